@@ -33,10 +33,12 @@ export const projectorCommand = serviceCommand(
   async ({ say, ...running }) => {
     const { runProjectorProcess } = await import('../projector/main.ts')
     const { watchAttempts } = await import('../generations/attempts.ts')
+    const { showCurrent } = await import('../generations/cluster.ts')
     const { rebuildUnderWay } = await import('../generations/rebuild-log.ts')
     await runProjectorProcess({
       ...running,
       attempts: place => watchAttempts({ ...place, monotonicMs: () => performance.now(), sleep }),
+      showViews: showCurrent,
       rebuild: rebuildUnderWay,
       onReady: ({ opsUrl }) => say(`The projector runs (ops: ${opsUrl})`),
     })

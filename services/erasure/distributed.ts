@@ -1,16 +1,5 @@
-/**
- * Purges ClickHouse's tables and what query processes keep, and says until when Kafka keeps the rest: it compacts its topics by
- * itself.
- */
-
-import {
-  currentDatabases,
-  kafkaSettings,
-  readerSettings,
-  required,
-  serverSettings,
-  shardsOf,
-} from '../distributed.ts'
+/** What Kafka and a ClickHouse server or cluster keep. Kafka compacts its topics by itself, so a purge says until when. */
+import { kafkaSettings, readerSettings } from '../distributed.ts'
 import { withDistributedRebuilds } from '../generations/distributed.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { readRetention, type TopicRetention } from '../log/kafka/topic-settings.ts'
@@ -19,63 +8,39 @@ import { readNextPositions } from '../projector/positions.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse.ts'
 import type { Shard } from '../tables/port.ts'
-import { purgeCaches } from './caches.ts'
-import { untilCaughtUp } from './caught-up.ts'
-import { purgeRebuilds } from './rebuilds.ts'
-import { leftOver, type PurgedCopy, type PurgeReport, unreached } from './report.ts'
-import { purgeTables, type TablesPurge } from './tables.ts'
+import type { Copies } from './purge.ts'
+import { leftOver, type PurgedCopy, unreached } from './report.ts'
+import type { TablesPurge } from './tables.ts'
 
-export interface DistributedPurge extends TablesPurge {
-  config: Config
-}
-
-/** Throws `ConfigError`, or if the projectors do not get to the end of the log. */
-export async function purgeDistributed(purge: DistributedPurge): Promise<PurgeReport> {
-  const { config, isDry, now } = purge
-  required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
-  const startedAt = new Date(now()).toISOString()
-  const tables = openTables(serverSettings(config))
-  const cluster = await shardsOf(config)
-  const whole: Shard = { tables, databases: await currentDatabases(config, tables) }
-  const shards = cluster?.shards ?? [whole]
-  try {
-    if (!isDry) await untilProjected(purge, shards)
-    const copies: PurgedCopy[] = await purgeTopics(purge)
-    for (const [index, shard] of shards.entries()) {
-      copies.push(...(await purgeTables(shard, purge, cluster ? `shard ${index + 1}, ` : '')))
-    }
-    const logger = createLogger('error')
-    copies.push(
-      ...(await withDistributedRebuilds(config, { logger }, rebuilds =>
-        purgeRebuilds(whole, rebuilds, purge, shards),
-      )),
-    )
-    copies.push(...(await systemLogs(shards)), await purgeCaches(whole, config, purge))
-    return { isDry, startedAt, copies }
-  } finally {
-    await cluster?.close()
-    await tables.close()
-  }
-}
-
-async function untilProjected(purge: DistributedPurge, shards: readonly Shard[]): Promise<void> {
-  const { config } = purge
+/** Runs the work with what a purge needs of Kafka and ClickHouse, and closes it. Throws `ConfigError`. */
+export function withDistributedCopies<T>(config: Config, work: (copies: Copies) => Promise<T>): Promise<T> {
   const logger = createLogger('error')
-  const inspector = await openKafkaInspector(readerSettings(config), {
-    logger,
-    positions: log => readNextPositions(shards, log),
+  return withDistributedRebuilds(config, { logger }, (rebuilds, { tables, databases, cluster }) => {
+    const whole = { tables, databases }
+    const shards = cluster?.shards ?? [whole]
+    return work({
+      whole,
+      shards,
+      rebuilds,
+      isServed: true,
+      async withLag(wait) {
+        const positions = (log: string) => readNextPositions(shards, log)
+        const inspector = await openKafkaInspector(readerSettings(config), { logger, positions })
+        try {
+          return await wait(async () => (await inspector.group()).lag)
+        } finally {
+          await inspector.close()
+        }
+      },
+      purgeLog: settings => purgeTopics(config, settings),
+      others: () => systemLogs(shards),
+    })
   })
-  try {
-    await untilCaughtUp({ ...purge, lag: async () => (await inspector.group()).lag, shards })
-  } finally {
-    await inspector.close()
-  }
 }
 
 /** Never throws. */
-async function purgeTopics({ config, isDry, now }: DistributedPurge): Promise<PurgedCopy[]> {
+async function purgeTopics(config: Config, { isDry, now }: TablesPurge): Promise<PurgedCopy[]> {
   const logger = createLogger('error')
   try {
     const topics = await readRetention(kafkaSettings(config), { logger })

@@ -1,8 +1,4 @@
-/**
- * Purges a data directory: journal, tables and what rebuilds have left, in this process. A service may run on the
- * directory: the journal and ClickHouse can be used by both.
- */
-
+/** What a data directory keeps: the journal, and the tables. A service may run on it: both can be used by several processes. */
 import { portalVersionOf } from '../../contracts/events/portal-event.ts'
 import type { ModelAccess } from '../local/access.ts'
 import type { DataDirectory } from '../local/data-directory.ts'
@@ -10,56 +6,47 @@ import { type CompactionReport, compactJournal } from '../log/local/compact.ts'
 import type { LogRecord } from '../log/port.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
-import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { megabytes } from '../runtime/progress.ts'
-import { purgeCaches } from './caches.ts'
-import { untilCaughtUp } from './caught-up.ts'
-import { purgeRebuilds } from './rebuilds.ts'
-import { counted, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
-import { purgeTables, type TablesPurge } from './tables.ts'
+import type { Copies } from './purge.ts'
+import { counted, type PurgedCopy, purged, unreached } from './report.ts'
+import type { TablesPurge } from './tables.ts'
 
-export interface EmbeddedPurge extends TablesPurge {
-  directory: DataDirectory
-  access: Pick<ModelAccess, 'service' | 'tables' | 'databases' | 'rebuilds' | 'status'>
-  config: Config
-}
+export type EmbeddedAccess = Pick<ModelAccess, 'service' | 'tables' | 'databases' | 'rebuilds' | 'status'>
 
 // Rewriting takes about a second for each of these, and writers give up after 15 s.
 const rewriteBytesMaxBeside = 512 * 1024 ** 2
 
-/** Throws if the projector does not get to the end of the log. Anything else that fails is part of the report. */
-export async function purgeEmbedded(purge: EmbeddedPurge): Promise<PurgeReport> {
-  const { access, config, isDry, now } = purge
-  const startedAt = new Date(now()).toISOString()
-  const { tables, databases } = access
-  const shard = { tables, databases }
-  if (!isDry) {
-    const lag = async () => (await access.status()).projector.lag
-    await untilCaughtUp({ ...purge, lag, shards: [shard] })
+export function embeddedCopies(directory: DataDirectory, access: EmbeddedAccess): Copies {
+  const { tables, databases, rebuilds, service } = access
+  const whole = { tables, databases }
+  return {
+    whole,
+    shards: [whole],
+    rebuilds,
+    isServed: service !== undefined,
+    withLag: wait => wait(async () => (await access.status()).projector.lag),
+    purgeLog: settings => purgeJournal(directory, access, settings),
+    others: async () => [],
   }
-  const copies = [
-    ...(await purgeJournal(purge)),
-    ...(await purgeTables(shard, purge)),
-    ...(await purgeRebuilds(shard, access.rebuilds, purge)),
-    access.service ? await purgeCaches(shard, config, purge) : purged('cached answers', 'no service runs'),
-  ]
-  return { isDry, startedAt, copies }
 }
 
-async function purgeJournal(purge: EmbeddedPurge): Promise<PurgedCopy[]> {
-  const { directory, access, isDry } = purge
-  const copy = 'event log'
+async function purgeJournal(
+  directory: DataDirectory,
+  access: EmbeddedAccess,
+  settings: TablesPurge,
+): Promise<PurgedCopy[]> {
+  const { isDry } = settings
   try {
     const report = await compactJournal(directory.journal, {
       versionOf: eventVersions(),
-      unwanted: await unwantedRecords(purge),
+      unwanted: await unwantedRecords(access, settings),
       isDry,
       rewriteBytesMax: access.service ? rewriteBytesMaxBeside : Number.POSITIVE_INFINITY,
     })
     return [eventLogCopy(report, isDry)]
   } catch (error) {
-    return [unreached(copy, messageOf(error))]
+    return [unreached('event log', messageOf(error))]
   }
 }
 
@@ -76,10 +63,13 @@ function eventLogCopy(report: CompactionReport, isDry: boolean): PurgedCopy {
 }
 
 /** The journal keeps the records of rejects, too, and keeps them for ever. */
-async function unwantedRecords({ access, isDry, removesRejects }: EmbeddedPurge) {
+async function unwantedRecords(
+  { tables, databases }: EmbeddedAccess,
+  { isDry, removesRejects }: TablesPurge,
+) {
   if (!removesRejects || isDry) return []
-  return access.tables.rows<Pick<LogRecord, 'topic' | 'offset'>>({
-    query: `SELECT topic, offset FROM ${access.databases.base}.rejects FINAL WHERE log = ''`,
+  return tables.rows<Pick<LogRecord, 'topic' | 'offset'>>({
+    query: `SELECT topic, offset FROM ${databases.base}.rejects FINAL WHERE log = ''`,
   })
 }
 

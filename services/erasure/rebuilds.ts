@@ -24,7 +24,7 @@ export async function purgeRebuilds(
 ): Promise<PurgedCopy[]> {
   try {
     const latest = await rebuilds.report()
-    if (latest && isWorking(latest.state)) {
+    if (latest && isWorking(latest)) {
       const reason = 'a rebuild is not finished: let it end or give it up, then run the purge again'
       return [unreached(previousTables, reason)]
     }

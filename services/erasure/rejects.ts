@@ -16,7 +16,7 @@ export async function purgeRejects(
   tables: Tables,
   databases: Databases,
   purge: TablesPurge,
-): Promise<PurgedCopy> {
+): Promise<PurgedCopy[]> {
   const copy = `table ${table}`
   const { isDry, removesRejects } = purge
   const { rejects: all, until } = await stored(tables, databases)
@@ -26,7 +26,7 @@ export async function purgeRejects(
   const left = all - removed
   const report =
     left === 0 ? purged(copy, done) : leftOver(copy, done, `${left} ${notDeleted}`, until + expiryMsMax)
-  if (isDry || removed === 0) return report
+  if (isDry || removed === 0) return [report]
   const remove = async () => {
     if (removesRejects) return deleteWhere(tables, databases, 'true', {})
     for (let first = 0; first < keys.length; first += keysMax) {
@@ -36,7 +36,7 @@ export async function purgeRejects(
       await deleteWhere(tables, databases, condition, { names })
     }
   }
-  return deleteRows(tables, databases, { table, remove }, purge, report)
+  return [await deleteRows(tables, databases, { table, remove }, purge, report)]
 }
 
 /** How many there are, and when the last of them expires, Unix ms. */

@@ -18,11 +18,9 @@ import {
   type VersionedTable,
   versionedTableNames,
 } from '../tables/superseded.ts'
-import { purgeHistory } from './history.ts'
-import { purgeQuarantine } from './quarantine.ts'
+import { purgeDeleted } from './deleted.ts'
 import { purgeRejects } from './rejects.ts'
 import { counted, leftOver, type PurgedCopy, purged, unreached } from './report.ts'
-import { purgeUsage } from './usage.ts'
 
 export interface TablesPurge {
   isDry: boolean
@@ -51,30 +49,18 @@ export async function purgeTables(
   purge: TablesPurge,
   prefix = '',
 ): Promise<PurgedCopy[]> {
-  const work = purge.isDry ? planTables : mergeTables
-  const byTable = await work(tables, databases, purge).catch((error: unknown) => [
-    unreached('tables', messageOf(error)),
-  ])
-  const quarantine = await purgeQuarantine(tables, databases).catch((error: unknown) => [
-    unreached('campaigns in quarantine', messageOf(error)),
-  ])
-  const usage = await purgeUsage(tables, databases, purge).catch((error: unknown) =>
-    unreached('table api_key_usage', messageOf(error)),
-  )
-  const history = await purgeHistory(tables, databases, purge).catch((error: unknown) => [
-    unreached('history of deleted campaigns', messageOf(error)),
-  ])
-  const rejects = await purgeRejects(tables, databases, purge).catch((error: unknown) =>
-    unreached('table rejects', messageOf(error)),
-  )
-  const copies = [
-    ...byTable,
-    ...quarantine,
-    ...history,
-    usage,
-    rejects,
-    ...(await detachedParts(tables, databases)),
-  ]
+  const works = {
+    tables: purge.isDry ? planTables : mergeTables,
+    'campaigns in quarantine': purgeQuarantine,
+    'history and usage': purgeDeleted,
+    rejects: purgeRejects,
+    'detached parts': detachedParts,
+  }
+  const copies: PurgedCopy[] = []
+  for (const [copy, work] of Object.entries(works)) {
+    const done = await work(tables, databases, purge).catch(error => [unreached(copy, messageOf(error))])
+    copies.push(...done)
+  }
   return copies.map(entry => ({ ...entry, copy: `${prefix}${entry.copy}` }))
 }
 
@@ -214,4 +200,26 @@ async function detachedParts(tables: Tables, { base, ledger, read }: Databases):
   if (parts === 0) return []
   const reason = `${counted(parts, 'part')} that ClickHouse has set aside (system.detached_parts): look at them, and delete them`
   return [unreached('detached parts', reason)]
+}
+
+/** What campaigns in quarantine last were is shown until they can be folded. No entry if no campaign is in quarantine. */
+async function purgeQuarantine(tables: Tables, { ledger }: Databases): Promise<PurgedCopy[]> {
+  const campaigns = await tables.rows<{ id: string; failures: number }>({
+    query: `SELECT campaign_id AS id, failures FROM ${ledger}.quarantine FINAL WHERE is_quarantined
+              AND campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger FINAL WHERE is_public)
+            ORDER BY id`,
+  })
+  return campaigns.map(({ id, failures }) =>
+    failures > 0
+      ? unreached(
+          `campaign ${id}`,
+          'it is in quarantine: what it last showed stays visible until it can be folded',
+        )
+      : leftOver(
+          `campaign ${id}`,
+          'nothing',
+          'what changed since its last fold: it is in quarantine, so run the purge again after some minutes',
+          null,
+        ),
+  )
 }

@@ -1,9 +1,10 @@
 /** Begins a rebuild, or takes an open one over: decides which generation is built, and takes the attempt. */
 import { programVersion } from '../runtime/program-version.ts'
-import type { Sleep } from '../runtime/sleep.ts'
 import { registeredGenerations } from '../tables/migrate.ts'
-import { type LogPlace, noteDropped, takeAttempt, writeRow } from './attempts.ts'
-import { dropDatabases, type RebuildTables } from './cluster.ts'
+import { noteDropped, takeAttempt, writeRow } from './attempts.ts'
+import { checkDisk } from './build/disk.ts'
+import { dropDatabases, serversOf } from './cluster.ts'
+import type { RebuildContext } from './context.ts'
 import {
   aliveMs,
   isAlive,
@@ -19,17 +20,10 @@ import {
   writeRebuild,
 } from './rebuild-log.ts'
 
-export interface BeginDependencies extends RebuildTables {
-  log: LogPlace
-  /** Names this run; unique. */
-  run: string
-  /** Whether no other process can work on the tables, as in an embedded service. */
-  isAlone: boolean
-  sleep: Sleep
-  random: () => number
-  /** Unix ms. */
-  now: () => number
-}
+type BeginDependencies = Pick<
+  RebuildContext,
+  'tables' | 'databases' | 'cluster' | 'log' | 'from' | 'run' | 'isAlone' | 'sleep' | 'random' | 'now'
+>
 
 /** The request cannot be carried out in the current state. The message says what is possible. */
 export class RebuildRefused extends Error {
@@ -104,7 +98,7 @@ function isOutdated({ phase, detail, ageMs }: RebuildState): boolean {
 }
 
 async function newRebuild(
-  { log, now, run }: BeginDependencies,
+  { log, from, now, run, ...place }: BeginDependencies,
   request: RebuildRequest,
   latest: RebuildState | undefined,
 ): Promise<RebuildState> {
@@ -118,6 +112,9 @@ async function newRebuild(
   }
   if (request.kind === 'rollback' && kept === undefined) {
     throw new RebuildRefused('there are no previous tables to return to')
+  }
+  if (request.kind === 'rebuild' && !request.ignoresDisk) {
+    for (const server of serversOf(place, from)) await checkDisk(server)
   }
   const at = new Date(now()).toISOString()
   return {
@@ -141,7 +138,6 @@ function detailOf(request: RebuildRequest, startedAt: string): RebuildDetail {
     progress: null,
     records: 0,
     rejects: 0,
-    logStart: null,
     differences: null,
     isFolded: request.kind === 'rollback',
     program: programVersion,

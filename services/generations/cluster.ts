@@ -1,6 +1,6 @@
 /** Where generations stand: on one server, or on the shards of a cluster. */
-import { generationOf } from '../tables/generations.ts'
-import { createGeneration, type MigrateOptions, pointViews } from '../tables/migrate.ts'
+import { generationOf, readCurrent } from '../tables/generations.ts'
+import { areViewsOf, createGeneration, type MigrateOptions, pointViews } from '../tables/migrate.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
 import { distributedDatabases } from '../tables/replicated.ts'
 import { definerUser } from '../tables/roles.ts'
@@ -55,10 +55,22 @@ export async function makeGeneration(place: RebuildTables, generation: number): 
   await createGeneration(tables, databases, options)
 }
 
-/** Makes the data teams' views show this generation. */
-export async function showGeneration(place: RebuildTables, generation: number): Promise<void> {
-  const { tables, databases, options } = await definitionOf(place, generation)
-  await pointViews(tables, databases, options)
+const pointingsMax = 5
+
+/**
+ * Makes the data teams' views show the current generation, if one of them shows another. Whoever follows the row does that, so it looks again
+ * afterwards: another one may have done it for the generation from before.
+ */
+export async function showCurrent(place: RebuildTables): Promise<void> {
+  for (let pointings = 0; pointings <= pointingsMax; pointings++) {
+    const current = await readCurrent(place.tables, place.databases.base)
+    const { tables, databases, options } = await definitionOf(place, current)
+    const servers = serversOf(place, current)
+    const areShown = await onEach(servers, server => areViewsOf(server.tables, databases, options))
+    if (!areShown.includes(false)) return
+    await pointViews(tables, databases, options)
+  }
+  throw new Error('other processes make the views at the same time')
 }
 
 /** The views read as they did before. */

@@ -1,20 +1,20 @@
 /** What the steps of a rebuild share. */
-import type { Logger } from 'pino'
 import type { History } from '../log/port.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import type { Positions } from '../projector/positions.ts'
 import type { Config } from '../runtime/config.ts'
-import type { Sleep } from '../runtime/sleep.ts'
-import type { Tables } from '../tables/port.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { Databases, Tables } from '../tables/port.ts'
 import type { LogPlace } from './attempts.ts'
-import type { Builder } from './build/projector.ts'
 import type { RebuildTables } from './cluster.ts'
 import type { RebuildPart } from './parts.ts'
 import type { RebuildState, WorkPhase } from './rebuild-log.ts'
 import type { RebuildTracker } from './tracker.ts'
 
-export interface RebuildDependencies extends RebuildTables {
+export interface RebuildDependencies
+  extends RebuildTables,
+    Pick<Runtime, 'now' | 'monotonicMs' | 'random' | 'sleep' | 'logger'> {
   history: History
   config: Config
   hashBacker: HashBacker
@@ -23,12 +23,7 @@ export interface RebuildDependencies extends RebuildTables {
   run: string
   /** Whether no other process can work on these tables. */
   isAlone: boolean
-  logger: Logger
   onProgress: (state: RebuildState) => void
-  /** Unix ms. */
-  now: () => number
-  monotonicMs: () => number
-  random: () => number
 }
 
 /** A running rebuild. Its `tables` retry statements, and use half of ClickHouse's cores. */
@@ -38,10 +33,10 @@ export interface RebuildContext extends RebuildDependencies {
   /** The generation that was current when it began. */
   from: number
   parts: readonly RebuildPart[]
+  /** The generation that is built, over all shards. */
+  rebuilt: Databases
   tracker: RebuildTracker
   positions: Positions
-  builder: Builder
-  sleep: Sleep
   signal: AbortSignal
 }
 

@@ -1,5 +1,4 @@
 /** Rebuilds on Kafka and a ClickHouse server or cluster: opens what a command needs for them, and checks the configuration. */
-import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import {
   databasesOf,
@@ -17,12 +16,9 @@ import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import { heldBackerHash, holdTablesIdentity } from '../tables/identity.ts'
 import { checkMigrated } from '../tables/migrate.ts'
-import type { Shards } from '../tables/shards.ts'
 import { RebuildRefused } from './begin.ts'
 import { hasReplicas, type RebuildCluster, type RebuildTables } from './cluster.ts'
-import { runRebuild } from './rebuild.ts'
-import type { RebuildRequest } from './rebuild-log.ts'
-import { createRebuilds, type Rebuilds, type Watch } from './rebuilds.ts'
+import { createRebuilds, type Rebuilds } from './rebuilds.ts'
 
 // The reader waits this long for its caller, because everything is folded between two reads.
 const callerMsMax = 86_400_000
@@ -34,7 +30,7 @@ const callerMsMax = 86_400_000
 export async function withDistributedRebuilds<T>(
   config: Config,
   { logger }: { logger: Logger },
-  work: (rebuilds: Rebuilds) => Promise<T>,
+  work: (rebuilds: Rebuilds, place: RebuildTables) => Promise<T>,
 ): Promise<T> {
   required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
   const tables = openTables(serverSettings(config))
@@ -48,16 +44,16 @@ export async function withDistributedRebuilds<T>(
     for (const shard of opened?.shards ?? [{ tables, databases }]) {
       await checkMigrated(shard.tables, shard.databases)
     }
-    const cluster = clusterOf(config, opened)
+    const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
+    const cluster = opened && name ? { name, shards: opened.shards } : undefined
     const place = { tables, databases, cluster }
     return await work(
       createRebuilds({
-        ...place,
-        isAlone: false,
+        ...{ ...place, config, logger, isAlone: false },
         withHistory: read => withKafkaHistory(config, read),
-        runRebuild: (history, request, watch) =>
-          runDistributed({ ...place, ...watch, config, history, logger }, request),
+        decoding: () => decodingOf(config, place),
       }),
+      place,
     )
   } finally {
     await opened?.close()
@@ -65,44 +61,17 @@ export async function withDistributedRebuilds<T>(
   }
 }
 
-interface RunDependencies extends Watch, RebuildTables {
-  config: Config
-  history: History
-  logger: Logger
-}
-
-async function runDistributed(
-  { signal, ...dependencies }: RunDependencies,
-  request: RebuildRequest,
-): Promise<void> {
-  const { config, tables, databases, cluster } = dependencies
-  if (cluster) await refuseReplicas({ tables }, cluster)
+async function decodingOf(config: Config, place: RebuildTables) {
+  const { tables, databases, cluster } = place
+  if (cluster) await refuseReplicas(place, cluster)
   const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, ['PLEDGEVIEW_BACKER_KEY'])
   // Under another key, every backer would get another hash and would be counted again.
   await holdTablesIdentity(tables, databases, {
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
-  await runRebuild(
-    {
-      ...dependencies,
-      hashBacker: backerHasher(backerKey, await heldBackerHash(tables, databases)),
-      schemaRegistry: registryOf(config),
-      run: `rebuild-${randomUUID()}`,
-      isAlone: false,
-      now: Date.now,
-      monotonicMs: () => performance.now(),
-      random: Math.random,
-    },
-    request,
-    signal,
-  )
-}
-
-/** The cluster of the settings, if there is one. */
-function clusterOf(config: Config, opened: Shards | undefined): RebuildCluster | undefined {
-  const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
-  return opened && name ? { name, shards: opened.shards } : undefined
+  const hashBacker = backerHasher(backerKey, await heldBackerHash(tables, databases))
+  return { hashBacker, schemaRegistry: registryOf(config) }
 }
 
 async function withKafkaHistory<T>(config: Config, work: (history: History) => Promise<T>): Promise<T> {

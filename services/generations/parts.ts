@@ -8,13 +8,12 @@ import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
 import { createFoldWorker, type FoldWorker } from '../projector/fold/fold-worker.ts'
 import { promotionHolder } from '../projector/fold/promotion.ts'
 import { untilNoFoldRuns } from '../projector/fold/running-folds.ts'
+import { type Patience, patientTables } from '../tables/patient.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { onHalfTheCores } from './build/half-the-cores.ts'
 import type { Sides } from './build/ledgers.ts'
-import { type RetrySettings, withRetry } from './build/with-retry.ts'
 import { createWithdrawals, type Withdrawals } from './build/withdrawals.ts'
 import { serversOf } from './cluster.ts'
-import { createTouched, type Touched } from './compare/touched.ts'
 import type { RebuildDependencies } from './context.ts'
 
 export interface RebuildPart extends Sides {
@@ -27,7 +26,8 @@ export interface RebuildPart extends Sides {
   /** Holds the fold of the current generation. */
   hold: FoldWorker
   withdrawals: Withdrawals
-  touched: Touched
+  /** When the new generation had everything that the log had then, by ClickHouse's clock, Unix ms. */
+  since: number
 }
 
 // Nothing reads the new generation, so its statements may take long.
@@ -36,19 +36,18 @@ const buildMsMax = 30 * 60_000
 const foldEndsMsMax = 60_000
 
 export async function createParts(
-  dependencies: Pick<RebuildDependencies, 'tables' | 'databases' | 'cluster' | 'run' | 'config' | 'random'>,
+  dependencies: RebuildDependencies,
   { attempt, from, to }: { attempt: number; from: number; to: number },
-  retrySettings: RetrySettings,
+  patience: Patience,
 ): Promise<RebuildPart[]> {
-  const { run, config, random } = dependencies
-  const { sleep, monotonicMs } = retrySettings
+  const { run, config, random, sleep, monotonicMs } = dependencies
   const time = { monotonicMs, sleep }
   const settings = foldWorkerSettings(config)
   const before = serversOf(dependencies, from)
   return Promise.all(
     serversOf(dependencies, to).map(async ({ tables: own, databases: rebuilt }, index) => {
       const live = (before[index] as (typeof before)[number]).databases
-      const tablesOnAllCores = withRetry(own, retrySettings)
+      const tablesOnAllCores = patientTables(own, patience)
       const tables = await onHalfTheCores(tablesOnAllCores)
       const worker = { ...time, random, isAttempt: true }
       return {
@@ -75,7 +74,7 @@ export async function createParts(
           untilNoneRuns: () => untilNoFoldRuns(tables, live, { ...time, msMax: foldEndsMsMax }),
         }),
         withdrawals: createWithdrawals({ tables, live, rebuilt, run }),
-        touched: createTouched(),
+        since: 0,
       }
     }),
   )

@@ -40,7 +40,7 @@ export interface RebuildProgress {
   done: number
   of: number
   unit: 'records' | 'folds' | 'ranges'
-  /** The current rate, in amounts a second. */
+  /** The rate of this phase, in amounts a second. */
   perSecond: number
   /** Null: not known yet. */
   etaSeconds: number | null
@@ -60,8 +60,6 @@ export interface RebuildDetail {
   /** Records that were read, and how many of them were rejected. The last records of a killed run may be missing. */
   records: number
   rejects: number
-  /** The sum of the offsets at which it began to read the log. */
-  logStart: number | null
   differences: Differences | null
   /** Whether every campaign of it was folded once. */
   isFolded: boolean

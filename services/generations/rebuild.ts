@@ -13,32 +13,23 @@
  */
 import type { EventReader } from '../log/port.ts'
 import type { FoldProgress } from '../projector/fold/line.ts'
-import { createMisplacedReporter } from '../projector/misplaced-records.ts'
-import { writeNote } from '../projector/projector-log.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import { sleep } from '../runtime/sleep.ts'
 import { readCurrent } from '../tables/generations.ts'
+import { patientTables } from '../tables/patient.ts'
 import { untilEnded, writeRow } from './attempts.ts'
 import { beginRebuild } from './begin.ts'
-import { checkDisk, estimateDisk } from './build/disk.ts'
 import { onHalfTheCores } from './build/half-the-cores.ts'
 import { catchUp, ingestToEnd } from './build/ingest.ts'
-import { createBuilder, createBuildPositions } from './build/projector.ts'
-import { withRetry } from './build/with-retry.ts'
-import { logPlaceOf, makeGeneration, onEach, serversOf, showGeneration, wholeOf } from './cluster.ts'
-import { readClock, readDifferences, sumDifferences } from './compare/differences.ts'
+import { createBuildPositions } from './build/positions.ts'
+import { readClock } from './build/scope.ts'
+import { logPlaceOf, makeGeneration, onEach, showCurrent, wholeOf } from './cluster.ts'
+import { readDifferences, sumDifferences } from './compare/differences.ts'
 import { verifyAll } from './compare/verification.ts'
 import { enter, type RebuildContext, type RebuildDependencies } from './context.ts'
 import { endAborted, removeBuilt } from './give-up.ts'
 import { createParts } from './parts.ts'
 import { promote } from './promote/promote.ts'
-import {
-  consumerOf,
-  isWorking,
-  latestRebuild,
-  type RebuildDetail,
-  type RebuildRequest,
-} from './rebuild-log.ts'
+import { consumerOf, type RebuildDetail, type RebuildRequest } from './rebuild-log.ts'
 import { createTracker } from './tracker.ts'
 
 export interface RebuildResult {
@@ -60,51 +51,28 @@ export async function runRebuild(
   request: RebuildRequest,
   signal: AbortSignal,
 ): Promise<RebuildResult> {
-  const { databases, cluster, config, run, monotonicMs, random, onProgress, logger, now, history } =
+  const { databases, cluster, config, run, monotonicMs, sleep, onProgress, logger, now, history } =
     dependencies
   const onRetry = (error: Error) => logger.warn({ error: error.message }, 'trying again')
-  const retrySettings = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
-  const tables = await onHalfTheCores(withRetry(dependencies.tables, retrySettings))
+  const patience = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
+  const tables = await onHalfTheCores(patientTables(dependencies.tables, patience))
   const place = { tables, databases, cluster }
   const found = await logPlaceOf(place)
-  const log = { ...found, tables: withRetry(found.tables as typeof tables, retrySettings) }
+  const log = { ...found, tables: patientTables(found.tables as typeof tables, patience) }
   const from = await readCurrent(log.tables, log.base)
-  await checkBeforehand({ ...place, log, from }, request)
-  const state = await beginRebuild({ ...dependencies, ...place, log, sleep }, request)
+  const state = await beginRebuild({ ...dependencies, ...place, log, from }, request)
   const { attempt, generation: to } = state
   const aborting = new AbortController()
   const onAbort = () => aborting.abort(new RebuildAborted('the rebuild was given up'))
   const tracker = createTracker({ log, state, onAbort, onProgress, monotonicMs })
-  const parts = await createParts(dependencies, { attempt, from, to }, retrySettings)
-  // A rebuild reads the whole history, so it finds those that the projectors read before they looked for them.
-  const misplaced = createMisplacedReporter({
-    warn: (found, message) => logger.warn(found, message),
-    write: note => writeNote(tables, databases, run, note),
-    onFailure: onRetry,
-    monotonicMs,
-  })
+  const parts = await createParts(dependencies, { attempt, from, to }, patience)
   const rebuilt = wholeOf(place, to)
   const { fromTime } = state.detail.request
   const warn = (message: string) => logger.warn(message)
   const positions = createBuildPositions({ tables, rebuilt, parts, history, fromTime, now, warn })
-  const builder = createBuilder({
-    ...dependencies,
-    tables,
-    rebuilt,
-    positions,
-    sleep,
-    onRetry,
-    onRecords({ records, rejects, misplaced: found }) {
-      misplaced.note(found)
-      tracker.note({ records: tracker.detail.records + records, rejects: tracker.detail.rejects + rejects })
-    },
-    onCampaigns(ids) {
-      for (const { touched } of parts) touched.note(ids)
-    },
-  })
   const both = AbortSignal.any([signal, aborting.signal])
   const context: RebuildContext = {
-    ...{ ...dependencies, tables, log, from, parts, tracker, positions, builder, sleep, random },
+    ...{ ...dependencies, tables, log, from, rebuilt, parts, tracker, positions },
     signal: both,
   }
   try {
@@ -118,8 +86,6 @@ export async function runRebuild(
     // Whoever waits for its hold goes on at once.
     await writeRow(log, { kind: 'given up', attempt, run }).catch(onRetry)
     throw error
-  } finally {
-    await misplaced.close()
   }
 }
 
@@ -128,7 +94,7 @@ async function carryThrough(context: RebuildContext): Promise<void> {
   const { generation, attempt } = tracker
   const { isDry } = tracker.detail.request
   if (generation !== from) {
-    if (!tracker.isPast('preparing')) await enter(context, 'preparing')
+    await enter(context, 'preparing')
     // Also when it continues: if the program was upgraded since they were made, they may need new columns.
     await makeGeneration(context, generation)
     tracker.waitFor(history.waitsFor)
@@ -143,20 +109,10 @@ async function carryThrough(context: RebuildContext): Promise<void> {
   if (isDry) await removeBuilt(context, { attempt, generation, detail: tracker.detail })
   else {
     await untilEnded(log.tables, log.base, context)
-    await showGeneration(context, generation)
+    await showCurrent(context)
   }
   await history.forget(consumerOf(tracker))
   await tracker.enter(isDry ? 'compared' : 'rebuilt')
-}
-
-/** Checks what can be checked before an open rebuild exists. */
-async function checkBeforehand(
-  { log, from, ...place }: Pick<RebuildContext, 'tables' | 'databases' | 'cluster' | 'log' | 'from'>,
-  request: RebuildRequest,
-): Promise<void> {
-  const latest = await latestRebuild(log)
-  if (request.kind === 'rollback' || request.ignoresDisk || (latest && isWorking(latest))) return
-  for (const { tables, databases } of serversOf(place, from)) checkDisk(await estimateDisk(tables, databases))
 }
 
 /** Reads, folds, catches up and verifies. Skips what is already done. */
@@ -172,17 +128,17 @@ async function build(context: RebuildContext, reader: EventReader): Promise<void
   if (!tracker.detail.isFolded) {
     await enter(context, 'folding')
     await foldWhole(context)
-    tracker.note({ isFolded: true })
+    tracker.detail.isFolded = true
   }
   await enter(context, 'catching up')
-  const since = await onEach(parts, part => readClock(part.tables))
+  await onEach(parts, async part => {
+    part.since = await readClock(part.tables)
+  })
   await catchUp(context, reader)
   await enter(context, 'verifying')
   await verifyAll(context, reader)
-  const differences = await onEach(parts, part =>
-    readDifferences(part.tables, part, since[parts.indexOf(part)] ?? ''),
-  )
-  tracker.note({ differences: sumDifferences(differences) })
+  const differences = await onEach(parts, part => readDifferences(part.tables, part))
+  tracker.detail.differences = sumDifferences(differences)
 }
 
 async function foldWhole(context: RebuildContext): Promise<void> {

@@ -1,12 +1,18 @@
 /** Rebuilds as the commands see them: run here, and reported on, given up and dropped whichever process does the work. */
+import { randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
 import type { History } from '../log/port.ts'
+import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
+import { createRuntime } from '../runtime/runtime.ts'
 import { type Sleep, sleep } from '../runtime/sleep.ts'
 import { followMs, readCurrent } from '../tables/generations.ts'
 import { type LogPlace, noteDropped, takeAttempt, untilEnded, writeRow } from './attempts.ts'
 import { RebuildRefused } from './begin.ts'
 import { dropDatabases, logPlaceOf, type RebuildTables } from './cluster.ts'
+import type { RebuildDependencies } from './context.ts'
 import { endAborted } from './give-up.ts'
+import { runRebuild } from './rebuild.ts'
 import {
   isAlive,
   isCommitted,
@@ -22,8 +28,7 @@ const lookMs = 250
 const abortMsMax = 60_000
 
 /** The latest rebuild. */
-export interface RebuildReport {
-  state: RebuildState
+export interface RebuildReport extends RebuildState {
   /** Whether a process works on it. */
   isAlive: boolean
   /** Whether the tables from before it are kept. */
@@ -54,22 +59,18 @@ export interface Watch {
 export interface RebuildsDependencies extends RebuildTables {
   /** Whether no other process can work on these tables. */
   isAlone: boolean
+  config: Config
+  logger: Logger
   withHistory<T>(work: (history: History) => Promise<T>): Promise<T>
-  /** Runs a rebuild to its end: `runRebuild` with its dependencies. */
-  runRebuild(history: History, request: RebuildRequest, watch: Watch): Promise<unknown>
+  /** What reading events needs. Throws `RebuildRefused`, or if the tables were filled with other secrets. */
+  decoding(): Promise<Pick<RebuildDependencies, 'hashBacker' | 'schemaRegistry'>>
 }
 
-export function createRebuilds({
-  isAlone,
-  withHistory,
-  runRebuild,
-  ...place
-}: RebuildsDependencies): Rebuilds {
+export function createRebuilds(dependencies: RebuildsDependencies): Rebuilds {
+  const { isAlone, config, logger, withHistory, decoding, ...place } = dependencies
   async function report(): Promise<RebuildReport | undefined> {
-    const status = await rebuildStatus(place)
-    if (!status) return undefined
-    const { isAlive, isPreviousKept, ...state } = status
-    return { state, isAlive: isAlive && !isAlone, isPreviousKept }
+    const latest = await rebuildStatus(place)
+    return latest && { ...latest, isAlive: latest.isAlive && !isAlone }
   }
 
   async function present(): Promise<RebuildReport> {
@@ -88,13 +89,17 @@ export function createRebuilds({
         watch.onProgress(state)
       }
       try {
-        await withHistory(history => runRebuild(history, request, { ...watch, onProgress }))
+        await withHistory(async history => {
+          const run = { run: `rebuild-${randomUUID()}`, isAlone, config, history, onProgress }
+          const own = { ...place, ...run, ...createRuntime(logger), ...(await decoding()) }
+          return runRebuild(own, request, watch.signal)
+        })
         return await present()
       } catch (error) {
         if (!begun) throw error
         const failed = await present()
         // The rebuild log has the reason, unless writing it is what failed.
-        if (isWorking(failed.state)) failed.state.detail.failure ??= messageOf(error)
+        if (isWorking(failed)) failed.detail.failure ??= messageOf(error)
         return { ...failed, isAlive: false }
       }
     },
@@ -117,9 +122,7 @@ export interface AbortDependencies extends RebuildTables {
 }
 
 /** The latest rebuild, and whether the generation from before is kept. `undefined` if there has never been one. */
-export async function rebuildStatus(
-  place: RebuildTables,
-): Promise<(RebuildState & { isAlive: boolean; isPreviousKept: boolean }) | undefined> {
+export async function rebuildStatus(place: RebuildTables): Promise<RebuildReport | undefined> {
   const log = await logPlaceOf(place)
   const state = await latestRebuild(log)
   if (!state) return undefined

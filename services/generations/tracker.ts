@@ -1,6 +1,5 @@
 /** Tracks one run of a rebuild: its phase, its rate, and its signs of life in the rebuild log. */
 import type { LogPlace } from './attempts.ts'
-import { createRateMeter, type RateMeter } from './rate.ts'
 import {
   beatMs,
   isCommitted,
@@ -9,7 +8,6 @@ import {
   type RebuildDetail,
   type RebuildProgress,
   type RebuildState,
-  type WorkPhase,
   workPhases,
   writeRebuild,
 } from './rebuild-log.ts'
@@ -27,13 +25,10 @@ export interface RebuildTracker {
   readonly id: string
   readonly attempt: number
   readonly generation: number
+  /** What changes in it is recorded with the next sign of life, or before. */
   readonly detail: RebuildDetail
-  /** Whether this phase is over, in this run or an earlier one. */
-  isPast(phase: WorkPhase): boolean
-  /** Begins a phase, and records `keep`. Both are in the log when it resolves. */
-  enter(phase: Phase, keep?: Partial<RebuildDetail>): Promise<void>
-  /** Records something with the next sign of life, or before. */
-  note(keep: Partial<RebuildDetail>): void
+  /** Begins a phase. It is in the log when this resolves. */
+  enter(phase: Phase): Promise<void>
   /** Reports what it waits for, until the next phase begins. */
   waitFor(what: string | undefined): void
   progress(amounts: Pick<RebuildProgress, 'done' | 'of' | 'unit'> & { lagRecords?: number }): void
@@ -45,7 +40,8 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
   const { log, onAbort, onProgress, monotonicMs } = dependencies
   const state = structuredClone(dependencies.state)
   const { id, attempt, generation } = state
-  let rateMeter: RateMeter = createRateMeter(monotonicMs)
+  /** Where the phase began in this run. */
+  let first: { done: number; at: number } | undefined
   let enteredAt = monotonicMs()
   let writing: Promise<unknown> = Promise.resolve()
   const beating = setInterval(() => void beat(), beatMs)
@@ -77,19 +73,14 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
     attempt,
     generation,
     detail: state.detail,
-    isPast: phase => workPhases.indexOf(phase) < workPhases.indexOf(state.phase as WorkPhase),
 
-    async enter(phase, keep = {}) {
+    async enter(phase) {
       countTime()
       state.phase = phase
-      Object.assign(state.detail, keep, { progress: null, waitsFor: null })
-      rateMeter = createRateMeter(monotonicMs)
+      Object.assign(state.detail, { progress: null, waitsFor: null })
+      first = undefined
       await write()
       onProgress(structuredClone(state))
-    },
-
-    note(keep) {
-      Object.assign(state.detail, keep)
     },
 
     waitFor(what) {
@@ -99,15 +90,11 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
     },
 
     progress({ done, of, unit, lagRecords = 0 }) {
-      rateMeter.note(done)
-      state.detail.progress = {
-        done,
-        of,
-        unit,
-        lagRecords,
-        perSecond: Math.round(rateMeter.perSecond()),
-        etaSeconds: rateMeter.secondsFor(of - done),
-      }
+      first ??= { done, at: monotonicMs() }
+      const seconds = (monotonicMs() - first.at) / 1_000
+      const rate = seconds > 0 ? (done - first.done) / seconds : 0
+      const etaSeconds = of <= done ? 0 : rate > 0 ? Math.ceil((of - done) / rate) : null
+      state.detail.progress = { done, of, unit, lagRecords, perSecond: Math.round(rate), etaSeconds }
       onProgress(structuredClone(state))
     },
 

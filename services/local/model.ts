@@ -10,6 +10,7 @@ import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
 import type { OpenDoor, SqlDoor } from '../clickhouse-server/door.ts'
 import type { ClickHouseServer } from '../clickhouse-server/server.ts'
 import { watchAttempts } from '../generations/attempts.ts'
+import { showCurrent } from '../generations/cluster.ts'
 import { rebuildUnderWay } from '../generations/rebuild-log.ts'
 import { openJournalReader, openJournalWriter } from '../log/local/journal.ts'
 import { lockDataDirectory } from '../log/local/lock.ts'
@@ -114,6 +115,7 @@ export async function openEmbeddedModel({
       hashBacker,
       run,
       follow: () => databases.follow(tables),
+      showViews: () => showCurrent({ tables, databases }),
       isGivenUp: watchAttempts({
         ...{ tables, base: databases.base, servers: [tables], sleep },
         monotonicMs: () => performance.now(),

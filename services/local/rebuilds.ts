@@ -2,9 +2,7 @@
  * Rebuilds of an embedded model. They run in the process of their command, over the same ClickHouse server and the same journal as
  * the service. So they take no time from its answers, and end with their command.
  */
-import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { runRebuild } from '../generations/rebuild.ts'
 import { createRebuilds, type Rebuilds } from '../generations/rebuilds.ts'
 import { openJournalHistory } from '../log/local/history.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
@@ -24,23 +22,14 @@ export interface EmbeddedRebuildsDependencies {
   logger: Logger
 }
 
-export function createEmbeddedRebuilds({ journal, ...dependencies }: EmbeddedRebuildsDependencies): Rebuilds {
+export function createEmbeddedRebuilds({
+  journal,
+  hashBacker,
+  ...dependencies
+}: EmbeddedRebuildsDependencies): Rebuilds {
   return createRebuilds({
     ...dependencies,
+    decoding: async () => ({ hashBacker }),
     withHistory: work => closing(async open => work(open(await openJournalHistory(journal)))),
-    runRebuild: (history, request, { onProgress, signal }) =>
-      runRebuild(
-        {
-          ...dependencies,
-          history,
-          run: `rebuild-${randomUUID()}`,
-          onProgress,
-          now: Date.now,
-          monotonicMs: () => performance.now(),
-          random: Math.random,
-        },
-        request,
-        signal,
-      ),
   })
 }

@@ -23,7 +23,8 @@ import { checkParts, partsCheck } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
 import { heldBackerHash, holdTablesId, holdTablesIdentity } from '../tables/identity.ts'
-import { type Shard, type Statement, type Tables, TablesError } from '../tables/port.ts'
+import { patientTables } from '../tables/patient.ts'
+import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
@@ -43,6 +44,12 @@ export interface ProcessDependencies {
     base: string
     servers: readonly Tables[]
   }) => (attempt: number) => Promise<boolean>
+  /** Makes the data teams' views show the current generation. */
+  showViews: (place: {
+    tables: Tables
+    databases: Databases
+    cluster: { name: string; shards: readonly Shard[] } | undefined
+  }) => Promise<void>
   /** The rebuild that is under way, for the metrics. Default: none ever is. */
   rebuild?: (log: { tables: Tables; base: string }) => Promise<RebuildUnderWay | undefined>
   onReady: (urls: { opsUrl: string }) => void
@@ -78,7 +85,7 @@ interface Place {
 }
 
 async function project(
-  { config, logger, signal, attempts, rebuild, onReady }: ProcessDependencies,
+  { config, logger, signal, attempts, showViews, rebuild, onReady }: ProcessDependencies,
   { tables, databases, backerKey, run, open }: Place,
 ): Promise<void> {
   const metrics = createMetrics()
@@ -93,7 +100,10 @@ async function project(
   const shards = open(await shardsOf(config, databases))
   const parts = shards?.shards ?? [{ tables, databases }]
   const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal })
-  const patient = (of: Tables) => patientTables(of, { config, signal })
+  const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: name } = config
+  const cluster = shards && name ? { name, shards: shards.shards } : undefined
+  // Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many.
+  const patient = (of: Tables) => patientTables(of, { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, signal })
   const positions = createPositions({
     tables: patient(tables),
     databases,
@@ -114,6 +124,7 @@ async function project(
     run,
     presenceMs: presenceMsOf(compaction),
     follow: () => databases.follow(tables),
+    showViews: () => showViews({ tables, databases, cluster }),
     isGivenUp: attempts({ tables, base: databases.base, servers: parts.map(part => part.tables) }),
     ...(rebuild && { rebuild: () => rebuild({ tables, base: databases.base }) }),
     metrics,
@@ -148,23 +159,6 @@ async function project(
     opsUrl: await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT }),
   })
   await projector.run(signal)
-}
-
-/** Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many. */
-function patientTables(
-  tables: Tables,
-  { config, signal }: Pick<ProcessDependencies, 'config' | 'signal'>,
-): Pick<Tables, 'rows' | 'run' | 'insert'> {
-  const policy = {
-    isRetryable: (error: unknown) => error instanceof TablesError && error.retryable,
-    msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    pauseMsMin: 500,
-  }
-  return {
-    rows: <Row>(statement: Statement) => retry(() => tables.rows<Row>(statement), policy, { signal }),
-    run: statement => retry(() => tables.run(statement), policy, { signal }),
-    insert: rows => retry(() => tables.insert(rows), policy, { signal }),
-  }
 }
 
 // A note is a small row. A restart after a shorter absence than this needs no newer one.

@@ -65,7 +65,7 @@ export interface Positions extends FindStarts {
   noteRead(places: readonly string[], until: number): Promise<void>
   /**
    * Where a batch of this assignment is written: the generation in which its positions were found. `undefined`: the assignment has ended,
-   * so the batch is dropped.
+   * or another generation is current, so the batch is dropped.
    */
   databasesOf(assignment: string): Databases | undefined
   /** Whether another generation is current by now. Then the log has to be read from its positions. */
@@ -100,6 +100,8 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       const row = held.get(partitionName(position))
       return row ? [{ row, position }] : []
     })
+
+  const areSuperseded = () => sought !== undefined && sought.ledger !== dependencies.databases.ledger
 
   return {
     async find(state) {
@@ -159,8 +161,8 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       }
     },
 
-    databasesOf: of => (of === assignment ? sought : undefined),
-    areSuperseded: () => sought !== undefined && sought.ledger !== dependencies.databases.ledger,
+    databasesOf: of => (of === assignment && !areSuperseded() ? sought : undefined),
+    areSuperseded,
   }
 }
 

@@ -15,7 +15,7 @@ import type { Sleep } from '../runtime/sleep.ts'
 import { yieldToEventLoop } from '../runtime/yield-to-event-loop.ts'
 import { type Databases, type Tables, TablesError } from '../tables/port.ts'
 import { loggedReason, type StoreRejects } from '../tables/rejects.ts'
-import { isOfBacklog } from './fold/fold-loop.ts'
+import { isOfBacklog } from './fold/fold-progress.ts'
 import type { HashBacker } from './ingest/backer-hash.ts'
 import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } from './ingest/batch.ts'
 import { type Decode, schemaIdsOf } from './ingest/decode.ts'
@@ -210,14 +210,16 @@ async function write(
   signal: AbortSignal,
 ): Promise<void> {
   const { tables, reader, storeRejects, positions, projector, events, monotonicMs } = dependencies
-  const databases = positions ? positions.databasesOf(batch.assignment) : dependencies.databases
-  // Another assignment has come. Its positions are those of the tables, so it reads these records again.
+  const present = () => (positions ? positions.databasesOf(batch.assignment) : dependencies.databases)
+  const databases = present()
+  // Another assignment or generation has come. Its positions are those of the tables, so these records are read again.
   if (!databases) return
   const sequence = (sequences.get(databases.ledger) ?? 0) + 1
   sequences.set(databases.ledger, sequence)
   const moved = [...batch.positions.values()]
   const startedAt = monotonicMs()
-  await retried(dependencies, signal, async () => {
+  const isWritten = await retried(dependencies, signal, async () => {
+    if (!present()) return false
     await Promise.all(ledgerInserts(batch, databases).map(insert => tables.insert(insert)))
     await storeRejects?.(reader.log, batch.rejects)
     const restampBefore = positions?.restampBefore(batch.assignment, moved) ?? 0
@@ -225,7 +227,9 @@ async function write(
       batchLogInsert(batch, databases, { projector, sequence, log: reader.log, restampBefore }),
     )
     await positions?.store(batch.assignment, moved)
+    return true
   })
+  if (!isWritten) return
   events.onLogged?.(batch)
   try {
     await reader.commit(batch.assignment, moved)
@@ -237,11 +241,11 @@ async function write(
 }
 
 /** Retries while ClickHouse or the schema registry is unavailable, for at most `retryMsMax`. */
-function retried(
+function retried<T>(
   { settings, events, monotonicMs, sleep, random }: ProjectorDependencies,
   signal: AbortSignal,
-  work: () => Promise<void>,
-): Promise<void> {
+  work: () => Promise<T>,
+): Promise<T> {
   const policy = {
     isRetryable: isPassingFailure,
     msMax: settings.retryMsMax,

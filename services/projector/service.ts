@@ -14,13 +14,13 @@ import type { Metrics } from '../runtime/ops/metrics.ts'
 import { programVersion } from '../runtime/program-version.ts'
 import { retry } from '../runtime/retry.ts'
 import { sleep } from '../runtime/sleep.ts'
-import { followMs } from '../tables/generations.ts'
+import { followMs, isUnknown } from '../tables/generations.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { reportStop } from '../tables/projector-stops.ts'
 import { createRejectStore, type StoreRejects } from '../tables/rejects.ts'
 import { countRejects } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
-import { isOfBacklog } from './fold/fold-loop.ts'
+import { isOfBacklog } from './fold/fold-progress.ts'
 import { foldWorkerSettings } from './fold/fold-settings.ts'
 import { createFoldWorkers, untilFirstFails } from './fold/fold-workers.ts'
 import { watchUncommitted } from './freshness/uncommitted.ts'
@@ -57,6 +57,8 @@ export interface ProjectorServiceDependencies {
   presenceMs?: number
   /** Looks up which generation is current, and changes `databases` and those of the shards. Default: it never changes. */
   follow?: () => Promise<unknown>
+  /** Makes the data teams' views show the current generation. Default: they always do. */
+  showViews?: () => Promise<void>
   /** See `EpochDependencies`. */
   isGivenUp?: (attempt: number) => Promise<boolean>
   /** The rebuild that is under way, for the metrics. Default: none ever is. */
@@ -93,6 +95,8 @@ export interface ProjectorService {
 
 // How long the ingest loop waits for records, and the fold loop for batches of other processes.
 const idleMsMax = 500
+// How often the leader looks at the views beside that: another process may have died while it made them.
+const showMs = 60_000
 // Records of one moment share a batch.
 const batchMsMin = 25
 
@@ -101,7 +105,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const uncommitted = watchUncommitted(dependencies.reader, dependencies.now)
   const { reader } = uncommitted
   const observer = createObserver(dependencies)
-  const { presenceMs, positions, follow } = dependencies
+  const { presenceMs, positions, follow, showViews } = dependencies
   let movedAt = monotonicMs()
   let failure: string | undefined
   let records = 0
@@ -207,13 +211,18 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     observer.onRetry(error instanceof SchemaRegistryError ? 'schemas' : 'ingest', error)
   }
 
-  /** When another generation is current, reads on from its positions. A look that fails is followed by the next one. */
+  /** When another generation is current, reads on from its positions, and the leader points the views to it. A look that fails is followed by the next one. */
   async function followGenerations(signal: AbortSignal): Promise<void> {
+    let shown = { ledger: '', at: 0 }
     while (follow && !signal.aborted) {
       await sleep(followMs, signal)
       try {
         await follow()
         if (positions?.areSuperseded()) await reader.restart()
+        const isShown = shown.ledger === databases.ledger && monotonicMs() - shown.at < showMs
+        if (!showViews || isShown || !reader.leads()) continue
+        await showViews()
+        shown = { ledger: databases.ledger, at: monotonicMs() }
       } catch (error) {
         if (signal.aborted) return
         dependencies.logger.warn({ error: messageOf(error) }, 'the current generation could not be followed')
@@ -221,10 +230,25 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     }
   }
 
+  /** If this process stood still until its generation was dropped, the batch is dropped, too: the next try finds that. */
+  async function ofCurrent(error: unknown): Promise<never> {
+    if (!isUnknown(error)) throw error
+    await follow?.()
+    if (!positions?.areSuperseded()) throw error
+    throw new TablesError('the generation of this batch was dropped', { retryable: true, cause: error })
+  }
+
   async function ingest(signal: AbortSignal): Promise<void> {
     const circuitBreaker = await openCircuitBreaker({ ...dependencies, reader }, signal, onRetry)
     // A batch may need several long statements.
-    const noted: Tables = { ...tables, insert: (...call) => tables.insert(...call).finally(noteMove) }
+    const noted: Tables = {
+      ...tables,
+      insert: (...call) =>
+        tables
+          .insert(...call)
+          .catch(ofCurrent)
+          .finally(noteMove),
+    }
     return runProjector(
       {
         reader,

@@ -99,7 +99,7 @@ export async function readCurrent(tables: Pick<Tables, 'rows'>, base: string): P
       query: `SELECT argMax(generation, attempt) AS generation FROM ${base}.generation_log WHERE kind = 'current'`,
     })
     .catch(error => {
-      if (!(error instanceof TablesError && /^UNKNOWN_(TABLE|DATABASE)$/.test(error.type ?? ''))) throw error
+      if (!isUnknown(error)) throw error
       throw new TablesError(`the tables in ${base} are not made yet: run pledgeview migrate first`, {
         retryable: false,
         type: error.type,
@@ -111,6 +111,11 @@ export async function readCurrent(tables: Pick<Tables, 'rows'>, base: string): P
     `${base}.generation_log names no current generation: restore it from a backup, together with the generations`,
     { retryable: false },
   )
+}
+
+/** Whether the table or its database is not there: the generation was dropped, or nothing was made yet. */
+export function isUnknown(error: unknown): error is TablesError {
+  return error instanceof TablesError && /^UNKNOWN_(TABLE|DATABASE)$/.test(error.type ?? '')
 }
 
 export const followMs = 1_000

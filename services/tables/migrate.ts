@@ -107,11 +107,37 @@ export async function pointViews(
   databases: Databases,
   options: MigrateOptions,
 ): Promise<void> {
+  for (const query of viewStatements(databases, options)) await run(tables, query)
+}
+
+function viewStatements(databases: Databases, options: MigrateOptions): string[] {
+  if (options.replicated) return readClusterViews(databases, options)
   const single = readStatements(viewsDirectory).flatMap(file => file.statements)
-  const all = options.replicated
-    ? readClusterViews(databases, options)
-    : single.map(statement => withDefinerIn(nameDatabases(statement, databases), options))
-  for (const query of all) await run(tables, query)
+  return single.map(statement => withDefinerIn(nameDatabases(statement, databases), options))
+}
+
+/** Whether every view on this server shows this generation. */
+export async function areViewsOf(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  options: MigrateOptions,
+): Promise<boolean> {
+  const names = viewStatements(databases, options).flatMap(view => {
+    const [, database = '', name = ''] = /^CREATE OR REPLACE \w+ (\w+)\.(\w+)/.exec(view) ?? []
+    return database.startsWith(databases.read) ? [] : [[database, name] as const]
+  })
+  const [row] = await tables.rows<{ others: number }>({
+    query: `SELECT count() AS others FROM system.tables
+            WHERE database IN {databases:Array(String)} AND name IN {names:Array(String)}
+              AND arrayExists(name -> name NOT IN {own:Array(String)}, extractAll(create_table_query, {pattern:String}))`,
+    query_params: {
+      databases: [...new Set(names.map(([database]) => database))],
+      names: [...new Set(names.map(([, name]) => name))],
+      own: [databases.ledger, databases.read],
+      pattern: `\\b${databases.base}_(?:ledger|read)_[0-9]+`,
+    },
+  })
+  return row?.others === 0
 }
 
 /** On a cluster, every shard has the file after the first has run it. */

@@ -15,6 +15,7 @@ import { openJournalWriter } from '../../services/log/local/journal.ts'
 import type { NewRecord } from '../../services/log/port.ts'
 import { readConfig } from '../../services/runtime/config.ts'
 import { createMetrics } from '../../services/runtime/ops/metrics.ts'
+import { sleep } from '../../services/runtime/sleep.ts'
 import { wholeRequest } from '../support/rebuild-request.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import { peakMemoryBytes } from './machine.ts'
@@ -101,6 +102,7 @@ async function rebuild(): Promise<RebuildRun> {
       now: Date.now,
       monotonicMs: () => performance.now(),
       random: Math.random,
+      sleep,
     },
     wholeRequest,
     new AbortController().signal,

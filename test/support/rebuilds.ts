@@ -6,7 +6,7 @@ import { pino } from 'pino'
 import { vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { watchAttempts } from '../../services/generations/attempts.ts'
-import type { RebuildTables } from '../../services/generations/cluster.ts'
+import { type RebuildTables, showCurrent } from '../../services/generations/cluster.ts'
 import { type RebuildResult, runRebuild } from '../../services/generations/rebuild.ts'
 import type { RebuildRequest, RebuildState } from '../../services/generations/rebuild-log.ts'
 import type { AbortDependencies } from '../../services/generations/rebuilds.ts'
@@ -110,7 +110,6 @@ export async function openRebuildable(
   let runs = 0
   let stopProjector = async () => {}
   let isDrained = async () => true
-  let lagOf: () => Promise<unknown> = async () => []
   /** Why the projector that was started last has ended by itself. */
   let failure: unknown
 
@@ -128,6 +127,7 @@ export async function openRebuildable(
       run: `live-${++runs}`,
       ...(cluster && { shards: cluster.shards }),
       follow: () => databases.follow(tables),
+      showViews: () => showCurrent({ tables, databases, cluster }),
       isGivenUp: watchAttempts({
         tables,
         base: databases.base,
@@ -147,7 +147,6 @@ export async function openRebuildable(
       failure = error
     })
     isDrained = projector.isDrained
-    lagOf = projector.lag
     stopProjector = async () => {
       stopProjector = async () => {}
       stop.abort()
@@ -171,9 +170,7 @@ export async function openRebuildable(
         if (!(await isDrained())) return false
         return !(await Promise.all(shards.map(isBehind))).includes(true)
       }
-      const progress = async () =>
-        JSON.stringify({ lag: await lagOf(), shards: await Promise.all(shards.map(foldState)) })
-      await untilDone(isFolded, progress)
+      await vi.waitUntil(isFolded, { timeout: settledMsMax, interval: 10 })
     },
     async committed() {
       const ends = await history.ends()
@@ -212,6 +209,7 @@ export async function openRebuildable(
           now: Date.now,
           monotonicMs: () => performance.now(),
           random: Math.random,
+          sleep,
         },
         { ...wholeRequest, ...request },
         signal ?? new AbortController().signal,
@@ -235,38 +233,8 @@ async function isBehind({ tables, databases }: Shard): Promise<boolean> {
   return (await column(tables, query)).length > 0
 }
 
-/** How far the fold is, who leads it, and which was the last statement of it that wrote a row. */
-async function foldState({ tables, databases: { ledger, read } }: Shard): Promise<unknown> {
-  const [state] = await tables.rows({
-    query: `SELECT (SELECT toString(max(fold_id)) FROM ${ledger}.fold_progress) AS folded,
-              (SELECT toString(max((epoch, holder))) FROM ${ledger}.fold_epochs) AS leader,
-              (SELECT toString(max(fold_id)) FROM ${read}.campaigns) AS written,
-              (SELECT groupArray(tuple(campaign_id, is_quarantined, failures)) FROM ${ledger}.quarantine FINAL) AS quarantine`,
-  })
-  return state
-}
-
-// Only a hang shows nothing new for so long: a campaign that cannot be folded alone either is tried again after ten seconds.
-const noProgressMsMax = 100_000
-const progressLookMs = 1_000
-
-/** Waits, however busy the machine is, as long as `progress` changes. */
-async function untilDone(isDone: () => Promise<boolean>, progress: () => Promise<string>): Promise<void> {
-  let seen = ''
-  let changedAt = performance.now()
-  let lookedAt = changedAt
-  while (!(await isDone())) {
-    const now = performance.now()
-    if (now - lookedAt > progressLookMs) {
-      const latest = await progress()
-      if (latest !== seen) changedAt = now
-      if (now - changedAt > noProgressMsMax) throw new Error(`nothing more is folded: ${latest}`)
-      seen = latest
-      lookedAt = now
-    }
-    await sleep(10)
-  }
-}
+// Only a hang takes this long, also on a busy machine: a campaign that cannot be folded alone either is tried again after ten seconds.
+const settledMsMax = 240_000
 
 /** The phase of a rebuild that this insert records, if it is one. */
 export function phaseIn(insert: TableInsert): RebuildState['phase'] | undefined {

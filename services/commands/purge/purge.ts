@@ -1,6 +1,6 @@
-import { purgeDistributed } from '../../erasure/distributed.ts'
-import { purgeEmbedded } from '../../erasure/embedded.ts'
-import type { PurgeReport } from '../../erasure/report.ts'
+import { withDistributedCopies } from '../../erasure/distributed.ts'
+import { embeddedCopies } from '../../erasure/embedded.ts'
+import { type Copies, purge } from '../../erasure/purge.ts'
 import { withModel } from '../../local/access.ts'
 import { openExistingDataDirectory } from '../../local/data-directory.ts'
 import { type Config, readConfig } from '../../runtime/config.ts'
@@ -52,8 +52,7 @@ export const purgeCommand: Command = {
       },
     })
     const config = readConfig(process.env)
-    const root = embeddedDirectory(values['data-dir'], config)
-    const purge = {
+    const settings = {
       isDry: values['dry-run'],
       removesRejects: values.rejects,
       msMax: 1000 * wholeNumber('timeout', values.timeout, timeoutSeconds),
@@ -61,21 +60,22 @@ export const purgeCommand: Command = {
       monotonicMs: () => performance.now(),
       sleep,
     }
-    const report =
-      root === undefined ? await purgeDistributed({ ...purge, config }) : await purgeOf(root, config, purge)
+    const report = await withCopies(values['data-dir'], config, copies => purge(copies, settings, config))
     if (values.json) printJson(io, reportJson(report))
     else io.stdout.write(reportText(report))
     return report.copies.every(({ isReached }) => isReached) ? 0 : 1
   },
 }
 
-function purgeOf(
-  root: string,
+function withCopies<T>(
+  dataDir: string | undefined,
   config: Config,
-  purge: Omit<Parameters<typeof purgeEmbedded>[0], 'directory' | 'access' | 'config'>,
-): Promise<PurgeReport> {
+  work: (copies: Copies) => Promise<T>,
+): Promise<T> {
+  const root = embeddedDirectory(dataDir, config)
+  if (root === undefined) return withDistributedCopies(config, work)
   const directory = openExistingDataDirectory(root)
   return withModel(directory, config, { isCaughtUp: false }, access =>
-    purgeEmbedded({ ...purge, directory, access, config }),
+    work(embeddedCopies(directory, access)),
   )
 }

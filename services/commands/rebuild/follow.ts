@@ -1,11 +1,10 @@
-/** Reports the progress of a rebuild: a progress bar on a terminal, otherwise a line a second. */
-
+/** Reports the progress of a rebuild: painted on a terminal, a line a second in a log, an object a second for a program. */
 import type { RebuildState } from '../../generations/rebuild-log.ts'
 import type { RebuildReport } from '../../generations/rebuilds.ts'
 import { createPaintedLine } from '../../runtime/progress.ts'
 import { type Io, printJson } from '../command.ts'
 import { progressJson } from './json.ts'
-import { finishedLine, finishedPhases, paintedText, progressLine } from './view.ts'
+import { finishedLine, finishedPhases, progressLine } from './view.ts'
 
 /** Reports the progress of a rebuild. */
 export interface ProgressReporter {
@@ -28,7 +27,7 @@ export async function reportOften(
     const report = await run(state => {
       latest = state
     })
-    latest = report.state
+    latest = report
     return report
   } finally {
     clearInterval(reporting)
@@ -36,74 +35,48 @@ export async function reportOften(
   }
 }
 
-/** For a person at a terminal, on stderr: a progress bar for the running phase, and a line for each finished one. */
-export function terminalReporter({ stderr }: Io): ProgressReporter {
+export function createReporter(
+  io: Io,
+  { asJson, monotonicMs = () => performance.now() }: { asJson: boolean; monotonicMs?: () => number },
+): ProgressReporter {
+  const { stderr } = io
+  const isTerminal = !asJson && 'isTTY' in stderr && stderr.isTTY === true
   const line = createPaintedLine({ stream: stderr })
-  const unreported = unreportedPhases()
-  function reportFinished(state: RebuildState): void {
-    const finished = unreported(state)
-    if (finished.length === 0) return
-    line.wipe()
-    for (const phase of finished) stderr.write(`${finishedLine(phase)}\n`)
-  }
-  return {
-    report(state) {
-      reportFinished(state)
-      line.paint(() => paintedText(state))
-    },
-    end(state) {
-      line.wipe()
-      reportFinished(state)
-    },
-  }
-}
-
-/** For a log, on stderr: a line a second, one for each wait, and one for each finished phase. */
-export function lineReporter({ stderr }: Io, monotonicMs = () => performance.now()): ProgressReporter {
-  const unreported = unreportedPhases()
-  const isDue = everySecond(monotonicMs)
-  function reportFinished(state: RebuildState): void {
-    for (const phase of unreported(state)) stderr.write(`${finishedLine(phase)}\n`)
-  }
-  return {
-    report(state) {
-      reportFinished(state)
-      if (isDue(state)) stderr.write(`${progressLine(state)}\n`)
-    },
-    end: reportFinished,
-  }
-}
-
-/** For a program, on stdout: one JSON object a second, and one for each wait. */
-export function jsonReporter(io: Io, monotonicMs = () => performance.now()): ProgressReporter {
-  const isDue = everySecond(monotonicMs)
-  return {
-    report(state) {
-      if (isDue(state)) printJson(io, progressJson(state))
-    },
-    end() {},
-  }
-}
-
-/** Returns each finished phase once. A phase that runs again, for example after a kill, is not returned again. */
-function unreportedPhases(): (state: RebuildState) => ReturnType<typeof finishedPhases> {
   const reported = new Set<string>()
-  return state => {
-    const finished = finishedPhases(state).filter(({ phase }) => !reported.has(phase))
-    for (const { phase } of finished) reported.add(phase)
-    return finished
-  }
-}
-
-/** Whether a state is due. A new wait is due at once, because no other state may follow until it ends. */
-function everySecond(monotonicMs: () => number): (state: RebuildState) => boolean {
   let reportedAt = Number.NEGATIVE_INFINITY
   let reportedWait: string | null | undefined
-  return ({ detail: { waitsFor } }) => {
+
+  /** Each finished phase once. One that runs again, for example after a kill, is not reported again. */
+  function reportFinished(state: RebuildState): void {
+    const finished = asJson ? [] : finishedPhases(state).filter(({ phase }) => !reported.has(phase))
+    if (finished.length > 0 && isTerminal) line.wipe()
+    for (const one of finished) {
+      reported.add(one.phase)
+      stderr.write(`${finishedLine(one)}\n`)
+    }
+  }
+
+  /** A new wait is due at once, because no other state may follow until it ends. */
+  function isDue({ detail: { waitsFor } }: RebuildState): boolean {
     const isNewWait = waitsFor && waitsFor !== reportedWait
     reportedWait = waitsFor
     if (!isNewWait && monotonicMs() - reportedAt < reportMs) return false
     reportedAt = monotonicMs()
     return true
+  }
+
+  return {
+    report(state) {
+      reportFinished(state)
+      if (isTerminal) line.paint(() => progressLine(state))
+      else if (isDue(state)) {
+        if (asJson) printJson(io, progressJson(state))
+        else stderr.write(`${progressLine(state)}\n`)
+      }
+    },
+    end(state) {
+      if (isTerminal) line.wipe()
+      reportFinished(state)
+    },
   }
 }

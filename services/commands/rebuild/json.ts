@@ -11,7 +11,7 @@ export function progressJson({ id, phase, detail }: RebuildState): object {
 
 /** The last line. `outcome`: rebuilt, compared, aborted, dropped, or stopped. */
 export function resultJson(report: RebuildReport): object {
-  const { id, phase, detail } = report.state
+  const { id, phase, detail } = report
   return {
     type: 'result',
     id,
@@ -28,17 +28,17 @@ export function resultJson(report: RebuildReport): object {
 /** `pledgeview rebuild status --json`: the latest rebuild, or null if there has never been one. */
 export function statusJson(report: RebuildReport | undefined): object {
   if (!report) return { rebuild: null }
-  const { state, isAlive, isPreviousKept } = report
-  const { request, startedAt } = state.detail
+  const { detail, ageMs, isAlive, isPreviousKept } = report
+  const { request, startedAt } = detail
   return {
     rebuild: {
       ...resultJson(report),
       type: request.isDry ? 'dry-run' : request.kind,
       started_at: startedAt,
       is_alive: isAlive,
-      last_sign_ms_ago: state.ageMs,
+      last_sign_ms_ago: ageMs,
       is_previous_kept: isPreviousKept,
-      ...progressOf(state.detail),
+      ...progressOf(detail),
     },
   }
 }

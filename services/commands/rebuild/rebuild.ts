@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { withDistributedRebuilds } from '../../generations/distributed.ts'
 import type { RebuildRequest } from '../../generations/rebuild-log.ts'
 import type { RebuildReport, Rebuilds } from '../../generations/rebuilds.ts'
@@ -7,9 +8,8 @@ import { readConfig } from '../../runtime/config.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
 import { type Command, embeddedDirectory, type Io, printJson, readArguments, UsageError } from '../command.ts'
 import { interruptible } from '../interruptible.ts'
-import { hasRealDay } from '../iso-day.ts'
 import { printableLines } from '../printable.ts'
-import { jsonReporter, lineReporter, reportOften, terminalReporter } from './follow.ts'
+import { createReporter, reportOften } from './follow.ts'
 import { rebuildHelp } from './help.ts'
 import { resultJson, statusJson } from './json.ts'
 import { type Outcome, outcomeOf, resultText, statusText, unfinishedText } from './view.ts'
@@ -75,8 +75,6 @@ function verbOf([name, ...rest]: string[]): Verb {
   if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
   if (name === undefined) return 'begin'
   if (name === 'status' || name === 'abort' || name === 'rollback' || name === 'drop') return name
-  if (name === 'back')
-    throw new UsageError('pledgeview rebuild back is now called pledgeview rebuild rollback')
   throw new UsageError(`${name} is not a rebuild command: they are status, abort, rollback and drop`)
 }
 
@@ -91,14 +89,10 @@ function requestOf(verb: Verb, values: Values): RebuildRequest {
   }
 }
 
-const timePattern = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/
+const isoTime = z.union([z.iso.date(), z.iso.datetime({ offset: true })])
 
 function timeOf(text: string): number {
-  const time = timePattern.test(text) ? Date.parse(text) : Number.NaN
-  if (!Number.isNaN(time)) {
-    if (hasRealDay(text)) return time
-    throw new UsageError(`--from-time names a day that does not exist: ${JSON.stringify(text)}`)
-  }
+  if (isoTime.safeParse(text).success) return Date.parse(text)
   throw new UsageError(`--from-time takes a time as 2026-03-01T09:00:00Z, not ${JSON.stringify(text)}`)
 }
 
@@ -121,8 +115,7 @@ async function carryThrough(
   asJson: boolean,
   io: Io,
 ): Promise<number> {
-  const isTerminal = 'isTTY' in io.stderr && io.stderr.isTTY === true
-  const reporter = asJson ? jsonReporter(io) : isTerminal ? terminalReporter(io) : lineReporter(io)
+  const reporter = createReporter(io, { asJson })
   return interruptible(async signal => {
     const stop = new AbortController()
     signal.addEventListener('abort', () => {
@@ -142,7 +135,7 @@ function printEnd(report: RebuildReport, meant: readonly Outcome[], asJson: bool
   if (asJson) printJson(io, resultJson(report))
   else io.stdout.write(resultText(report))
   if (outcome !== 'stopped') return meant.includes(outcome) ? 0 : 1
-  const { failure } = report.state.detail
+  const { failure } = report.detail
   const reason = failure === null ? 'its process has ended' : printableLines(failure)
   io.stderr.write(`pledgeview: the rebuild is not finished: ${reason}\n`)
   io.stderr.write(unfinishedText(report))

@@ -1,6 +1,7 @@
 /** What `pledgeview rebuild` prints for a person: the progress, the outcome and the differences. Pure. */
 import type { Differences, Example } from '../../generations/compare/differences.ts'
 import {
+  endPhases,
   isWorking,
   keptTables,
   type RebuildProgress,
@@ -9,39 +10,23 @@ import {
   workPhases,
 } from '../../generations/rebuild-log.ts'
 import type { RebuildReport } from '../../generations/rebuilds.ts'
-import { barText, clock, grouped } from '../../runtime/progress.ts'
+import { clock, grouped } from '../../runtime/progress.ts'
 import { printable, printableLines } from '../printable.ts'
 
 /** `stopped`: it is not finished and no process works on it. The same request continues it. */
 export type Outcome = 'running' | 'rebuilt' | 'compared' | 'aborted' | 'dropped' | 'stopped'
 
-export function outcomeOf({ state, isAlive }: RebuildReport): Outcome {
+export function outcomeOf({ phase, isAborting, isAlive }: RebuildReport): Outcome {
   if (isAlive) return 'running'
   // A rollback that was given up leaves the state from before it.
-  if (state.phase === 'rebuilt' && state.isAborting) return 'aborted'
-  switch (state.phase) {
-    case 'rebuilt':
-    case 'compared':
-    case 'aborted':
-    case 'dropped':
-      return state.phase
-    default:
-      return 'stopped'
-  }
+  if (phase === 'rebuilt' && isAborting) return 'aborted'
+  return endPhases.find(end => end === phase) ?? 'stopped'
 }
 
-/** The line on a terminal: `reading log [####----] 43%  0:07 left  25,000 records/s  lag 234,000`. */
-export function paintedText({ phase, detail: { progress, waitsFor } }: RebuildState): string {
-  if (!progress) return waitsFor ? `${phase}: waits for ${waitsFor}` : `${phase} ...`
-  const bar = barText(percentOf(progress) / 100, barWidth)
-  return [`${phase} ${bar}`, `${leftOf(progress)} left`, rateText(progress), ...lagTexts(progress)].join('  ')
-}
-
-/** The line in a log: `reading log: 43%, 177,000 of 411,000 records, 25,000 records/s, 0:07 left, lag 234,000`. */
+/** For example `reading log: 43%, 125,000 records/s, 20:07 left, lag 12,340,000`. */
 export function progressLine({ phase, detail: { progress, waitsFor } }: RebuildState): string {
   if (!progress) return waitsFor ? `${phase}: waits for ${waitsFor}` : phase
-  const parts = [doneText(progress), rateText(progress), `${leftOf(progress)} left`, ...lagTexts(progress)]
-  return `${phase}: ${parts.join(', ')}`
+  return `${phase}: ${progressText(progress)}`
 }
 
 /** The phases that are over, in their order, with the time that each took. */
@@ -58,7 +43,7 @@ export function finishedLine({ phase, ms }: { phase: WorkPhase; ms: number }): s
 
 /** The outcome and the differences. A failure, or a rebuild that is not finished, is reported elsewhere. */
 export function resultText(report: RebuildReport): string {
-  const { detail } = report.state
+  const { detail } = report
   const { request, records, rejects, phaseMs, differences } = detail
   const time = secondsText(Object.values(phaseMs).reduce((sum, ms) => sum + ms, 0))
   const read = `${countText(records, 'record')} read${rejects > 0 ? `, ${grouped(rejects)} of them rejected` : ''}`
@@ -66,7 +51,7 @@ export function resultText(report: RebuildReport): string {
   switch (outcome) {
     case 'rebuilt': {
       const done = request.kind === 'rollback' ? 'The previous tables are live again' : 'Rebuilt'
-      const kept = capitalized(keptTables(report.state))
+      const kept = capitalized(keptTables(report))
       return `${done}, in ${time}: ${read}.\n${countsText(differences)}${kept} are kept: pledgeview rebuild rollback returns to them, pledgeview rebuild drop frees their disk.\n`
     }
     case 'compared':
@@ -74,7 +59,7 @@ export function resultText(report: RebuildReport): string {
     case 'aborted':
       return 'The rebuild was given up. The live tables are unchanged.\n'
     case 'dropped':
-      return `${capitalized(keptTables(report.state))} are dropped.\n`
+      return `${capitalized(keptTables(report))} are dropped.\n`
     case 'running':
     case 'stopped':
       return ''
@@ -100,16 +85,17 @@ export function differencesText(differences: Differences | null): string {
 /** `pledgeview rebuild status`. */
 export function statusText(report: RebuildReport | undefined): string {
   if (!report) return 'There has never been a rebuild.\n'
-  const { state, isAlive, isPreviousKept } = report
-  const { request, startedAt, progress, failure, waitsFor } = state.detail
-  const kind = `${request.isDry ? 'dry run' : request.kind === 'rollback' ? 'rollback' : 'rebuild'} ${state.id}`
+  const { id, phase, detail, isAlive, isPreviousKept } = report
+  const { request, startedAt, progress, failure, waitsFor } = detail
+  const isOpen = isWorking(report)
+  const kind = `${request.isDry ? 'dry run' : request.kind} ${id}`
   const lines = [
     ['rebuild', `${kind}, begun ${startedAt}`],
-    ['phase', isWorking(state) ? state.phase : outcomeOf(report)],
-    ...(waitsFor && isWorking(state) && isAlive ? [['waits for', waitsFor]] : []),
-    ...(progress && isWorking(state) ? progressLines(progress) : []),
-    ...finishedPhases(state).map(({ phase, ms }) => [phase, secondsText(ms)]),
-    ...(isWorking(state) ? [['process', processText(state, isAlive)]] : []),
+    ['phase', isOpen ? phase : outcomeOf(report)],
+    ...(waitsFor && isOpen && isAlive ? [['waits for', waitsFor]] : []),
+    ...(progress && isOpen ? [['progress', progressText(progress)]] : []),
+    ...finishedPhases(report).map(({ phase, ms }) => [phase, secondsText(ms)]),
+    ...(isOpen ? [['process', processText(report)]] : []),
     ...(failure === null ? [] : [['failure', printableLines(failure)]]),
     ...(isPreviousKept
       ? [['previous', 'kept: rebuild rollback returns to them, rebuild drop frees their disk']]
@@ -119,52 +105,29 @@ export function statusText(report: RebuildReport | undefined): string {
 }
 
 /** What to do about a rebuild that is not finished. */
-export function unfinishedText({ state }: RebuildReport): string {
-  const { phase, detail } = state
+export function unfinishedText({ phase, detail }: RebuildReport): string {
   const command = detail.request.kind === 'rollback' ? 'pledgeview rebuild rollback' : 'the same command'
   const isLate = phase === 'promoting'
   return `Run ${command} again to continue${isLate ? '' : ', or pledgeview rebuild abort to give it up'}.\n`
 }
 
-// With this width the whole line fits into 80 columns.
-const barWidth = 12
 const phaseWidth = Math.max(...workPhases.map(phase => phase.length))
 
-function progressLines(progress: RebuildProgress): string[][] {
-  return [
-    ['done', doneText(progress)],
-    ['rate', rateText(progress)],
-    ['left', leftOf(progress)],
-    ['lag', countText(progress.lagRecords, 'record')],
-  ]
+function progressText({ etaSeconds, unit, perSecond, lagRecords, ...done }: RebuildProgress): string {
+  const left = clock(etaSeconds === null ? null : etaSeconds * 1000)
+  const lag = lagRecords > 0 ? `, lag ${grouped(lagRecords)}` : ''
+  return `${percentOf(done)}%, ${grouped(perSecond)} ${unit}/s, ${left} left${lag}`
 }
 
-function processText({ ageMs }: RebuildState, isAlive: boolean): string {
+function processText({ ageMs, isAlive }: RebuildReport): string {
   return isAlive
     ? 'alive'
     : `no process works on it; the last sign of life was ${Math.round(ageMs / 1000)} s ago`
 }
 
-function doneText(progress: RebuildProgress): string {
-  const { done, of, unit } = progress
-  return `${percentOf(progress)}%, ${grouped(done)} of ${grouped(of)} ${unit}`
-}
-
 /** How much of the phase is done, in whole percent. If there is nothing to do, 100. */
-export function percentOf({ done, of }: RebuildProgress): number {
+export function percentOf({ done, of }: Pick<RebuildProgress, 'done' | 'of'>): number {
   return of > 0 ? Math.floor((Math.min(done, of) / of) * 100) : 100
-}
-
-function leftOf({ etaSeconds }: RebuildProgress): string {
-  return clock(etaSeconds === null ? null : etaSeconds * 1000)
-}
-
-function rateText({ unit, perSecond }: RebuildProgress): string {
-  return `${grouped(perSecond)} ${unit}/s`
-}
-
-function lagTexts({ lagRecords }: RebuildProgress): string[] {
-  return lagRecords > 0 ? [`lag ${grouped(lagRecords)}`] : []
 }
 
 function countsText(differences: Differences | null): string {

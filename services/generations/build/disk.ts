@@ -1,14 +1,6 @@
 /** Checks whether the disk has room for a second set of tables. */
 import { megabytes } from '../../runtime/progress.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
-
-export interface DiskEstimate {
-  /** Size of the current generation. */
-  liveBytes: number
-  /** How much a new generation may need while it is built. */
-  neededBytes: number
-  freeBytes: number
-}
+import type { Shard } from '../../tables/port.ts'
 
 // The history has every version of an entity, not only the latest. Merges write their result before they drop their input.
 const growth = 3
@@ -17,7 +9,8 @@ export class DiskTooSmall extends Error {
   override name = 'DiskTooSmall'
 }
 
-export async function estimateDisk(tables: Tables, { ledger, read }: Databases): Promise<DiskEstimate> {
+/** Throws `DiskTooSmall`, with the figures. `databases`: those of the current generation. */
+export async function checkDisk({ tables, databases: { ledger, read } }: Shard): Promise<void> {
   const [row] = await tables.rows<{ liveBytes: number; freeBytes: number }>({
     query: `SELECT
         (SELECT sum(bytes_on_disk) FROM system.parts
@@ -26,14 +19,9 @@ export async function estimateDisk(tables: Tables, { ledger, read }: Databases):
     query_params: { databases: [ledger, read] },
   })
   const { liveBytes, freeBytes } = row ?? { liveBytes: 0, freeBytes: 0 }
-  return { liveBytes, freeBytes, neededBytes: growth * liveBytes }
-}
-
-/** Throws `DiskTooSmall`, with the figures. */
-export function checkDisk({ liveBytes, neededBytes, freeBytes }: DiskEstimate): void {
-  if (freeBytes >= neededBytes) return
+  if (freeBytes >= growth * liveBytes) return
   throw new DiskTooSmall(
-    `a rebuild may need ${megabytes(neededBytes)} in addition to the ${megabytes(liveBytes)} of the live tables, but only ` +
+    `a rebuild may need ${megabytes(growth * liveBytes)} in addition to the ${megabytes(liveBytes)} of the live tables, but only ` +
       `${megabytes(freeBytes)} are free; free some disk, or begin anyway with --ignore-disk`,
   )
 }

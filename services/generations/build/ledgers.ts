@@ -1,27 +1,29 @@
-/** The ledgers as a rebuild compares them: which rows are withdrawn, and statements over the live and the new ledger. */
+/** The ledgers as a rebuild compares them: what the live ledger has and the new one does not. */
 import { ledgerCampaignColumns, pledgeColumns } from '../../projector/ingest/ledger-rows.ts'
 import type { Databases } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 
 export interface Ledger {
   name: 'campaign_ledger' | 'pledge_ledger'
-  key: readonly string[]
-  columns: readonly string[]
+  key: string
+  columns: string
   /** SQL: the row has no content to show, because the entity was deleted, hidden or cancelled. */
   withdrawn: string
 }
 
+const namesOf = (columns: readonly { name: string }[]) => columns.map(({ name }) => name).join(', ')
+
 export const ledgers: readonly Ledger[] = [
   {
     name: 'campaign_ledger',
-    key: ['campaign_id'],
-    columns: ledgerCampaignColumns.map(({ name }) => name),
+    key: 'campaign_id',
+    columns: namesOf(ledgerCampaignColumns),
     withdrawn: 'NOT is_public',
   },
   {
     name: 'pledge_ledger',
-    key: ['campaign_id', 'pledge_id'],
-    columns: pledgeColumns.map(({ name }) => name),
+    key: 'campaign_id, pledge_id',
+    columns: namesOf(pledgeColumns),
     withdrawn: 'NOT counts',
   },
 ]
@@ -32,42 +34,21 @@ export interface Sides {
   rebuilt: Databases
 }
 
-const files = {
-  differing: readSql('differing', import.meta.url),
-  withdrawn: readSql('withdrawn', import.meta.url),
-  missing: readSql('missing', import.meta.url),
-}
+const newer = readSql('newer', import.meta.url)
 
-/** Selects a row if any of these rows (SQL) differs between the two ledgers. It joins nothing, so it is cheap. */
-export function differsQuery(ledger: Ledger, sides: Sides, scope: string, rows: string): string {
-  return `SELECT 1 AS differs FROM (${fill(files.differing, ledger, sides, { scope, rows })}) LIMIT 1`
-}
-
-/** Selects the columns of the rows that are withdrawn in the live ledger, but not in the new ledger. `scope`: SQL. */
-export function withdrawnQuery(ledger: Ledger, sides: Sides, scope: string): string {
-  return fill(files.withdrawn, ledger, sides, { scope, rows: ledger.withdrawn })
-}
-
-/** Selects what `Missing` says, at most `rowsMax` rows. `scope`: SQL. */
-export function missingQuery(ledger: Ledger, sides: Sides, scope: string, rowsMax: number): string {
-  return fill(files.missing, ledger, sides, { scope, rows: '1' }).replaceAll('${rows_max}', String(rowsMax))
-}
-
-function fill(
-  sql: string,
-  { name, key, columns, withdrawn }: Ledger,
+/** Selects the entities of which the live ledger has a newer version. `scope`: SQL. `rows`: SQL; only these rows of the live ledger. */
+export function newerQuery(
+  { name, key, withdrawn }: Ledger,
   { live, rebuilt }: Sides,
-  { scope, rows }: { scope: string; rows: string },
+  scope: string,
+  rows = '1',
 ): string {
-  return sql
-    .replaceAll('${differing}', files.differing)
-    .replaceAll('${owner}', key[0] ?? '')
-    .replaceAll('${rows}', rows)
+  return newer
     .replaceAll('${live}', live.ledger)
     .replaceAll('${rebuilt}', rebuilt.ledger)
     .replaceAll('${ledger}', name)
-    .replaceAll('${columns}', columns.join(', '))
-    .replaceAll('${key}', key.join(', '))
+    .replaceAll('${key}', key)
     .replaceAll('${withdrawn}', withdrawn)
+    .replaceAll('${rows}', rows)
     .replaceAll('${scope}', scope)
 }

@@ -2,11 +2,12 @@
 import type { Databases, Tables } from '../../tables/port.ts'
 
 const campaignsPerRange = 20_000
-/** A statement looks at no more, if their ids are not long (parameter-parts.ts). */
-export const idsPerStatement = 1_000
 
-/** A set of campaigns: ids after `after` up to `upTo` (null: no bound), or a list of ids. */
-export type Scope = { after: string | null; upTo: string | null } | { ids: readonly string[] }
+/** A set of campaigns: a condition (SQL) for a column `campaign_id`. */
+export interface Scope {
+  condition: string
+  parameters: Record<string, unknown>
+}
 
 /** Ranges of about 20,000 campaigns each. Together they cover all campaigns. */
 export async function rangesOf(tables: Tables, { ledger }: Databases): Promise<Scope[]> {
@@ -15,21 +16,30 @@ export async function rangesOf(tables: Tables, { ledger }: Databases): Promise<S
             FROM (SELECT arraySort(groupUniqArray(campaign_id)) AS ids FROM ${ledger}.campaign_ledger)`,
   })
   const bounds = row?.bounds ?? []
-  return [...bounds, null].map((upTo, place) => ({ after: bounds[place - 1] ?? null, upTo }))
+  return [...bounds, undefined].map((up_to, place) => {
+    const after = bounds[place - 1]
+    const ends = [
+      ...(after === undefined ? [] : ['campaign_id > {after:String}']),
+      ...(up_to === undefined ? [] : ['campaign_id <= {up_to:String}']),
+    ]
+    return { condition: ends.join(' AND ') || '1', parameters: { after: after ?? '', up_to: up_to ?? '' } }
+  })
 }
 
-/** The condition for a column `campaign_id`. */
-export function conditionOf(scope: Scope): { condition: string; parameters: Record<string, unknown> } {
-  if ('ids' in scope) {
-    return { condition: 'campaign_id IN {ids:Array(String)}', parameters: { ids: [...scope.ids] } }
-  }
-  const { after, upTo } = scope
-  const bounds = [
-    ...(after === null ? [] : ['campaign_id > {after:String}']),
-    ...(upTo === null ? [] : ['campaign_id <= {up_to:String}']),
-  ]
+/** The campaigns of the batches that were logged since this moment (Unix ms, of ClickHouse's clock). */
+export function changedSince({ ledger }: Databases, since: number): Scope {
   return {
-    condition: bounds.length === 0 ? '1' : bounds.join(' AND '),
-    parameters: { ...(after !== null && { after }), ...(upTo !== null && { up_to: upTo }) },
+    condition: `campaign_id IN (SELECT arrayJoin(campaign_ids) FROM ${ledger}.batch_log
+        WHERE appended_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC'))`,
+    parameters: { since },
   }
+}
+
+/** ClickHouse's clock, Unix ms. */
+export async function readClock(tables: Pick<Tables, 'rows'>): Promise<number> {
+  const [row] = await tables.rows<{ now: number }>({
+    query: "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now",
+  })
+  if (row === undefined) throw new Error('ClickHouse told no time')
+  return row.now
 }

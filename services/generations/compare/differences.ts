@@ -1,4 +1,7 @@
-/** Compares what the public sees in the live tables and in the rebuilt ones. */
+/**
+ * Compares what the public sees in the live tables and in the rebuilt ones. The rebuilt ones have everything that was in the log at `since`
+ * (Unix ms, of ClickHouse's clock). The live ones have it as soon as it is folded.
+ */
 import { contentColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { unfolded } from '../../projector/fold/batch-conditions.ts'
 import type { Tables } from '../../tables/port.ts'
@@ -25,6 +28,8 @@ export interface Example {
   fields: { field: string; live: string; rebuilt: string }[]
 }
 
+type ComparedPart = Sides & { since: number }
+
 const examplesMax = 10
 const textMax = 200
 
@@ -34,62 +39,38 @@ interface Counts {
   removed: number
   different: number
   inMotion: number
-  examples: [string, Example['change']][]
+  examples: [campaign_id: string, change: Example['change']][]
 }
 
-/** ClickHouse's clock, as text. */
-export async function readClock(tables: Tables): Promise<string> {
-  const [row] = await tables.rows<{ now: string }>({ query: "SELECT toString(now64(3, 'UTC')) AS now" })
-  return row?.now ?? ''
-}
-
-/**
- * Compares what is public in the current generation and in the new one, by content; `updated_at` does not count.
- * `since`: a time (`readClock`) before the new one read from the log for the last time. It has everything that was
- * in the log then. The live tables have it as soon as it is folded.
- */
-export async function readDifferences(tables: Tables, sides: Sides, since: string): Promise<Differences> {
-  const [live, rebuilt] = [sides.live.read, sides.rebuilt.read]
+/** Compares what is public in the current generation and in the new one, by content; `updated_at` does not count. */
+export async function readDifferences(tables: Tables, part: ComparedPart): Promise<Differences> {
   const [counts] = await tables.rows<Counts>({
-    query: `WITH
-        both AS
-        (
-            SELECT campaign_id, sum(is_live) AS lives, sum(is_rebuilt) AS rebuilds, uniqExact(content_hash) AS contents
-            FROM
-            (
-                SELECT campaign_id, content_hash, 1 AS is_live, 0 AS is_rebuilt FROM ${live}.campaigns FINAL
-                UNION ALL
-                SELECT campaign_id, content_hash, 0, 1 FROM ${rebuilt}.campaigns FINAL
-            )
-            GROUP BY campaign_id
-        ),
-        in_motion AS
-        (
-            ${inMotion(sides)}
-        )
+    query: `WITH ${compared(part)}
         SELECT
             countIf(change = 'same') AS same,
             countIf(change = 'added' AND NOT moves) AS added,
             countIf(change = 'removed' AND NOT moves) AS removed,
             countIf(change = 'different' AND NOT moves) AS different,
             countIf(change != 'same' AND moves) AS inMotion,
-            arraySlice(groupArrayIf(1000)((campaign_id, change), change != 'same' AND NOT moves), 1, ${examplesMax}) AS examples
-        FROM
-        (
-            SELECT campaign_id,
-                multiIf(lives = 0, 'added', rebuilds = 0, 'removed', contents > 1, 'different', 'same') AS change,
-                change != 'same' AND campaign_id IN (SELECT campaign_id FROM in_motion) AS moves
-            FROM both
-            ORDER BY campaign_id
-        )`,
-    query_params: { since },
+            arraySlice(arraySort(groupArrayIf(1000)((campaign_id, change), change != 'same' AND NOT moves)), 1, ${examplesMax}) AS examples
+        FROM compared`,
+    query_params: { since: part.since },
   })
   if (!counts) throw new Error('the comparison returned no row')
   const { examples, ...rest } = counts
+  const { fields, ofExamples } = rest.different > 0 ? await readFields(tables, part, examples) : noFields
   return {
     ...rest,
-    fields: rest.different > 0 ? await readFields(tables, sides, since) : {},
-    examples: await readExamples(tables, { live, rebuilt }, examples),
+    fields: Object.fromEntries(fields),
+    examples: examples.map(([campaign_id, change]) => ({
+      campaign_id,
+      change,
+      fields: (ofExamples.find(([id]) => id === campaign_id)?.[1] ?? []).map(([field, live, rebuilt]) => ({
+        field,
+        live,
+        rebuilt,
+      })),
+    })),
   }
 }
 
@@ -109,77 +90,69 @@ export function sumDifferences(ofShards: readonly Differences[]): Differences {
   }
 }
 
-const fields = contentColumns.filter(name => name !== 'campaign_id')
+type FieldTexts = [field: string, live: string, rebuilt: string]
 
-/** How often each field differs, among campaigns that are public on both sides. */
-async function readFields(tables: Tables, sides: Sides, since: string): Promise<Record<string, number>> {
-  const [live, rebuilt] = [sides.live.read, sides.rebuilt.read]
-  const counts = fields.map(name => `countIf(NOT (live.${name} <=> rebuilt.${name})) AS ${name}`)
-  const [row] = await tables.rows<Record<string, number>>({
-    query: `SELECT ${counts.join(', ')}
-            FROM (SELECT * FROM ${live}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM ${differing(sides)})) AS live
-            INNER JOIN (SELECT * FROM ${rebuilt}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM ${differing(sides)})) AS rebuilt
-              ON live.campaign_id = rebuilt.campaign_id`,
-    query_params: { since },
+interface Fields {
+  fields: [field: string, campaigns: number][]
+  ofExamples: [campaign_id: string, fields: FieldTexts[]][]
+}
+
+const noFields: Fields = { fields: [], ofExamples: [] }
+
+/** How often each field differs, among campaigns that are public on both sides, and the texts of the examples. */
+async function readFields(tables: Tables, part: ComparedPart, examples: Counts['examples']): Promise<Fields> {
+  const texts = contentColumns
+    .filter(name => name !== 'campaign_id')
+    .map(name => `('${name}', ${textOf(`live.${name}`)}, ${textOf(`rebuilt.${name}`)})`)
+  const ofSide = (read: string) =>
+    `(SELECT * FROM ${read}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM differing))`
+  const [row] = await tables.rows<Fields>({
+    query: `WITH ${compared(part)},
+            differing AS (SELECT campaign_id FROM compared WHERE change = 'different' AND NOT moves)
+            SELECT
+              arrayZip(mapKeys(counted), mapValues(counted)) AS fields,
+              groupArrayIf((id, arrayMap(field -> (field.1, ${cut('field.2')}, ${cut('field.3')}), changed)), id IN {ids:Array(String)}) AS ofExamples,
+              sumMap(mapFromArrays(arrayMap(field -> field.1, changed), arrayMap(field -> 1, changed))) AS counted
+            FROM
+            (
+              SELECT live.campaign_id AS id, arrayFilter(field -> field.2 != field.3, [${texts.join(', ')}]) AS changed
+              FROM ${ofSide(part.live.read)} AS live
+              INNER JOIN ${ofSide(part.rebuilt.read)} AS rebuilt ON live.campaign_id = rebuilt.campaign_id
+            )`,
+    query_params: { since: part.since, ids: examples.map(([id]) => id) },
   })
-  return Object.fromEntries(Object.entries(row ?? {}).filter(([, count]) => count > 0))
+  return row ?? noFields
 }
 
-function differing(sides: Sides): string {
-  const [live, rebuilt] = [sides.live.read, sides.rebuilt.read]
-  return `(
-    SELECT live.campaign_id AS campaign_id
-    FROM (SELECT campaign_id, content_hash FROM ${live}.campaigns FINAL) AS live
-    INNER JOIN (SELECT campaign_id, content_hash FROM ${rebuilt}.campaigns FINAL) AS rebuilt
-      ON live.campaign_id = rebuilt.campaign_id
-    WHERE live.content_hash != rebuilt.content_hash
-      AND campaign_id NOT IN (${inMotion(sides)}))`
-}
-
-/** Campaigns in motion: one of the two sides may not have all their events yet. */
-function inMotion({ live, rebuilt }: Sides): string {
-  const isLate = "appended_at >= toDateTime64({since:String}, 3, 'UTC')"
+/** Tables for WITH: each campaign, how it changed, and whether it is in motion: one of the two sides may not have all its events yet. */
+function compared({ live, rebuilt }: Sides): string {
+  const isLate = "appended_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')"
   const { condition } = unfolded(live, [])
-  return `SELECT arrayJoin(campaign_ids) AS campaign_id FROM ${live.ledger}.batch_log AS batch
-            WHERE ${isLate} OR ${condition}
-            UNION ALL
-            SELECT arrayJoin(campaign_ids) FROM ${rebuilt.ledger}.batch_log WHERE ${isLate}`
+  return `compared AS
+        (
+            SELECT campaign_id,
+                multiIf(sum(is_live) = 0, 'added', sum(is_live) = count(), 'removed', uniqExact(content_hash) > 1, 'different', 'same') AS change,
+                change != 'same' AND campaign_id IN
+                (
+                    SELECT arrayJoin(campaign_ids) FROM ${live.ledger}.batch_log AS batch WHERE ${isLate} OR ${condition}
+                    UNION ALL
+                    SELECT arrayJoin(campaign_ids) FROM ${rebuilt.ledger}.batch_log WHERE ${isLate}
+                ) AS moves
+            FROM
+            (
+                SELECT campaign_id, content_hash, 1 AS is_live FROM ${live.read}.campaigns FINAL
+                UNION ALL
+                SELECT campaign_id, content_hash, 0 FROM ${rebuilt.read}.campaigns FINAL
+            )
+            GROUP BY campaign_id
+        )`
 }
 
-async function readExamples(
-  tables: Tables,
-  { live, rebuilt }: { live: string; rebuilt: string },
-  found: Counts['examples'],
-): Promise<Example[]> {
-  const ids = found.filter(([, change]) => change === 'different').map(([id]) => id)
-  const [before, after] = await Promise.all([readTexts(tables, live, ids), readTexts(tables, rebuilt, ids)])
-  return found.map(([campaign_id, change]) => {
-    const [was = {}, is = {}] = [before.get(campaign_id), after.get(campaign_id)]
-    const changed = Object.keys(was).filter(field => was[field] !== is[field])
-    return {
-      campaign_id,
-      change,
-      fields: changed.map(field => ({ field, live: cut(was[field]), rebuilt: cut(is[field]) })),
-    }
-  })
+function textOf(column: string): string {
+  return `ifNull(toString(${column}), 'null')`
 }
 
-/** The fields of these campaigns as text. */
-async function readTexts(
-  tables: Tables,
-  read: string,
-  ids: readonly string[],
-): Promise<Map<string, Record<string, string>>> {
-  if (ids.length === 0) return new Map()
-  const texts = fields.map(name => `ifNull(toString(tidy.${name}), 'null') AS ${name}`)
-  const rows = await tables.rows<Record<string, string> & { id: string }>({
-    query: `SELECT tidy.campaign_id AS id, ${texts.join(', ')}
-            FROM (SELECT * FROM ${read}.campaigns FINAL WHERE campaign_id IN {ids:Array(String)}) AS tidy`,
-    query_params: { ids: [...ids] },
-  })
-  return new Map(rows.map(({ id, ...row }) => [id, row]))
-}
-
-function cut(text = ''): string {
-  return text.length > textMax ? `${text.slice(0, textMax)}…` : text
+/** The text, shortened. */
+function cut(text: string): string {
+  return `if(lengthUTF8(${text}) > ${textMax}, concat(substringUTF8(${text}, 1, ${textMax}), '…'), ${text})`
 }

@@ -8,10 +8,8 @@
 
 import type { EventReader } from '../../log/port.ts'
 import { foldWorkerSettings } from '../../projector/fold/fold-settings.ts'
-import { idParts } from '../../tables/parameter-parts.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
 import { catchUp } from '../build/ingest.ts'
-import { conditionOf, idsPerStatement, rangesOf, type Scope } from '../build/scope.ts'
+import { changedSince, rangesOf, type Scope } from '../build/scope.ts'
 import { onEach } from '../cluster.ts'
 import type { RebuildContext } from '../context.ts'
 import type { RebuildPart } from '../parts.ts'
@@ -24,34 +22,34 @@ const catchUpsMax = 2
 /** The rebuilt tables are not as they have to be. Nothing was promoted. */
 export class VerificationFailed extends Error {
   override name = 'VerificationFailed'
-  readonly mismatches: readonly Mismatch[]
 
   constructor(message: string, mismatches: readonly Mismatch[]) {
     const lines = mismatches.slice(0, 10).map(({ place, reason }) => `\n  ${place} ${reason}`)
     super(`${message}${lines.join('')}`)
-    this.mismatches = mismatches
   }
 }
 
 /** Verifies everything, while nothing else writes to the new generation. Throws `VerificationFailed`. */
 export async function verifyAll(context: RebuildContext, reader: EventReader): Promise<void> {
   const { tracker, signal, parts } = context
-  for (const { touched } of parts) touched.take()
-  const ranges = await onEach(parts, ({ tables, rebuilt }) => rangesOf(tables, rebuilt))
-  const of = ranges.flat().length
+  const ranges = await onEach(parts, async part => ({
+    part,
+    scopes: await rangesOf(part.tables, part.rebuilt),
+  }))
+  const of = ranges.flatMap(({ scopes }) => scopes).length
   let done = 0
-  const missing = await onEach(parts, async part => {
+  // The live projectors may be ahead. So only what is still missing after the new generation has caught up is lost.
+  let lost = await onEach(ranges, async ({ part, scopes }) => {
     const found: Missing[] = []
-    for (const range of ranges[parts.indexOf(part)] ?? []) {
+    for (const scope of scopes) {
       signal.throwIfAborted()
       tracker.progress({ done, of, unit: 'ranges' })
-      found.push(...(await verifyRange(context, part, range)))
+      await verifyReadTables(context, part, scope)
+      found.push(...(await readMissing(part.tables, part, scope)))
       done++
     }
     return { part, found }
   })
-  // The live projectors may be ahead. So only what is still missing after the new generation has caught up is lost.
-  let lost: readonly { part: RebuildPart; found: readonly Missing[] }[] = missing
   for (let round = 1; lost.some(({ found }) => found.length > 0) && round <= catchUpsMax; round++) {
     await onEach(parts, part => part.withdrawals.carry(signal))
     await catchUp(context, reader)
@@ -65,14 +63,9 @@ export async function verifyAll(context: RebuildContext, reader: EventReader): P
   mustBeAccepted(context, all)
 }
 
-/** Throws if the read tables of the range do not match their ledger. Returns what the live tables have and the rebuilt do not. */
-async function verifyRange(context: RebuildContext, part: RebuildPart, range: Scope): Promise<Missing[]> {
-  const { tables, rebuilt } = part
-  // A rollback returns to the generation from before with any faults that a fold leaves in them.
-  if (context.tracker.detail.request.kind === 'rebuild') {
-    mustFit(await verifyReadTables(tables, rebuilt, range, foldWorkerSettings(context.config)))
-  }
-  return readMissing(tables, part, range)
+/** Verifies the campaigns that were folded since the part was compared. */
+export async function verifyTouched(context: RebuildContext, part: RebuildPart): Promise<void> {
+  await verifyReadTables(context, part, changedSince(part.rebuilt, part.since))
 }
 
 /** What the live tables have withdrawn is never shown again, whatever loss is accepted. */
@@ -98,101 +91,60 @@ function mustBeAccepted({ tracker, logger }: RebuildContext, lost: readonly Miss
   logger.warn({ places: places.length, first: places[0] }, message)
 }
 
-function mustFit(mismatches: readonly Mismatch[]): void {
-  if (mismatches.length === 0) return
-  throw new VerificationFailed(
-    'the rebuilt read tables do not match their ledger; nothing was promoted. The first places:',
-    mismatches,
-  )
-}
-
-/** Verifies the campaigns that were folded since everything was verified. `others`: those that the log does not name. */
-export async function verifyTouched(
-  context: RebuildContext,
-  part: RebuildPart,
-  others: readonly string[],
-): Promise<void> {
-  const { config } = context
-  const { tables, rebuilt } = part
-  // Of all shards. A campaign of another one is in neither table here.
-  const touched = [...new Set([...part.touched.take(), ...others])]
-  for (const ids of idParts(touched, idsPerStatement)) {
-    mustFit(await verifyReadTables(tables, rebuilt, { ids }, foldWorkerSettings(config)))
-  }
-}
-
 export interface Mismatch {
   /** For example `campaign 12`. */
   place: string
   reason: string
 }
 
-interface ReadRow {
-  campaign_id: string
-  is_public: number
-  is_shown: number
-  shown_pledges: string
-  pledges: string
-  shown_backers: string
-  backers: string
-  shown_amount: string
-  amount: string
-  shown_platform_amount: string
-  platform_amount: string
-}
-
-/** Compares what the read tables show of these campaigns with the sums of the ledger. Returns the first mismatches. */
+/**
+ * Compares what the read tables show of these campaigns with the sums of the ledger. A rollback returns to the generation from before with
+ * any faults that a fold left in them.
+ */
 async function verifyReadTables(
-  tables: Tables,
-  { ledger, read }: Databases,
-  scope: Scope,
-  { platformDigits }: { platformDigits: number },
-): Promise<Mismatch[]> {
-  const { condition, parameters } = conditionOf(scope)
-  const minor = (digits: string) => `toDecimal256(pow(10, ${digits}), 0)`
-  const rows = await tables.rows<ReadRow>({
-    query: `SELECT campaign_id, max(is_public) AS is_public, max(is_shown) AS is_shown,
-        toString(sum(shown_pledges)) AS shown_pledges, toString(sum(pledges)) AS pledges,
-        toString(sum(shown_backers)) AS shown_backers, toString(sum(backers)) AS backers,
-        toString(sum(shown_amount)) AS shown_amount, toString(sum(minor_amount) / ${minor('max(digits)')}) AS amount,
-        toString(sum(shown_platform_amount)) AS shown_platform_amount,
-        toString(sum(minor_platform_amount) / ${minor('{platform_digits:UInt8}')}) AS platform_amount
+  { config, tracker }: RebuildContext,
+  { tables, rebuilt: { ledger, read } }: RebuildPart,
+  { condition, parameters }: Scope,
+): Promise<void> {
+  if (tracker.detail.request.kind === 'rollback') return
+  const minor = (sum: string, digits: string) =>
+    `toDecimal256(toDecimal256(sum(${sum}), 4) / toDecimal256(pow(10, ${digits}), 0), 4)`
+  const shown = (sum: string) => `toDecimal256(sum(${sum}), 4)`
+  const mismatches = await tables.rows<Mismatch>({
+    query: `SELECT concat('campaign ', campaign_id) AS place,
+        multiIf(max(is_public) > max(is_shown), 'is public but is not shown',
+          max(is_public) < max(is_shown), 'is shown but is not public',
+          concat('shows ', arrayStringConcat(wrong, '; '))) AS reason,
+        arrayMap(sum -> concat(sum.1, ' ', sum.2, ', but its ledger says ', sum.3), arrayFilter(sum -> sum.2 != sum.3, [
+          ('pledges', toString(sum(shown_pledges)), toString(sum(pledges))),
+          ('backers', toString(sum(shown_backers)), toString(sum(backers))),
+          ('an amount of', toString(${shown('shown_amount')}), toString(${minor('amount', 'max(digits)')})),
+          ('a platform amount of', toString(${shown('shown_platform_amount')}),
+            toString(${minor('platform_amount', '{platform_digits:UInt8}')}))
+        ])) AS wrong
       FROM
       (
         SELECT campaign_id, toUInt8(is_public) AS is_public, 0 AS is_shown, currency_digits AS digits,
-          0 AS shown_pledges, 0 AS pledges, 0 AS shown_backers, 0 AS backers,
-          toDecimal256(0, 4) AS shown_amount, toDecimal256(0, 4) AS minor_amount,
-          toDecimal256(0, 4) AS shown_platform_amount, toDecimal256(0, 4) AS minor_platform_amount
+          0 AS shown_pledges, 0 AS pledges, 0 AS shown_backers, 0 AS backers, toDecimal256(0, 4) AS shown_amount,
+          toInt256(0) AS amount, toDecimal256(0, 4) AS shown_platform_amount, toInt256(0) AS platform_amount
         FROM ${ledger}.campaign_ledger FINAL WHERE ${condition}
         UNION ALL
-        SELECT campaign_id, 0, 1, 0, pledge_count, 0, backer_count, 0,
-          toDecimal256(pledged_amount, 4), toDecimal256(0, 4), toDecimal256(pledged_platform_amount, 4), toDecimal256(0, 4)
+        SELECT campaign_id, 0, 1, 0, pledge_count, 0, backer_count, 0, toDecimal256(pledged_amount, 4), 0,
+          toDecimal256(pledged_platform_amount, 4), 0
         FROM ${read}.campaigns FINAL WHERE ${condition}
         UNION ALL
-        SELECT campaign_id, 0, 0, 0, 0, count(), 0, uniqExact(backer_hash),
-          toDecimal256(0, 4), toDecimal256(sum(toInt256(amount_minor)), 4),
-          toDecimal256(0, 4), toDecimal256(sum(toInt256(platform_amount_minor)), 4)
+        SELECT campaign_id, 0, 0, 0, 0, count(), 0, uniqExact(backer_hash), 0, sum(toInt256(amount_minor)),
+          0, sum(toInt256(platform_amount_minor))
         FROM ${ledger}.pledge_ledger FINAL WHERE counts AND ${condition} GROUP BY campaign_id
       )
       GROUP BY campaign_id
-      HAVING is_public != is_shown OR (is_shown = 1 AND (shown_pledges != pledges OR shown_backers != backers
-        OR toDecimal256(shown_amount, 4) != toDecimal256(amount, 4)
-        OR toDecimal256(shown_platform_amount, 4) != toDecimal256(platform_amount, 4)))
+      HAVING max(is_public) != max(is_shown) OR (max(is_shown) = 1 AND notEmpty(wrong))
       ORDER BY campaign_id LIMIT ${mismatchesMax}`,
-    query_params: { ...parameters, platform_digits: platformDigits },
+    query_params: { ...parameters, platform_digits: foldWorkerSettings(config).platformDigits },
   })
-  return rows.map(row => ({ place: `campaign ${row.campaign_id}`, reason: readReason(row) }))
-}
-
-function readReason(row: ReadRow): string {
-  if (row.is_public !== row.is_shown)
-    return row.is_public ? 'is public but is not shown' : 'is shown but is not public'
-  const pairs = [
-    ['pledges', row.shown_pledges, row.pledges],
-    ['backers', row.shown_backers, row.backers],
-    ['an amount of', row.shown_amount, row.amount],
-    ['a platform amount of', row.shown_platform_amount, row.platform_amount],
-  ] as const
-  const wrong = pairs.filter(([, shown, is]) => Number(shown) !== Number(is) || shown !== is)
-  return `shows ${wrong.map(([what, shown, is]) => `${what} ${shown}, but its ledger says ${is}`).join('; ')}`
+  if (mismatches.length === 0) return
+  throw new VerificationFailed(
+    'the rebuilt read tables do not match their ledger; nothing was promoted. The first places:',
+    mismatches,
+  )
 }

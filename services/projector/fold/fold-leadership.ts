@@ -1,5 +1,5 @@
 /**
- * The term of a leader of the fold: its epoch, the numbers of its statements, the watermark and the UTC day.
+ * The term of a leader of the fold: its epoch, the numbers of its statements, the watermark and the history.
  *
  * The epoch is a fencing token: each statement of the fold has it as a condition, so a superseded leader writes nothing. A statement
  * that arrives late writes nothing either, because a newer epoch is there by then. So two rules are enough:
@@ -12,24 +12,25 @@
  * new leader also waits until one without rows succeeds (until-decided.sql). A leader does so, too, before it writes the watermark after
  * a statement that was refused: its time may have been over while it waited for the majority.
  */
-import type { TablesError } from '../../tables/port.ts'
-import { openDay } from './day-close.ts'
 import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
 import { epochHoldersStatement, type FoldStep, type Term, untilDecidedStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
+import { createHistory, type History } from './history.ts'
 import { createLine, type Line, runWhole, ServerSlow } from './line.ts'
 import { attemptOf } from './promotion.ts'
-import { createWatermark, type Watermark } from './watermark.ts'
+import { aheadMsMax, createWatermark, type Watermark } from './watermark.ts'
 
 export interface FoldLeadership extends Line {
   /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`. */
   acquire(): Promise<Term>
   /** The next statement of this term. Throws `SupersededFoldWorker` if there is no term. */
   nextStep(pieces: number, piece: number): FoldStep
-  /** Closes the UTC day if it is over (day-close.ts). Runs before each fold. */
-  keepDay(how?: { isOver: boolean }): Promise<void>
+  /** Writes the history (history.ts). Runs after each fold. */
+  keepHistory: History['keep']
   /** Writes the watermark if it is time for it (watermark.ts). Throws if another process leads. */
   advanceWatermark(): Promise<void>
+  /** Ends the term. Resolves with why this fold worker does not lead any more. */
+  lost(): Promise<Error>
   /** How the fold ended. It says how long the next statements may take. */
   ended(how: { elapsedMs: number } | { error: unknown }): void
 }
@@ -43,6 +44,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     dependencies
   const { rememberWatermark = async (watermark: number) => watermark } = dependencies
   let term: Term | undefined
+  /** The generation of the term. Another one may become current between any two statements. */
+  let ledger = ''
   let counter = 0n
   /** On replicas, rows of an earlier statement may be undecided. They have earlier stamps than a watermark that is written now. */
   let mayBeUndecided = true
@@ -51,8 +54,6 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
    * folded alone: with less, a busy server would refuse one of them in every fold, and nothing would ever be folded.
    */
   let isSlow = false
-  /** The monotonic time at which the day of this term is probably over. */
-  let dayOverAt = Number.POSITIVE_INFINITY
 
   const backoff = (attempt: number) => sleep(50 * 2 ** attempt * (0.5 + random() / 2))
   const endTerm = () => {
@@ -81,13 +82,26 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     onClockStep: dependencies.onClockStep ?? (() => {}),
   })
 
+  /** Nothing reads a generation before it is promoted, so it has neither history nor watermark. */
+  const history = createHistory({
+    tables,
+    databases,
+    line,
+    nextStep,
+    platformDigits: settings.platformDigits,
+    monotonicMs,
+    reached: watermark.reached,
+  })
+
   function nextStep(pieces: number, piece: number): FoldStep {
     if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
+    if (databases.ledger !== ledger) throw ofOtherGeneration()
     counter++
     const foldId = (term.epoch << epochBits) + counter
     const { foldMsMax, aloneMsMax, memoryBytesMax } = settings
     const msMax = isSlow ? Math.max(foldMsMax, aloneMsMax) : foldMsMax
-    return { term, foldId, pieces, piece, msMax, memoryBytesMax }
+    const latest = dependencies.now && dependencies.now() + aheadMsMax
+    return { term, foldId, pieces, piece, msMax, memoryBytesMax, latest }
   }
 
   function ended(how: { elapsedMs: number } | { error: unknown }): void {
@@ -101,34 +115,28 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     mayBeUndecided = false
   }
 
-  /** Nothing reads a generation before it is promoted, so it has no watermark. */
   async function advanceWatermark(when: Parameters<Watermark['advance']>[1]): Promise<void> {
     if (stampsFrom !== undefined) return
     await untilDecided()
     const isLeading = await watermark.advance(() => nextStep(1, 0), when)
-    if (isLeading) return
-    endTerm()
-    throw await lostLeadership(dependencies)
+    if (!isLeading) throw await lost()
   }
 
-  /** It has no history either. */
-  async function beginDay(): Promise<void> {
-    if (!term || stampsFrom !== undefined) return
-    const askedAt = monotonicMs()
-    const advance = (atLeast: number) => advanceWatermark({ atLeast })
-    const day = await openDay({ tables, databases, nextStep, line, advanceWatermark: advance, sleep })
-    if (!day) {
-      endTerm()
-      throw await lostLeadership(dependencies)
+  async function lost(): Promise<Error> {
+    endTerm()
+    if (databases.ledger !== ledger) return ofOtherGeneration()
+    const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
+    if (holders.some(({ holder }) => attemptOf(holder) !== undefined)) {
+      return new FoldPaused('a promotion holds the fold')
     }
-    term = { ...term, until: day.until }
-    dayOverAt = askedAt + day.msLeft
+    return new SupersededFoldWorker(`${dependencies.holder} no longer leads the fold`)
   }
 
   return {
     ...line,
     async acquire() {
       endTerm()
+      ledger = databases.ledger
       // First, so that a process that lost its partition takes no epoch. Only this reader can raise it.
       const atLeast = await rememberWatermark(0)
       const taken = await takeEpoch({ ...epochDependencies(dependencies), backoff })
@@ -139,7 +147,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
         mayBeUndecided = true
         await untilDecided()
         await advanceWatermark({ atLeast })
-        await beginDay()
+        if (stampsFrom === undefined) await history.begin()
       } catch (error) {
         endTerm()
         ended({ error })
@@ -147,11 +155,12 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       }
       return taken
     },
-    async keepDay({ isOver } = { isOver: false }) {
-      if (isOver || monotonicMs() >= dayOverAt) await beginDay()
+    async keepHistory(last) {
+      if (stampsFrom === undefined) await history.keep(last)
     },
     nextStep,
     advanceWatermark: () => advanceWatermark('if due'),
+    lost,
     ended,
   }
 }
@@ -163,17 +172,6 @@ function epochDependencies(dependencies: FoldWorkerDependencies): Omit<EpochDepe
   return { tables, databases, holder, isAttempt, isGivenUp, epochFloor }
 }
 
-/** Why this fold worker does not lead any more. */
-export async function lostLeadership({
-  tables,
-  databases,
-  holder,
-}: Pick<FoldWorkerDependencies, 'tables' | 'databases' | 'holder'>): Promise<
-  FoldPaused | SupersededFoldWorker | TablesError
-> {
-  const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
-  if (holders.some(other => attemptOf(other.holder) !== undefined)) {
-    return new FoldPaused('a promotion holds the fold')
-  }
-  return new SupersededFoldWorker(`${holder} no longer leads the fold`)
+function ofOtherGeneration(): FoldPaused {
+  return new FoldPaused('another generation is current')
 }

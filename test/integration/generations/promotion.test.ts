@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { hashSecret } from '../../../services/api-keys/credentials.ts'
 import { AttemptLost } from '../../../services/generations/attempts.ts'
+import { dropPrevious } from '../../../services/generations/rebuilds.ts'
 import { FoldPaused } from '../../../services/projector/fold/fold-epochs.ts'
 import { startQueryService } from '../../../services/query/service.ts'
 import { memoryState } from '../../../services/query/shared-state.ts'
@@ -45,7 +46,7 @@ const secret = 'a secret of the tests'
 // Whoever waits for a promotion gives it up after three seconds, and not after a minute.
 const hurry = 20
 const busy = ['c1', 'c2', 'c3']
-// kills.test.ts has the places between these.
+// kills.test.ts has the places between these, on one server.
 const statementsBetweenKills = 9
 
 let live: RebuildableModel
@@ -204,12 +205,9 @@ function mortals(statement: number) {
   return { dying, hasDied: () => isDead }
 }
 
-describe.each([
-  ['one server', onOneServer],
-  ['two shards', onTwoShards],
-])('on %s', (_, onServers) => {
+describe('on two shards', () => {
   test('killed between its statements, a promotion is whole or has not happened; a mirror misses nothing, and fetches nothing again', async () => {
-    await open(onServers)
+    await open(onTwoShards)
     const mirror = await startMirror()
     const stopTraffic = startTraffic()
     let deaths = 0
@@ -268,6 +266,8 @@ describe('on one server', () => {
     await open(onOneServer)
     const before = presentOf(live.databases)
     await live.stopProjector()
+    const { foldWorker: follower } = createTestFoldWorker(live.tables, live.databases)
+    await follower.acquireLeadership()
     const { foldWorker } = createTestFoldWorker(live.tables, before)
     await foldWorker.acquireLeadership()
     await damage(live, spoiltTitle)
@@ -278,7 +278,29 @@ describe('on one server', () => {
     await expect(foldWorker.fold()).rejects.toBeInstanceOf(FoldPaused)
     await expect(foldWorker.acquireLeadership()).rejects.toBeInstanceOf(FoldPaused)
     expect(await rows()).toEqual(written)
+    // Its databases have followed the row in the middle of its term. That is no second projector.
+    await live.databases.follow(live.tables)
+    await createIngest(live.tables, live.databases, 'again')(events.slice(0, 3))
+    await expect(follower.fold()).rejects.toBeInstanceOf(FoldPaused)
     await live.startProjector()
+    await expectTruth()
+  })
+
+  test('a projector that stood still until its generation was dropped follows the row, and loses nothing', async () => {
+    const model = await openModelTables()
+    closers.push(() => model.dispose())
+    let still: Promise<void> | undefined
+    const tables = obstructed(model.tables, { before: () => still })
+    await open(async () => {
+      live = await openRebuildableModel({ tables, freshDatabases: () => model.freshDatabases() }, { hurry })
+    })
+    const goOn = Promise.withResolvers<void>()
+    still = goOn.promise
+    await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])
+    await live.rebuild({ tables: model.tables })
+    await dropPrevious({ ...live, tables: model.tables })
+    still = undefined
+    goOn.resolve()
     await expectTruth()
   })
 })

@@ -2,9 +2,7 @@
 import { setTimeout as delay, setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type IngestDependencies, ingestTo, ingestToEnd } from '../../../services/generations/build/ingest.ts'
-import type { IngestSource } from '../../../services/generations/build/projector.ts'
-import type { RebuildContext } from '../../../services/generations/context.ts'
+import { type IngestDependencies, ingestTo } from '../../../services/generations/build/ingest.ts'
 import type { EventReader, LogRecord } from '../../../services/log/port.ts'
 import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
@@ -71,21 +69,6 @@ test('leaves out no record before the position, over rebalances that repeat reco
   await fc.assert(property, { numRuns: 30 })
 }, 120_000)
 
-test('reads up to the end of every partition of the log, also of those that the reader does not hold', async () => {
-  const log = createMemoryLog()
-  for (let partition = 0; partition < partitions; partition++) append(log, partition)
-  log.lose(1)
-  const sources: IngestSource[] = []
-  const progress: unknown[] = []
-  await ingestToEnd(contextOf(log, sources, progress), log.reader)
-  expect(await log.reader.lag()).toHaveLength(partitions - 1)
-  expect(sources.map(({ target }) => target)).toEqual([log.ends()])
-  expect(log.ends()).toHaveLength(partitions)
-  // The sums of some partitions would be too small to report.
-  sources[0]?.onLag(await log.reader.lag())
-  expect(progress).toEqual([])
-})
-
 test('ends when it is interrupted, also if the log does not answer', async () => {
   const log = createMemoryLog()
   append(log, 0)
@@ -104,23 +87,15 @@ test('ends when it is interrupted, also if the log does not answer', async () =>
   await expect(reading).rejects.toThrow('interrupted')
 })
 
-test('takes few records at once, so that an embedded process answers requests in between', async () => {
+test('ends when it is interrupted, also while there is something left to read', async () => {
   const log = createMemoryLog()
-  for (let record = 0; record < 2_400; record++) append(log, 0)
-  const asked: number[] = []
-  const reader: EventReader = {
-    ...log.reader,
-    poll(bounds, signal) {
-      asked.push(bounds.recordsMax)
-      return log.reader.poll(bounds, signal)
-    },
-  }
-  const read = new Set<string>()
-  const dependencies = dependenciesOf(log, read)
-  const settings = { ...dependencies.settings, batchRecordsMax: 100_000 }
-  await ingestTo({ ...dependencies, reader, settings }, log.ends(), new AbortController().signal)
-  expect(read.size).toBe(2_400)
-  expect(Math.max(...asked)).toBe(1_000)
+  for (let partition = 0; partition < partitions; partition++) append(log, partition)
+  log.lose(1)
+  const interruption = new AbortController()
+  const reading = ingestTo(dependenciesOf(log, new Set()), log.ends(), interruption.signal)
+  await expect.poll(() => log.committed()).toMatchObject({ 'campaigns/0': 1, 'campaigns/2': 1 })
+  interruption.abort(new Error('interrupted'))
+  await expect(reading).rejects.toThrow('interrupted')
 })
 
 /** At the end the reader holds all partitions: the group has dropped the member whose process has ended. */
@@ -157,29 +132,13 @@ function dependenciesOf(log: MemoryLog, read: Set<string>): IngestDependencies {
       idleMsMax: 5,
       retryMsMax: 10_000,
     },
-    onBatch: () => {},
-    onRetry: () => {},
+    events: { onBatch: () => {}, onRetry: () => {}, onTurn: () => {} },
     onLag: () => {},
     monotonicMs: () => performance.now(),
     now: () => 0,
     sleep: ms => delay(ms),
     random: () => 0,
   }
-}
-
-/** A rebuild of this log. Its builder only notes what it should read. */
-function contextOf(log: MemoryLog, sources: IngestSource[], progress: unknown[]): RebuildContext {
-  const fake = {
-    history: { ends: async () => log.ends() },
-    builder: { ingest: async (source: IngestSource) => void sources.push(source) },
-    tracker: {
-      detail: { logStart: null, request: { isDry: false } },
-      note: (noted: unknown) => progress.push(noted),
-      progress: (made: unknown) => progress.push(made),
-    },
-    signal: new AbortController().signal,
-  }
-  return fake as unknown as RebuildContext
 }
 
 function never(): never {

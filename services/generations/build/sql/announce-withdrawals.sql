@@ -9,9 +9,7 @@ FROM
     SELECT groupUniqArray(campaign_id) AS touched_campaigns
     FROM
     (
-        SELECT campaign_id FROM (${withdrawn_campaigns})
-        UNION ALL
-        SELECT campaign_id FROM (${withdrawn_pledges})
+        ${withdrawn_campaigns}
         UNION ALL
         SELECT campaign_id FROM ${read}.campaigns FINAL
         WHERE ${scope} AND campaign_id IN
@@ -19,4 +17,4 @@ FROM
     )
 )
 WHERE touched_campaigns != []
-SETTINGS async_insert = 0, join_use_nulls = 0
+SETTINGS async_insert = 0

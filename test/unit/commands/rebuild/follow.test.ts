@@ -3,11 +3,9 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import type { Io } from '../../../../services/commands/command.ts'
 import {
-  jsonReporter,
-  lineReporter,
+  createReporter,
   type ProgressReporter,
   reportOften,
-  terminalReporter,
 } from '../../../../services/commands/rebuild/follow.ts'
 import type { RebuildState, WorkPhase } from '../../../../services/generations/rebuild-log.ts'
 import type { RebuildReport } from '../../../../services/generations/rebuilds.ts'
@@ -15,7 +13,7 @@ import type { RebuildReport } from '../../../../services/generations/rebuilds.ts
 function reportOf(phase: RebuildState['phase'], more: Partial<RebuildReport> = {}, id = '1'): RebuildReport {
   const phaseMs: Partial<Record<WorkPhase, number>> = { preparing: 100, 'reading log': 1_000 }
   const state = { id, phase, detail: { phaseMs, progress: null } } as RebuildState
-  return { state, isAlive: true, isPreviousKept: false, ...more }
+  return { ...state, isAlive: true, isPreviousKept: false, ...more }
 }
 
 describe('a rebuild that runs', () => {
@@ -31,7 +29,7 @@ describe('a rebuild that runs', () => {
     }
     const rebuilt = reportOf('rebuilt', { isAlive: false })
     const run = async (onProgress: (state: RebuildState) => void) => {
-      onProgress(reportOf('folding').state)
+      onProgress(reportOf('folding'))
       await over.promise
       return rebuilt
     }
@@ -44,9 +42,9 @@ describe('what is reported on the way', () => {
   test('on a log: a line a second, and one for each phase that ended', async () => {
     const { io, written } = ioOf()
     const clock = { ms: 0 }
-    const reporter = lineReporter(io, () => clock.ms)
-    for (; clock.ms < 3_000; clock.ms += 250) reporter.report(reportOf('reading log').state)
-    reporter.end(reportOf('folding').state)
+    const reporter = createReporter(io, { asJson: false, monotonicMs: () => clock.ms })
+    for (; clock.ms < 3_000; clock.ms += 250) reporter.report(reportOf('reading log'))
+    reporter.end(reportOf('folding'))
     const lines = (await written('stderr')).trim().split('\n')
     expect(lines.filter(line => line === 'reading log')).toHaveLength(3)
     expect(lines.filter(line => line === 'preparing    0.1 s')).toHaveLength(1)
@@ -56,9 +54,9 @@ describe('what is reported on the way', () => {
   test('for a program: an object a second, only on stdout', async () => {
     const { io, written } = ioOf()
     const clock = { ms: 0 }
-    const reporter = jsonReporter(io, () => clock.ms)
-    for (; clock.ms < 3_000; clock.ms += 250) reporter.report(reportOf('reading log').state)
-    reporter.end(reportOf('folding').state)
+    const reporter = createReporter(io, { asJson: true, monotonicMs: () => clock.ms })
+    for (; clock.ms < 3_000; clock.ms += 250) reporter.report(reportOf('reading log'))
+    reporter.end(reportOf('folding'))
     const lines = (await written('stdout')).trim().split('\n')
     expect(lines.map(line => JSON.parse(line).phase)).toEqual(['reading log', 'reading log', 'reading log'])
     expect(await written('stderr')).toBe('')
@@ -66,22 +64,22 @@ describe('what is reported on the way', () => {
 
   test('what a rebuild waits for, at once: no other state may follow until the wait ends', async () => {
     const { io, written } = ioOf()
-    const reporter = jsonReporter(io, () => 0)
-    const state = reportOf('preparing').state
+    const reporter = createReporter(io, { asJson: true, monotonicMs: () => 0 })
+    const state = reportOf('preparing')
     const waiting = { ...state, detail: { ...state.detail, waitsFor: 'Kafka' } }
     for (const reported of [state, state, waiting, waiting, state, waiting]) reporter.report(reported)
     const lines = (await written('stdout')).trim().split('\n')
     expect(lines.map(line => JSON.parse(line).waits_for)).toEqual([undefined, 'Kafka', 'Kafka'])
   })
 
-  test('on a terminal: one progress bar, wiped before the line of a finished phase is written', async () => {
+  test('on a terminal: one line, wiped before the line of a finished phase is written', async () => {
     const { io, written } = ioOf({ isTTY: true })
-    const reporter = terminalReporter(io)
-    reporter.report(reportOf('reading log').state)
-    reporter.end(reportOf('folding').state)
+    const reporter = createReporter(io, { asJson: false })
+    reporter.report(reportOf('reading log'))
+    reporter.end(reportOf('folding'))
     const erase = '\r\x1b[K'
     expect(await written('stderr')).toBe(
-      `preparing    0.1 s\n${erase}reading log ...${erase}reading log  1.0 s\n`,
+      `preparing    0.1 s\n${erase}reading log${erase}reading log  1.0 s\n`,
     )
   })
 })

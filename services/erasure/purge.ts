@@ -1,0 +1,73 @@
+/** A purge: makes what events have deleted or replaced really gone, in each copy of the data, and reports what it did. */
+import type { Rebuilds } from '../generations/rebuilds.ts'
+import type { PartitionLag } from '../log/port.ts'
+import type { Config } from '../runtime/config.ts'
+import { messageOf } from '../runtime/message-of.ts'
+import { purgeLookMs, writePurge } from '../tables/identity.ts'
+import type { Shard } from '../tables/port.ts'
+import { untilCaughtUp } from './caught-up.ts'
+import { purgeRebuilds } from './rebuilds.ts'
+import { leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
+import { purgeTables, type TablesPurge } from './tables.ts'
+
+/** Where the copies are: embedded.ts and distributed.ts. */
+export interface Copies {
+  whole: Shard
+  /** Those that have the rows of `whole`: itself, if it is one server. */
+  shards: readonly Shard[]
+  rebuilds: Pick<Rebuilds, 'report' | 'drop'>
+  /** Whether query processes may run. */
+  isServed: boolean
+  /** Runs the work with the projectors' lag. */
+  withLag(wait: (lag: () => Promise<PartitionLag[]>) => Promise<void>): Promise<void>
+  /** Never throws. */
+  purgeLog(settings: TablesPurge): Promise<PurgedCopy[]>
+  /** What nothing here can purge. */
+  others(): Promise<PurgedCopy[]>
+}
+
+/** Throws if the projectors do not get to the end of the log. Anything else that fails is part of the report. */
+export async function purge(copies: Copies, settings: TablesPurge, config: Config): Promise<PurgeReport> {
+  const { whole, shards, rebuilds } = copies
+  const { isDry, now } = settings
+  const startedAt = new Date(now()).toISOString()
+  if (!isDry) await copies.withLag(lag => untilCaughtUp({ ...settings, lag, shards }))
+  const done = await copies.purgeLog(settings)
+  for (const [index, shard] of shards.entries()) {
+    const prefix = shard === whole ? '' : `shard ${index + 1}, `
+    done.push(...(await purgeTables(shard, settings, prefix)))
+  }
+  done.push(...(await purgeRebuilds(whole, rebuilds, settings, shards)), ...(await copies.others()))
+  done.push(
+    copies.isServed
+      ? await purgeCaches(whole, config, settings)
+      : purged('cached answers', 'no service runs'),
+  )
+  return { isDry, startedAt, copies: done }
+}
+
+/**
+ * Tells the query processes to forget what they keep, once everything is folded: they cannot read the same again. The ids of a
+ * list stay until it expires, because the pages of a walk come from one snapshot.
+ */
+async function purgeCaches(
+  { tables, databases }: Shard,
+  config: Config,
+  { isDry, now, sleep }: TablesPurge,
+): Promise<PurgedCopy> {
+  const copy = 'cached answers'
+  if (isDry) return purged(copy, 'tells the query processes to forget them')
+  try {
+    await writePurge(tables, databases, new Date(now()).toISOString())
+  } catch (error) {
+    return unreached(copy, messageOf(error))
+  }
+  await sleep(2 * purgeLookMs)
+  const left = 'ids in lists of a moment ago; in Redis, answers that no process reads any more'
+  return leftOver(
+    copy,
+    'forgotten by the query processes that can read these tables',
+    left,
+    now() + config.PLEDGEVIEW_CACHE_MS,
+  )
+}

@@ -1,0 +1,26 @@
+/** Tables that repeat their statements while ClickHouse is away: a rebuild of several hours survives a restart of it. */
+import { type RetryDependencies, retry } from '../runtime/retry.ts'
+import { type Tables, TablesError } from './port.ts'
+
+export interface Patience extends RetryDependencies {
+  /** How long one statement is repeated, ms. */
+  retryMsMax: number
+  onRetry?: (error: Error) => void
+}
+
+/** Only for statements that may run twice. Rejects with the last error when the time is over. */
+export function patientTables(tables: Tables, { retryMsMax, onRetry = () => {}, ...time }: Patience): Tables {
+  const policy = {
+    isRetryable: (error: unknown) => error instanceof TablesError && error.retryable,
+    msMax: retryMsMax,
+    pauseMsMin: 200,
+    pauseMsMax: 5_000,
+    onRetry,
+  }
+  return {
+    rows: (statement, options) => retry(() => tables.rows(statement, options), policy, time),
+    run: (statement, options) => retry(() => tables.run(statement, options), policy, time),
+    insert: (insert, options) => retry(() => tables.insert(insert, options), policy, time),
+    close: () => tables.close(),
+  }
+}
