@@ -155,7 +155,6 @@ function dbt(args: readonly string[], more: Readonly<Record<string, string>> = {
         CLICKHOUSE_PORT: new URL(clickHouse.url).port,
         DBT_SEND_ANONYMOUS_USAGE_STATS: 'false',
         DO_NOT_TRACK: '1',
-        PYTHONDONTWRITEBYTECODE: '1',
         ...more,
       },
     },

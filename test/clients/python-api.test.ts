@@ -71,7 +71,7 @@ async function useGeneratedClient(port: number) {
     }
     const printed = await outputOf(join(bin, 'python'), [path('python-api/client.py')], {
       stdin: JSON.stringify(job),
-      environment: { PYTHONPATH: directory.path, PYTHONDONTWRITEBYTECODE: '1' },
+      environment: { PYTHONPATH: directory.path },
     })
     return JSON.parse(printed)
   } finally {

@@ -36,23 +36,12 @@ export interface Sides {
 
 const newer = readSql('newer', import.meta.url)
 
-/** Selects the entities of which the live ledger has a newer version. `scope`: SQL. */
-export function newerQuery(ledger: Ledger, sides: Sides, scope: string): string {
-  return newerOf(ledger, sides, { live: scope, rebuilt: scope })
-}
-
-/** The same, of those that are withdrawn in the live ledger. They are few, so little is read. */
-export function withdrawnQuery(ledger: Ledger, sides: Sides, scope: string): string {
-  const { name, key, withdrawn } = ledger
-  const live = `${withdrawn} AND ${scope}`
-  const keys = `SELECT ${key} FROM ${sides.live.ledger}.${name} WHERE ${live}`
-  return newerOf(ledger, sides, { live, rebuilt: `${scope} AND (${key}) IN (${keys})` })
-}
-
-function newerOf(
+/** Selects the entities of which the live ledger has a newer version. `scope`: SQL. `rows`: SQL; only these rows of the live ledger. */
+export function newerQuery(
   { name, key, withdrawn }: Ledger,
   { live, rebuilt }: Sides,
-  scopes: { live: string; rebuilt: string },
+  scope: string,
+  rows = '1',
 ): string {
   return newer
     .replaceAll('${live}', live.ledger)
@@ -60,6 +49,6 @@ function newerOf(
     .replaceAll('${ledger}', name)
     .replaceAll('${key}', key)
     .replaceAll('${withdrawn}', withdrawn)
-    .replaceAll('${live_scope}', scopes.live)
-    .replaceAll('${rebuilt_scope}', scopes.rebuilt)
+    .replaceAll('${rows}', rows)
+    .replaceAll('${scope}', scope)
 }

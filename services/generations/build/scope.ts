@@ -1,7 +1,7 @@
 /** Parts of the ledgers. The pledges of a platform do not fit into the memory of one statement. */
 import type { Databases, Tables } from '../../tables/port.ts'
 
-const campaignsPerRange = 5_000
+const campaignsPerRange = 20_000
 
 /** A set of campaigns: a condition (SQL) for a column `campaign_id`. */
 export interface Scope {
@@ -9,7 +9,7 @@ export interface Scope {
   parameters: Record<string, unknown>
 }
 
-/** Ranges of about 5,000 campaigns each. Together they cover all campaigns. */
+/** Ranges of about 20,000 campaigns each. Together they cover all campaigns. */
 export async function rangesOf(tables: Tables, { ledger }: Databases): Promise<Scope[]> {
   const [row] = await tables.rows<{ bounds: string[] }>({
     query: `SELECT arrayFilter((id, place) -> place % ${campaignsPerRange} = 0, ids, arrayEnumerate(ids)) AS bounds

@@ -13,7 +13,7 @@ import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
 import { nameDatabases } from '../../tables/migrate.ts'
 import type { Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
-import { ledgers, type Sides, withdrawnQuery } from './ledgers.ts'
+import { ledgers, newerQuery, type Sides } from './ledgers.ts'
 import { changedSince, rangesOf, readClock, type Scope } from './scope.ts'
 
 export interface Withdrawals {
@@ -64,7 +64,7 @@ export function createWithdrawals({ tables, live, rebuilt, run }: WithdrawalsDep
 
   function announcement(condition: string): string {
     const campaigns = ledgers.map(
-      one => `SELECT campaign_id FROM (${withdrawnQuery(one, { live, rebuilt }, condition)})`,
+      one => `SELECT campaign_id FROM (${newerQuery(one, { live, rebuilt }, condition, one.withdrawn)})`,
     )
     return nameDatabases(announce, rebuilt)
       .replaceAll('${live}', live.ledger)
@@ -85,7 +85,7 @@ export function createWithdrawals({ tables, live, rebuilt, run }: WithdrawalsDep
       return `INSERT INTO ${rebuilt.ledger}.${name} (${columns}) SETTINGS async_insert = 0
         SELECT ${columns} FROM ${live.ledger}.${name} FINAL
         WHERE ${ledger.withdrawn} AND ${announced} AND (${key}) IN
-          (SELECT ${key} FROM (${withdrawnQuery(ledger, { live, rebuilt }, announced)}))`
+          (SELECT ${key} FROM (${newerQuery(ledger, { live, rebuilt }, announced, ledger.withdrawn)}))`
     })
   }
 }

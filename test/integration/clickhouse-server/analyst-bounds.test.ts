@@ -245,7 +245,7 @@ describe('of an analyst', () => {
         }
       }
       const asking = Array.from({ length: analystsAtOnce }, (_, analyst) => keepAsking(analyst))
-      for (let round = 1; round <= 5; round++) {
+      for (let round = 1; round <= 3; round++) {
         // One query runs, or as many as there are cores for analysts, and the others wait.
         await vi.waitFor(async () => expect(await runningQueries()).toBeGreaterThan(0), waits)
         const campaign_id = `new ${round} ${settings?.length}`

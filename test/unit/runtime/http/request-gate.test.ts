@@ -107,24 +107,6 @@ describe('a server with gates', () => {
     expect(sockets[0]?.bytesRead).toBeLessThanOrEqual(3 * 64 * 1024)
   })
 
-  it('serves the new connections of strangers of one address one after another, at least a millisecond apart', async () => {
-    const { port, sockets } = await start((_, response) => void response.end())
-    const many = 150
-    const beganAt = performance.now()
-    const answers = Array.from({ length: many }, async () => {
-      const connection = await connectRaw(port)
-      connection.send('GET / HTTP/1.1\r\n\r\n')
-      const answer = await connection.next()
-      connection.close()
-      return answer?.status
-    })
-    // Node has made nothing for those that wait for their turn.
-    await Promise.race(answers)
-    expect(sockets.length).toBeLessThanOrEqual(1 + performance.now() - beganAt)
-    expect(await Promise.all(answers)).toEqual(answers.map(() => 200))
-    expect(performance.now() - beganAt).toBeGreaterThan(many - 1)
-  })
-
   it('takes no turn for each of many empty lines', async () => {
     let pauses = 0
     const { port } = await start((_, response) => void response.end())
