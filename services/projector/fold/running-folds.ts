@@ -18,7 +18,8 @@ const written = [
   'fold_progress',
   'quarantine',
   'campaign_days',
-  'history_marks',
+  'history_latest',
+  'history_closed',
 ]
 
 /**

@@ -17,7 +17,8 @@ const written = [
   ['fold_progress', 'projector'],
   ['quarantine', 'campaign_id'],
   ['campaign_days', 'campaign_id'],
-  ['history_marks', 'shard'],
+  ['history_latest', 'campaign_id'],
+  ['history_closed', 'shard'],
 ] as const
 
 describe('a statement of the fold that still runs', () => {
