@@ -2,6 +2,7 @@
 import Fastify from 'fastify'
 import type { ServerAnswer } from './api-service.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
+import { memoryOf } from './process-usage.ts'
 
 export interface BareInput {
   routes: { path: string; status: number; body: string; headers: Record<string, string> }[]
@@ -23,6 +24,9 @@ const ready: BareReady = { url: await app.listen({ host: '127.0.0.1', port: 0 })
 const cpuMs = createCpuMeter()
 serveBench({
   ready,
-  answer: async (): Promise<ServerAnswer> => ({ cpuMs: cpuMs() }),
+  answer: async (): Promise<ServerAnswer> => ({
+    cpuMs: cpuMs(),
+    peakBytes: memoryOf(process.pid).peakBytes,
+  }),
   close: () => app.close(),
 })

@@ -7,6 +7,7 @@ import { startEmbeddedService } from '../../services/local/service.ts'
 import { readConfig } from '../../services/runtime/config.ts'
 import { createLogger } from '../../services/runtime/ops/logger.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
+import { memoryOf } from './process-usage.ts'
 
 export interface ApiServiceInput {
   directory: string
@@ -26,6 +27,8 @@ export interface ServerRequest {
 export interface ServerAnswer {
   /** CPU time of the event loop since the last request for it, ms. */
   cpuMs: number
+  /** The most resident memory that the process has had. */
+  peakBytes: number
 }
 
 // As the service writes its log, but to a stream that is not read.
@@ -65,7 +68,7 @@ serveBench({
   ready,
   async answer({ log }: ServerRequest): Promise<ServerAnswer> {
     logger.level = log ? 'info' : 'warn'
-    return { cpuMs: cpuMs() }
+    return { cpuMs: cpuMs(), peakBytes: memoryOf(process.pid).peakBytes }
   },
   close: () => service.close(),
 })

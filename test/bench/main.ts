@@ -1,6 +1,6 @@
 /**
  * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists,
- * rebuild, growth or kafka.
+ * rebuild, growth, floods or kafka.
  *
  * Without a name, the short embedded benches run. `growth` takes some minutes, and `rebuild` about twenty, or less with a smaller
  * platform (`--campaigns` and `--pledges`). `kafka` stands for two benches (kafka-ingest, kafka-freshness), which need Java and
@@ -18,6 +18,7 @@ import { type BenchRun, comparisonObject, comparisonText, readRun } from './agai
 import { benchApi } from './api.ts'
 import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
 import { benchCold } from './cold.ts'
+import { benchFloods } from './floods.ts'
 import { benchGrowth } from './growth.ts'
 import { benchIngest } from './ingest.ts'
 import { benchKafkaFreshness } from './kafka/freshness.ts'
@@ -40,6 +41,7 @@ const embedded: Readonly<Record<string, Bench>> = {
 const long: Readonly<Record<string, Bench>> = {
   rebuild: workspace => benchRebuild(workspace, platformSize()),
   growth: benchGrowth,
+  floods: benchFloods,
 }
 const kafka: Readonly<Record<string, Bench>> = {
   'kafka-ingest': benchKafkaIngest,

@@ -5,7 +5,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, globSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -34,7 +33,8 @@ export interface Postgres {
 const startMsMax = 60_000
 
 export async function startPostgres(): Promise<Postgres> {
-  const directory = mkdtempSync(join(tmpdir(), 'postgres-'))
+  // Not in TMPDIR, which may be where only root gets.
+  const directory = mkdtempSync('/tmp/postgres-')
   if (owner) chownSync(directory, owner.uid, owner.gid)
   const port = await freePort()
   const user = 'platform'
@@ -104,7 +104,7 @@ async function runProgram(
   const child = spawn(join(programs ?? '', name), args, {
     env: { ...process.env, ...environment },
     // The user may not read the directory of the tests.
-    cwd: tmpdir(),
+    cwd: '/',
     ...(name === 'psql' ? {} : owner),
   })
   child.stdin.on('error', () => {})

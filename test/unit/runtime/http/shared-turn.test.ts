@@ -1,5 +1,8 @@
+/** The turn that the connections of strangers share. */
+import type { Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { createSharedTurn } from '../../../../services/runtime/http/request-gate.ts'
+import { createSharedTurn, gateRequests } from '../../../../services/runtime/http/request-gate.ts'
 
 it('a shared turn lasts two milliseconds, and who has left the line gets none', () => {
   vi.useFakeTimers()
@@ -17,4 +20,24 @@ it('a shared turn lasts two milliseconds, and who has left the line gets none', 
   expect(served).toEqual(['first'])
   vi.advanceTimersByTime(2)
   expect(served).toEqual(['first', 'second'])
+})
+
+it('a connection that waits for its first turn is not read, and has no parser', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const turn = createSharedTurn()
+  expect(turn.take()).toBe(true)
+  const socket = new PassThrough()
+  socket.pause()
+  socket.write('GET / HTTP/1.1\r\n\r\n')
+  let parsers = 0
+  const serve = () => {
+    parsers++
+    socket.on('data', () => {})
+  }
+  gateRequests(socket as unknown as Socket, serve, () => turn).open()
+  vi.advanceTimersByTime(1)
+  expect([parsers, socket.readableFlowing]).toEqual([0, false])
+  vi.advanceTimersByTime(1)
+  expect([parsers, socket.readableFlowing]).toEqual([1, true])
 })
