@@ -44,13 +44,12 @@ const appBounds = {
    * request that has no answer after nine tenths of this time gets an error.
    */
   socketTimeoutMs: 40_000,
-  /**
-   * Open connections of one address (IPv6: of one /64) whose latest request had no valid credentials. A new connection is one of them
-   * until its first request: a consumer that sends a minute's 120 requests at once needs as many.
-   */
-  strangersPerAddressMax: 128,
+  /** Open connections of one address (IPv6: of one /64) whose latest request had no valid credentials. */
+  strangersPerAddressMax: 64,
   /** Such connections of all addresses. */
   strangersMax: 512,
+  /** New connections of all addresses that wait for their first request to be read. */
+  waitingMax: 4_096,
   /** Time until such a connection is closed when it is idle. */
   strangerKeepAliveMs: 5_000,
 }

@@ -6,10 +6,11 @@
  * others out without credentials:
  * - They have few connections, for each address and in total. At a bound, a new one takes the place of the oldest
  *   stranger, so a valid key behind the same address gets in. Its first request decides whether it is a stranger's.
+ * - A new connection waits in its address's line. It is nothing but a socket there, so many may wait, and none is closed that would only
+ *   be opened again at once.
  * - A connection that is idle is closed early.
  * - A stranger's requests sent ahead are never handled: the answer to the first one ends the connection.
- * - All connections of strangers of one address share one turn (see `request-gate.ts`). Until it has had its first turn, a connection is
- *   nothing but a socket, so it costs next to nothing to close it.
+ * - All connections of strangers of one address share one turn (see `request-gate.ts`).
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -26,9 +27,11 @@ export interface ConnectionsOptions {
 }
 
 export interface StrangersOptions {
-  /** Connections of strangers that may be open at once: of one address, and in total. */
+  /** Connections of strangers that may be served at once: of one address, and in total. */
   perAddressMax: number
   max: number
+  /** New connections of all addresses that may wait for their first turn. */
+  waitingMax: number
   /** Time until a connection of a stranger is closed on which nothing has arrived since its last answer, ms. */
   keepAliveMs: number
 }
@@ -62,6 +65,8 @@ interface Address {
   turn: SharedTurn
   /** The oldest first. */
   strangers: Set<Socket>
+  /** Those that have not had their first turn, the oldest first. */
+  waiting: Set<Socket>
 }
 
 /** Creates the book of the connections of one server. */
@@ -71,6 +76,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
   const addresses = new Map<string, Address>()
   /** Of all addresses, the oldest first. */
   const strangers = new Set<Socket>()
+  const waiting = new Set<Socket>()
 
   /** `serve` puts Node's parser on the connection. */
   function admit(socket: Socket, serve: () => void): void {
@@ -81,39 +87,62 @@ export function createConnections(options: ConnectionsOptions): Connections {
       return
     }
     const bucket = addressBucket(socket.remoteAddress)
-    const address = addresses.get(bucket) ?? { open: 0, turn: createSharedTurn(), strangers: new Set() }
-    if (address.open >= perAddressMax && !endOldest(address.strangers)) {
+    const address = addresses.get(bucket) ?? newAddress()
+    const isFull = address.open >= perAddressMax
+    if (isFull && !endOldest(address.strangers) && !endOldest(address.waiting)) {
       socket.destroy()
       return
     }
     address.open++
     addresses.set(bucket, address)
-    const gate = gateRequests(socket, serve, () => (connection.isStranger ? address.turn : undefined))
-    const connection: Connection = { gate, address, isStranger: false }
+    const begin = () => {
+      if (socket.destroyed) return
+      leaveLine(socket, address)
+      count(socket, address, true)
+      serve()
+    }
+    const gate = gateRequests(socket, begin, () => (connection.isStranger ? address.turn : undefined))
+    const connection: Connection = { gate, address, isStranger: true }
     connections.set(socket, connection)
-    mark(socket, connection, true)
+    if (bounds && waiting.size >= bounds.waitingMax) endOldest(waiting)
+    waiting.add(socket)
+    address.waiting.add(socket)
     socket.once('close', () => {
-      mark(socket, connection, false)
+      leave(socket, address)
       address.open--
       if (address.open === 0) addresses.delete(bucket)
     })
     gate.open()
   }
 
-  /** Ends the oldest connection of these strangers. Returns whether there is one. */
+  /** Ends the oldest of these connections. Returns whether there is one. */
   function endOldest([oldest]: Set<Socket>): boolean {
-    const connection = oldest && connections.get(oldest)
-    if (!oldest || !connection) return false
+    const address = oldest && connections.get(oldest)?.address
+    if (!oldest || !address) return false
     // Its event `close` comes later.
-    mark(oldest, connection, false)
+    leave(oldest, address)
     oldest.destroy()
     return true
+  }
+
+  function leaveLine(socket: Socket, address: Address): void {
+    waiting.delete(socket)
+    address.waiting.delete(socket)
+  }
+
+  function leave(socket: Socket, address: Address): void {
+    leaveLine(socket, address)
+    count(socket, address, false)
   }
 
   function mark(socket: Socket, connection: Connection, isStranger: boolean): void {
     const { address } = connection
     if (!address || connection.isStranger === isStranger) return
     connection.isStranger = isStranger
+    count(socket, address, isStranger)
+  }
+
+  function count(socket: Socket, address: Address, isStranger: boolean): void {
     if (!bounds) return
     for (const [set, max] of [
       [address.strangers, bounds.perAddressMax],
@@ -189,6 +218,10 @@ export function createConnections(options: ConnectionsOptions): Connections {
       }
     },
   }
+}
+
+function newAddress(): Address {
+  return { open: 0, turn: createSharedTurn(), strangers: new Set(), waiting: new Set() }
 }
 
 /** Whether more than the body has arrived behind this request. A body without a length counts as more. */

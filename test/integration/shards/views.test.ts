@@ -127,12 +127,15 @@ describe('the rights', () => {
       [
         ...['api_keys', 'identity', 'generation_log', 'revoked_keys', 'campaigns', 'watermarks', 'watermark'],
         ...['campaign_changes', 'campaign_pages', 'campaign_by_slug'],
-        ...['campaign_rows', 'campaign_slugs', 'shard_watermark'],
+        ...['campaign_rows', 'campaign_slugs', 'shard_watermark', 'projector_stops'],
       ],
     ],
     [
       'pledgeview_portal',
-      ['api_keys', 'api_key_ledger', 'account_ledger', 'notice_ledger', 'identity', 'api_key_usage'],
+      [
+        ...['api_keys', 'api_key_ledger', 'account_ledger', 'notice_ledger', 'identity', 'api_key_usage'],
+        'projector_stops',
+      ],
     ],
   ])('of %s are the views and %j, and nothing else', async (user, readable) => {
     const known = await rowsOf<{ database: string; name: string }>(
