@@ -230,11 +230,15 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     }
   }
 
-  /** If this process stood still until its generation was dropped, the batch is dropped, too: the next try finds that. */
-  async function ofCurrent(error: unknown): Promise<never> {
+  /**
+   * If this process stood still until the generation of the table was dropped, the batch is dropped, too: the next try finds that. By now
+   * the positions may be those of the next generation already, so only the table tells.
+   */
+  async function ofCurrent(error: unknown, table: string): Promise<never> {
     if (!isUnknown(error)) throw error
     await follow?.()
-    if (!positions?.areSuperseded()) throw error
+    const { base, ledger, read } = databases
+    if ([base, ledger, read].some(database => table.startsWith(`${database}.`))) throw error
     throw new TablesError('the generation of this batch was dropped', { retryable: true, cause: error })
   }
 
@@ -243,10 +247,10 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     // A batch may need several long statements.
     const noted: Tables = {
       ...tables,
-      insert: (...call) =>
+      insert: (insert, options) =>
         tables
-          .insert(...call)
-          .catch(ofCurrent)
+          .insert(insert, options)
+          .catch(error => ofCurrent(error, insert.table))
           .finally(noteMove),
     }
     return runProjector(

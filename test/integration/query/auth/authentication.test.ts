@@ -68,13 +68,8 @@ describe('credentials', () => {
 })
 
 describe('the rate limit', () => {
-  it('admits exactly 120 of 500 requests of one key that are sent on a hundred connections at once', async () => {
-    const lane = async () => {
-      const answers: Response[] = []
-      for (let sent = 0; sent < 5; sent++) answers.push(await app.get('/stats', valid))
-      return answers
-    }
-    const responses = (await Promise.all(Array.from({ length: 100 }, lane))).flat()
+  it('admits exactly 120 of 500 simultaneous requests of one key', async () => {
+    const responses = await Promise.all(Array.from({ length: 500 }, () => app.get('/stats', valid)))
     const statuses = responses.map(({ status }) => status)
     expect(statuses.filter(status => status === 200)).toHaveLength(120)
     expect(statuses.filter(status => status === 429)).toHaveLength(380)
