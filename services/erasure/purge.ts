@@ -10,7 +10,7 @@ import { purgeRebuilds } from './rebuilds.ts'
 import { leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
 import { purgeTables, type TablesPurge } from './tables.ts'
 
-/** Where the copies are: embedded.ts and distributed.ts. */
+/** The copies of one deployment. embedded.ts and distributed.ts say what they are. */
 export interface Copies {
   whole: Shard
   /** Those that have the rows of `whole`: itself, if it is one server. */

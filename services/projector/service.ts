@@ -211,7 +211,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     observer.onRetry(error instanceof SchemaRegistryError ? 'schemas' : 'ingest', error)
   }
 
-  /** When another generation is current, reads on from its positions, and the leader points the views to it. A look that fails is followed by the next one. */
+  /** When another generation is current, reads on from its positions. The leader makes the views show it. A failed look is repeated. */
   async function followGenerations(signal: AbortSignal): Promise<void> {
     let shown = { ledger: '', at: 0 }
     while (follow && !signal.aborted) {

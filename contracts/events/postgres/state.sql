@@ -2,7 +2,7 @@
 --
 -- A change of a row publishes the whole state of its entity. The trigger runs while the row is locked, and reads what is committed
 -- or its own transaction's: so for one entity the versions follow the changes, whatever transactions do at the same time.
--- Tables have their schema's name, because a trigger runs with the search path of whoever changes the row.
+-- Every table is written with its schema, because a trigger runs with the search path of the role that changes the row.
 
 CREATE FUNCTION pledgeview.campaign_state(of_campaign text) RETURNS jsonb STABLE LANGUAGE sql AS $$
   SELECT jsonb_build_object(

@@ -75,12 +75,12 @@ export function whyOf({
   return [
     shownSentence(),
     ...(unfolded_batches > 0
-      ? [`${unfolded_batches} batches with events of it are read, and wait for the fold.`]
+      ? [`Batches with events of it that are read, and wait for the fold: ${unfolded_batches}.`]
       : []),
     ...(quarantine ? [`It is in quarantine since ${quarantine.since}: ${quarantine.reason}.`] : []),
-    ...(rejects > 0 ? [`${rejects} of its records were refused: \`pledgeview rejects list\` says why.`] : []),
+    ...(rejects > 0 ? [`Refused records of it: ${rejects}. \`pledgeview rejects list\` says why.`] : []),
     ...(pledges.not_counting > 0
-      ? [`${pledges.not_counting} of its pledges do not count: they are neither ACTIVE nor COLLECTED.`]
+      ? [`Pledges that do not count, because they are neither ACTIVE nor COLLECTED: ${pledges.not_counting}.`]
       : []),
   ]
 

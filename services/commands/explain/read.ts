@@ -2,9 +2,9 @@
  * What the tables know about one campaign: from the row that the API shows, back to the ledger that it was computed from, and to the
  * batches that brought its events. Sums only: no backer and no single pledge.
  */
-
 import { unfolded } from '../../projector/fold/batch-conditions.ts'
 import { readLongRuns } from '../../projector/fold/fold-progress.ts'
+import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
 import type { Databases, Shard, Tables } from '../../tables/port.ts'
 
 export interface Explanation {
@@ -56,8 +56,6 @@ interface Batch {
 }
 
 const batchesMax = 5
-// The version of a tombstone: no event reaches it.
-const tombstone = '18446744073709551615'
 const iso = (column: string) => `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ')`
 
 /** Finds a campaign by its id, or by the slug that it is shown by. On a cluster it asks the shard that has it. */
@@ -109,7 +107,7 @@ async function readCampaign(id: string, { tables, databases }: Shard): Promise<O
   const [sums] = await rows<Omit<Explanation['pledges'], 'by_tier'>>(
     `SELECT countIf(counts) AS pledges, uniqExactIf(backer_hash, counts) AS backers,
        toString(toDecimal128(sumIf(toInt128(amount_minor), counts), 4) / toDecimal128(exp10({digits:UInt8}), 0)) AS amount,
-       countIf(NOT counts AND version != ${tombstone}) AS not_counting, countIf(version = ${tombstone}) AS deleted
+       countIf(NOT counts AND version != ${tombstoneVersion}) AS not_counting, countIf(version = ${tombstoneVersion}) AS deleted
      FROM ${ledger}.pledge_ledger FINAL WHERE campaign_id = {id:String}`,
     { digits: state?.digits ?? 0 },
   )
@@ -138,7 +136,7 @@ function withFold({ fold_id, ...shown }: Omit<Shown, 'fold'> & { fold_id: string
 }
 
 function stateOf({ version, is_public }: { version: string; is_public: boolean }) {
-  if (version === tombstone) return 'deleted'
+  if (version === `${tombstoneVersion}`) return 'deleted'
   return is_public ? 'public' : 'not public'
 }
 

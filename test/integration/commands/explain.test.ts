@@ -97,14 +97,14 @@ describe('explain', () => {
     await ingest(world)
     expect(await why('c1')).toEqual([
       'It is public, and was not folded yet.',
-      '1 batches with events of it are read, and wait for the fold.',
-      expect.stringContaining('1 of its pledges do not count'),
+      'Batches with events of it that are read, and wait for the fold: 1.',
+      'Pledges that do not count, because they are neither ACTIVE nor COLLECTED: 1.',
     ])
     await fold()
     await ingest([pledgeEvent({ campaign_id: 'c1', pledge_id: 'p5' })])
     expect((await why('c1')).slice(0, 2)).toEqual([
       'The ledger has changed since the fold that wrote what is shown.',
-      '1 batches with events of it are read, and wait for the fold.',
+      'Batches with events of it that are read, and wait for the fold: 1.',
     ])
   })
 
