@@ -87,6 +87,18 @@ describe('the commands on two shards', () => {
     )
   }
 
+  test('explain finds a campaign on the shard that has it', async () => {
+    await drained()
+    for (const id of ids.slice(0, 6)) {
+      expect(await json('explain', `slug-${id}`)).toMatchObject({
+        campaign_id: id,
+        shown: { pledges: 1 },
+        why: ['What is shown is what the ledger says.'],
+      })
+    }
+    expect((await ofShards()).every(shard => shard.some(id => ids.slice(0, 6).includes(id)))).toBe(true)
+  })
+
   test('status counts what all shards have', async () => {
     const { tables } = await drained()
     expect(tables).toMatchObject({ public_campaigns: campaigns, known_pledges: campaigns })

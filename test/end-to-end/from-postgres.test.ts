@@ -93,6 +93,14 @@ test(
     await expectTrueViews(tables, truth)
     expect((await projectionStatus(projector)).projector.rejects).toBe(0)
     expect(await postgres.run('SELECT count(*) FROM pledgeview.outbox')).toBe('0')
+    // The order of the log alone would give the same tables. A rebuild and compaction need a version of its own for each state.
+    const { ledger } = defaultDatabases
+    const versions = `SELECT version FROM ${ledger}.campaign_ledger UNION ALL SELECT version FROM ${ledger}.pledge_ledger`
+    expect(
+      await tables.rows({
+        query: `SELECT count() AS doubles FROM (${versions}) GROUP BY version HAVING doubles > 1`,
+      }),
+    ).toEqual([])
   },
   msMax,
 )
@@ -100,7 +108,9 @@ test(
 test(
   "what is deleted in the database is gone, with its pledges; a new tier and a creator's new name are shown",
   async () => {
-    const [kept = '', gone = ''] = Object.keys(truth.campaigns)
+    const backed = Object.entries(truth.campaigns).filter(([, { backer_count }]) => backer_count > 0)
+    const [kept = '', gone = ''] = backed.map(([id]) => id)
+    expect(gone).not.toBe('')
     await postgres.run(`
     DELETE FROM campaign WHERE campaign_id = '${gone}';
     INSERT INTO tier VALUES ('${kept}', 'r_new', 'A new tier', 'd', 12.5, 7);
