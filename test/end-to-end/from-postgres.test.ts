@@ -94,11 +94,14 @@ test(
     expect((await projectionStatus(projector)).projector.rejects).toBe(0)
     expect(await postgres.run('SELECT count(*) FROM pledgeview.outbox')).toBe('0')
     // The order of the log alone would give the same tables. A rebuild and compaction need a version of its own for each state.
+    // A killed Connect or projector sends a state again: the same row, written twice, is one state.
     const { ledger } = defaultDatabases
-    const versions = `SELECT version FROM ${ledger}.campaign_ledger UNION ALL SELECT version FROM ${ledger}.pledge_ledger`
+    const states = ['campaign_ledger', 'pledge_ledger'].map(
+      table => `SELECT DISTINCT version, toString(tuple(*)) AS state FROM ${ledger}.${table}`,
+    )
     expect(
       await tables.rows({
-        query: `SELECT count() AS doubles FROM (${versions}) GROUP BY version HAVING doubles > 1`,
+        query: `SELECT version, count() AS states FROM (${states.join(' UNION ALL ')}) GROUP BY version HAVING states > 1`,
       }),
     ).toEqual([])
   },

@@ -82,11 +82,12 @@ test.each([false, true])('bodies of many megabytes arrive both ways, compressed:
 test('an exhausted quota may be retried, and its error quotes no rows', async () => {
   const limited = open({ user: 'limited', password: '' })
   await limited.rows({ query: 'SELECT n FROM kept' })
-  for (const statement of [
-    limited.rows({ query: 'SELECT n FROM kept' }),
-    limited.run({ query: "INSERT INTO kept SELECT 1, 'quoted' SETTINGS async_insert = 0" }),
-    limited.insert({ table: 'kept', columns, rows: encodeRows(columns, [[1, 'quoted']]) }),
+  for (const run of [
+    () => limited.rows({ query: 'SELECT n FROM kept' }),
+    () => limited.run({ query: "INSERT INTO kept SELECT 1, 'quoted' SETTINGS async_insert = 0" }),
+    () => limited.insert({ table: 'kept', columns, rows: encodeRows(columns, [[1, 'quoted']]) }),
   ]) {
+    const statement = run()
     await expect(statement).rejects.toMatchObject({ type: 'QUOTA_EXCEEDED', retryable: true })
     await expect(statement).rejects.not.toThrow('quoted')
   }
