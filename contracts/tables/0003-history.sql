@@ -1,15 +1,17 @@
 -- The history (private): each public campaign as it was shown at the end of each UTC day on which it changed.
 --
--- The fold keeps only the latest row of a campaign. So a leader of the fold closes a day before it writes the first row with a
--- stamp of the next one: it copies the rows that changed since the last close (services/projector/fold/day-close.ts). The
+-- The fold keeps only the latest row of a campaign. So the leader copies what changed after each fold, before the next one can replace it
+-- (services/projector/fold/history.ts). What was before the first day of the history is derived from the pledges that count now. The
 -- history is no function of the events: a rebuild neither makes it anew nor swaps it, and it has to be backed up.
 
--- Sorted by day first: a new day lies behind all others, so reading with FINAL has next to nothing to compare.
+-- A kept row has the stamp that it was shown with; a derived one that of the row from which it was derived.
 CREATE TABLE IF NOT EXISTS ${base}.campaign_days
 (
     campaign_id             String,
-    day                     Date COMMENT 'Of updated_at, UTC',
-    is_deleted              UInt8 COMMENT '1: no longer public at the end of this day. Then the columns up to follower_count are empty',
+    day                     Date COMMENT 'UTC: of updated_at, if it is kept',
+    source                  LowCardinality(String) COMMENT 'kept, or derived',
+    is_complete             Bool COMMENT 'Whether each pledge stands on a day of its own: false if it is derived, and pledges changed after the end',
+    is_deleted              UInt8 COMMENT '1: no longer public at the end of this day. Then the columns up to launched are empty',
     status                  LowCardinality(String),
     category                LowCardinality(String),
     currency                LowCardinality(String),
@@ -18,32 +20,22 @@ CREATE TABLE IF NOT EXISTS ${base}.campaign_days
     percent_funded          Decimal(38, 2),
     backer_count            UInt64,
     pledge_count            UInt64,
-    follower_count          UInt64,
-    updated_at              DateTime64(3, 'UTC') COMMENT 'The stamp of the row',
-    was_public              Bool COMMENT 'Whether it was public at the end of the day of its row before this one',
-    is_opening              Bool COMMENT 'Its amount was not pledged on this day: the history begins later than the campaign, or it was hidden',
-    previous_category       LowCardinality(String) COMMENT 'Of the row before, like the next three; empty or 0 if it was not public',
-    previous_platform_amount Decimal(38, 4),
-    previous_backer_count   UInt64,
-    previous_pledge_count   UInt64
+    follower_count          UInt64 COMMENT '0 if it is derived',
+    launched                Nullable(Date) COMMENT 'Day of the launch, UTC',
+    updated_at              DateTime64(3, 'UTC')
 )
 ENGINE = ReplacingMergeTree(updated_at)
-ORDER BY (day, campaign_id)
+ORDER BY (campaign_id, day)
 SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
 
--- The last closed row of each campaign: with what the next one is compared.
-CREATE TABLE IF NOT EXISTS ${base}.history_latest AS ${base}.campaign_days
-ENGINE = ReplacingMergeTree(day)
-ORDER BY campaign_id
-SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
-
--- Up to when days are closed. A row per shard of a cluster stays; the others are merged away.
-CREATE TABLE IF NOT EXISTS ${base}.history_closed
+-- How far the history is written. A row per shard of a cluster stays; the others are merged away.
+CREATE TABLE IF NOT EXISTS ${base}.history_marks
 (
-    shard       String COMMENT 'The shard of a cluster, empty on a single server',
-    closed_from DateTime64(3, 'UTC') COMMENT 'Where this close began: the end of the one before',
-    closed      DateTime64(3, 'UTC') COMMENT 'The first moment of the day that is not closed'
+    shard   String COMMENT 'The shard of a cluster, empty on a single server',
+    noted   DateTime64(3, 'UTC') COMMENT 'Every row with an earlier stamp is in the history',
+    derived DateTime64(3, 'UTC') COMMENT 'The days before the first one are derived from rows with earlier stamps; 1970: not yet',
+    begun   Date COMMENT 'The first day that was kept, UTC'
 )
-ENGINE = ReplacingMergeTree(closed)
+ENGINE = ReplacingMergeTree(noted)
 ORDER BY shard
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;

@@ -21,6 +21,8 @@ export function* sampleEvents(endMs: number): Generator<StateEvent> {
     const [seconds, key, changes]: [number, string, Changes] = JSON.parse(line)
     const state = { ...states.get(key), ...changes }
     states.set(key, state)
+    // A collection changes nothing that a reader sees. But the days before the history are those of the pledges' latest changes.
+    if (changes.status === 'COLLECTED') continue
     const changed_at = timeOf(seconds)
     const common = { ...state, version: changed_at * 1_000, changed_at }
     const [campaign_id = '', pledge_id] = key.split('/')

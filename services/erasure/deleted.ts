@@ -2,7 +2,7 @@
  * Purges what the base database has of deleted campaigns and keys. The history of a campaign that is only hidden stays: the sums need it.
  * The usage of a revoked key stays: its account still sees it.
  */
-import { findDeletedHistory, historyTables, removeHistory } from '../tables/history.ts'
+import { findDeletedHistory, removeHistory } from '../tables/history.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { removeUsage } from '../tables/usage.ts'
 import { counted, type PurgedCopy, purged } from './report.ts'
@@ -13,15 +13,12 @@ export async function purgeDeleted(
   databases: Databases,
   purge: TablesPurge,
 ): Promise<PurgedCopy[]> {
-  const copies: PurgedCopy[] = []
-  for (const table of historyTables) {
-    const ids = await findDeletedHistory(tables, databases, table)
-    const remove = () => removeHistory(tables, databases, table, ids)
-    copies.push(await purgeOne(table, 'deleted campaign', ids, remove))
-  }
+  const campaigns = await findDeletedHistory(tables, databases)
+  const removeDays = () => removeHistory(tables, databases, campaigns)
+  const days = await purgeOne('campaign_days', 'deleted campaign', campaigns, removeDays)
   const keys = await deletedKeys(tables, databases)
   const removeKeys = () => removeUsage({ tables, databases }, keys)
-  return [...copies, await purgeOne('api_key_usage', 'deleted key', keys, removeKeys)]
+  return [days, await purgeOne('api_key_usage', 'deleted key', keys, removeKeys)]
 
   async function purgeOne(
     table: string,

@@ -75,7 +75,6 @@ const joins: Readonly<Record<string, 'rows' | 'joined' | 'counted' | 'own'>> = {
   history_days: 'own',
   history_end: 'own',
   history_moves: 'own',
-  history_open: 'own',
   // Those that contracts/tables/cluster adds.
   platform_sums: 'joined',
   history_sums: 'joined',

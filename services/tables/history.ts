@@ -5,24 +5,19 @@
 import { idParts } from './parameter-parts.ts'
 import type { CallOptions, Databases, Tables } from './port.ts'
 
-export const historyTables = ['campaign_days', 'history_latest'] as const
-
-export type HistoryTable = (typeof historyTables)[number]
-
 // Of one statement, so that it stays short.
 const campaignsMax = 500
 
-/** The deleted campaigns that still have rows in this table. */
+/** The deleted campaigns that still have rows. */
 export async function findDeletedHistory(
   tables: Tables,
   { base, ledger }: Databases,
-  table: HistoryTable,
   options: CallOptions = {},
 ): Promise<string[]> {
   const rows = await tables.rows<{ id: string }>(
     {
       // Nothing ranks after a tombstone, so the ledger needs no FINAL.
-      query: `SELECT DISTINCT campaign_id AS id FROM ${base}.${table} WHERE campaign_id IN
+      query: `SELECT DISTINCT campaign_id AS id FROM ${base}.campaign_days WHERE campaign_id IN
                 (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615)`,
     },
     options,
@@ -37,12 +32,11 @@ export async function findDeletedHistory(
 export async function removeHistory(
   tables: Tables,
   { base }: Databases,
-  table: HistoryTable,
   campaigns: readonly string[],
 ): Promise<void> {
   for (const ids of idParts(campaigns, campaignsMax)) {
     await tables.run({
-      query: `ALTER TABLE ${base}.${table} DELETE WHERE campaign_id IN {ids:Array(String)} SETTINGS mutations_sync = 2`,
+      query: `ALTER TABLE ${base}.campaign_days DELETE WHERE campaign_id IN {ids:Array(String)} SETTINGS mutations_sync = 2`,
       query_params: { ids },
     })
   }

@@ -78,9 +78,8 @@ const placements: Readonly<Record<string, string>> = {
   // Its own shard's fold worker writes a row; the watermark needs the rows of all shards.
   watermarks: 'cityHash64(shard)',
   campaign_days: 'cityHash64(campaign_id)',
-  history_latest: 'cityHash64(campaign_id)',
-  // As the watermark: each shard closes its own days.
-  history_closed: 'cityHash64(shard)',
+  // As the watermark: each shard writes its own history.
+  history_marks: 'cityHash64(shard)',
   quarantine: 'own',
   // Few rows, and all have to be seen together.
   identity: 'cityHash64(setting) % 1',

@@ -85,7 +85,15 @@ export function isQuarantineRecord(call: TablesCall): boolean {
 
 /** Whether it is a statement of the fold's line, apart from the look whether all is decided, which writes nothing. */
 export function isOfLine(call: TablesCall): boolean {
-  const tables = ['campaigns', 'api_keys', 'watermarks', 'fold_progress', 'quarantine']
+  const tables = [
+    'campaigns',
+    'api_keys',
+    'watermarks',
+    'fold_progress',
+    'quarantine',
+    'campaign_days',
+    'history_marks',
+  ]
   return tables.some(table => writes(table, call)) && !call.text.includes('WHERE false')
 }
 

@@ -26,16 +26,12 @@ import { generationOf } from '../../services/tables/generations.ts'
 import { migrate } from '../../services/tables/migrate.ts'
 import type { Databases, Tables } from '../../services/tables/port.ts'
 import { type ClickHouse, openOwnTables } from './clickhouse.ts'
-import { awayFromMidnight } from './midnight.ts'
 import type { CampaignReading, ReadModel } from './model.ts'
 import { newRecordOf } from './sample-events.ts'
 
 export const hashBacker = backerHasher('0123456789abcdef'.repeat(4), 'siphash-2-4')
 /** Digits of the platform currency that the tests fold with. */
 export const platformDigits = 2
-
-/** Longer than nearly every test. */
-const dayLeftMsMin = 45_000
 
 export interface ModelTables {
   tables: Tables
@@ -53,9 +49,6 @@ export async function openModelTables(): Promise<ModelTables> {
     tables,
     clickHouse,
     async freshDatabases() {
-      // At midnight a fold closes the day, and no fold worker begins in a day's last second: a test worker's clock stands still,
-      // so it would not wait for the next day.
-      await awayFromMidnight(dayLeftMsMin)
       count++
       const databases = generationOf({ base: `model_${count}`, views: `views_${count}` }, 1)
       await migrate(tables, databases)

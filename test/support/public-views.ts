@@ -19,7 +19,6 @@ export const privateViews: readonly string[] = [
   'history_days',
   'history_end',
   'history_moves',
-  'history_open',
   'revoked_keys',
   'watermark',
 ]

@@ -43,6 +43,7 @@ function read(bytes: Buffer, at: Place, type: string): unknown {
     case 'UInt8':
       return bytes.readUInt8(skip(at, 1) - 1)
     case 'UInt16':
+    case 'Date':
       return bytes.readUInt16LE(skip(at, 2) - 2)
     case 'UInt32':
       return bytes.readUInt32LE(skip(at, 4) - 4)

@@ -29,11 +29,6 @@ const parts: readonly [table: string, rows: Rows][] = [
     each(['kept', 'old', 'gone', 'hidden'], (slug, id) => dayRow(slug, id, `${day} 10:00:00`)),
   ],
   ['campaign_days', each(['new'], (slug, id) => dayRow(slug, id, `${day} 11:00:00`))],
-  [
-    'history_latest',
-    each(['kept', 'old', 'gone', 'hidden'], (slug, id) => dayRow(slug, id, `${day} 10:00:00`)),
-  ],
-  ['history_latest', each(['new'], (slug, id) => dayRow(slug, id, `${nextDay} 10:00:00`))],
 ]
 
 /** `old` and `new` are two versions of one campaign. */
@@ -84,6 +79,8 @@ function dayRow(slug: string, id: string, updatedAt: string): object {
     ...{
       campaign_id: id,
       day: updatedAt.slice(0, 10),
+      source: 'kept',
+      is_complete: true,
       updated_at: updatedAt,
       status: 'LIVE',
       category: slug,
@@ -102,12 +99,12 @@ export async function writeUnmerged(address: ClickHouseAddress, databases: Datab
   }
 }
 
-/** Ends the days of the rows, on one server. */
-export async function closeDays(address: ClickHouseAddress): Promise<void> {
-  const closed = `toDateTime64('${nextDay} 00:00:00', 3, 'UTC')`
+/** Says that the days of the rows are over, on one server. */
+export async function endDays(address: ClickHouseAddress): Promise<void> {
+  const noted = `toDateTime64('${nextDay} 00:00:00', 3, 'UTC')`
   await askClickHouse(
     address,
-    `INSERT INTO ${base}.history_closed SELECT 'own', ${closed}, ${closed} SETTINGS async_insert = 0`,
+    `INSERT INTO ${base}.history_marks SELECT 'own', ${noted}, ${noted}, '${day}' SETTINGS async_insert = 0`,
   )
 }
 

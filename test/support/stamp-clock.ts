@@ -9,6 +9,7 @@ export const dayMs = 86_400_000
 export interface StampClock {
   /** Unix ms. */
   now(): number
+  startedAt: number
   moveForward(ms: number): void
   /** Moves it to this time before the next midnight, UTC. */
   moveBeforeMidnight(ms: number): void
@@ -33,6 +34,7 @@ export function createStampClock(now: () => number = Date.now): StampClock {
   })
   const clock: StampClock = {
     now: () => now() + aheadMs,
+    startedAt: now(),
     moveForward(ms) {
       aheadMs += Math.max(0, Math.round(ms))
     },

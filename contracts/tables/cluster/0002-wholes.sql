@@ -45,6 +45,7 @@ AS SELECT
     min(shards.as_of) AS as_of,
     dateDiff('millisecond', as_of, now64(3, 'UTC')) / 1000 AS freshness_seconds,
     min(shards.history_from) AS history_from,
+    max(shards.history_kept_from) AS history_kept_from,
     sum(shards.campaigns) AS campaigns
 FROM ${views}_parts.all_about AS shards;
 

@@ -28,7 +28,8 @@ CREATE TABLE IF NOT EXISTS ${ledger}.pledge_ledger
     backer_hash           UInt64 COMMENT 'Keyed hash of the backer id; the row backer_hash of the table identity says which',
     amount_minor          Int64,
     platform_amount_minor Int64,
-    reward_id             String COMMENT 'Empty: no reward'
+    reward_id             String COMMENT 'Empty: no reward',
+    pledged_on            Date COMMENT 'UTC: of changed_at. The days before the history are derived from it'
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY (campaign_id, pledge_id)

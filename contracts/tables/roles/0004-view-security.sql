@@ -16,6 +16,5 @@ ALTER TABLE ${views}.campaign_funding_days MODIFY SQL SECURITY DEFINER DEFINER =
 ALTER TABLE ${views}.category_funding_days MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.funding_days MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${base}.history_end MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
-ALTER TABLE ${base}.history_open MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${base}.history_days MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${base}.history_moves MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;

@@ -109,7 +109,8 @@ CREATE OR REPLACE VIEW ${views}.about
     platform_currency String COMMENT 'ISO 4217 code of the columns pledged_platform and pledged_platform_amount; empty: no service has started yet',
     as_of             DateTime64(3, 'UTC') COMMENT 'Watermark, UTC: everything stamped (updated_at) before this moment is in the views; 1970 if nothing was folded yet',
     freshness_seconds Float64 COMMENT 'Age of as_of now, seconds',
-    history_from      Nullable(Date) COMMENT 'First day of the history, UTC; null: there is no history yet',
+    history_from      Nullable(Date) COMMENT 'First day of the history, UTC, derived days included; null: there is no history yet',
+    history_kept_from Nullable(Date) COMMENT 'First day of the history that was kept as it was shown, UTC. The days before it are derived',
     campaigns         UInt64 COMMENT 'Number of public campaigns'
 )
 SQL SECURITY DEFINER
@@ -122,9 +123,7 @@ AS SELECT
     (SELECT any(fingerprint) FROM ${base}.identity WHERE setting = 'PLEDGEVIEW_PLATFORM_CURRENCY') AS platform_currency,
     least(now64(3, 'UTC'), ifNull((SELECT reached FROM ${read}.watermark), toDateTime64(0, 3, 'UTC'))) AS as_of,
     dateDiff('millisecond', as_of, now64(3, 'UTC')) / 1000 AS freshness_seconds,
-    (
-        SELECT minOrNull(day)
-        FROM (SELECT day FROM ${base}.campaign_days UNION ALL SELECT toDate(updated_at) FROM ${read}.campaigns FINAL)
-    ) AS history_from,
+    (SELECT minOrNull(day) FROM ${base}.campaign_days) AS history_from,
+    (SELECT minOrNull(begun) FROM ${base}.history_marks) AS history_kept_from,
     (SELECT count() FROM ${read}.campaigns FINAL) AS campaigns
 COMMENT 'These views themselves, exactly one row: version, currency, and how current they are';

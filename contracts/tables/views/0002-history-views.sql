@@ -1,77 +1,40 @@
 -- The history for data teams (see ../0003-history.sql and ../README.md, "History"). Of the LIMIT, see 0001-views.sql.
 
--- Up to when the days are closed on every shard; 1970 before the first close. Private.
+-- How far the history is. Private.
 CREATE OR REPLACE VIEW ${base}.history_end
 (
-    closed DateTime64(3, 'UTC') COMMENT 'The first moment of the day that is not closed',
-    today  Date COMMENT 'The day of the last moment that the fold has confirmed, UTC'
+    noted Date COMMENT 'The day of the last moment up to which it is written on every shard, UTC: earlier days are final',
+    today Date COMMENT 'The day of the last moment that the fold has confirmed, UTC'
 )
 SQL SECURITY DEFINER
 AS SELECT
-    (SELECT min(reached) FROM (SELECT max(closed) AS reached FROM ${base}.history_closed GROUP BY shard)) AS closed,
-    greatest(toDate(closed), toDate((SELECT max(reached) FROM ${read}.watermarks))) AS today;
+    toDate((SELECT min(reached) FROM (SELECT max(noted) AS reached FROM ${base}.history_marks GROUP BY shard))) AS noted,
+    toDate((SELECT max(reached) FROM ${read}.watermarks)) AS today;
 
--- The days that are not closed yet, in the form of the closed ones. Private. Usually this is today.
-CREATE OR REPLACE VIEW ${base}.history_open
-SQL SECURITY DEFINER
-AS SELECT
-    standing.campaign_id AS campaign_id, standing.day AS day, standing.is_deleted AS is_deleted, standing.status AS status,
-    standing.category AS category, standing.currency AS currency, standing.pledged_amount AS pledged_amount,
-    standing.pledged_platform_amount AS pledged_platform_amount, standing.percent_funded AS percent_funded,
-    standing.backer_count AS backer_count, standing.pledge_count AS pledge_count,
-    standing.follower_count AS follower_count, standing.updated_at AS updated_at,
-    -- The joined columns are null if a query sets join_use_nulls.
-    ifNull(latest.is_public, false) AS was_public,
-    NOT was_public AND (ifNull(latest.is_known, false) OR NOT ifNull(toDate(standing.launch_date) >= standing.day - 1, false))
-        AS is_opening,
-    if(was_public, ifNull(latest.category, ''), '') AS previous_category,
-    if(was_public, ifNull(latest.pledged_platform_amount, 0), 0) AS previous_platform_amount,
-    if(was_public, ifNull(latest.backer_count, 0), 0) AS previous_backer_count,
-    if(was_public, ifNull(latest.pledge_count, 0), 0) AS previous_pledge_count
-FROM
-(
-    SELECT
-        campaign_id, toDate(updated_at) AS day, 0 AS is_deleted, status, category, currency, pledged_amount,
-        pledged_platform_amount, percent_funded, backer_count, pledge_count, follower_count, updated_at, launch_date
-    FROM ${read}.campaigns FINAL
-    WHERE updated_at >= (SELECT closed FROM ${base}.history_end)
-    UNION ALL
-    -- Campaigns that are no longer public. Their last row says when they went, if a rebuild has not removed it.
-    SELECT
-        -- A scalar query gives a nullable value, and a day that could be null would hide the filter on it from the tables.
-        campaign_id, toDate(greatest(max(stamp), assumeNotNull((SELECT closed FROM ${base}.history_end)))) AS day, 1, '', '', '', 0, 0, 0,
-        0, 0, 0, max(stamp), NULL
-    FROM
-    (
-        SELECT campaign_id, updated_at AS stamp FROM ${base}.history_latest FINAL WHERE is_deleted = 0
-        UNION ALL
-        SELECT campaign_id, updated_at FROM ${read}.campaigns
-        WHERE is_deleted = 1 AND campaign_id IN (SELECT campaign_id FROM ${base}.history_latest FINAL WHERE is_deleted = 0)
-    )
-    WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL))
-    GROUP BY campaign_id
-) AS standing
-LEFT JOIN
-(
-    SELECT
-        campaign_id, true AS is_known, is_deleted = 0 AS is_public, category, pledged_platform_amount, backer_count,
-        pledge_count
-    FROM ${base}.history_latest FINAL
-) AS latest ON latest.campaign_id = standing.campaign_id;
-
--- All days, without deleted campaigns. Private: it has campaigns that are hidden by now.
+-- Each day with what the campaign had at the end of its day before. Private: it has campaigns that are hidden by now, but none that are
+-- deleted.
 CREATE OR REPLACE VIEW ${base}.history_days
 SQL SECURITY DEFINER
-AS SELECT *
+AS SELECT
+    *,
+    day < (SELECT noted FROM ${base}.history_end) AS is_final,
+    -- Its amount was not pledged on this day: it is older than the history, or it was hidden.
+    is_deleted = 0 AND NOT was_public AND (was_known OR (source = 'kept' AND NOT ifNull(launched >= day - 1, false))) AS is_opening
 FROM
 (
-    SELECT *, true AS is_final FROM ${base}.campaign_days FINAL
-    WHERE day < (SELECT toDate(closed) FROM ${base}.history_end)
-    UNION ALL
-    SELECT *, false AS is_final FROM ${base}.history_open
-)
--- Nothing ranks after a tombstone, so no FINAL is needed to find them.
-WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615));
+    SELECT
+        *,
+        lagInFrame(is_deleted, 1, 1) OVER before = 0 AS was_public,
+        max(is_deleted = 0) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS was_known,
+        lagInFrame(category) OVER before AS previous_category,
+        lagInFrame(pledged_platform_amount) OVER before AS previous_platform_amount,
+        lagInFrame(backer_count) OVER before AS previous_backer_count,
+        lagInFrame(pledge_count) OVER before AS previous_pledge_count
+    FROM ${base}.campaign_days FINAL
+    -- Nothing ranks after a tombstone, so no FINAL is needed to find them.
+    WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
+    WINDOW before AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
+);
 
 CREATE OR REPLACE VIEW ${views}.campaign_days
 (
@@ -88,18 +51,31 @@ CREATE OR REPLACE VIEW ${views}.campaign_days
     percent                 Float64 COMMENT 'percent_funded as a floating-point number, percent',
     backer_count            UInt64 COMMENT 'Distinct backers with a pledge that counts, at the end of the day',
     pledge_count            UInt64 COMMENT 'Pledges that count, at the end of the day',
-    follower_count          UInt64 COMMENT 'Followers at the end of the day',
-    is_final                Bool COMMENT 'False: the day is not over, and the row may still change'
+    follower_count          Nullable(UInt64) COMMENT 'Followers at the end of the day; null if the day is derived',
+    is_final                Bool COMMENT 'False: the day is not over, and the row may still change',
+    source                  LowCardinality(String) COMMENT 'kept: as it was shown at the end of the day. derived: the history did not exist yet; computed from the pledges that counted when it began, each from the day of its latest change on',
+    complete_from           Date COMMENT 'From this day on, UTC, each pledge of the campaign stands on a day of its own; not after the launch if its whole life is here'
 )
 SQL SECURITY DEFINER
 AS SELECT
     campaign_id, day, status, category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged,
     pledged_platform_amount, toFloat64(pledged_platform_amount) AS pledged_platform, percent_funded,
-    toFloat64(percent_funded) AS percent, backer_count, pledge_count, follower_count, is_final
-FROM ${base}.history_days
-WHERE is_deleted = 0 AND campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
+    toFloat64(percent_funded) AS percent, backer_count, pledge_count, if(source = 'kept', follower_count, NULL) AS follower_count,
+    is_final, source, complete_from
+FROM
+(
+    SELECT *, min(multiIf(NOT is_complete, toDate(65535), source = 'derived' OR ifNull(launched >= day - 1, false), least(day, ifNull(launched, day)), day))
+        OVER (PARTITION BY campaign_id) AS complete_from
+    FROM
+    (
+        SELECT *, day < (SELECT noted FROM ${base}.history_end) AS is_final FROM ${base}.campaign_days FINAL
+        WHERE campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
+            AND NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
+    )
+)
+WHERE is_deleted = 0
 LIMIT 18446744073709551615
-COMMENT 'Each public campaign at the end of each UTC day on which it changed';
+COMMENT 'Each public campaign at the end of each UTC day on which it changed. Days before the history began are derived';
 
 CREATE OR REPLACE VIEW ${views}.campaign_funding_days
 (
@@ -113,7 +89,8 @@ CREATE OR REPLACE VIEW ${views}.campaign_funding_days
     opening_platform_amount     Decimal(38, 4) COMMENT 'What it already had when the history first showed it, or showed it again, in major units of the platform currency; exact',
     opening_platform            Float64 COMMENT 'opening_platform_amount as a floating-point number, in major units of the platform currency',
     pledged_platform_amount     Decimal(38, 4) COMMENT 'What it had at the end of the day, in major units of the platform currency; exact',
-    pledged_platform            Float64 COMMENT 'pledged_platform_amount as a floating-point number, in major units of the platform currency'
+    pledged_platform            Float64 COMMENT 'pledged_platform_amount as a floating-point number, in major units of the platform currency',
+    source                      LowCardinality(String) COMMENT 'kept or derived, as in campaign_days'
 )
 SQL SECURITY DEFINER
 AS WITH (SELECT today FROM ${base}.history_end) AS today
@@ -128,11 +105,12 @@ SELECT
     if(gap = 0, opening, 0)::Decimal(38, 4) AS opening_platform_amount,
     toFloat64(opening_platform_amount) AS opening_platform,
     pledged AS pledged_platform_amount,
-    toFloat64(pledged) AS pledged_platform
+    toFloat64(pledged) AS pledged_platform,
+    source
 FROM
 (
     SELECT
-        campaign_id, category, status, is_deleted, day AS known_day, pledged_platform_amount AS pledged,
+        campaign_id, category, status, source, is_deleted, day AS known_day, pledged_platform_amount AS pledged,
         if(is_opening, 0, pledged_platform_amount - previous_platform_amount) AS gained,
         if(is_opening, 0, toInt64(backer_count) - toInt64(previous_backer_count)) AS gained_backers,
         if(is_opening, 0, toInt64(pledge_count) - toInt64(previous_pledge_count)) AS gained_pledges,
@@ -177,7 +155,7 @@ FROM
     SELECT
         day,
         arrayJoin(if(is_deleted = 1,
-            [(previous_category, none, toInt64(0), none, previous_platform_amount, toInt64(-1), false)],
+            if(was_public, [(previous_category, none, toInt64(0), none, previous_platform_amount, toInt64(-1), false)], []),
             arrayConcat(
                 [(category, new_amount, new_pledges, if(is_opening, pledged_platform_amount, none), none, toInt64(NOT was_public), false)],
                 if(is_moved, [(category, none, toInt64(0), previous_platform_amount, none, toInt64(1), true),

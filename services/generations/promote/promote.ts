@@ -28,30 +28,23 @@ import { verifyTouched } from '../compare/verification.ts'
 import { enter, type RebuildContext } from '../context.ts'
 import type { RebuildPart } from '../parts.ts'
 
-const roundsMax = 3
-
 /** Throws `AttemptLost`, or what the log and ClickHouse throw. Then nothing was promoted, unless the answer to the row was lost. */
 export async function promote(context: RebuildContext, reader: EventReader): Promise<void> {
   const { tracker, log, run, from, signal } = context
   await enter(context, 'promoting')
-  for (let round = 1; !(await isReady(context, reader)); round++) {
-    if (round === roundsMax) throw new Error('the UTC day ended during the promotion, again and again')
-  }
+  await bringUp(context, reader)
   await carryReadUntil(context, reader.log)
   signal.throwIfAborted()
   await promoteGeneration(log, { attempt: tracker.attempt, run, from, to: tracker.generation })
 }
 
-/**
- * Brings every part up to the end of the log under a held fold, and stamps it. False if the day of a hold is over by now: rows of the new
- * generation would replace rows of a day that is not closed yet (projector/fold/day-close.ts).
- */
-async function isReady(context: RebuildContext, reader: EventReader): Promise<boolean> {
+/** Brings every part up to the end of the log under a held fold, and stamps it. */
+async function bringUp(context: RebuildContext, reader: EventReader): Promise<void> {
   const { parts, signal } = context
-  const terms = await onEach(parts, part => part.hold.acquireLeadership())
+  await onEach(parts, part => part.hold.acquireLeadership())
   const own = await onEach(parts, part => part.foldWorker.acquireLeadership())
   await ingestToEnd(context, reader)
-  const inTime = await onEach(parts, async part => {
+  await onEach(parts, async part => {
     const index = parts.indexOf(part)
     // What is deleted later than this is in the log behind its end, and is read after the promotion.
     await part.withdrawals.carry(signal)
@@ -60,9 +53,7 @@ async function isReady(context: RebuildContext, reader: EventReader): Promise<bo
     // Those that the held fold had not folded yet: no generation owns the keys. It may write the watermark, so the stamps come later.
     await part.hold.foldKeys()
     await stamp(part, own[index] as Term)
-    return isOfDay(part, terms[index] as Term)
   })
-  return !inTime.includes(false)
 }
 
 const files = {
@@ -100,11 +91,4 @@ async function stamp({ tablesOnAllCores: tables, live, rebuilt }: RebuildPart, t
     await run(files.departures, piece)
   }
   await run(files.watermark, 0)
-}
-
-async function isOfDay({ tables, rebuilt }: RebuildPart, { until }: Term): Promise<boolean> {
-  const [row] = await tables.rows<{ latest: number }>({
-    query: `SELECT toUnixTimestamp64Milli(max(updated_at)) AS latest FROM ${rebuilt.read}.campaigns`,
-  })
-  return until === undefined || (row?.latest ?? 0) < until
 }

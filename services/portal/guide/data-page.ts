@@ -59,12 +59,12 @@ ${codeBlock({ id: `sql-${name}`, caption: `${name}.sql`, text: sql })}</details>
 `
 }
 
-function aboutCard({ campaigns, as_of, currency, history_from }: DataAbout): Html {
+function aboutCard({ campaigns, as_of, currency, history_from, history_kept_from }: DataAbout): Html {
   return html`<section class="card" aria-label="The data as a whole"><dl class="facts">
 <div><dt>Public campaigns</dt><dd>${count(campaigns)}</dd></div>
 <div><dt>Data as of</dt><dd>${as_of > 0 ? moment(as_of) : 'not yet'}</dd></div>
 <div><dt>Currency of all amounts here</dt><dd>${currency === '' ? 'unknown' : currency}</dd></div>
-<div><dt>History since</dt><dd>${history_from === '' ? 'not yet' : dayText(history_from)}</dd></div>
+<div><dt>History since</dt><dd>${history_from === '' ? 'not yet' : dayText(history_from)}${history_kept_from > history_from ? `, derived until ${dayText(history_kept_from)}` : ''}</dd></div>
 </dl></section>`
 }
 

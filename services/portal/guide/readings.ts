@@ -34,6 +34,8 @@ export interface DataAbout {
   as_of: number
   /** The first day of the history, `2026-11-22`; empty if there is none yet. */
   history_from: string
+  /** The first day that was kept. The days before it are derived. */
+  history_kept_from: string
 }
 
 export interface FundingPicture {
@@ -129,7 +131,7 @@ export function createDataPictures(...[tables, databases, runtime]: Place): () =
   async function readAll(): Promise<DataPictures> {
     const about = (await read<DataAbout>(sql.about, 'the view about'))?.[0]
     const days = await read<FundingPicture['points'][number]>(sql.byDay, 'funding by day')
-    // The day on which the history began shows what came since then, and is not a whole day.
+    // Without derived days, the first day shows what came since the start, and is not a whole day.
     const hasDays = days !== undefined && days.length > 2
     const months = hasDays ? undefined : await read<(typeof days & {})[0]>(sql.byMonth, 'funding by month')
     last = {

@@ -1,5 +1,5 @@
 /**
- * The term of a leader of the fold: its epoch, the numbers of its statements, the watermark and the UTC day.
+ * The term of a leader of the fold: its epoch, the numbers of its statements, the watermark and the history.
  *
  * The epoch is a fencing token: each statement of the fold has it as a condition, so a superseded leader writes nothing. A statement
  * that arrives late writes nothing either, because a newer epoch is there by then. So two rules are enough:
@@ -12,21 +12,21 @@
  * new leader also waits until one without rows succeeds (until-decided.sql). A leader does so, too, before it writes the watermark after
  * a statement that was refused: its time may have been over while it waited for the majority.
  */
-import { openDay } from './day-close.ts'
 import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
 import { epochHoldersStatement, type FoldStep, type Term, untilDecidedStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
+import { createHistory, type History } from './history.ts'
 import { createLine, type Line, runWhole, ServerSlow } from './line.ts'
 import { attemptOf } from './promotion.ts'
-import { createWatermark, type Watermark } from './watermark.ts'
+import { aheadMsMax, createWatermark, type Watermark } from './watermark.ts'
 
 export interface FoldLeadership extends Line {
   /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`. */
   acquire(): Promise<Term>
   /** The next statement of this term. Throws `SupersededFoldWorker` if there is no term. */
   nextStep(pieces: number, piece: number): FoldStep
-  /** Closes the UTC day if it is over (day-close.ts). Runs before each fold. */
-  keepDay(how?: { isOver: boolean }): Promise<void>
+  /** Writes the history (history.ts). Runs after each fold. */
+  keepHistory: History['keep']
   /** Writes the watermark if it is time for it (watermark.ts). Throws if another process leads. */
   advanceWatermark(): Promise<void>
   /** Ends the term. Resolves with why this fold worker does not lead any more. */
@@ -54,8 +54,6 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
    * folded alone: with less, a busy server would refuse one of them in every fold, and nothing would ever be folded.
    */
   let isSlow = false
-  /** The monotonic time at which the day of this term is probably over. */
-  let dayOverAt = Number.POSITIVE_INFINITY
 
   const backoff = (attempt: number) => sleep(50 * 2 ** attempt * (0.5 + random() / 2))
   const endTerm = () => {
@@ -84,6 +82,17 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     onClockStep: dependencies.onClockStep ?? (() => {}),
   })
 
+  /** Nothing reads a generation before it is promoted, so it has neither history nor watermark. */
+  const history = createHistory({
+    tables,
+    databases,
+    line,
+    nextStep,
+    platformDigits: settings.platformDigits,
+    monotonicMs,
+    reached: watermark.reached,
+  })
+
   function nextStep(pieces: number, piece: number): FoldStep {
     if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
     if (databases.ledger !== ledger) throw ofOtherGeneration()
@@ -91,7 +100,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     const foldId = (term.epoch << epochBits) + counter
     const { foldMsMax, aloneMsMax, memoryBytesMax } = settings
     const msMax = isSlow ? Math.max(foldMsMax, aloneMsMax) : foldMsMax
-    return { term, foldId, pieces, piece, msMax, memoryBytesMax }
+    const latest = dependencies.now && dependencies.now() + aheadMsMax
+    return { term, foldId, pieces, piece, msMax, memoryBytesMax, latest }
   }
 
   function ended(how: { elapsedMs: number } | { error: unknown }): void {
@@ -105,23 +115,11 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     mayBeUndecided = false
   }
 
-  /** Nothing reads a generation before it is promoted, so it has no watermark. */
   async function advanceWatermark(when: Parameters<Watermark['advance']>[1]): Promise<void> {
     if (stampsFrom !== undefined) return
     await untilDecided()
     const isLeading = await watermark.advance(() => nextStep(1, 0), when)
     if (!isLeading) throw await lost()
-  }
-
-  /** It has no history either. */
-  async function beginDay(): Promise<void> {
-    if (!term || stampsFrom !== undefined) return
-    const askedAt = monotonicMs()
-    const advance = (atLeast: number) => advanceWatermark({ atLeast })
-    const day = await openDay({ tables, databases, nextStep, line, advanceWatermark: advance, sleep })
-    if (!day) throw await lost()
-    term = { ...term, until: day.until }
-    dayOverAt = askedAt + day.msLeft
   }
 
   async function lost(): Promise<Error> {
@@ -149,7 +147,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
         mayBeUndecided = true
         await untilDecided()
         await advanceWatermark({ atLeast })
-        await beginDay()
+        if (stampsFrom === undefined) await history.begin()
       } catch (error) {
         endTerm()
         ended({ error })
@@ -157,8 +155,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       }
       return taken
     },
-    async keepDay({ isOver } = { isOver: false }) {
-      if (isOver || monotonicMs() >= dayOverAt) await beginDay()
+    async keepHistory(last) {
+      if (stampsFrom === undefined) await history.keep(last)
     },
     nextStep,
     advanceWatermark: () => advanceWatermark('if due'),

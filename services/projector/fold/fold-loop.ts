@@ -9,6 +9,7 @@ import type { Notifier } from '../../runtime/notifier.ts'
 import type { Sleep } from '../../runtime/sleep.ts'
 import { TablesError } from '../../tables/port.ts'
 import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
+import { isOfBacklog } from './fold-progress.ts'
 import type { FoldReport } from './fold-worker.ts'
 
 export interface FoldLoopDependencies {
@@ -39,8 +40,6 @@ const supersededBackoffMsMin = 1_000
 const pausedRetryMs = 200
 const supersededBackoffMsMax = 60_000
 
-// If events waited longer than this before they were folded, there is a backlog.
-const backlogMs = 10_000
 const restMsMax = 2_000
 // Each fold writes a part. Many projectors together could have a batch for every fold, however short it is.
 const foldEveryMsMin = 200
@@ -48,11 +47,6 @@ const foldEveryMsMin = 200
 function restMs({ elapsedMs, oldestAt }: FoldReport, now: number): number {
   const restMs = isOfBacklog(oldestAt, now) ? 3 * elapsedMs : elapsedMs / 4
   return Math.min(Math.max(restMs, foldEveryMsMin - elapsedMs), restMsMax)
-}
-
-/** Whether an event that entered the log at `oldestAt` is part of a backlog. Both Unix ms. */
-export function isOfBacklog(oldestAt: number, now: number): boolean {
-  return now - oldestAt > backlogMs
 }
 
 /** Runs until the signal aborts. Throws a failure that is not retryable, or that lasts longer than `retryMsMax`. */

@@ -23,6 +23,14 @@ const files = {
   recordFolded: readSql('record-folded', import.meta.url),
 }
 
+// If events waited longer than this before they were folded, there is a backlog.
+const backlogMs = 10_000
+
+/** Whether an event that entered the log at `oldestAt` is part of a backlog. Both Unix ms. */
+export function isOfBacklog(oldestAt: number, now: number): boolean {
+  return now - oldestAt > backlogMs
+}
+
 /**
  * One row of `PendingBatches`. A campaign counts once, or nearly so: in a backlog of a few busy campaigns, most batches have the same
  * ones, and a fold would be cut into far too many pieces.

@@ -11,8 +11,6 @@ import { promotionPrefix } from './promotion.ts'
 export interface Term {
   epoch: bigint
   holder: string
-  /** From this stamp on (Unix ms) it may stamp nothing: the day has to be closed first (day-close.ts). `undefined`: no end. */
-  until?: number | undefined
 }
 
 /** One fold statement: its share of the campaigns, its term, and its limits of time and memory. */
@@ -24,6 +22,8 @@ export interface FoldStep {
   piece: number
   msMax: number
   memoryBytesMax: number
+  /** If ClickHouse's clock has reached this time (Unix ms), a statement that stamps fails. */
+  latest?: number | undefined
 }
 
 const files = {
@@ -194,13 +194,14 @@ export function stampOf({ read }: Databases): string {
 }
 
 /**
- * The condition of a statement that stamps campaigns. `own_stamp` is the alias of its stamp, which ClickHouse computes once. The
- * statement fails before it writes anything. If it only wrote nothing, as behind the other fence, and the clock then stepped
- * back, the fold would be recorded without it.
+ * A stamp from a time that has not come cannot be taken back. So a statement that stamps fails before it writes anything if ClickHouse's
+ * clock is far ahead of the leader's own (watermark.ts).
  */
-function dayFence({ until }: Term): string {
-  if (until === undefined) return 'true'
-  return `throwIf(own_stamp >= fromUnixTimestamp64Milli(${until}, 'UTC'), 'the UTC day of this term is over') = 0`
+function clockFence({ latest }: FoldStep): string {
+  if (latest === undefined) return 'true'
+  const text =
+    'ClickHouse’s clock says a time that is far ahead of the clock of this process: nothing is folded until they agree'
+  return `throwIf(now64(3, 'UTC') >= fromUnixTimestamp64Milli(${latest}, 'UTC'), '${text}') = 0`
 }
 
 /** Fills in what all statements of a fold worker have in common. */
@@ -208,7 +209,7 @@ export function fill(
   sql: string,
   databases: Databases,
   step: FoldStep,
-  own: Partial<Record<'touched' | 'kept' | 'kept_stamp' | 'again' | 'is_again', string>> = {},
+  own: Partial<Record<'touched' | 'kept' | 'kept_stamp' | 'again' | 'is_again' | 'piece', string>> = {},
 ): string {
   const columns = contentColumns.join(', ')
   const freshColumns = contentColumns.map(name => `fresh.${name}`).join(', ')
@@ -225,7 +226,8 @@ export function fill(
     .replaceAll('${is_again}', own.is_again ?? 'false')
     .replaceAll('${kept_stamp}', own.kept_stamp ?? '')
     .replaceAll('${fence}', fence)
-    .replaceAll('${day_fence}', dayFence(step.term))
+    .replaceAll('${piece}', own.piece ?? '')
+    .replaceAll('${clock_fence}', clockFence(step))
     .replaceAll('${stamp}', stampOf(databases))
     .replaceAll('${seconds_max}', String(step.msMax / 1000))
     .replaceAll('${memory_bytes_max}', String(step.memoryBytesMax))

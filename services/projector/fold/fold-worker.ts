@@ -16,7 +16,13 @@ import type { Sleep } from '../../runtime/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import type { LongRun } from './batch-conditions.ts'
 import { createFoldLeadership, type FoldLeadership } from './fold-leadership.ts'
-import { noteTargetStatement, readLongRuns, readPending, recordFoldedStatement } from './fold-progress.ts'
+import {
+  isOfBacklog,
+  noteTargetStatement,
+  readLongRuns,
+  readPending,
+  recordFoldedStatement,
+} from './fold-progress.ts'
 import {
   foldCampaignsStatement,
   foldKeysStatement,
@@ -26,7 +32,7 @@ import {
   type Term,
   type Touched,
 } from './fold-statements.ts'
-import { DayOver, type FoldProgress, type RefusedPiece, runWhole, ServerSlow, splitOrRefuse } from './line.ts'
+import { type FoldProgress, type RefusedPiece, runWhole, ServerSlow, splitOrRefuse } from './line.ts'
 import { createQuarantine, type OnQuarantine, type Quarantine } from './quarantine.ts'
 import type { ClockStep } from './watermark.ts'
 
@@ -99,7 +105,7 @@ export interface FoldWorker {
 const longRunsMsMax = 600_000
 
 export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWorker {
-  const { tables, databases, monotonicMs, stampsFrom } = dependencies
+  const { tables, databases, monotonicMs, now, stampsFrom } = dependencies
   const lead = createFoldLeadership(dependencies)
   const quarantine = stampsFrom === undefined ? createQuarantine(dependencies, lead) : undefined
   const keyFold = createKeyFold(dependencies, lead)
@@ -132,9 +138,14 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
   }
 
   async function foldPending(): Promise<FoldReport | undefined> {
-    await quarantine?.tend()
+    if (quarantine && !quarantine.isEmpty()) {
+      await quarantine.tend()
+      // A campaign that was folded alone may be folded again below, on the next day.
+      await lead.keepHistory({ hasChanged: true, isOfBacklog: true })
+    }
     const waiting = await pendingBatches()
     if (!waiting) {
+      await lead.keepHistory({ hasChanged: false, isOfBacklog: false })
       await lead.advanceWatermark()
       return undefined
     }
@@ -149,21 +160,13 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
       if (campaigns === 0) return statements
       return statements + (await foldCampaigns(campaigns, { target, longRuns, hasQuarantine, isAgain }))
     })
-    await lead.advanceWatermark()
     const { campaigns, keys, oldestAt } = pending
+    await lead.keepHistory({
+      hasChanged: campaigns > 0,
+      isOfBacklog: now !== undefined && isOfBacklog(oldestAt, now()),
+    })
+    await lead.advanceWatermark()
     return { campaigns, keys, oldestAt, ...done }
-  }
-
-  async function foldToday(): Promise<FoldReport | undefined> {
-    await lead.keepDay()
-    try {
-      return await foldPending()
-    } catch (error) {
-      if (!(error instanceof DayOver)) throw error
-      // Midnight came during the fold. What it has written belongs to the day that is closed now.
-      await lead.keepDay({ isOver: true })
-      return await foldPending()
-    }
   }
 
   return {
@@ -176,7 +179,7 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
 
     async fold() {
       try {
-        const report = await foldToday()
+        const report = await foldPending()
         if (report) lead.ended(report)
         return report
       } catch (error) {

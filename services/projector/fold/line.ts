@@ -55,19 +55,10 @@ export interface FoldProgress {
 }
 
 export interface Line {
-  /** Runs one statement. Resolves with why ClickHouse refused its work, if it did. Throws `DayOver`, and every other error. */
+  /** Runs one statement. Resolves with why ClickHouse refused its work, if it did. Throws every other error. */
   run(statement: Statement): Promise<Refusal | undefined>
   /** Runs statements in pieces. Resolves with their number. Throws if a piece is refused in every size. */
   runPieces(whole: Pieces): Promise<number>
-}
-
-/** The UTC day of the term is over. The statement wrote nothing. The day has to be closed (day-close.ts); then the fold goes on. */
-export class DayOver extends TablesError {
-  override name = 'DayOver'
-
-  constructor(cause: unknown) {
-    super('the UTC day of this term is over', { retryable: true, cause })
-  }
 }
 
 /** ClickHouse refused what cannot be split. Nothing of it runs any more, and the reason is not in a campaign. */
@@ -110,7 +101,8 @@ export function createLine({
       await tables.run(statement)
       return undefined
     } catch (error) {
-      if (isDayOver(error)) throw new DayOver(error)
+      // It wrote nothing, and the term goes on.
+      if (isAtClockFence(error)) throw new TablesError(error.message, { retryable: true, cause: error })
       const refusal = refusalOf(error)
       if (refusal) {
         onRefused()
@@ -168,8 +160,8 @@ export function splitOrRefuse(parts: number): Pieces['partsOf'] {
   }
 }
 
-/** Whether a statement failed at the fence of the day, the only one that throws. */
-export function isDayOver(error: unknown): boolean {
+/** Whether a statement failed at the fence of the clock, the only one that throws. */
+function isAtClockFence(error: unknown): error is TablesError {
   return error instanceof TablesError && error.type === 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO'
 }
 

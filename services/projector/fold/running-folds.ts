@@ -18,8 +18,7 @@ const written = [
   'fold_progress',
   'quarantine',
   'campaign_days',
-  'history_latest',
-  'history_closed',
+  'history_marks',
 ]
 
 /**

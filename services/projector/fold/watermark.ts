@@ -48,6 +48,8 @@ export interface WatermarkDependencies {
 }
 
 export interface Watermark {
+  /** The one that this leader wrote last, Unix ms. */
+  reached(): number
   /**
    * Writes it. False if another fold worker leads. Must not be called while a statement of the fold runs. A moment (Unix ms): it
    * reaches this at least.
@@ -78,7 +80,7 @@ const file = readSql('advance-watermark', import.meta.url)
 // Less is the rate correction of a time service, or the difference between the replicas of a shard.
 const stepMsMin = 100
 // Machines whose time service works differ by less than a second.
-const aheadMsMax = 3_600_000
+export const aheadMsMax = 3_600_000
 
 /** Writes this watermark (Unix ms). Writes nothing if another fold worker leads. */
 export function advanceWatermarkStatement(databases: Databases, step: FoldStep, reached: number): Statement {
@@ -102,6 +104,7 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
   /** The last watermark that was read, Unix ms. */
   let found = 0
   let isFirst = true
+  let written = 0
   let seen: { now: number; asked: number; answered: number } | undefined
 
   async function watchClock(atLeast: number): Promise<ClockRow> {
@@ -118,6 +121,7 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
   }
 
   return {
+    reached: () => written,
     async advance(nextStep, when) {
       if (when === 'if due' && !isBehind && monotonicMs() - advancedAt < everyMs) return true
       const atLeast = when === 'if due' ? 0 : when.atLeast
@@ -131,6 +135,7 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
       const reached = Math.max(told, watermark + 1, atLeast)
       await rememberWatermark(reached, watermark)
       await runWhole(tables, advanceWatermarkStatement(databases, step, reached))
+      written = reached
       advancedAt = monotonicMs()
       // One that is found is remembered as shown with the next one. The first one at once: after a run of a second, too, it is noticed
       // that tables went back. Found, not written: behind the fence it was not.

@@ -42,6 +42,7 @@ export const pledgeColumns: readonly TableColumn[] = [
   { name: 'amount_minor', type: 'Int64' },
   { name: 'platform_amount_minor', type: 'Int64' },
   { name: 'reward_id', type: 'String' },
+  { name: 'pledged_on', type: 'Date' },
 ]
 
 export const apiKeyColumns: readonly TableColumn[] = [
@@ -151,9 +152,15 @@ function writeCounted(out: ByteWriter, pledge: PledgeState, backerHash: Hash64):
   out.int64(pledge.amount_minor)
   out.int64(pledge.platform_amount_minor)
   out.string(pledge.reward_id ?? '')
+  out.uint16(dayOf(pledge.changed_at))
 }
 
-/** Keeps neither backer nor amount. */
+/** A day as the type Date has it: days since 1970, and no day after 2149. */
+export function dayOf(ms: number): number {
+  return Math.min(Math.max(Math.floor(ms / 86_400_000), 0), 0xffff)
+}
+
+/** Keeps neither backer nor amount nor day. */
 function writeUncounted(
   out: ByteWriter,
   campaignId: string,
@@ -168,6 +175,7 @@ function writeUncounted(
   out.int64(0)
   out.int64(0)
   out.string('')
+  out.uint16(0)
 }
 
 /** A row for `apiKeyColumns`. A deleted key keeps no address and no hash. */

@@ -12,6 +12,7 @@ import { timestampMax } from '../../../contracts/events/rules.ts'
 import type { LogRecord } from '../../log/port.ts'
 import type { ByteWriter } from '../../tables/byte-writer.ts'
 import { asciiText, type HashBacker } from './backer-hash.ts'
+import { dayOf } from './ledger-rows.ts'
 
 /**
  * Writes the row of a pledge and returns true, or writes nothing and returns false. The value has to be framed and written
@@ -21,8 +22,8 @@ export type PledgeTranscoder = (out: ByteWriter, record: LogRecord) => boolean
 
 // A text up to this length has its length in one byte, in Avro and in a row.
 const textBytesMax = 63
-// Four texts, four integers, and whether the pledge counts.
-const rowBytesMax = 4 * (1 + textBytesMax) + 4 * 8 + 1
+// Four texts, four integers, whether the pledge counts, and its day.
+const rowBytesMax = 4 * (1 + textBytesMax) + 4 * 8 + 1 + 2
 const asciiMax = 0x7f
 const slash = 0x2f
 // A position after the end of every value. Fields read from there are invalid, so the check of the final position fails.
@@ -65,6 +66,7 @@ export function createPledgeTranscoder(
     let to = start + campaignBytes + pledgeBytes
     let at = copyCount(value, versionAt, row, to)
     at = afterTimestamp(value, at)
+    const day = dayOf(high32 * 2 ** 32 + (low32 >>> 0))
     const counts = countsByByte[value[at++] as number]
     if (counts === undefined) return false
     row[to + 8] = counts ? 1 : 0
@@ -91,10 +93,12 @@ export function createPledgeTranscoder(
       const { low, high } = hashBacker.ofAscii(value, backerAt + 1, versionAt - backerAt - 1)
       write32(row, hashTo, low)
       write32(row, hashTo + 4, high)
+      row[to++] = day
+      row[to++] = day >>> 8
     } else {
-      // Neither backer nor amounts nor reward.
-      row.fill(0, hashTo, hashTo + 25)
-      to = hashTo + 25
+      // Neither backer nor amounts nor reward nor day.
+      row.fill(0, hashTo, hashTo + 27)
+      to = hashTo + 27
     }
     out.advance(to - start)
     if (isNewCampaign(row, start, campaignBytes)) {

@@ -14,7 +14,7 @@
  */
 import { messageOf } from '../../runtime/message-of.ts'
 import type { Sleep } from '../../runtime/sleep.ts'
-import { findDeletedHistory, type HistoryTable, historyTables, removeHistory } from '../../tables/history.ts'
+import { findDeletedHistory, removeHistory } from '../../tables/history.ts'
 import type { Shard } from '../../tables/port.ts'
 import {
   countWithdrawn,
@@ -38,7 +38,7 @@ export interface RewriteLoopDependencies {
 }
 
 export interface Rewrite {
-  table: VersionedTable | HistoryTable
+  table: VersionedTable | 'campaign_days'
   /** Entities whose withdrawn content was removed; `undefined` if they were not counted. */
   withdrawn: number | undefined
   elapsedMs: number
@@ -62,7 +62,7 @@ export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: Abor
       for (const table of versionedTableNames) rewrittenAt.set(table, monotonicMs())
     } else if (monotonicMs() >= checkAt) {
       for (const table of versionedTableNames) await check(loop, table, rewrittenAt, signal)
-      for (const table of historyTables) await removeDeleted(loop, table, signal)
+      await removeDeleted(loop, signal)
       checkAt = monotonicMs() + checkMs
     }
     await sleep(idleMs, signal)
@@ -71,17 +71,16 @@ export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: Abor
 
 async function removeDeleted(
   { shard, monotonicMs, onRewrite, onFailure }: RewriteLoopDependencies,
-  table: HistoryTable,
   signal: AbortSignal,
 ): Promise<void> {
   const { tables, databases } = shard
   if (signal.aborted) return
   try {
     const startedAt = monotonicMs()
-    const ids = await findDeletedHistory(tables, databases, table, { signal })
+    const ids = await findDeletedHistory(tables, databases, { signal })
     if (ids.length === 0) return
-    await removeHistory(tables, databases, table, ids)
-    onRewrite({ table, withdrawn: ids.length, elapsedMs: monotonicMs() - startedAt })
+    await removeHistory(tables, databases, ids)
+    onRewrite({ table: 'campaign_days', withdrawn: ids.length, elapsedMs: monotonicMs() - startedAt })
   } catch (error) {
     if (!signal.aborted) onFailure(error instanceof Error ? error : new Error(messageOf(error)))
   }

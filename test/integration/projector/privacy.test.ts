@@ -158,7 +158,6 @@ describe('private values', () => {
       // The history keeps the category.
       'model.history_days',
       'model.history_moves',
-      'model.history_open',
       'views.campaign_days',
       'views.campaign_funding_days',
       'views.campaigns',

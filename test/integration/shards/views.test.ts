@@ -8,7 +8,6 @@ import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
-import { fillHistory } from '../../support/examples/history-rows.ts'
 import { type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
 import { awayFromMidnight } from '../../support/midnight.ts'
 import { createIngest, createTestFoldWorker } from '../../support/model-tables.ts'
@@ -39,20 +38,6 @@ beforeAll(async () => {
     fill(one.tables, defaultDatabases, [{ tables: one.tables, databases: defaultDatabases }]),
     fill(shards.tables, shards.databases, shards.shards),
   ])
-  await fillHistory(one, defaultDatabases, world)
-  await fillHistory({ tables: shards.tables, clickHouse: address(0) }, shards.databases, world)
-  for (const table of ['campaign_days', 'history_latest'])
-    await shards.tables.run({ query: `SYSTEM FLUSH DISTRIBUTED ${shards.databases.base}.${table}` })
-  // Each shard closes its own days.
-  const [last] = await rowsOf<{ closed: string }>(
-    one.tables,
-    `SELECT max(closed) AS closed FROM ${base}.history_closed`,
-  )
-  for (const { tables } of shards.shards)
-    await tables.run({
-      query: `INSERT INTO ${base}.history_closed SELECT getMacro('shard'), {closed:String}, {closed:String}`,
-      query_params: { closed: last?.closed },
-    })
 })
 
 afterAll(async () => {
@@ -287,12 +272,6 @@ function as(user: ShardUser): Tables {
   const tables = opened.get(user) ?? shards.as(user, askers[user])
   opened.set(user, tables)
   return tables
-}
-
-function address(server: number) {
-  const found = shards.servers[server]
-  if (!found) throw new Error(`there is no server ${server}`)
-  return found
 }
 
 async function contentOf(tables: Tables, view: string): Promise<string[]> {

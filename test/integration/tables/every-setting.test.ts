@@ -16,7 +16,7 @@ import { askAsAnalyst } from '../../support/analyst.ts'
 import { askClickHouse, type ClickHouse, openOwnTables } from '../../support/clickhouse.ts'
 import { type Assignment, everySetting, findDifferences, nameOf } from '../../support/every-setting.ts'
 import { publicViews } from '../../support/public-views.ts'
-import { closeDays, whatIsShown, writeUnmerged } from '../../support/settings-world.ts'
+import { endDays, whatIsShown, writeUnmerged } from '../../support/settings-world.ts'
 import { type ShardServers, startShards } from '../../support/shards.ts'
 
 const { views } = defaultDatabases
@@ -74,7 +74,7 @@ beforeAll(async () => {
   )
   for (const server of [one.clickHouse, ...shards.servers]) {
     await askClickHouse(server, 'SYSTEM STOP MERGES')
-    await closeDays(server)
+    await endDays(server)
   }
   await writeUnmerged(one.clickHouse, defaultDatabases)
   await writeUnmerged(first(), distributedDatabases(defaultDatabases))

@@ -27,6 +27,8 @@ const lastSecondsMs = 90_000
 const expected = { ...answers, ...historyAnswers }
 let own: OwnTables
 let world: ExampleWorld
+/** The answers before there is any history but the derived one. */
+const onFirstDay = new Map<string, unknown[][]>()
 
 beforeAll(async () => {
   await awayFromMidnight(lastSecondsMs)
@@ -42,6 +44,7 @@ beforeAll(async () => {
   const { foldWorker } = createTestFoldWorker(tables, defaultDatabases)
   await foldWorker.acquireLeadership()
   await foldWorker.fold()
+  for (const { name, sql } of readExamples('crowdfunding')) onFirstDay.set(name, await rowsOf(sql))
   await fillHistory(own, defaultDatabases, world)
 }, 240_000)
 afterAll(() => own?.close())
@@ -51,16 +54,22 @@ test('every example has an answer here, and every answer an example', () => {
 })
 
 test.each(readExamples('crowdfunding'))('$name: its answer is what the events say', async ({ name, sql }) => {
-  const { status, text } = await askAsAnalyst(own.clickHouse.url, `${sql}\nFORMAT JSONCompactEachRow`)
-  expect({ status, text: status === 200 ? '' : text }).toEqual({ status: 200, text: '' })
-  const rows = text
-    .trim()
-    .split('\n')
-    .map(line => JSON.parse(line) as unknown[])
+  const rows = await rowsOf(sql)
   const answer = expected[name]?.(world) ?? []
   expect(rows.length).toBeGreaterThan(0)
   expect(rows).toEqual(inDigitsOf(rows, answer))
 })
+
+test('the questions about the history have an answer on the first day of a new installation, too', () => {
+  for (const name of Object.keys(historyAnswers)) expect(onFirstDay.get(name), name).not.toEqual([])
+})
+
+async function rowsOf(sql: string): Promise<unknown[][]> {
+  const { status, text } = await askAsAnalyst(own.clickHouse.url, `${sql}\nFORMAT JSONCompactEachRow`)
+  expect({ status, text: status === 200 ? '' : text }).toEqual({ status: 200, text: '' })
+  const lines = text.split('\n').filter(line => line !== '')
+  return lines.map(line => JSON.parse(line) as unknown[])
+}
 
 test('the pictures of the portal show the same', async () => {
   const warnings: string[] = []

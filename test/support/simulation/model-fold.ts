@@ -1,9 +1,9 @@
 /** The statements of the fold in the model of ClickHouse. See services/projector/fold/sql. */
-import { type Statement, TablesError } from '../../../services/tables/port.ts'
+import type { Statement } from '../../../services/tables/port.ts'
 import { isOfFirstBlock } from './engine.ts'
 import { type ModelState, type ProgressRow, type ReadRow, standingRow } from './model-state.ts'
 import type { Safeguards } from './safeguards.ts'
-import { epochOf, untilOf, type WriteKind } from './statement-kinds.ts'
+import { epochOf, type WriteKind } from './statement-kinds.ts'
 
 /** What a statement has computed, and how it becomes visible. */
 export interface Written {
@@ -39,7 +39,7 @@ export function writtenBy(
     case 'fold':
     case 'withdraw': {
       const rowsOf = kind === 'fold' ? foldedRows : withdrawnRows
-      const stampOf = stampsOf(state, safeguards, startedAt, untilOf(statement))
+      const stampOf = stampsOf(state, safeguards, startedAt)
       return !isLeading() && safeguards.fence ? nothing : shown(state, rowsOf(state, statement, stampOf))
     }
     case 'note target':
@@ -50,13 +50,12 @@ export function writtenBy(
       return isLeading() && safeguards.quarantineRecord ? quarantined(state, statement) : nothing
     case 'advance watermark':
       return isLeading() ? nextWatermark(state, statement) : nothing
-    case 'record close':
-      return isLeading() ? closed(state, statement) : nothing
     // They write nothing. There are no keys in the simulation, and it reads nothing of the history.
     case 'until decided':
     case 'fold keys':
-    case 'close days':
-    case 'note latest days':
+    case 'note days':
+    case 'derive days':
+    case 'record noted':
       return nothing
     default:
       return kind satisfies never
@@ -65,20 +64,9 @@ export function writtenBy(
 
 type StampOf = (id: string) => number
 
-/** How a statement stamps what changed. Throws if the day of its term is over. */
-function stampsOf(
-  state: ModelState,
-  { stampAtWatermark }: Safeguards,
-  startedAt: number,
-  until: number,
-): StampOf {
+/** How a statement stamps what changed. */
+function stampsOf(state: ModelState, { stampAtWatermark }: Safeguards, startedAt: number): StampOf {
   const stamp = stampAtWatermark ? Math.max(startedAt, state.watermark) : startedAt
-  if (stamp >= until) {
-    throw new TablesError('the day is over', {
-      retryable: false,
-      type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
-    })
-  }
   return id => Math.max(stamp, (standingRow(state, id)?.updatedAt ?? 0) + 1)
 }
 
@@ -173,17 +161,6 @@ function nextWatermark(state: ModelState, { query_params }: Statement): Written 
   }
 }
 
-function closed(state: ModelState, { query_params }: Statement): Written {
-  const { closed_from: closedFrom, closed } = query_params as { closed_from: number; closed: number }
-  return {
-    rows: 1,
-    publish() {
-      const isLater = closed > state.closed.closed || closedFrom > state.closed.closedFrom
-      if (isLater) state.closed = { closedFrom, closed }
-    },
-  }
-}
-
 function takeEpoch(state: ModelState, { query_params }: Statement): Written {
   const row = { epoch: latestEpoch(state) + 1n, holder: String(query_params?.holder) }
   return { rows: 1, publish: () => void state.epochs.push(row) }
@@ -220,11 +197,6 @@ export function holdsEpoch(state: ModelState, { query_params }: Statement): obje
   const { epoch, holder } = leaderOf(state)
   const holds = epoch === query_params?.epoch && holder === query_params?.holder
   return [{ holds: Number(holds) }]
-}
-
-/** `rows` tells only whether there are any. */
-export function closedDays({ closed, campaigns }: ModelState): object[] {
-  return [{ ...closed, rows: campaigns.size }]
 }
 
 export function quarantineRows({ quarantine, ledger }: ModelState): object[] {

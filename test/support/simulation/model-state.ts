@@ -56,8 +56,6 @@ export interface ModelState {
   progress: Map<string, ProgressRow>
   /** The highest watermark that was written, Unix ms. */
   watermark: number
-  /** Up to when days are closed, Unix ms. */
-  closed: { closedFrom: number; closed: number }
   /** The rows of each campaign, in the order in which they became visible. */
   campaigns: Map<string, ReadRow[]>
   quarantine: Map<string, QuarantineRow>
@@ -70,7 +68,6 @@ export function emptyState(): ModelState {
     epochs: [],
     progress: new Map(),
     watermark: 0,
-    closed: { closedFrom: 0, closed: 0 },
     campaigns: new Map(),
     quarantine: new Map(),
   }

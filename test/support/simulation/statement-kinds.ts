@@ -6,12 +6,6 @@
  */
 import { longRunsStatement } from '../../../services/projector/fold/batch-conditions.ts'
 import {
-  closeDaysStatement,
-  closedStatement,
-  noteLatestStatement,
-  recordCloseStatement,
-} from '../../../services/projector/fold/day-close.ts'
-import {
   noteTargetStatement,
   pendingBatchesStatement,
   recordFoldedStatement,
@@ -25,6 +19,13 @@ import {
   takeEpochStatement,
   untilDecidedStatement,
 } from '../../../services/projector/fold/fold-statements.ts'
+import {
+  deriveCountStatement,
+  deriveDaysStatement,
+  marksStatement,
+  noteDaysStatement,
+  recordNotedStatement,
+} from '../../../services/projector/fold/history.ts'
 import {
   quarantineStatement,
   recordQuarantineStatement,
@@ -53,9 +54,9 @@ export type WriteKind =
   | 'record quarantine'
   | 'take epoch'
   | 'advance watermark'
-  | 'close days'
-  | 'note latest days'
-  | 'record close'
+  | 'note days'
+  | 'derive days'
+  | 'record noted'
 
 export type ReadKind =
   | 'running'
@@ -66,7 +67,8 @@ export type ReadKind =
   | 'epoch holders'
   | 'holds epoch'
   | 'clock'
-  | 'closed days'
+  | 'history marks'
+  | 'derive count'
   | 'snapshot'
   | 'projects'
   | 'changes'
@@ -95,7 +97,7 @@ type Add = (kind: StatementKind, statement: Statement) => void
 
 function addFold(add: Add, databases: Databases): void {
   const step = {
-    term: { epoch: 1n, holder: '', until: 1 },
+    term: { epoch: 1n, holder: '' },
     foldId: 1n,
     pieces: 1,
     piece: 0,
@@ -106,12 +108,15 @@ function addFold(add: Add, databases: Databases): void {
   const batches = [true, false].flatMap(hasQuarantine =>
     [true, false].map(isAgain => ({ ...target, hasQuarantine, isAgain })),
   )
-  for (const touched of [...batches, { campaign: '' }]) {
-    add('fold', foldCampaignsStatement(databases, step, { touched, platformDigits: 2 }))
-    add('piece campaigns', pieceCampaignsStatement(databases, step, touched))
+  for (const latest of [undefined, 1]) {
+    for (const touched of [...batches, { campaign: '' }]) {
+      add('fold', foldCampaignsStatement(databases, { ...step, latest }, { touched, platformDigits: 2 }))
+    }
+    add('withdraw', withdrawStatement(databases, { ...step, latest }))
   }
+  for (const touched of [...batches, { campaign: '' }])
+    add('piece campaigns', pieceCampaignsStatement(databases, step, touched))
   const campaign = { campaign: '', isQuarantined: true, failures: 0, reason: '' }
-  add('withdraw', withdrawStatement(databases, step))
   add('record quarantine', recordQuarantineStatement(databases, step, campaign))
   add('quarantine', quarantineStatement(databases))
   add('fold keys', foldKeysStatement(databases, step))
@@ -125,10 +130,12 @@ function addFold(add: Add, databases: Databases): void {
   add('holds epoch', holdsEpochStatement(databases, step.term))
   add('advance watermark', advanceWatermarkStatement(databases, step, 0))
   add('clock', clockStatement(databases))
-  add('closed days', closedStatement(databases))
-  add('close days', closeDaysStatement(databases, step, { closed: 0, until: 1 }))
-  add('note latest days', noteLatestStatement(databases, step, { closedFrom: 0, closed: 1 }))
-  add('record close', recordCloseStatement(databases, step, { closedFrom: 0, closed: 1 }))
+  const days = { since: 0, begun: 0 }
+  add('history marks', marksStatement(databases))
+  add('note days', noteDaysStatement(databases, step, days))
+  add('derive count', deriveCountStatement(databases, days))
+  add('derive days', deriveDaysStatement(databases, step, { ...days, platformDigits: 2 }))
+  add('record noted', recordNotedStatement(databases, step, { noted: 0, derived: 0, begun: 0 }))
   const rows = async <Row>(running: Statement): Promise<Row[]> => {
     add('running', running)
     return [{ statements: 0 }] as Row[]
@@ -156,12 +163,6 @@ export function epochOf({ query }: Statement): bigint {
   const found = /= \((\d+), \{holder:String\}\)/.exec(query)?.[1]
   if (found === undefined) throw new Error('a statement of the fold without its epoch')
   return BigInt(found)
-}
-
-/** The stamp (Unix ms) from which on a statement fails, because the day of its term is over. */
-export function untilOf({ query }: Statement): number {
-  const found = /throwIf\(own_stamp >= fromUnixTimestamp64Milli\((\d+)/.exec(query)?.[1]
-  return found === undefined ? Number.POSITIVE_INFINITY : Number(found)
 }
 
 /** The table that a statement writes, with its database. */

@@ -68,7 +68,7 @@ describe('the recorded sample', () => {
       new Set(['DRAFT', 'SUBMITTED', 'APPROVED', 'LIVE', 'FUNDED', 'FAILED', 'CANCELLED', 'SUSPENDED']),
     )
     expect(new Set(pledgesOf(history).map(({ status }) => status))).toEqual(
-      new Set(['PENDING', 'ACTIVE', 'COLLECTED', 'CANCELLED', 'REFUNDED', 'FAILED']),
+      new Set(['PENDING', 'ACTIVE', 'CANCELLED', 'REFUNDED', 'FAILED']),
     )
     const { campaigns, categories, platform } = modelOf(history)
     expect(categories.size).toBe(12)

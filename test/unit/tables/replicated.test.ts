@@ -56,7 +56,7 @@ describe('on a cluster', () => {
 
   test('no table has another’s place in Keeper, and none depends on the name it has now', () => {
     const paths = statements.flatMap(statement => /Replicated\w*\('([^']+)'/.exec(statement)?.[1] ?? [])
-    expect(paths).toHaveLength(22)
+    expect(paths).toHaveLength(21)
     expect(new Set(paths).size).toBe(paths.length)
     expect(paths.filter(path => /\{(?:table|database|uuid)\}/.test(path))).toEqual([])
   })
@@ -138,7 +138,7 @@ describe('on a cluster', () => {
   test('a shard’s view reads its own shard, and a view of the whole only what the shards show', () => {
     const views = statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW'))
     const ofShards = views.filter(view => view.includes(' SQL SECURITY DEFINER '))
-    expect(ofShards).toHaveLength(28)
+    expect(ofShards).toHaveLength(27)
     const counts = ofShards.filter(view => / VIEW crowdfunding_parts\.(?:backers|creators) /.test(view))
     expect(counts).toHaveLength(2)
     for (const view of counts)

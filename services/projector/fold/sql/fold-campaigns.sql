@@ -3,8 +3,8 @@
 -- One statement, one stamp: ClickHouse's clock when the statement starts, but never below the watermark. Each new row is compared with the current
 -- row of the read table by content_hash. So a campaign whose visible content did not change keeps its updated_at, and a
 -- fold that changes nothing writes nothing. The creator's id is counted but never shown: if only the id changed, the row
--- is written with its old stamp. The last conditions are the fences: a superseded fold worker writes
--- nothing, and a statement whose stamp would be of the next UTC day fails.
+-- is written with its old stamp. The last conditions are the fences: a superseded fold worker writes nothing,
+-- and the statement fails if the clock leapt far ahead.
 --
 -- After a restore, what the log is read again for gets a new stamp (or a mark) even if it comes out the same: a poller may have seen
 -- what the backup lacks.
@@ -117,7 +117,7 @@ SELECT
     sipHash128((${fresh_columns})) AS new_hash,
     multiIf(standing.stands AND standing.content_hash = new_hash AND NOT (${is_again}), standing.updated_at, ${kept_stamp}
         -- Two states of a campaign never have the same stamp, not even if the clock stands behind the watermark.
-        greatest((${stamp} AS own_stamp), standing.updated_at + toIntervalMillisecond(1))),
+        greatest(${stamp}, standing.updated_at + toIntervalMillisecond(1))),
     {fold_id:UInt64},
     fresh.is_deleted
 FROM fresh
@@ -126,5 +126,5 @@ ${kept}
 ${again}
 WHERE (${is_again} OR if(fresh.is_deleted, standing.stands, NOT standing.stands
         OR standing.content_hash != new_hash OR standing.creator_id != fresh.creator_id))
-    AND ${fence} AND ${day_fence}
+    AND ${fence} AND ${clock_fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0, join_use_nulls = 0

@@ -2,7 +2,7 @@
 -- visible after its deletion.
 INSERT INTO ${read}.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted)
 SELECT standing.campaign_id, toFixedString('', 16),
-    greatest((${stamp} AS own_stamp), standing.updated_at + toIntervalMillisecond(1)), {fold_id:UInt64}, 1
+    greatest(${stamp}, standing.updated_at + toIntervalMillisecond(1)), {fold_id:UInt64}, 1
 FROM
 (
     SELECT campaign_id, updated_at FROM ${read}.campaigns FINAL
@@ -14,5 +14,5 @@ WHERE standing.campaign_id IN
         WHERE NOT is_public
             AND campaign_id IN (SELECT campaign_id FROM ${ledger}.quarantine FINAL WHERE is_quarantined)
     )
-    AND ${fence} AND ${day_fence}
+    AND ${fence} AND ${clock_fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0

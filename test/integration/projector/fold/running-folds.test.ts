@@ -17,8 +17,7 @@ const written = [
   ['fold_progress', 'projector'],
   ['quarantine', 'campaign_id'],
   ['campaign_days', 'campaign_id'],
-  ['history_latest', 'campaign_id'],
-  ['history_closed', 'shard'],
+  ['history_marks', 'shard'],
 ] as const
 
 describe('a statement of the fold that still runs', () => {

@@ -211,25 +211,6 @@ describe('the watermark', () => {
     return row?.at ?? 0
   }
 
-  test('ends a day at whose end the clock stands behind it, at once: a new leader does not wait for that midnight', async () => {
-    await reach(futureMidnight() - 500)
-    const { foldWorker, sleptMs } = createTestFoldWorker(model.tables, databases)
-    await foldWorker.acquireLeadership()
-    expect(await highest()).toBeGreaterThanOrEqual(futureMidnight())
-    expect(sleptMs()).toBe(0)
-  })
-
-  test('that creeps into the last second of a day ahead of the clock does not stop the fold', async () => {
-    await reach(futureMidnight() - 1_000 - 8)
-    const { foldWorker } = createTestFoldWorker(model.tables, databases)
-    await foldWorker.acquireLeadership()
-    for (let version = 1; version <= 8; version++) {
-      await ingest([campaignEvent({ campaign_id: 'a', version, title: `version ${version}` })])
-      await foldWorker.fold()
-    }
-    expect((await stamps()).a).toBeGreaterThanOrEqual(futureMidnight())
-  })
-
   test('is not written by a leader whose own clock is an hour behind ClickHouse’s: nothing is folded until they agree', async () => {
     let ownBehindMs = 0
     const { foldWorker, advance } = createTestFoldWorker(model.tables, databases, {
@@ -265,18 +246,13 @@ describe('the watermark', () => {
     await foldWorker.acquireLeadership()
     await ingest([campaignEvent({ campaign_id: 'a' })])
     clockOfServer.moveForward(365 * dayMs)
-    // The statement itself meets the end of the day.
+    // The statement itself sees it.
     await expect(foldWorker.fold()).rejects.toThrow('ClickHouse’s clock says')
     advance(1_000)
     await expect(foldWorker.acquireLeadership()).rejects.toThrow('ClickHouse’s clock says')
     expect(await stamps()).toEqual({})
     expect(await highest()).toBeLessThan(Date.now() + hourMs)
   })
-
-  /** Three days from now. */
-  function futureMidnight(): number {
-    return Date.now() - (Date.now() % dayMs) + 3 * dayMs
-  }
 })
 
 describe('a step of the clock', () => {

@@ -39,7 +39,7 @@ afterAll(() => model.dispose())
 /** Faults of the live fold worker's statements, switched on by the world. */
 interface Faults {
   /** The next fold fails at this statement: the process dies, or only the connection. */
-  next: { kind: 'killed' | 'unseen'; at: 'fold' | 'record' | 'close'; isAfter: boolean } | undefined
+  next: { kind: 'killed' | 'unseen'; at: 'fold' | 'record' | 'history'; isAfter: boolean } | undefined
   isDead: boolean
 }
 
@@ -51,7 +51,7 @@ function withFaults(tables: Tables, faults: Faults): Tables {
     const isHit = {
       fold: isCampaignFold(call),
       record: isFoldRecord(call),
-      close: /INSERT INTO \w+\.(?:campaign_days|history_\w+)/.test(call.text),
+      history: /INSERT INTO \w+\.(?:campaign_days|history_\w+)/.test(call.text),
     }[next.at]
     if (!isHit) return
     faults.next = undefined
@@ -109,7 +109,11 @@ function change({ random, clock, versions, deleted }: World): ChangeEvent[] {
       category: pick(random, categories),
       title: `version ${version}`,
       follower_count: version,
-      launch_date: pick(random, [null, clock.now() - intBetween(random, 0, 3 * dayMs)]),
+      // No day is derived: history.test.ts does that.
+      launch_date: pick(random, [
+        null,
+        Math.max(clock.now() - intBetween(random, 0, 3 * dayMs), clock.startedAt - dayMs),
+      ]),
     }),
   ]
 }
@@ -124,7 +128,9 @@ async function restart({ live, faults }: World): Promise<void> {
 /** Two days with a campaign that nothing else changes. So the history has days to compare, however slow the machine is. */
 async function liveTwoDays({ live, clock }: World): Promise<void> {
   for (const version of [1, 2]) {
-    await live.append([campaignEvent({ campaign_id: 'steady', version, title: `version ${version}` })])
+    await live.append([
+      campaignEvent({ campaign_id: 'steady', version, title: `version ${version}`, launch_date: null }),
+    ])
     await live.settled()
     clock.moveForward(dayMs)
   }
@@ -166,7 +172,7 @@ async function step(world: World, isRebuildable: boolean): Promise<void> {
     await dropPrevious(live)
     return
   }
-  const at = pick(random, ['fold', 'record', 'close'] as const)
+  const at = pick(random, ['fold', 'record', 'history'] as const)
   faults.next = { at, kind: pick(random, ['killed', 'unseen']), isAfter: chance(random, 0.5) }
 }
 
@@ -176,8 +182,8 @@ async function readHistory(tables: Tables, { views, base: own }: Databases) {
   const sums = `${dayNumber} AS day, ${exact('new_pledged_platform_amount')} AS new, new_pledge_count AS pledges,
     ${exact('opening_platform_amount')} AS opening, ${exact('departed_platform_amount')} AS departed,
     ${exact('pledged_platform_amount')} AS standing, campaigns`
-  const [end] = await tables.rows<{ today: number; closed: number }>({
-    query: `SELECT toInt32(today) AS today, toInt32(toDate(closed)) AS closed FROM ${own}.history_end`,
+  const [end] = await tables.rows<{ today: number; noted: number }>({
+    query: `SELECT toInt32(today) AS today, toInt32(noted) AS noted FROM ${own}.history_end`,
   })
   if (!end) throw new Error('no history')
   return {
@@ -188,7 +194,7 @@ async function readHistory(tables: Tables, { views, base: own }: Databases) {
                 follower_count AS followers FROM ${views}.campaign_days ORDER BY id, day`,
     }),
     notFinal: await tables.rows<{ days: number }>({
-      query: `SELECT ${dayNumber} AS days FROM ${views}.campaign_days WHERE is_final != (toInt32(day) < ${end.closed})`,
+      query: `SELECT ${dayNumber} AS days FROM ${views}.campaign_days WHERE is_final != (toInt32(day) < ${end.noted})`,
     }),
     categories: await tables.rows({
       query: `SELECT category, ${sums} FROM ${views}.category_funding_days ORDER BY category, day`,

@@ -15,6 +15,7 @@ const pictures: DataPictures = {
     campaigns: 12_345,
     as_of: Date.parse('2026-11-22T10:00:00Z'),
     history_from: '2026-11-01',
+    history_kept_from: '2026-11-08',
   },
   funding: {
     per: 'day',

@@ -99,7 +99,14 @@ describe('the ledger row of a pledge', () => {
     const [row] = decodeRows({ columns: pledgeColumns, rows: writer.bytes() })
     return row
   }
-  const empty = { counts: false, backer_hash: 0n, amount_minor: 0n, platform_amount_minor: 0n, reward_id: '' }
+  const empty = {
+    counts: false,
+    backer_hash: 0n,
+    amount_minor: 0n,
+    platform_amount_minor: 0n,
+    reward_id: '',
+    pledged_on: 0,
+  }
 
   test('has a hash instead of the backer', () => {
     const row = decoded('a/p', samplePledge({ backer_id: 'backer-4711', reward_id: 'r' }))
@@ -113,6 +120,7 @@ describe('the ledger row of a pledge', () => {
       amount_minor: 1000n,
       platform_amount_minor: 1100n,
       reward_id: 'r',
+      pledged_on: 20_486,
     })
   })
 

@@ -1,0 +1,200 @@
+/**
+ * Writes the history for data teams (contracts/tables/0003-history.sql).
+ *
+ * The read table keeps only the latest row of a campaign. So what changed is copied after each fold, and before the next one can replace
+ * it. A row counts for the UTC day of its stamp. No statement of the fold needs to know when a day ends.
+ *
+ * - A durable mark says up to which stamp everything is copied: the watermark of a moment between two statements. Every later stamp is at
+ *   or above it, in the next generation as well. A new leader goes on from the mark before it folds.
+ * - The history begins when the first backlog is folded, so that its first day has whole campaigns. During that day, the days before it
+ *   are derived from the pledges.
+ * - It may be interrupted at any point. Repeating a statement gives the same rows.
+ */
+import type { Databases, Statement, Tables } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
+import { type FoldStep, fill, stepParameters } from './fold-statements.ts'
+import { type Line, runWhole } from './line.ts'
+
+export interface HistoryDependencies {
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+  line: Line
+  nextStep: (pieces: number, piece: number) => FoldStep
+  platformDigits: number
+  monotonicMs: () => number
+  /** The watermark that this leader wrote last, Unix ms. */
+  reached: () => number
+}
+
+export interface History {
+  /** A new leader: copies what the last one left. Runs before its first fold. */
+  begin(): Promise<void>
+  /** Runs after each fold, also if there was nothing to fold. */
+  keep(last: { hasChanged: boolean; isOfBacklog: boolean }): Promise<void>
+}
+
+/** Unix ms, and a day as days since 1970. 0: not yet. */
+interface Marks {
+  noted: number
+  derived: number
+  begun: number
+}
+
+const files = {
+  note: readSql('note-days', import.meta.url),
+  derive: readSql('derive-days', import.meta.url),
+  record: readSql('record-noted', import.meta.url),
+}
+const dayMs = 86_400_000
+const campaignsPerPiece = 100_000
+// A new leader copies what changed in this time once more.
+const recordEveryMs = 60_000
+const deriveEveryMs = 10_000
+// 1,024 pieces. A campaign that is too large even then has no derived days: what it has opens on the first day.
+const deriveRefusalsMax = 5
+
+export function createHistory({
+  tables,
+  databases,
+  line,
+  nextStep,
+  platformDigits,
+  monotonicMs,
+  reached,
+}: HistoryDependencies): History {
+  let marks: Marks = { noted: 0, derived: 0, begun: 0 }
+  /** Up to which stamp this leader has copied everything. It records it from time to time. */
+  let noted = 0
+  let hasNew = false
+  let canDerive = false
+  let recordedAt = Number.NEGATIVE_INFINITY
+  let derivedAt = Number.NEGATIVE_INFINITY
+
+  async function note(): Promise<void> {
+    const until = reached()
+    const begun = marks.begun || dayOf(until)
+    await line.runPieces({
+      name: 'the history (note-days.sql)',
+      pieces: 1,
+      statementOf: step => noteDaysStatement(databases, step, { since: noted, begun }),
+      partsOf: ({ refusal }) => {
+        if (refusal.lasting) throw refusal.lasting
+        return 4
+      },
+    })
+    noted = until
+    hasNew = false
+    canDerive = true
+    if (marks.begun === 0) await record({ ...marks, begun })
+  }
+
+  async function derive(): Promise<void> {
+    const until = noted
+    const since = marks.derived
+    const statement = deriveCountStatement(databases, { ...marks, since })
+    const [found] = await tables.rows<{ campaigns: number }>(statement)
+    await line.runPieces({
+      name: 'the days before the history (derive-days.sql)',
+      pieces: Math.ceil((found?.campaigns ?? 0) / campaignsPerPiece),
+      statementOf: step => deriveDaysStatement(databases, step, { ...marks, since, platformDigits }),
+      partsOf: ({ refusals }) => (refusals < deriveRefusalsMax ? 4 : 0),
+    })
+    derivedAt = monotonicMs()
+    canDerive = false
+    await record({ ...marks, derived: until })
+  }
+
+  async function record(next: Marks): Promise<void> {
+    marks = { ...next, noted }
+    await runWhole(line, recordNotedStatement(databases, nextStep(1, 0), marks))
+    recordedAt = monotonicMs()
+  }
+
+  async function keepUp(isOfBacklog: boolean): Promise<void> {
+    if (hasNew && (marks.begun !== 0 || !isOfBacklog)) await note()
+    if (marks.begun === 0) return
+    if (!hasNew) noted = Math.max(noted, reached())
+    const isDue = marks.derived === 0 || monotonicMs() - derivedAt >= deriveEveryMs
+    const isFirstDay = marks.derived === 0 || dayOf(noted) === marks.begun
+    if (canDerive && isFirstDay && isDue && !isOfBacklog) await derive()
+    const isNewDay = dayOf(noted) !== dayOf(marks.noted)
+    if (isNewDay || monotonicMs() - recordedAt >= recordEveryMs) await record(marks)
+  }
+
+  return {
+    async begin() {
+      const [row] = await tables.rows<Marks & { rows: number }>(marksStatement(databases))
+      if (row === undefined) throw new Error('ClickHouse did not tell how far the history is written')
+      const { rows, ...found } = row
+      marks = found
+      noted = found.noted
+      hasNew = rows > 0
+      canDerive = found.begun !== 0
+      if (found.begun !== 0) await keepUp(true)
+    },
+    async keep({ hasChanged, isOfBacklog }) {
+      hasNew ||= hasChanged
+      await keepUp(isOfBacklog)
+    },
+  }
+}
+
+function dayOf(ms: number): number {
+  return Math.floor(ms / dayMs)
+}
+
+const piece = 'bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}'
+
+/** One row: `Marks`, and how many campaigns there are. */
+export function marksStatement({ base, read }: Databases): Statement {
+  return {
+    query: `SELECT toUnixTimestamp64Milli(last.1) AS noted, toUnixTimestamp64Milli(last.2) AS derived, toUInt32(last.3) AS begun,
+              (SELECT count() FROM ${read}.campaigns) AS rows
+            FROM (SELECT max((noted, derived, begun)) AS last FROM ${base}.history_marks)`,
+  }
+}
+
+export function noteDaysStatement(
+  databases: Databases,
+  step: FoldStep,
+  { since, begun }: { since: number; begun: number },
+): Statement {
+  return {
+    query: fill(files.note, databases, step, { piece }),
+    query_params: { ...stepParameters(step), since, begun },
+  }
+}
+
+export function deriveDaysStatement(
+  databases: Databases,
+  step: FoldStep,
+  { since, begun, platformDigits }: { since: number; begun: number; platformDigits: number },
+): Statement {
+  return {
+    query: fill(files.derive, databases, step, { piece }),
+    query_params: { ...stepParameters(step), since, begun, platform_digits: platformDigits },
+  }
+}
+
+/** How many campaigns a derivation looks at: one row {campaigns}. */
+export function deriveCountStatement(
+  { base }: Databases,
+  { since, begun }: { since: number; begun: number },
+): Statement {
+  return {
+    query: `SELECT uniq(campaign_id) AS campaigns FROM ${base}.campaign_days
+            WHERE day = toDate({begun:UInt16}) AND source = 'kept' AND updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')`,
+    query_params: { since, begun },
+  }
+}
+
+export function recordNotedStatement(
+  databases: Databases,
+  step: FoldStep,
+  { noted, derived, begun }: Marks,
+): Statement {
+  return {
+    query: fill(files.record, databases, step),
+    query_params: { holder: step.term.holder, noted, derived, begun },
+  }
+}
