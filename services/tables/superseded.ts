@@ -1,5 +1,5 @@
 /**
- * Superseded rows of the ledger and of the read tables: how to find withdrawn content, and how to remove it from disk.
+ * Superseded rows of the ledger, of the read tables and of the history: how to find withdrawn content, and how to remove it from disk.
  *
  * ClickHouse removes a superseded row when it merges the row's part with the part of the newer row. It merges parts of
  * similar size, so under a live stream a row in a large part may stay for months. Here all parts are merged into one.
@@ -26,6 +26,7 @@ export const versionedTables = {
   notice_ledger: { key: 'notice_id', version: 'version', hasContent: "recipient != ''" },
   campaigns: { key: 'campaign_id', version: 'fold_id', hasContent: 'is_deleted = 0' },
   api_keys: { key: 'api_key', version: 'fold_id', hasContent: "account_id != ''" },
+  campaign_days: { key: 'campaign_id, day', version: 'updated_at', hasContent: 'is_deleted = 0' },
 } as const satisfies Record<string, Versioned>
 
 export type VersionedTable = keyof typeof versionedTables

@@ -12,28 +12,31 @@ AS SELECT
     toDate((SELECT max(reached) FROM ${read}.watermarks)) AS today;
 
 -- Each day with what the campaign had at the end of its day before. Private: it has campaigns that are hidden by now, but none that are
--- deleted.
+-- deleted. Derived days are here only while the campaign is public, in the category of its first kept day.
 CREATE OR REPLACE VIEW ${base}.history_days
 SQL SECURITY DEFINER
 AS SELECT
     *,
     day < (SELECT noted FROM ${base}.history_end) AS is_final,
     -- Its amount was not pledged on this day: it is older than the history, or it was hidden.
-    is_deleted = 0 AND NOT was_public AND (was_known OR (source = 'kept' AND NOT ifNull(launched >= day - 1, false))) AS is_opening
+    is_deleted = 0 AND NOT was_public AND (was_known OR (source = 'kept' AND NOT ifNull(launched >= day - 1, false))) AS is_opening,
+    lagInFrame(category) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS previous_category
 FROM
 (
     SELECT
-        *,
+        * EXCEPT category,
+        if(source = 'kept', days.category, anyIf(days.category, source = 'kept' AND is_deleted = 0) OVER all) AS category,
         lagInFrame(is_deleted, 1, 1) OVER before = 0 AS was_public,
         max(is_deleted = 0) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS was_known,
-        lagInFrame(category) OVER before AS previous_category,
         lagInFrame(pledged_platform_amount) OVER before AS previous_platform_amount,
         lagInFrame(backer_count) OVER before AS previous_backer_count,
         lagInFrame(pledge_count) OVER before AS previous_pledge_count
-    FROM ${base}.campaign_days FINAL
+    FROM ${base}.campaign_days AS days FINAL
     -- Nothing ranks after a tombstone, so no FINAL is needed to find them.
     WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
-    WINDOW before AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
+        AND (source = 'kept' OR campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL))
+    WINDOW before AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW),
+        all AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
 );
 
 CREATE OR REPLACE VIEW ${views}.campaign_days
@@ -64,14 +67,16 @@ AS SELECT
     is_final, source, complete_from
 FROM
 (
-    SELECT *, min(multiIf(NOT is_complete, toDate(65535), source = 'derived' OR ifNull(launched >= day - 1, false), least(day, ifNull(launched, day)), day))
-        OVER (PARTITION BY campaign_id) AS complete_from
-    FROM
-    (
-        SELECT *, day < (SELECT noted FROM ${base}.history_end) AS is_final FROM ${base}.campaign_days FINAL
-        WHERE campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
-            AND NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
-    )
+    SELECT
+        * EXCEPT category,
+        day < (SELECT noted FROM ${base}.history_end) AS is_final,
+        if(source = 'kept', days.category, anyIf(days.category, source = 'kept' AND is_deleted = 0) OVER all) AS category,
+        min(multiIf(NOT is_complete, toDate(65535), source = 'derived' OR ifNull(launched >= day - 1, false), least(day, ifNull(launched, day)), day))
+            OVER all AS complete_from
+    FROM ${base}.campaign_days AS days FINAL
+    WHERE campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
+        AND NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
+    WINDOW all AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
 )
 WHERE is_deleted = 0
 LIMIT 18446744073709551615

@@ -141,11 +141,11 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     if (quarantine && !quarantine.isEmpty()) {
       await quarantine.tend()
       // A campaign that was folded alone may be folded again below, on the next day.
-      await lead.keepHistory({ hasChanged: true, isOfBacklog: true })
+      await lead.keepHistory({ campaigns: 1, isOfBacklog: true })
     }
     const waiting = await pendingBatches()
     if (!waiting) {
-      await lead.keepHistory({ hasChanged: false, isOfBacklog: false })
+      await lead.keepHistory({ campaigns: 0, isOfBacklog: false })
       await lead.advanceWatermark()
       return undefined
     }
@@ -161,10 +161,7 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
       return statements + (await foldCampaigns(campaigns, { target, longRuns, hasQuarantine, isAgain }))
     })
     const { campaigns, keys, oldestAt } = pending
-    await lead.keepHistory({
-      hasChanged: campaigns > 0,
-      isOfBacklog: now !== undefined && isOfBacklog(oldestAt, now()),
-    })
+    await lead.keepHistory({ campaigns, isOfBacklog: now !== undefined && isOfBacklog(oldestAt, now()) })
     await lead.advanceWatermark()
     return { campaigns, keys, oldestAt, ...done }
   }

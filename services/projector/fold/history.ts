@@ -29,8 +29,8 @@ export interface HistoryDependencies {
 export interface History {
   /** A new leader: copies what the last one left. Runs before its first fold. */
   begin(): Promise<void>
-  /** Runs after each fold, also if there was nothing to fold. */
-  keep(last: { hasChanged: boolean; isOfBacklog: boolean }): Promise<void>
+  /** Runs after each fold, also if there was nothing to fold. `campaigns`: how many it folded. */
+  keep(last: { campaigns: number; isOfBacklog: boolean }): Promise<void>
 }
 
 /** Unix ms, and a day as days since 1970. 0: not yet. */
@@ -66,7 +66,8 @@ export function createHistory({
   /** Up to which stamp this leader has copied everything. It records it from time to time. */
   let noted = 0
   let hasNew = false
-  let canDerive = false
+  /** How many campaigns were folded since the last derivation, at most. */
+  let toDerive = 0
   let recordedAt = Number.NEGATIVE_INFINITY
   let derivedAt = Number.NEGATIVE_INFINITY
 
@@ -84,23 +85,20 @@ export function createHistory({
     })
     noted = until
     hasNew = false
-    canDerive = true
     if (marks.begun === 0) await record({ ...marks, begun })
   }
 
   async function derive(): Promise<void> {
     const until = noted
     const since = marks.derived
-    const statement = deriveCountStatement(databases, { ...marks, since })
-    const [found] = await tables.rows<{ campaigns: number }>(statement)
     await line.runPieces({
       name: 'the days before the history (derive-days.sql)',
-      pieces: Math.ceil((found?.campaigns ?? 0) / campaignsPerPiece),
+      pieces: Math.ceil(toDerive / campaignsPerPiece),
       statementOf: step => deriveDaysStatement(databases, step, { ...marks, since, platformDigits }),
       partsOf: ({ refusals }) => (refusals < deriveRefusalsMax ? 4 : 0),
     })
     derivedAt = monotonicMs()
-    canDerive = false
+    toDerive = 0
     await record({ ...marks, derived: until })
   }
 
@@ -116,7 +114,7 @@ export function createHistory({
     if (!hasNew) noted = Math.max(noted, reached())
     const isDue = marks.derived === 0 || monotonicMs() - derivedAt >= deriveEveryMs
     const isFirstDay = marks.derived === 0 || dayOf(noted) === marks.begun
-    if (canDerive && isFirstDay && isDue && !isOfBacklog) await derive()
+    if (toDerive > 0 && isFirstDay && isDue && !isOfBacklog) await derive()
     const isNewDay = dayOf(noted) !== dayOf(marks.noted)
     if (isNewDay || monotonicMs() - recordedAt >= recordEveryMs) await record(marks)
   }
@@ -129,11 +127,12 @@ export function createHistory({
       marks = found
       noted = found.noted
       hasNew = rows > 0
-      canDerive = found.begun !== 0
+      toDerive = rows
       if (found.begun !== 0) await keepUp(true)
     },
-    async keep({ hasChanged, isOfBacklog }) {
-      hasNew ||= hasChanged
+    async keep({ campaigns, isOfBacklog }) {
+      hasNew ||= campaigns > 0
+      toDerive += campaigns
       await keepUp(isOfBacklog)
     },
   }
@@ -173,18 +172,6 @@ export function deriveDaysStatement(
   return {
     query: fill(files.derive, databases, step, { piece }),
     query_params: { ...stepParameters(step), since, begun, platform_digits: platformDigits },
-  }
-}
-
-/** How many campaigns a derivation looks at: one row {campaigns}. */
-export function deriveCountStatement(
-  { base }: Databases,
-  { since, begun }: { since: number; begun: number },
-): Statement {
-  return {
-    query: `SELECT uniq(campaign_id) AS campaigns FROM ${base}.campaign_days
-            WHERE day = toDate({begun:UInt16}) AND source = 'kept' AND updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')`,
-    query_params: { since, begun },
   }
 }
 

@@ -38,7 +38,7 @@ export interface RewriteLoopDependencies {
 }
 
 export interface Rewrite {
-  table: VersionedTable | 'campaign_days'
+  table: VersionedTable
   /** Entities whose withdrawn content was removed; `undefined` if they were not counted. */
   withdrawn: number | undefined
   elapsedMs: number

@@ -3,6 +3,7 @@ import type { Statement } from '../../../services/tables/port.ts'
 import type { Engine } from './engine.ts'
 import {
   epochHolders,
+  historyMarks,
   holdsEpoch,
   leaderOf,
   pendingBatches,
@@ -51,11 +52,8 @@ function read(
       return holdsEpoch(state, statement)
     case 'clock':
       return [{ now: startedAt, watermark: state.watermark, ...leaderOf(state) }]
-    // The simulation reads nothing of the history.
     case 'history marks':
-      return [{ noted: 0, derived: 0, begun: 0, rows: 0 }]
-    case 'derive count':
-      return [{ campaigns: 0 }]
+      return historyMarks(state)
     case 'piece campaigns':
       return pieceCampaigns(state, statement)
     case 'quarantine':

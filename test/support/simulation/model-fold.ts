@@ -1,7 +1,13 @@
 /** The statements of the fold in the model of ClickHouse. See services/projector/fold/sql. */
 import type { Statement } from '../../../services/tables/port.ts'
 import { isOfFirstBlock } from './engine.ts'
-import { type ModelState, type ProgressRow, type ReadRow, standingRow } from './model-state.ts'
+import {
+  type HistoryMarks,
+  type ModelState,
+  type ProgressRow,
+  type ReadRow,
+  standingRow,
+} from './model-state.ts'
 import type { Safeguards } from './safeguards.ts'
 import { epochOf, type WriteKind } from './statement-kinds.ts'
 
@@ -50,12 +56,13 @@ export function writtenBy(
       return isLeading() && safeguards.quarantineRecord ? quarantined(state, statement) : nothing
     case 'advance watermark':
       return isLeading() ? nextWatermark(state, statement) : nothing
-    // They write nothing. There are no keys in the simulation, and it reads nothing of the history.
+    case 'record noted':
+      return isLeading() ? marked(state, statement) : nothing
+    // They write nothing. There are no keys in the simulation, and it reads no day of the history.
     case 'until decided':
     case 'fold keys':
     case 'note days':
     case 'derive days':
-    case 'record noted':
       return nothing
     default:
       return kind satisfies never
@@ -159,6 +166,21 @@ function nextWatermark(state: ModelState, { query_params }: Statement): Written 
       state.watermark = Math.max(state.watermark, reached)
     },
   }
+}
+
+function marked(state: ModelState, { query_params }: Statement): Written {
+  const { noted, derived, begun } = query_params as unknown as HistoryMarks
+  return {
+    rows: 1,
+    publish() {
+      if (noted >= state.marks.noted) state.marks = { noted, derived, begun }
+    },
+  }
+}
+
+/** `rows` tells only whether there are any. */
+export function historyMarks({ marks, campaigns }: ModelState): object[] {
+  return [{ ...marks, rows: campaigns.size }]
 }
 
 function takeEpoch(state: ModelState, { query_params }: Statement): Written {

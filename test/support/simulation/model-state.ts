@@ -48,6 +48,12 @@ export interface QuarantineRow {
   foldId: bigint
 }
 
+export interface HistoryMarks {
+  noted: number
+  derived: number
+  begun: number
+}
+
 export interface ModelState {
   ledger: Map<string, LedgerCampaign>
   batches: BatchRow[]
@@ -56,6 +62,8 @@ export interface ModelState {
   progress: Map<string, ProgressRow>
   /** The highest watermark that was written, Unix ms. */
   watermark: number
+  /** How far the history is written: Unix ms, and the first day. */
+  marks: HistoryMarks
   /** The rows of each campaign, in the order in which they became visible. */
   campaigns: Map<string, ReadRow[]>
   quarantine: Map<string, QuarantineRow>
@@ -68,6 +76,7 @@ export function emptyState(): ModelState {
     epochs: [],
     progress: new Map(),
     watermark: 0,
+    marks: { noted: 0, derived: 0, begun: 0 },
     campaigns: new Map(),
     quarantine: new Map(),
   }

@@ -20,7 +20,6 @@ import {
   untilDecidedStatement,
 } from '../../../services/projector/fold/fold-statements.ts'
 import {
-  deriveCountStatement,
   deriveDaysStatement,
   marksStatement,
   noteDaysStatement,
@@ -68,7 +67,6 @@ export type ReadKind =
   | 'holds epoch'
   | 'clock'
   | 'history marks'
-  | 'derive count'
   | 'snapshot'
   | 'projects'
   | 'changes'
@@ -133,7 +131,6 @@ function addFold(add: Add, databases: Databases): void {
   const days = { since: 0, begun: 0 }
   add('history marks', marksStatement(databases))
   add('note days', noteDaysStatement(databases, step, days))
-  add('derive count', deriveCountStatement(databases, days))
   add('derive days', deriveDaysStatement(databases, step, { ...days, platformDigits: 2 }))
   add('record noted', recordNotedStatement(databases, step, { noted: 0, derived: 0, begun: 0 }))
   const rows = async <Row>(running: Statement): Promise<Row[]> => {

@@ -3,9 +3,10 @@
 --
 -- Only campaigns that are public, that were shown on the first day, and that are older than it, get such days: from the launch to the end,
 -- or to the day before the first one. A pledge whose state changed later than the end (as when it is collected) counts from the day of the end on.
+-- They have no text: the views show them only while the campaign is public, in the category of its first kept day.
 -- One statement, one state of the ledger. It can be repeated: days of an earlier time are written again, so that none is left over.
 INSERT INTO ${base}.campaign_days
-    (campaign_id, day, source, is_complete, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded,
+    (campaign_id, day, source, is_complete, is_deleted, status, currency, pledged_amount, pledged_platform_amount, percent_funded,
     backer_count, pledge_count, follower_count, launched, updated_at)
 WITH
     toDate({begun:UInt16}) AS begun,
@@ -19,7 +20,7 @@ WITH
         SELECT shown.*, known.goal_amount_minor, known.currency_digits
         FROM
         (
-            SELECT campaign_id, status, category, currency, updated_at, toDate(assumeNotNull(launch_date)) AS launched,
+            SELECT campaign_id, status, currency, updated_at, toDate(assumeNotNull(launch_date)) AS launched,
                 least(ifNull(toDate(end_date), begun), begun) AS ended, ifNull(toDate(end_date), toDate(65535)) AS last
             FROM ${read}.campaigns FINAL
             WHERE campaign_id IN (SELECT campaign_id FROM touched) AND launch_date IS NOT NULL AND toDate(launch_date) < begun - 1
@@ -69,7 +70,7 @@ WITH
         WINDOW until_day AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
     )
 SELECT
-    sums.campaign_id, day, 'derived', NOT is_moved, 0, if(day < ended, 'LIVE', status), category, currency,
+    sums.campaign_id, day, 'derived', NOT is_moved, 0, if(day < ended, 'LIVE', status), currency,
     toDecimal128(minor, 4) / [1, 10, 100, 1000, 10000][currency_digits + 1],
     toDecimal128(platform, 4) / [1, 10, 100, 1000, 10000][{platform_digits:UInt8} + 1],
     -- As in fold-campaigns.sql.
