@@ -254,6 +254,30 @@ describe('the days before the history', () => {
     expect((await funding()).at(-1)).toMatchObject({ new: 32 })
   })
 
+  test('are in the category of the first day that was kept, and leave every sum with a campaign that is hidden', async () => {
+    await fold(...backfill())
+    nextDay()
+    await fold(
+      campaignEvent({ campaign_id: 'live', version: 2, category: 'Other', launch_date: daysAgo(10) }),
+      campaignEvent({ campaign_id: 'ended', version: 2, status: 'SUSPENDED' }),
+    )
+    const categories = (source: string) =>
+      rows(`SELECT DISTINCT category FROM VIEWS.campaign_days WHERE campaign_id = 'live' AND source = '${source}'
+            ORDER BY category`)
+    const [first] = await categories('derived')
+    expect(await categories('kept')).toEqual([first, { category: 'Other' }])
+    const sums = await funding()
+    expect(sums).toHaveLength(11)
+    expect(sums.slice(-2)).toMatchObject([
+      // What was kept of the hidden one stays. Its days before, which nobody kept, do not.
+      { new: 8, opening: 30, standing: 45 },
+      { departed: 30, standing: 15 },
+    ])
+    expect(
+      await rows(`SELECT DISTINCT category FROM ${databases.base}.campaign_days WHERE source = 'derived'`),
+    ).toEqual([{ category: '' }])
+  })
+
   test('come out the same whichever statement of the line is the last one before a kill, or loses its answer', async () => {
     await fold(...backfill())
     const history = () =>
