@@ -16,22 +16,23 @@ AS SELECT
 CREATE OR REPLACE VIEW ${base}.history_days
 SQL SECURITY DEFINER
 AS SELECT
-    *,
+    * EXCEPT shown_category,
+    shown_category AS category,
     day < (SELECT noted FROM ${base}.history_end) AS is_final,
     -- Its amount was not pledged on this day: it is older than the history, or it was hidden.
     is_deleted = 0 AND NOT was_public AND (was_known OR (source = 'kept' AND NOT ifNull(launched >= day - 1, false))) AS is_opening,
-    lagInFrame(category) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS previous_category
+    lagInFrame(shown_category) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS previous_category
 FROM
 (
     SELECT
         * EXCEPT category,
-        if(source = 'kept', days.category, anyIf(days.category, source = 'kept' AND is_deleted = 0) OVER all) AS category,
+        if(source = 'kept', category, anyIf(category, source = 'kept' AND is_deleted = 0) OVER all) AS shown_category,
         lagInFrame(is_deleted, 1, 1) OVER before = 0 AS was_public,
         max(is_deleted = 0) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS was_known,
         lagInFrame(pledged_platform_amount) OVER before AS previous_platform_amount,
         lagInFrame(backer_count) OVER before AS previous_backer_count,
         lagInFrame(pledge_count) OVER before AS previous_pledge_count
-    FROM ${base}.campaign_days AS days FINAL
+    FROM ${base}.campaign_days FINAL
     -- Nothing ranks after a tombstone, so no FINAL is needed to find them.
     WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
         AND (source = 'kept' OR campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL))
@@ -61,7 +62,7 @@ CREATE OR REPLACE VIEW ${views}.campaign_days
 )
 SQL SECURITY DEFINER
 AS SELECT
-    campaign_id, day, status, category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged,
+    campaign_id, day, status, shown_category AS category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged,
     pledged_platform_amount, toFloat64(pledged_platform_amount) AS pledged_platform, percent_funded,
     toFloat64(percent_funded) AS percent, backer_count, pledge_count, if(source = 'kept', follower_count, NULL) AS follower_count,
     is_final, source, complete_from
@@ -70,10 +71,10 @@ FROM
     SELECT
         * EXCEPT category,
         day < (SELECT noted FROM ${base}.history_end) AS is_final,
-        if(source = 'kept', days.category, anyIf(days.category, source = 'kept' AND is_deleted = 0) OVER all) AS category,
+        if(source = 'kept', category, anyIf(category, source = 'kept' AND is_deleted = 0) OVER all) AS shown_category,
         min(multiIf(NOT is_complete, toDate(65535), source = 'derived' OR ifNull(launched >= day - 1, false), least(day, ifNull(launched, day)), day))
             OVER all AS complete_from
-    FROM ${base}.campaign_days AS days FINAL
+    FROM ${base}.campaign_days FINAL
     WHERE campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
         AND NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
     WINDOW all AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
