@@ -9,8 +9,7 @@ import type { ListQuery } from '../../../../services/query/lists/list-statements
 import { snapshotBudget, snapshots } from '../../../../services/query/lists/snapshots.ts'
 import { newPrefix } from '../../../support/redis.ts'
 import { redisCacheSettings, type TestCacheSettings } from '../../../support/redis-caches.ts'
-import { redisService } from '../../../support/services/redis.ts'
-import { useService } from '../../../support/services/test-service.ts'
+import { redisService, useService } from '../../../support/services.ts'
 
 const redis = useService(redisService)
 const closers: (() => void)[] = []
