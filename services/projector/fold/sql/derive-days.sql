@@ -14,7 +14,7 @@ WITH
     toDate({begun:UInt16}) AS begun,
     kept AS
     (
-        SELECT campaign_id, status, currency, assumeNotNull(launched) AS launched, updated_at FROM ${base}.campaign_days FINAL
+        SELECT campaign_id, status, currency, assumeNotNull(launched) AS launch_day, updated_at FROM ${base}.campaign_days FINAL
         WHERE day = begun AND source = 'kept' AND is_deleted = 0 AND ifNull(launched < begun - 1, false)
             AND updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
     ),
@@ -31,15 +31,15 @@ SELECT
     -- As in fold-campaigns.sql.
     if(goal_amount_minor = 0, toDecimal128(0, 2),
         toDecimal128(intDiv(toInt256(minor) * 20000 + goal_amount_minor, 2 * toInt256(goal_amount_minor)), 2) / 100),
-    backers, pledges, 0, launched, updated_at
+    backers, pledges, 0, launch_day, updated_at
 FROM
 (
     SELECT
-        kept.campaign_id AS campaign_id, status, currency, currency_digits, goal_amount_minor, launched, updated_at,
-        greatest(launched, least(last, begun)) AS ended,
-        arrayMap(known -> greatest(launched, least(known.1, ended)), of_pledges.known) AS days,
-        arrayExists(known -> known.1 < launched OR known.1 > last, of_pledges.known) AS is_moved,
-        arrayJoin(arrayFilter(day -> day < begun, arrayDistinct(arrayConcat([launched, ended], days, earlier.days)))) AS day,
+        kept.campaign_id AS campaign_id, status, currency, currency_digits, goal_amount_minor, launch_day, updated_at,
+        greatest(launch_day, least(last, begun)) AS ended,
+        arrayMap(known -> greatest(launch_day, least(known.1, ended)), of_pledges.known) AS days,
+        arrayExists(known -> known.1 < launch_day OR known.1 > last, of_pledges.known) AS is_moved,
+        arrayJoin(arrayFilter(day -> day < begun, arrayDistinct(arrayConcat([launch_day, ended], days, earlier.days)))) AS day,
         arrayLastIndex(known -> known <= day, days) AS until,
         arraySum(known -> known.2, arraySlice(of_pledges.known, 1, until)) AS minor,
         arraySum(known -> known.3, arraySlice(of_pledges.known, 1, until)) AS platform,
