@@ -150,10 +150,7 @@ describe('the ledger row of an API key', () => {
       secret_hash: '',
       scopes: [],
       issued_at: 0,
-      integration_id: '',
       expires_at: null,
-      replaces: '',
-      replaced_until: null,
     })
   })
 
