@@ -14,7 +14,6 @@ import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { retry } from '../runtime/retry.ts'
-import { heldBackerHash } from '../tables/identity.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import {
   type DataDirectory,
@@ -84,7 +83,7 @@ async function withService<T>(
     const writer = open(await openJournalWriter(directory.journal))
     const rebuilds = createEmbeddedRebuilds({
       ...{ tables, databases, config, logger, journal: directory.journal, isAlone: false },
-      hashBacker: backerHasher(secrets.backerKey, await heldBackerHash(tables, databases)),
+      hashBacker: backerHasher(secrets.backerKey),
     })
     const status = () => statusFrom(service)
     const keys = keyDirectory(tables, databases)

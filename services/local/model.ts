@@ -23,7 +23,7 @@ import type { Config } from '../runtime/config.ts'
 import { lagRecords } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
-import { dependOnSecrets, heldBackerHash, holdTablesIdentity } from '../tables/identity.ts'
+import { dependOnSecrets, holdTablesIdentity } from '../tables/identity.ts'
 import type { Tables } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import {
@@ -92,7 +92,7 @@ export async function openEmbeddedModel({
       PLEDGEVIEW_KEY_PEPPER: secrets.keyPepper,
       PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
     })
-    const hashBacker = backerHasher(secrets.backerKey, await heldBackerHash(tables, databases))
+    const hashBacker = backerHasher(secrets.backerKey)
     const writer = open(await openJournalWriter(directory.journal))
     const positions = createPositions({
       tables,

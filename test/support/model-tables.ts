@@ -30,7 +30,7 @@ import { awayFromMidnight } from './midnight.ts'
 import type { CampaignReading, ReadModel } from './model.ts'
 import { newRecordOf } from './sample-events.ts'
 
-export const hashBacker = backerHasher('0123456789abcdef'.repeat(4), 'siphash-2-4')
+export const hashBacker = backerHasher('0123456789abcdef'.repeat(4))
 /** Digits of the platform currency that the tests fold with. */
 export const platformDigits = 2
 

@@ -92,7 +92,7 @@ describe('the shards of a cluster', () => {
 
 /** A batch with the campaigns of these numbers. */
 function batchOf(...numbers: number[]): Batch {
-  const batch = emptyBatch('a', backerHasher('0'.repeat(64), 'siphash-2-4'))
+  const batch = emptyBatch('a', backerHasher('0'.repeat(64)))
   const records = numbers.map(offset => ({
     ...newRecordOf(campaignEvent({ campaign_id: `c${offset}`, slug: `s${offset}`, status: 'LIVE' })),
     partition: 0,

@@ -19,7 +19,7 @@ import { createEncodedRowWriter } from '../../../../services/tables/row-binary.t
 import { decodedRow, decodeRows, unsigned64 } from '../../../support/row-binary.ts'
 import { apiKeyEvent, pledgeEvent, sampleCampaign, sampleReward } from '../../../support/sample-events.ts'
 
-const hashBacker = backerHasher('ab'.repeat(32), 'siphash-2-4')
+const hashBacker = backerHasher('ab'.repeat(32))
 
 function samplePledge(state: Partial<PledgeState>): PledgeState {
   const { data } = pledgeEvent({ campaign_id: 'a', pledge_id: 'p', ...state })
