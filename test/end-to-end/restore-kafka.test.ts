@@ -1,5 +1,5 @@
 /**
- * The restores of deploy/README.md in which Kafka is lost, on real brokers and real ClickHouse servers: a new, empty Kafka is
+ * The restores of deploy/restore.md in which Kafka is lost, on real brokers and real ClickHouse servers: a new, empty Kafka is
  * filled from last night's copy of the topics. With the tables at hand nothing changes for a reader. With the tables of last
  * night's backup, the deletions since then are appended again first. No deletion is undone.
  */

@@ -1,5 +1,5 @@
 /**
- * The restore of deploy/README.md, on a real Kafka and three ClickHouse servers: last night's backup of the tables, a log that went
+ * The restore of deploy/restore.md, on a real Kafka and three ClickHouse servers: last night's backup of the tables, a log that went
  * on since, and projectors that notice that the tables went back. What was deleted or revoked after the backup stays so. Without any
  * backup, the same projectors fill new tables, as for another number of shards, and can return to the old ones.
  */

@@ -48,7 +48,7 @@ afterAll(async () => {
   await services?.stop()
 }, startMsMax)
 
-describe.each(['deploy/README.md', 'contracts/events/README.md'])(
+describe.each(['deploy/deploy.md', 'contracts/events/README.md'])(
   'the distributed lines of %s work on Kafka, and print what it shows',
   guide => {
     const blocks = blocksOf(guide).filter(({ isDistributed, how }) => isDistributed && how.kind !== 'not run')

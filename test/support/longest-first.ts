@@ -16,7 +16,7 @@ export const longSuites: readonly string[] = [
   'test/end-to-end/{distributed-commands,commands-on-shards}.test.ts',
   'test/faults/shards.test.ts',
   'test/end-to-end/portal-kills.test.ts',
-  'test/end-to-end/{rebuild-*,restore,restore-embedded,restore-kafka}.test.ts',
+  'test/end-to-end/{rebuild-embedded,restore,restore-kafka}.test.ts',
   'test/end-to-end/erasure-distributed.test.ts',
   'test/integration/deploy/{balancer,kubernetes}.test.ts',
   'test/end-to-end/{kill,from-postgres}.test.ts',
@@ -40,7 +40,6 @@ export const longSuites: readonly string[] = [
   'test/integration/query/http/connections.test.ts',
   'test/end-to-end/{erasure,kcat,notify}.test.ts',
   'test/fuzz/**/*.test.ts',
-  'test/bench/**/*.test.ts',
 ]
 
 /**
