@@ -17,8 +17,7 @@ import { retry } from '../runtime/retry.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import {
   type DataDirectory,
-  holdIdentity,
-  readSecrets,
+  holdSecrets,
   readServiceAddress,
   type Secrets,
   type ServiceAddress,
@@ -74,10 +73,7 @@ async function withService<T>(
   service: ServiceAddress,
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
-  const configured = { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY }
-  // The running service has already created the secrets.
-  const secrets = readSecrets(directory, configured, () => new Uint8Array())
-  holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
+  const secrets = holdSecrets(directory, config)
   return closing(async open => {
     const { tables, databases } = open(await openRunningTables(service.clickhouse, config))
     const writer = open(await openJournalWriter(directory.journal))

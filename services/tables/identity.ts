@@ -72,16 +72,6 @@ export async function checkTablesIdentity(
   return held
 }
 
-/** Whether a service has used the tables with its secrets, so that others would not match. New tables do not depend on any. */
-export async function dependOnSecrets(tables: Pick<Tables, 'rows'>, { base }: Databases): Promise<boolean> {
-  const [found] = await tables.rows<{ rows: number }>({
-    query: `SELECT
-              (SELECT count() FROM ${base}.identity WHERE setting IN ('PLEDGEVIEW_BACKER_KEY', 'PLEDGEVIEW_KEY_PEPPER')) +
-              (SELECT count() FROM (SELECT 1 FROM ${base}.api_key_ledger LIMIT 1)) AS rows`,
-  })
-  return found === undefined || Number(found.rows) > 0
-}
-
 const idSetting = 'tables'
 
 /**

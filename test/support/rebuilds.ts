@@ -274,6 +274,14 @@ export function compactLog({ journal }: Pick<RebuildableModel, 'journal'>): void
   }
 }
 
+/** Forgets all events, as a log does whose retention is over. */
+export function emptyLog({ journal }: Pick<RebuildableModel, 'journal'>): void {
+  const file = new DatabaseSync(journal)
+  for (const table of ['records_campaigns', 'records_pledges', 'records_api_keys'])
+    file.exec(`DELETE FROM ${table}`)
+  file.close()
+}
+
 /** Campaigns with up to four pledges each, several versions of everything, some that are not public, and a key. */
 export function platformHistory(campaigns: number): ChangeEvent[] {
   const events: ChangeEvent[] = [apiKeyEvent({ key: 'k', account_id: 'acc' })]
