@@ -1,6 +1,5 @@
 /** Folding on a cluster: one fold worker a shard. The shards are two servers. They need no Keeper to be folded. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { foldWorkerSettings } from '../../../services/projector/fold/fold-settings.ts'
 import { createFoldWorkers, type FoldWorkers } from '../../../services/projector/fold/fold-workers.ts'
 import { backerHasher } from '../../../services/projector/ingest/backer-hash.ts'
 import {
@@ -11,6 +10,7 @@ import {
   ledgerInserts,
 } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
+import { foldWorkerSettings } from '../../../services/projector/settings.ts'
 import { tablesStatus } from '../../../services/projector/status.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
