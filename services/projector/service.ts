@@ -33,7 +33,7 @@ import { createPresence } from './presence.ts'
 import { runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
 import { foldWorkerSettings, idleMsMax, projectorSettings, rejectStoreOf, stillMsMaxOf } from './settings.ts'
-import { createSlugWatch } from './shared-slugs.ts'
+import { readSharedSlugs } from './shared-slugs.ts'
 import { runRewriteLoop } from './superseded/rewrite-loop.ts'
 
 export interface ProjectorServiceDependencies {
@@ -107,13 +107,6 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const shards = dependencies.shards?.map(shard => ({ ...shard, tables: ofCurrent(shard) })) ?? [
     { tables, databases },
   ]
-  const slugWatch = createSlugWatch({
-    tables,
-    databases,
-    onLook: observer.onSharedSlugs,
-    onError: observer.onSharedSlugsFailure,
-    sleep,
-  })
   const foldWorkers = createFoldWorkers({
     shards,
     holder: run,
@@ -122,10 +115,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     rememberWatermark: (watermark, shown) => reader.rememberWatermark(watermark, shown).catch(asPause),
     idleMsMax,
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    onFold(report) {
-      observer.onFold(report)
-      if (report.campaigns > 0) slugWatch.noteFold()
-    },
+    onFold: observer.onFold,
     onRetry: error => observer.onRetry('fold', error),
     onSuperseded: observer.onSuperseded,
     onLeadership: observer.onLeadership,
@@ -153,6 +143,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     unfolded,
     lag: () => reader.lag(),
     rejectCount: () => countRejects({ tables, databases }),
+    sharedSlugCount: async () => (await readSharedSlugs(tables, databases)).count,
     reportStop: () => reportStop({ metrics: dependencies.metrics, tables, databases }),
     rebuild: dependencies.rebuild ?? (async () => undefined),
   })
@@ -267,7 +258,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
 
   return {
     async run(signal) {
-      const works = [ingest, ...following, foldWorkers.run, slugWatch.run, ...rewriteLoops]
+      const works = [ingest, ...following, foldWorkers.run, ...rewriteLoops]
       try {
         await untilFirstFails(works.map(noteFailure), signal)
       } finally {

@@ -104,11 +104,6 @@ export function createMetrics() {
       help: 'Whether a projector stopped with an error, and none leads the fold since: 1 or 0. /status tells the reason',
       registers,
     }),
-    sharedSlugs: new Gauge({
-      name: 'pledgeview_shared_slugs',
-      help: 'Slugs that several public campaigns have, as the projector that folds has last seen them',
-      registers,
-    }),
     redisUp: new Gauge({
       name: 'pledgeview_redis_up',
       help: 'Whether Redis answers, by connection (limits, caches): 1 or 0',
