@@ -1,9 +1,8 @@
 /** The projector service with schemas from a registry, and producers that register their schemas there. */
 import { pino } from 'pino'
 import { expect, vi } from 'vitest'
-import { compileSchema } from '../../contracts/events/avro-types.ts'
-import { type EventType, keyOf, type StateEvent, type Topic, topicOf } from '../../contracts/events/event.ts'
-import type { EventReader, NewRecord } from '../../services/log/port.ts'
+import { type EventType, keyOf, type StateEvent } from '../../contracts/events/event.ts'
+import type { EventReader } from '../../services/log/port.ts'
 import type { SchemaRegistry } from '../../services/log/registry/schema-registry.ts'
 import { createProjectorService, type ProjectorService } from '../../services/projector/service.ts'
 import { readConfig } from '../../services/runtime/config.ts'
@@ -73,34 +72,6 @@ export interface ForeignState {
   type: EventType
   key: string
   data: object
-}
-
-/** A producer with its own schemas. It registers them, and frames its values with the ids that it got. */
-export async function openProducer(
-  registry: SchemaRegistry,
-  {
-    schemas,
-    topicName,
-  }: { schemas: Readonly<Record<EventType, object>>; topicName: (topic: Topic) => string },
-): Promise<(state: ForeignState) => NewRecord> {
-  const idOf = (type: EventType): Promise<number> =>
-    registry.register(`${topicName(topicOf[type])}-value`, schemas[type])
-  const ids = {
-    campaign: await idOf('campaign'),
-    pledge: await idOf('pledge'),
-    'api-key': await idOf('api-key'),
-  }
-  const types = {
-    campaign: compileSchema(schemas.campaign),
-    pledge: compileSchema(schemas.pledge),
-    'api-key': compileSchema(schemas['api-key']),
-  }
-  return ({ type, key, data }) => {
-    const framing = Buffer.alloc(5)
-    framing.writeUInt32BE(ids[type], 1)
-    const value = Buffer.concat([framing, types[type].toBuffer(data)])
-    return { topic: topicOf[type], key: Buffer.from(key), value }
-  }
 }
 
 /** One of our own states, for a producer of any version. */

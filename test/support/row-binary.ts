@@ -1,6 +1,5 @@
 /** Decodes what row-binary.ts has encoded, by the same types: for models of ClickHouse, and to inspect rows. */
 import type { TableInsert } from '../../services/tables/port.ts'
-import { encodeRows, type TableColumn } from '../../services/tables/row-binary.ts'
 
 export type DecodedRow = Record<string, unknown>
 
@@ -13,13 +12,6 @@ export function decodeRows({ columns, rows }: Pick<TableInsert, 'columns' | 'row
     decoded.push(Object.fromEntries(columns.map(({ name, type }) => [name, read(bytes, at, type)])))
   }
   return decoded
-}
-
-/** One row as ClickHouse would read it, by the names of the columns. */
-export function decodedRow(columns: readonly TableColumn[], values: readonly unknown[]): DecodedRow {
-  const [row] = decodeRows({ columns, rows: encodeRows(columns, [values]) })
-  if (!row) throw new Error('there is no row')
-  return row
 }
 
 /** The value of 64 bits in two halves, as ClickHouse's UInt64 has it. */

@@ -19,10 +19,3 @@ export async function openRebuildableShards(
   const cluster = { name: clusterName, shards }
   return openRebuildable({ tables, databases, cluster }, { ...log, settings: { ...settings, ...own } })
 }
-
-/** Runs the statement on each shard. `LIVE` is the database of its own read tables. */
-export async function onShards({ cluster }: RebuildableModel, statement: string): Promise<void> {
-  for (const { tables, databases } of cluster?.shards ?? []) {
-    await tables.run({ query: statement.replaceAll('LIVE', databases.read) })
-  }
-}

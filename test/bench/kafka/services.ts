@@ -83,14 +83,3 @@ function killAtExit({ child }: Pick<ServiceProcess, 'child'>): void {
   process.once('exit', kill)
   child.once('exit', () => process.off('exit', kill))
 }
-
-/** The process id of a started process. */
-export function pidOf({ child }: Pick<ServiceProcess, 'child'>): number {
-  if (child.pid === undefined) throw new Error('the process was not started')
-  return child.pid
-}
-
-/** Drops the databases of a run, so that merges of its data do not slow down the next run. */
-export async function dropDatabases(tables: Tables, names: readonly string[]): Promise<void> {
-  for (const name of names) await tables.run({ query: `DROP DATABASE IF EXISTS ${name} SYNC` })
-}
