@@ -89,25 +89,6 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
     expect(service.process().output()).not.toContain('another projector')
   })
 
-  test('a dry run compares and leaves nothing, and another rebuild is refused meanwhile', async () => {
-    const running = service.rebuildSlowly('--dry-run', '--json')
-    await service.untilPhase('reading log')
-    const other = await service.rebuild()
-    expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('a rebuild is running') })
-    expect(await service.report()).toMatchObject({ isAlive: true })
-    const dry = await running
-    expect(dry.code, dry.stderr).toBe(0)
-    const result = resultOf(dry)
-    expect(result).toMatchObject({
-      outcome: 'compared',
-      differences: { same: campaigns, added: 0, removed: 0 },
-    })
-    const status = await service.rebuild('status', '--json')
-    expect(JSON.parse(status.stdout).rebuild).toMatchObject({ type: 'dry-run', id: result.id })
-    expect(service.hasOther()).toBe(false)
-    expect(await service.answers()).toEqual(truth)
-  })
-
   test('abort leaves nothing, and the command that does the work reports it', async () => {
     const running = service.rebuildSlowly('--json')
     await service.untilPhase('reading log')
