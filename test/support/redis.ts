@@ -1,6 +1,6 @@
 /**
  * Starts a Redis for one test, on a free loopback port and in its own directory. The test may kill and pause it. Suites
- * that only need a Redis use the one of services.ts.
+ * that only need a Redis use the one of services/redis.ts.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'

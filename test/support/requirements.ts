@@ -9,6 +9,8 @@ import type { TestContext } from 'vitest'
 export interface Requirement {
   isMet: boolean
   reason: string
+  /** The source of a service, with its name; the summary of the run prints it once. */
+  source?: string | undefined
   /** CI may do without it, because somebody said so in its settings. */
   isOptional?: boolean
 }
@@ -22,9 +24,19 @@ export const kickstarterTable: Requirement = {
   isOptional: process.env.PLEDGEVIEW_TEST_KICKSTARTER === 'none',
 }
 
+declare module 'vitest' {
+  interface TaskMeta {
+    sources?: string[]
+  }
+}
+
 /** Call first in a test, or in a `beforeEach`. */
 export function needs(context: TestContext, requirement: Requirement): void {
-  if (requirement.isMet) return
+  if (requirement.isMet) {
+    const { meta } = context.task
+    if (requirement.source) meta.sources = [...(meta.sources ?? []), requirement.source]
+    return
+  }
   if (process.env.CI === 'true' && !requirement.isOptional)
     throw new Error(`CI requires it: ${requirement.reason}`)
   context.skip(requirement.reason)

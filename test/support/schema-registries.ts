@@ -1,7 +1,7 @@
 /** The schema registries that the tests run on: a fake in this process, and a real third-party one. */
 import { startFakeSchemaRegistry } from './fake-schema-registry.ts'
-import type { TestService } from './services.ts'
-import { schemaRegistryService, type TestSchemaRegistry } from './services.ts'
+import { schemaRegistryService, type TestSchemaRegistry } from './services/schema-registry.ts'
+import type { TestService } from './services/test-service.ts'
 
 export const schemaRegistries: readonly TestService<TestSchemaRegistry>[] = [
   {

@@ -1,7 +1,6 @@
 /**
- * Names each suite that runs for minutes, so that one that hangs is known, and prints the last lines of a test run: what was skipped
- * and why, what failed and why, which suites it left out, and then one line that any CI can read. Failures are named here again
- * because many a CI keeps only the end of its output.
+ * Names each suite that runs for minutes, so that one that hangs is known, and prints the last lines of a test run: the sources of its services, what was skipped and why, what failed and why, which suites it left
+ * out, and then one line that any CI can read. Failures are named here again because many a CI keeps only the end of its output.
  *
  * Runs beside Vitest's own reporter. A module that failed to load counts as one failure: its tests are not known. In CI
  * (CI=true) a skipped test counts as a failure, because CI has all that the tests need.
@@ -23,6 +22,7 @@ interface Outcome {
   skipped: number
   /** The tests that were skipped, by reason. */
   reasons: Map<string, { tests: number; files: Set<string> }>
+  sources: Set<string>
   /** What failed, and why. */
   failures: string[]
 }
@@ -62,8 +62,9 @@ export default class SummaryReporter implements Reporter {
 
   onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): void {
     clearInterval(this.#minute)
-    const { passed, failed, skipped, reasons, failures } = outcomeOf(modules, unhandledErrors)
+    const { passed, failed, skipped, reasons, sources, failures } = outcomeOf(modules, unhandledErrors)
     const isCi = process.env.CI === 'true'
+    for (const source of [...sources].toSorted()) print(`service: ${source}`)
     for (const [reason, { tests, files }] of reasons) {
       print(`${isCi ? 'FAILED: CI requires what was skipped, ' : 'skipped '}${tests} tests: ${reason}`)
       print(`  in ${[...files].toSorted().join(', ')}`)
@@ -90,6 +91,7 @@ function outcomeOf(modules: ReadonlyArray<TestModule>, unhandledErrors: Readonly
     failed: 0,
     skipped: 0,
     reasons: new Map(),
+    sources: new Set(),
     failures: [],
   }
   const fail = (what: string, errors: ReadonlyArray<unknown>) => {
@@ -104,6 +106,7 @@ function outcomeOf(modules: ReadonlyArray<TestModule>, unhandledErrors: Readonly
       if (suite.errors().length > 0) fail(`${module.relativeModuleId} > ${suite.fullName}`, suite.errors())
     }
     for (const test of module.children.allTests()) {
+      for (const source of test.meta().sources ?? []) outcome.sources.add(source)
       const { state, errors } = test.result()
       if (state === 'passed') outcome.passed++
       else if (state === 'failed') fail(`${module.relativeModuleId} > ${test.fullName}`, errors)

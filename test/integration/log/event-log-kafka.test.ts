@@ -5,7 +5,8 @@ import { type KafkaReader, openKafkaReader } from '../../../services/log/kafka/r
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import type { FindStarts } from '../../../services/log/port.ts'
 import { makeTopics, removeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
-import { kafkaServices, useService } from '../../support/services.ts'
+import { kafkaServices } from '../../support/services/kafka.ts'
+import { useService } from '../../support/services/test-service.ts'
 import { describeEventLog, type LogUnderTest } from './event-log.conformance.ts'
 
 const partitions = 3

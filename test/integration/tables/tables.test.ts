@@ -12,7 +12,8 @@ import { type ClickHouse, settingsFor, startClickHouse } from '../../support/cli
 import { openssl } from '../../support/kafka/certificate.ts'
 import { answers, startMisbehavingServer } from '../../support/misbehaving-server.ts'
 import { needs } from '../../support/requirements.ts'
-import { clickHouseService, useService } from '../../support/services.ts'
+import { clickHouseService } from '../../support/services/clickhouse.ts'
+import { useService } from '../../support/services/test-service.ts'
 import { describeTables } from './tables.conformance.ts'
 
 describe.each([

@@ -13,7 +13,8 @@ import type {
   LogRecord,
   NewRecord,
 } from '../../../services/log/port.ts'
-import { kafkaService, useService } from '../services.ts'
+import { kafkaService } from '../services/kafka.ts'
+import { useService } from '../services/test-service.ts'
 import { type KafkaBroker, startKafka } from './broker.ts'
 import { kafkaRequirement, newestKafka } from './jars.ts'
 import { silent } from './topics.ts'

@@ -8,7 +8,8 @@ import type { CacheEntry } from '../../../../services/query/cache/response-cache
 import { isUpWithin, redisProgram, startRedis } from '../../../support/redis.ts'
 import { entryOf, openCache, type TestCache, type TestCacheSettings } from '../../../support/redis-caches.ts'
 import { needs } from '../../../support/requirements.ts'
-import { redisService, useService } from '../../../support/services.ts'
+import { redisService } from '../../../support/services/redis.ts'
+import { useService } from '../../../support/services/test-service.ts'
 import { bytesMax, describeResponseCache } from './response-cache.conformance.ts'
 
 const redis = useService(redisService)

@@ -9,7 +9,8 @@ import type { ListQuery } from '../../../../services/query/lists/list-statements
 import { snapshotBudget, snapshots } from '../../../../services/query/lists/snapshots.ts'
 import { newPrefix } from '../../../support/redis.ts'
 import { redisCacheSettings, type TestCacheSettings } from '../../../support/redis-caches.ts'
-import { redisService, useService } from '../../../support/services.ts'
+import { redisService } from '../../../support/services/redis.ts'
+import { useService } from '../../../support/services/test-service.ts'
 
 const redis = useService(redisService)
 const closers: (() => void)[] = []

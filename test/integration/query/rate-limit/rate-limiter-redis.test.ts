@@ -4,7 +4,8 @@ import type { RateDecision } from '../../../../services/query/rate-limit/rate-li
 import { testClock } from '../../../support/query-app.ts'
 import { connectTo } from '../../../support/redis.ts'
 import { openLimiters, redisNow, untilRedisSays } from '../../../support/redis-limiters.ts'
-import { redisService, useService } from '../../../support/services.ts'
+import { redisService } from '../../../support/services/redis.ts'
+import { useService } from '../../../support/services/test-service.ts'
 import { describeRateLimiter } from './rate-limiter.conformance.ts'
 
 const redis = useService(redisService)

@@ -1,4 +1,4 @@
-/** Runs a program of this machine to its end: docker, compose, and others. Each call has a time limit. */
+/** The docker command line. Each call has a time limit. */
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 
