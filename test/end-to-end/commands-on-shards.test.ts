@@ -8,16 +8,21 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
-import type { Deployment } from '../support/deployment.ts'
-import { outputOf, whenFolded } from '../support/deployment-status.ts'
-import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
-import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
-import { untilLeads } from '../support/kickstarter.ts'
-import { useLocalDeployment } from '../support/local-deployment.ts'
-import { campaignEvent, campaignTombstone, pledgeEvent, pledgeTombstone } from '../support/sample-events.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
-import type { ShardServers } from '../support/shards.ts'
-import type { LocalServices } from '../support/stack.ts'
+import type { ShardServers } from '../support/clickhouse/shards.ts'
+import type { Deployment } from '../support/deployment/deployment.ts'
+import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
+import type { ServiceProcess } from '../support/deployment/service-process.ts'
+import type { LocalServices } from '../support/deployment/stack.ts'
+import { outputOf, whenFolded } from '../support/deployment/status.ts'
+import { filesWith, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
+import { untilLeads } from '../support/events/kickstarter.ts'
+import {
+  campaignEvent,
+  campaignTombstone,
+  pledgeEvent,
+  pledgeTombstone,
+} from '../support/events/sample-events.ts'
+import { startFakeSchemaRegistry } from '../support/servers/fake-schema-registry.ts'
 
 // Only a hang takes this long, also on a busy machine.
 const soon = { timeout: 180_000, interval: 100 }

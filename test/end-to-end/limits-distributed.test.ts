@@ -5,13 +5,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
-import type { Deployment } from '../support/deployment.ts'
+import type { Deployment } from '../support/deployment/deployment.ts'
+import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
+import type { ServiceProcess } from '../support/deployment/service-process.ts'
+import type { LocalServices } from '../support/deployment/stack.ts'
+import { issueCredentials, untilDrained, untilLeads } from '../support/events/kickstarter.ts'
+import { campaignEvent, newRecordOf } from '../support/events/sample-events.ts'
 import { silent } from '../support/kafka/topics.ts'
-import { issueCredentials, untilDrained, untilLeads } from '../support/kickstarter.ts'
-import { useLocalDeployment } from '../support/local-deployment.ts'
-import { campaignEvent, newRecordOf } from '../support/sample-events.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/stack.ts'
 
 const limit = 120
 const windowMs = 60_000

@@ -1,6 +1,7 @@
 /** `pledgeview rebuild` on an embedded service, as its users run it: beside HTTP readers, cut off, refused and taken back. */
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { launchProcess } from '../support/deployment/service-process.ts'
 import {
   type Answers,
   linesOf,
@@ -9,8 +10,7 @@ import {
   resultOf,
   slowly,
   smallPlatform,
-} from '../support/rebuild-service.ts'
-import { launchProcess } from '../support/service-process.ts'
+} from '../support/generations/rebuild-service.ts'
 
 // Only a hang takes as long as this, also on a busy machine.
 vi.setConfig({ hookTimeout: 300_000 })

@@ -9,10 +9,14 @@ import { pino } from 'pino'
 import { createKafka } from '../../../services/log/kafka/client.ts'
 import { openTables } from '../../../services/tables/clickhouse.ts'
 import type { Tables } from '../../../services/tables/port.ts'
-import { settingsFor } from '../../support/clickhouse.ts'
-import { type Deployment, deploy } from '../../support/deployment.ts'
-import type { ServiceProcess } from '../../support/service-process.ts'
-import { type LocalServiceOptions, localServices, startLocalServices } from '../../support/stack.ts'
+import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
+import { type Deployment, deploy } from '../../support/deployment/deployment.ts'
+import type { ServiceProcess } from '../../support/deployment/service-process.ts'
+import {
+  type LocalServiceOptions,
+  localServices,
+  startLocalServices,
+} from '../../support/deployment/stack.ts'
 import type { Workspace } from '../workspace.ts'
 
 export interface KafkaServices {

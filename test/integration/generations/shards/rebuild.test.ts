@@ -5,10 +5,10 @@ import { RebuildRefused } from '../../../../services/generations/begin.ts'
 import { dropPrevious } from '../../../../services/generations/rebuilds.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
-import { obstructed } from '../../../support/faulty-tables.ts'
-import { column } from '../../../support/fold-records.ts'
-import { readModelOf } from '../../../support/model.ts'
-import { expectedReading, readViews } from '../../../support/model-tables.ts'
+import { obstructed } from '../../../support/clickhouse/faulty-tables.ts'
+import { type ShardServers, startShards } from '../../../support/clickhouse/shards.ts'
+import { readModelOf } from '../../../support/events/model.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
 import {
   compactLog,
   isPromotion,
@@ -16,10 +16,10 @@ import {
   platformHistory,
   type RebuildableModel,
   stampsOf,
-} from '../../../support/rebuilds.ts'
-import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
-import { openRebuildableShards } from '../../../support/shard-rebuilds.ts'
-import { type ShardServers, startShards } from '../../../support/shards.ts'
+} from '../../../support/generations/rebuilds.ts'
+import { openRebuildableShards } from '../../../support/generations/shard-rebuilds.ts'
+import { column } from '../../../support/projector/fold-records.ts'
+import { expectedReading, readViews } from '../../../support/projector/model-tables.ts'
 
 // A busy machine is no failure.
 vi.setConfig({ testTimeout: 480_000 })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { isOfLine, obstructed, timeoutExceeded } from '../../../support/faulty-tables.ts'
-import { readModelOf } from '../../../support/model.ts'
+import { isOfLine, obstructed, timeoutExceeded } from '../../../support/clickhouse/faulty-tables.ts'
+import { readModelOf } from '../../../support/events/model.ts'
+import { apiKeyEvent, campaignEvent } from '../../../support/events/sample-events.ts'
 import {
   createIngest,
   createTestFoldWorker,
@@ -8,8 +9,7 @@ import {
   type ModelTables,
   openModelTables,
   readViews,
-} from '../../../support/model-tables.ts'
-import { apiKeyEvent, campaignEvent } from '../../../support/sample-events.ts'
+} from '../../../support/projector/model-tables.ts'
 
 describe('a fold with faults', () => {
   let model: ModelTables

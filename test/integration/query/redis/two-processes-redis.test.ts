@@ -22,10 +22,10 @@ import { snapshots } from '../../../../services/query/lists/snapshots.ts'
 import { redisState, type SharedState } from '../../../../services/query/shared-state.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createRuntime } from '../../../../services/runtime/runtime.ts'
-import { keyHeaders, pepper, startTestApp, type TestApp } from '../../../support/query-app.ts'
-import { detailRow, fakeTables } from '../../../support/query-fake-tables.ts'
-import { newPrefix, type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'
-import { needs } from '../../../support/requirements.ts'
+import { keyHeaders, pepper, startTestApp, type TestApp } from '../../../support/query/app.ts'
+import { detailRow, fakeTables } from '../../../support/query/fake-tables.ts'
+import { needs } from '../../../support/runner/requirements.ts'
+import { newPrefix, type RedisProcess, redisProgram, startRedis } from '../../../support/servers/redis.ts'
 
 interface QueryProcess {
   app: TestApp
