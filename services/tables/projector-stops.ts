@@ -72,5 +72,5 @@ export async function reportStop({
 
 /** What an operator reads. */
 export function stopText({ at, reason }: ProjectorStop): string {
-  return `at ${at}, because ${reason.replace(/\.?$/, '.')} Then start the projectors again (deploy/README.md, Failures).`
+  return `at ${at}, because ${reason.replace(/\.?$/, '.')} Then start the projectors again (deploy/watch.md, Failures).`
 }

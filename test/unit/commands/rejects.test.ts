@@ -8,7 +8,12 @@ import { awaitProjected, entityOf, type Schemas } from '../../../services/comman
 import type { NewRecord, PartitionLag } from '../../../services/log/port.ts'
 import { reasonKind } from '../../../services/tables/rejects.ts'
 import type { StoredReject } from '../../../services/tables/stored-rejects.ts'
-import { campaignEvent, campaignTombstone, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
+import {
+  campaignEvent,
+  campaignTombstone,
+  newRecordOf,
+  pledgeEvent,
+} from '../../support/events/sample-events.ts'
 
 const fixedIds: Schemas = { known: undefined, learn: async () => undefined }
 let offset = 0
