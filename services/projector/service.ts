@@ -14,7 +14,7 @@ import type { Metrics } from '../runtime/ops/metrics.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { tablesOfCurrent } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
-import { reportStop } from '../tables/projector-stops.ts'
+import { reportProjection } from '../tables/projector-stops.ts'
 import { countRejects } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
 import { isOfBacklog } from './fold/fold-loop.ts'
@@ -144,7 +144,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     lag: () => reader.lag(),
     rejectCount: () => countRejects({ tables, databases }),
     sharedSlugCount: async () => (await readSharedSlugs(tables, databases)).count,
-    reportStop: () => reportStop({ metrics: dependencies.metrics, tables, databases }),
+    reportProjection: () => reportProjection({ metrics: dependencies.metrics, tables, databases }),
     rebuild: dependencies.rebuild ?? (async () => undefined),
   })
 

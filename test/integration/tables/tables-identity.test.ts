@@ -5,7 +5,7 @@ import {
   IdentityDiffers,
   readTablesId,
 } from '../../../services/tables/identity.ts'
-import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 
 describe('the identity of tables', () => {
   let model: ModelTables

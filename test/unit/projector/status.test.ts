@@ -25,6 +25,7 @@ describe('the status of a projector', () => {
       misplaced: null,
       rejects: null,
       stopped: null,
+      lag: null,
     })
   })
 

@@ -6,8 +6,8 @@ import type { LogRecord } from '../../../../services/log/port.ts'
 import { backerHasher } from '../../../../services/projector/ingest/backer-hash.ts'
 import { addDelivery, type Batch, emptyBatch } from '../../../../services/projector/ingest/batch.ts'
 import { createDecoder, type Decoder } from '../../../../services/projector/ingest/decode.ts'
-import { worldEvents } from '../../../support/arbitraries.ts'
-import { newRecordOf, pledgeEvent, pledgeTombstone } from '../../../support/sample-events.ts'
+import { worldEvents } from '../../../support/events/arbitraries.ts'
+import { newRecordOf, pledgeEvent, pledgeTombstone } from '../../../support/events/sample-events.ts'
 
 const hashBacker = backerHasher('ab'.repeat(32))
 const longMax = 2n ** 63n - 1n
