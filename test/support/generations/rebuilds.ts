@@ -278,11 +278,20 @@ export function compactLog({ journal }: Pick<RebuildableModel, 'journal'>): void
   }
 }
 
-/** Forgets all events, as a log does whose retention is over. */
+/**
+ * Forgets all events, as a log does whose retention is over. The last record of a topic says where the log ends: it becomes a deletion of what
+ * never was.
+ */
 export function emptyLog({ journal }: Pick<RebuildableModel, 'journal'>): void {
   const file = new DatabaseSync(journal)
-  for (const table of ['records_campaigns', 'records_pledges', 'records_api_keys'])
-    file.exec(`DELETE FROM ${table}`)
+  for (const [table, key] of [
+    ['records_campaigns', 'gone'],
+    ['records_pledges', 'gone/p'],
+    ['records_api_keys', 'gone'],
+  ] as const) {
+    file.exec(`DELETE FROM ${table} WHERE offset < (SELECT max(offset) FROM ${table})`)
+    file.prepare(`UPDATE ${table} SET key = ?, value = NULL`).run(Buffer.from(key))
+  }
   file.close()
 }
 
