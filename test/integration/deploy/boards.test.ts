@@ -113,7 +113,7 @@ describe('the queries of Prometheus', () => {
       unfolded: { read: async () => {}, waitsSince: () => undefined },
       lag: async () => [],
       rejectCount: async () => 0,
-      reportStop: async () => {},
+      reportProjection: async () => {},
       rebuild: async () => undefined,
     })
     const known = await metrics.registry.getMetricsAsJSON()

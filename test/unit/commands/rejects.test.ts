@@ -107,7 +107,11 @@ describe('before a retry on Kafka', () => {
     { topic: 'pledges', partition: 0, committed, end },
   ]
   const inspectorOf = (lags: PartitionLag[][]) => ({
-    group: async () => ({ members: 1, lag: (lags.length > 1 ? lags.shift() : lags[0]) ?? [] }),
+    group: async () => ({
+      members: 1,
+      remembered: { watermark: 0, shown: 0 },
+      lag: (lags.length > 1 ? lags.shift() : lags[0]) ?? [],
+    }),
   })
 
   test('the projectors reach the end that the log had at first, although it grows meanwhile', async () => {
