@@ -1,32 +1,24 @@
 /**
- * The operator's commands on a cluster of two shards: status, rejects and purge. What concerns both shards is
+ * The operator's commands on a cluster of two shards: explain, status and purge. What concerns both shards is
  * done on both, and a command that cannot reach both says so. `migrate` is not here: on a cluster
  * it needs Keeper. A rebuild of shards is in test/integration/generations/shards.
  */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { schemas } from '../../contracts/events/codec.ts'
+import { describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
-import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
-import type { Deployment } from '../support/deployment.ts'
-import { outputOf, type StatusOutput, whenFolded } from '../support/deployment-status.ts'
-import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
-import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
-import { silent } from '../support/kafka/topics.ts'
-import { untilLeads } from '../support/kickstarter.ts'
-import { useLocalDeployment } from '../support/local-deployment.ts'
+import type { ShardServers } from '../support/clickhouse/shards.ts'
+import type { Deployment } from '../support/deployment/deployment.ts'
+import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
+import { outputOf, whenFolded } from '../support/deployment/status.ts'
+import { filesWith, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
+import { untilLeads } from '../support/events/kickstarter.ts'
 import {
   campaignEvent,
   campaignTombstone,
-  newRecordOf,
   pledgeEvent,
   pledgeTombstone,
-} from '../support/sample-events.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
-import type { ShardServers } from '../support/shards.ts'
-import type { LocalServices } from '../support/stack.ts'
+} from '../support/events/sample-events.ts'
 
 // Only a hang takes this long, also on a busy machine.
 const soon = { timeout: 180_000, interval: 100 }
@@ -37,23 +29,15 @@ const ids = Array.from({ length: campaigns }, (_, index) => `c${index}`)
 
 describe('the commands on two shards', () => {
   let shards: ShardServers
-  let services: LocalServices
   let deployment: Deployment
-  let registry: Awaited<ReturnType<typeof startFakeSchemaRegistry>>
-  let projector: ServiceProcess
 
-  beforeAll(async () => {
-    registry = await startFakeSchemaRegistry()
-    await registerSchemas(createSchemaRegistry({ url: registry.url }), topic => topic)
-  })
   useLocalDeployment({
     shards: 2,
-    settings: () => ({ PLEDGEVIEW_SCHEMA_REGISTRY_URL: registry.url, PLEDGEVIEW_CACHE_MS: '1000' }),
+    settings: { PLEDGEVIEW_CACHE_MS: '1000' },
     prepare: async local => {
-      ;({ services, deployment } = local)
-      shards = services.shards as ShardServers
-      projector = await deployment.startProjector()
-      await untilLeads(projector)
+      deployment = local.deployment
+      shards = local.services.shards as ShardServers
+      await untilLeads(await deployment.startProjector())
       await append(
         ...ids.flatMap(id => [
           campaignEvent({ campaign_id: id, slug: `slug-${id}` }),
@@ -62,7 +46,6 @@ describe('the commands on two shards', () => {
       )
     },
   })
-  afterAll(() => registry.close())
 
   async function append(...events: ChangeEvent[]): Promise<void> {
     const { code, stderr } = await deployment.command(
@@ -118,39 +101,6 @@ describe('the commands on two shards', () => {
       expect({ args, code }).toEqual({ args, code: 1 })
       expect(stdout + stderr, args[0]).toContain(reason)
     }
-  })
-
-  test('rejects retry knows the versions that either shard has', async () => {
-    // One campaign of each shard.
-    const places = (await ofShards()).map(([id = '']) => id)
-    const records = places.map(id => {
-      const record = newRecordOf(pledgeEvent({ campaign_id: id, pledge_id: 'late', version: 2 }))
-      const value = Buffer.from(record.value ?? [])
-      value.writeUInt32BE(77, 1)
-      return { ...record, value }
-    })
-    const brokers = [services.addresses.kafka]
-    const writer = await openKafkaWriter(
-      { brokers, clientId: 'pledgeview-test', topicPrefix: '' },
-      { logger: silent },
-    )
-    await writer.append(records)
-    await writer.close()
-    await vi.waitFor(async () => expect((await json<StatusOutput>('status')).rejects.total).toBe(2), soon)
-    const listed = await json<{ rejects: { partition: number; offset: number }[] }>('rejects', 'list')
-    expect(listed.rejects).toHaveLength(2)
-    const [{ partition, offset } = { partition: 0, offset: 0 }] = listed.rejects
-    expect(await json('rejects', 'show', `pledges/${partition}/${offset}`)).toMatchObject({
-      partition,
-      offset,
-    })
-    registry.put(77, { schema: JSON.stringify(schemas.pledge) })
-    // It remembers for a while that there is no such schema.
-    await projector.stop()
-    projector = await deployment.startProjector()
-    expect(await json('rejects', 'retry', '--all-matching')).toMatchObject({ matched: 2, retried: 2 })
-    expect((await drained()).tables.known_pledges).toBe(campaigns + 2)
-    expect(await json('rejects', 'retry', '--all-matching')).toMatchObject({ retried: 0, outdated: 2 })
   })
 
   test('purge leaves no text of what was deleted on any shard, and names what it did on each', async () => {

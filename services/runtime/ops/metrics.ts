@@ -104,9 +104,12 @@ export function createMetrics() {
       help: 'Whether a projector stopped with an error, and none leads the fold since: 1 or 0. /status tells the reason',
       registers,
     }),
-    sharedSlugs: new Gauge({
-      name: 'pledgeview_shared_slugs',
-      help: 'Slugs that several public campaigns have, as the projector that folds has last seen them',
+    stageLag: new Gauge({
+      name: 'pledgeview_stage_lag_seconds',
+      help:
+        'How far each stage is behind, as this process knows it: log, the oldest record that is not in the ledger; ledger, the oldest ' +
+        'event that is not folded; fold, the age of the watermark; cache, the oldest answer of the last minute',
+      labelNames: ['stage'] as const,
       registers,
     }),
     redisUp: new Gauge({
@@ -121,19 +124,9 @@ export function createMetrics() {
       labelNames: ['outcome'] as const,
       registers,
     }),
-    usageRows: new Gauge({
-      name: 'pledgeview_usage_rows',
-      help: 'Counts of a key and a minute that are in memory: those of this minute, and those that are not written yet',
-      registers,
-    }),
-    usageSummedRows: new Counter({
-      name: 'pledgeview_usage_summed_rows_total',
-      help: 'Counts of a key and a minute that were added to a later minute of the day, because ClickHouse took no inserts for long',
-      registers,
-    }),
     usageLostRequests: new Counter({
       name: 'pledgeview_usage_lost_requests_total',
-      help: 'Requests that no usage counts, because the memory for the counts was full',
+      help: 'Requests that no usage counts, because they could not be written for minutes',
       registers,
     }),
     cacheLookups: new Counter({

@@ -11,7 +11,7 @@ import {
   type PollBounds,
   SupersededAssignment,
 } from '../../../services/log/port.ts'
-import { journalEnds } from '../../support/journal-positions.ts'
+import { journalEnds } from '../../support/events/journal-positions.ts'
 import { describeEventLog } from './event-log.conformance.ts'
 
 describeEventLog('in a journal', async () => {
@@ -135,16 +135,6 @@ describe('the journal', () => {
     const reader = await openJournalReader(path, { consumer: 'projector' })
     expect((await reader.poll(bounds, never)).records.map(({ offset }) => offset)).toEqual([4])
     await reader.close()
-  })
-
-  test('forgets the rejects that an earlier version kept in it, which a purge would not reach', async () => {
-    await append(recordsOf('pledges', 1))
-    const db = new DatabaseSync(path)
-    db.exec("CREATE TABLE rejects (value TEXT); INSERT INTO rejects VALUES ('private')")
-    db.close()
-    await (await openJournalWriter(path)).close()
-    const tables = new DatabaseSync(path).prepare('SELECT name FROM sqlite_schema').all()
-    expect(tables.map(({ name }) => name)).not.toContain('rejects')
   })
 
   test('is readable by its owner alone, in every file that it makes', async () => {

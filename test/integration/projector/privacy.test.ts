@@ -15,7 +15,6 @@ import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { findDeletedHistory, removeHistory } from '../../../services/tables/history.ts'
 import type { Databases } from '../../../services/tables/port.ts'
-import { hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import {
   apiKeyEvent,
   campaignEvent,
@@ -24,7 +23,8 @@ import {
   pledgeEvent,
   pledgeTombstone,
   sampleReward,
-} from '../../support/sample-events.ts'
+} from '../../support/events/sample-events.ts'
+import { hashBacker, type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 
 describe('private values', () => {
   let model: ModelTables

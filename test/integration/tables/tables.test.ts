@@ -8,24 +8,19 @@ import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { migrate, readMigrations } from '../../../services/tables/migrate.ts'
 import { idParts } from '../../../services/tables/parameter-parts.ts'
 import type { Tables } from '../../../services/tables/port.ts'
-import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
 import { openssl } from '../../support/kafka/certificate.ts'
-import { answers, startMisbehavingServer } from '../../support/misbehaving-server.ts'
-import { needs } from '../../support/requirements.ts'
+import { needs } from '../../support/runner/requirements.ts'
+import { answers, startMisbehavingServer } from '../../support/servers/misbehaving-server.ts'
 import { clickHouseService } from '../../support/services/clickhouse.ts'
 import { useService } from '../../support/services/test-service.ts'
 import { describeTables } from './tables.conformance.ts'
 
-describe.each([
-  ['plain', false],
-  ['compressed', true],
-])('%s', (name, compression) => {
-  const clickHouse = useService(clickHouseService)
+const server = useService(clickHouseService)
 
-  describeTables(`ClickHouse over HTTP, ${name}`, async () => {
-    const tables = openTables({ ...settingsFor(clickHouse()), compression })
-    return { tables, dispose: tables.close }
-  })
+describeTables('ClickHouse over HTTP', async () => {
+  const tables = openTables(settingsFor(server()))
+  return { tables, dispose: tables.close }
 })
 
 describe('ClickHouse over HTTP', () => {

@@ -7,7 +7,7 @@ import {
   type Behaviour,
   type MisbehavingServer,
   startMisbehavingServer,
-} from '../../support/misbehaving-server.ts'
+} from '../../support/servers/misbehaving-server.ts'
 
 export const user = 'pledgeview'
 export const password = 'a-password-of-its-own'
@@ -33,7 +33,6 @@ export function open(url: string, settings: Partial<TablesSettings> = {}): Table
       url,
       user,
       password,
-      compression: false,
       silenceMsMax: 5_000,
       connectionsMax: 4,
       idleConnectionMsMax: 1_000,

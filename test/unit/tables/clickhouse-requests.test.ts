@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { answers, isSilent } from '../../support/misbehaving-server.ts'
+import { answers, isSilent } from '../../support/servers/misbehaving-server.ts'
 import { against, failureOf, insert, open, password, user } from './against-server.ts'
 
 describe('connections', () => {
@@ -115,15 +115,6 @@ describe('what is sent', () => {
     expect(few?.body).toBe(query)
     expect(many?.parameters.has('param_ids')).toBe(false)
     expect(many?.body).toContain(ids.at(-1))
-  })
-
-  test('is compressed if that is configured', async () => {
-    const { server, tables } = await against([answers('')], { compression: true })
-    await tables.insert(insert)
-    await tables.rows({ query: 'SELECT 1' })
-    expect(server.requests[0]?.headers['content-encoding']).toBe('gzip')
-    expect(server.requests[1]?.headers['accept-encoding']).toBe('gzip')
-    expect(server.requests[1]?.parameters.get('enable_http_compression')).toBe('1')
   })
 })
 

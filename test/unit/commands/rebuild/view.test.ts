@@ -9,7 +9,7 @@ import {
 import type { Differences } from '../../../../services/generations/compare/differences.ts'
 import type { RebuildDetail, RebuildState } from '../../../../services/generations/rebuild-log.ts'
 import type { RebuildReport } from '../../../../services/generations/rebuilds.ts'
-import { wholeRequest } from '../../../support/rebuild-request.ts'
+import { wholeRequest } from '../../../support/generations/rebuild-request.ts'
 
 const reading: RebuildDetail['progress'] = {
   done: 1_770_000,
