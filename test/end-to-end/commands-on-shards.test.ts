@@ -26,7 +26,7 @@ import {
 } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
 import type { ShardServers } from '../support/shards.ts'
-import type { LocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/local-services.ts'
 
 // Only a hang takes this long, also on a busy machine.
 const soon = { timeout: 180_000, interval: 100 }

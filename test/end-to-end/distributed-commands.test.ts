@@ -20,7 +20,7 @@ import { useLocalDeployment } from '../support/local-deployment.ts'
 import { needs } from '../support/requirements.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/local-services.ts'
 
 const events = [
   campaignEvent({ campaign_id: 'c1', slug: 'lanterns', status: 'LIVE' }),

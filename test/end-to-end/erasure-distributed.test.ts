@@ -18,7 +18,7 @@ import { untilLeads } from '../support/kickstarter.ts'
 import { useLocalDeployment } from '../support/local-deployment.ts'
 import { campaignEvent, campaignTombstone, pledgeEvent, pledgeTombstone } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/local-services.ts'
 
 // A busy machine is no failure.
 const soon = { timeout: 60_000, interval: 250 }

@@ -15,7 +15,7 @@ import { type Connect, connectRequirement, startConnect } from '../support/postg
 import { type Postgres, postgresProgram, startPostgres } from '../support/postgres/postgres.ts'
 import { kickstarterTable, needs, type Requirement } from '../support/requirements.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+import { type LocalServices, localServices, startLocalServices } from '../support/local-services.ts'
 import { expectTrueViews } from './kickstarter-answers.ts'
 
 const campaignsMax = Number(process.env.PLEDGEVIEW_TEST_CAMPAIGNS ?? 100)

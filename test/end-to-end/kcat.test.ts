@@ -17,7 +17,7 @@ import { projectionStatus, untilDrained } from '../support/kickstarter.ts'
 import { useLocalDeployment } from '../support/local-deployment.ts'
 import { campaignEvent, pledgeEvent, pledgeTombstone } from '../support/sample-events.ts'
 import { makeDataDirectory, type ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/local-services.ts'
 
 const names = { topicPrefix: 'shop.' }
 const directory = makeDataDirectory()

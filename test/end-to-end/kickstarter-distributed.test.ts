@@ -24,7 +24,7 @@ import {
 import { useLocalDeployment } from '../support/local-deployment.ts'
 import { kickstarterTable } from '../support/requirements.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/local-services.ts'
 import { type Asked, describeAnswers, expectTrueViews } from './kickstarter-answers.ts'
 
 const shards = process.env.PLEDGEVIEW_TEST_SHARDS

@@ -13,7 +13,7 @@ import { issueCredentials, untilDrained, untilLeads } from '../support/kickstart
 import { useLocalDeployment } from '../support/local-deployment.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/local-services.ts'
 
 const limit = 120
 const windowMs = 60_000

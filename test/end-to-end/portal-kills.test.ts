@@ -17,7 +17,7 @@ import { createKey } from '../support/portal/access-forms.ts'
 import { type Answer, type Browser, createBrowser, submit } from '../support/portal/browser.ts'
 import { type MailServer, startMailServer } from '../support/portal/mail-server.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/local-services.ts'
 
 // After the page is sent, and then from before the key is in the log on.
 const killsAfterMs = ['the answer', 150, 600] as const

@@ -16,7 +16,7 @@ import { useLocalDeployment } from '../support/local-deployment.ts'
 import { linesOf, resultOf, smallPlatform } from '../support/rebuild-service.ts'
 import { campaignEvent, noEvent } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/local-services.ts'
 
 const badRecords = 19
 const dayMs = 86_400_000

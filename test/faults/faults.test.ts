@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
 import { openStage, type Stage } from '../support/faults/stage.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
-import { localServices } from '../support/stack.ts'
+import { localServices } from '../support/local-services.ts'
 import { describeTheEnd } from './at-the-end.ts'
 import { killProjectors, poisonBelowGate, rebalanceDuringFlush, stallFoldWorker } from './projector-faults.ts'
 import { rebuildUnderKills } from './rebuild-faults.ts'

@@ -1,8 +1,13 @@
 /** The distributed form for one suite, on services of its own that it may pause and kill. */
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { type Deployment, deploy } from './deployment.ts'
+import {
+  type LocalServiceOptions,
+  type LocalServices,
+  localServices,
+  startLocalServices,
+} from './local-services.ts'
 import { needs, type Requirement } from './requirements.ts'
-import { type LocalServiceOptions, type LocalServices, localServices, startLocalServices } from './stack.ts'
 
 export interface LocalDeployment {
   services: LocalServices

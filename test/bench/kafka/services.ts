@@ -12,7 +12,7 @@ import type { Tables } from '../../../services/tables/port.ts'
 import { settingsFor } from '../../support/clickhouse.ts'
 import { type Deployment, deploy } from '../../support/deployment.ts'
 import type { ServiceProcess } from '../../support/service-process.ts'
-import { type LocalServiceOptions, localServices, startLocalServices } from '../../support/stack.ts'
+import { type LocalServiceOptions, localServices, startLocalServices } from '../../support/local-services.ts'
 import type { Workspace } from '../workspace.ts'
 
 export interface KafkaServices {
