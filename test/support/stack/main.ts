@@ -100,12 +100,13 @@ async function main(args: StackArguments, interrupted: Promise<unknown>): Promis
     await program('projector 1', 'projector')
     await program('projector 2', 'projector')
     if (parts.hasPrometheus) await start(parts.prometheusPart(ports['prometheus-port'], folder.path, ops))
+    // Before the demo, because a new key waits for a fold.
+    say('issuing a key ...')
+    const key = await issueKey(deployment)
     if (args.hasDemo) {
       say('loading the demo platform ...')
       await loadDemo(environment, ended.signal)
     }
-    say('issuing a key ...')
-    const key = await issueKey(deployment)
     process.stdout.write(summary(running, { apiUrl, portalUrl, key, environment }))
   }
   try {
