@@ -17,7 +17,7 @@ import type { Part, RunningPart } from './supervisor.ts'
 /** Of ClickHouse's user, to type by hand. Only this machine reaches it. */
 export const plainPassword = 'pledgeview'
 
-const rules = new URL('../../../deploy/alerts/pledgeview.rules.yml', import.meta.url).pathname
+const rules = new URL('../../../deploy/alerts/*.rules.yml', import.meta.url).pathname
 const startMsMax = 60_000
 const lookMs = 50
 
