@@ -3,7 +3,7 @@ import { withModel } from '../local/access.ts'
 import { openExistingDataDirectory, type ServiceAddress } from '../local/data-directory.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { compactionWarnings } from '../log/kafka/topic-settings.ts'
-import type { PartitionLag } from '../log/port.ts'
+import type { PartitionLag, RememberedWatermark } from '../log/port.ts'
 import { readNextPositions } from '../projector/positions.ts'
 import type { SharedSlugs } from '../projector/shared-slugs.ts'
 import {
@@ -14,10 +14,11 @@ import {
 } from '../projector/status.ts'
 import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
+import { lagRecords } from '../runtime/ops/checks.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import { type Shard, TablesError } from '../tables/port.ts'
-import { stopText } from '../tables/projector-stops.ts'
+import { type ProjectorStop, stopText, unnoted } from '../tables/projector-stops.ts'
 import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
 import { jsonOption } from './help.ts'
 import { printable } from './printable.ts'
@@ -47,6 +48,8 @@ export const statusCommand: Command = {
 
 type ShownStatus = ReachedTables & {
   projector: { members?: number; lag: PartitionLag[]; warnings: string[] }
+  /** How old an answer of the API may be beside that. */
+  cache_seconds_max: number
 }
 
 /** What to print: first the lines about the projectors, then the rest. */
@@ -63,8 +66,10 @@ async function embeddedStatus(root: string, config: Config): Promise<Found> {
     service: shownService(access.service),
     ...(await access.status()),
   }))
-  const status = { service, ...found }
   const { state, failure } = found.projector
+  // Without a service, no projector ran until this command opened the directory.
+  const stopped = service || found.stopped?.is_noted ? found.stopped : null
+  const status = { service, ...found, stopped, cache_seconds_max: cacheSeconds(config) }
   return {
     heading: [
       ['service', service ? `process ${service.pid}, port ${service.port}` : 'not running'],
@@ -73,6 +78,10 @@ async function embeddedStatus(root: string, config: Config): Promise<Found> {
     failure,
     status,
   }
+}
+
+function cacheSeconds({ PLEDGEVIEW_CACHE_MS: cacheMs }: Config): number {
+  return cacheMs / 1000
 }
 
 function shownService(service: ServiceAddress | undefined): { pid: number; port: number } | null {
@@ -94,7 +103,7 @@ function distributedStatus(config: Config): Promise<Found> {
         positions: log => withShards(parts => readNextPositions(parts, log)).catch(noneIfAway),
       }),
     )
-    const { members, lag } = await inspector.group()
+    const { members, lag, remembered } = await inspector.group()
     const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
     const warnings = compactionWarnings(await inspector.compaction(), retentionMsMin)
     const ofTables = await reachedTables(() =>
@@ -102,11 +111,18 @@ function distributedStatus(config: Config): Promise<Found> {
         tablesStatus({ tables, databases: await currentDatabases(config, tables), shards }),
       ),
     )
-    return {
-      heading: [['projectors', String(members)]],
-      status: { projector: { members, lag, warnings }, ...ofTables },
-    }
+    const projector = { members, lag, warnings }
+    const status: ShownStatus = { projector, ...ofTables, cache_seconds_max: cacheSeconds(config) }
+    if (members === 0) status.stopped ??= absent(status.lag?.as_of, remembered)
+    return { heading: [['projectors', String(members)]], status }
   })
+}
+
+/** No projector runs. The tables know since when, and if they do not answer, the group does. */
+function absent(asOf: string | null | undefined, { shown }: RememberedWatermark): ProjectorStop {
+  const seen = 'no projector is in the consumer group'
+  if (asOf || shown > 0) return unnoted(asOf ?? new Date(shown).toISOString(), seen)
+  return { at: 'the beginning', reason: `${seen}, and none has folded yet.`, is_noted: false }
 }
 
 function noneIfAway(error: unknown): Map<string, number> {
@@ -123,12 +139,22 @@ function printStatus(heading: Found['heading'], status: ShownStatus, io: Io): vo
       `${topic}/${partition}`,
       `offset ${committed} of ${end}, ${end - committed} waiting`,
     ]),
+    ...lagLine(status),
     ...(clickhouse.ok ? tablesLines(status) : [['clickhouse', whyUnread(clickhouse)]]),
     ...(rejects ? [['rejects', String(rejects.total)]] : []),
     ...misplacedLines(misplaced),
     ...projector.warnings.map(warning => ['warning', warning]),
   ]
   for (const [name = '', text = ''] of lines) io.stdout.write(`${name.padEnd(14)}${printable(text)}\n`)
+}
+
+/** How far each stage is behind. */
+function lagLine({ projector, lag, cache_seconds_max }: ShownStatus): [name: string, text: string][] {
+  if (lag === null) return []
+  const records = lagRecords(projector.lag)
+  const fold = lag.fold_seconds === null ? 'nothing folded yet' : `fold ${lag.fold_seconds.toFixed(1)} s`
+  const cache = `cache up to ${cache_seconds_max} s`
+  return [['lag', `log ${records} records, ledger ${lag.ledger_seconds.toFixed(1)} s, ${fold}, ${cache}`]]
 }
 
 function whyUnread({ answers, detail }: { answers: boolean; detail: string }): string {

@@ -13,7 +13,7 @@ import { createMetrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import { checkTablesIdentity } from '../tables/identity.ts'
-import { readStop, reportStop } from '../tables/projector-stops.ts'
+import { readProjection, reportProjection } from '../tables/projector-stops.ts'
 import { oidcSettings, smtpMailer, startPortalService } from './service.ts'
 import { portalStore } from './store/redis-store.ts'
 
@@ -77,9 +77,9 @@ export async function runPortalProcess({
       hosts: opsHosts(config),
       health: () => ({ process: { ok: true, detail: 'runs' } }),
       readiness: async () => ({ ...portal.readiness(), tables: await tablesCheck(tables) }),
-      status: async () => ({ service: 'portal', stopped: await readStop(tables, databases) }),
+      status: async () => ({ service: 'portal', stopped: (await readProjection(tables, databases)).stopped }),
       metrics,
-      beforeScrape: () => reportStop({ metrics, tables, databases }),
+      beforeScrape: () => reportProjection({ metrics, tables, databases }),
     })
     closers.push(() => closeServer(ops))
     const listensOn = await portal.app.listen({

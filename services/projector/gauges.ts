@@ -22,7 +22,7 @@ export interface GaugeDependencies {
   unfolded: Pick<Unfolded, 'read' | 'waitsSince'>
   lag: () => Promise<PartitionLag[]>
   rejectCount: () => Promise<number>
-  reportStop: () => Promise<void>
+  reportProjection: () => Promise<void>
   rebuild: () => Promise<RebuildUnderWay | undefined>
 }
 
@@ -35,7 +35,8 @@ export interface RebuildUnderWay {
 
 /** Registers the gauges. Resolves, at each call, when what has to be asked for a scrape was asked. It never throws. */
 export function createProjectorGauges(dependencies: GaugeDependencies): () => Promise<void> {
-  const { metrics, lag, rejectCount, reportStop, unfolded, rebuild } = dependencies
+  const { metrics, now, lag, rejectCount, reportProjection, oldestUncommitted, unfolded, rebuild } =
+    dependencies
   registerClocked(dependencies)
   const gauges = registerAsked(metrics)
 
@@ -55,7 +56,7 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     if (present) gauges.rebuildPhase.set({ phase: present.phase }, 1)
     gauges.rebuildSilence.set(present ? present.silentMs / 1000 : 0)
     gauges.rejects.set(await rejectCount())
-    await reportStop()
+    await reportProjection()
   }
 
   let readingLog: Promise<void> | undefined
@@ -70,6 +71,10 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     })
     const [, tables] = await Promise.all([answers(readingLog), answers(readingTables)])
     gauges.clickhouseUp.set(tables ? 1 : 0)
+    // From what this process knows, so they grow also while nothing answers.
+    const inLog = oldestUncommitted().map(({ waitsSince }) => secondsSince(waitsSince, now()))
+    metrics.stageLag.set({ stage: 'log' }, Math.max(0, ...inLog))
+    metrics.stageLag.set({ stage: 'ledger' }, secondsSince(unfolded.waitsSince(), now()))
   }
 }
 
@@ -86,8 +91,7 @@ async function answers(reading: Promise<void>): Promise<boolean> {
 /** The gauges that change with the clock. They are computed when they are asked for. */
 function registerClocked(dependencies: GaugeDependencies): void {
   const { metrics, now, isRunning, isLeading, lastFold, oldestUncommitted, unfolded } = dependencies
-  const secondsSince = (at: number | undefined): number =>
-    at === undefined ? 0 : Math.max(0, now() - at) / 1000
+  const ageOf = (at: number | undefined): number => secondsSince(at, now())
 
   gaugeOf(metrics, {
     name: 'pledgeview_lag_seconds',
@@ -96,7 +100,7 @@ function registerClocked(dependencies: GaugeDependencies): void {
     collect() {
       this.reset()
       for (const { topic, partition, waitsSince } of oldestUncommitted()) {
-        this.set({ topic, partition }, secondsSince(waitsSince))
+        this.set({ topic, partition }, ageOf(waitsSince))
       }
     },
   })
@@ -105,7 +109,7 @@ function registerClocked(dependencies: GaugeDependencies): void {
     help: 'Age of the oldest event that this process knows and that readers cannot see yet; 0 if none waits',
     collect() {
       const waiting = [unfolded.waitsSince(), ...oldestUncommitted().map(({ waitsSince }) => waitsSince)]
-      this.set(Math.max(...waiting.map(secondsSince)))
+      this.set(Math.max(...waiting.map(ageOf)))
     },
   })
   gaugeOf(metrics, {
@@ -129,6 +133,10 @@ function registerClocked(dependencies: GaugeDependencies): void {
       this.set(isRunning() ? 1 : 0)
     },
   })
+}
+
+function secondsSince(at: number | undefined, now: number): number {
+  return at === undefined ? 0 : Math.max(0, now - at) / 1000
 }
 
 function registerAsked(metrics: Metrics) {

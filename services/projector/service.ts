@@ -16,7 +16,7 @@ import { retry } from '../runtime/retry.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { followMs, isUnknown } from '../tables/generations.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
-import { reportStop } from '../tables/projector-stops.ts'
+import { reportProjection } from '../tables/projector-stops.ts'
 import { createRejectStore, type StoreRejects } from '../tables/rejects.ts'
 import { countRejects } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
@@ -158,7 +158,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     unfolded,
     lag: () => reader.lag(),
     rejectCount: () => countRejects({ tables, databases }),
-    reportStop: () => reportStop({ metrics: dependencies.metrics, tables, databases }),
+    reportProjection: () => reportProjection({ metrics: dependencies.metrics, tables, databases }),
     rebuild: dependencies.rebuild ?? (async () => undefined),
   })
 

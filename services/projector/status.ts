@@ -2,7 +2,7 @@
 import type { PartitionLag } from '../log/port.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
-import { type ProjectorStop, readStop } from '../tables/projector-stops.ts'
+import { type ProjectorStop, readProjection } from '../tables/projector-stops.ts'
 import { countRejects } from '../tables/stored-rejects.ts'
 import { readLongRuns, readPending } from './fold/fold-progress.ts'
 import { type MisplacedStatus, readMisplaced } from './projector-log.ts'
@@ -35,7 +35,8 @@ export type ReachedTables =
       tables: null
       misplaced: null
       rejects: null
-      stopped: null
+      stopped: ProjectorStop | null
+      lag: null
     }
 
 /** What the tables alone can report. */
@@ -48,6 +49,16 @@ export interface TablesStatus {
   rejects: { total: number }
   /** Why the projectors stopped, if they did and none leads since. */
   stopped: ProjectorStop | null
+  lag: TablesLag
+}
+
+/** How far the stages behind the log are behind. */
+export interface TablesLag {
+  /** The age of the oldest event that is in the ledger and not folded; 0 if there is none. */
+  ledger_seconds: number
+  /** The age of the watermark, and the watermark itself; null before the first fold. */
+  fold_seconds: number | null
+  as_of: string | null
 }
 
 interface FoldStatus {
@@ -116,7 +127,7 @@ export async function reachedTables(read: () => Promise<TablesStatus>): Promise<
   } catch (error) {
     const answers = !(error instanceof TablesError && error.retryable)
     const clickhouse = { ok: false, answers, detail: messageOf(error) } as const
-    return { clickhouse, fold: null, tables: null, misplaced: null, rejects: null, stopped: null }
+    return { clickhouse, fold: null, tables: null, misplaced: null, rejects: null, stopped: null, lag: null }
   }
 }
 
@@ -127,11 +138,13 @@ export async function tablesStatus({ tables, databases, shards }: StatusTables):
   const counts = await readCounts(tables, databases)
   const misplaced = await readMisplaced(tables, databases)
   const rejects = { total: await countRejects({ tables, databases }) }
-  const stopped = await readStop(tables, databases)
-  const [furthestBehind] = folds.toSorted((a, b) => b.pending_batches - a.pending_batches)
+  const { stopped, ...projection } = await readProjection(tables, databases)
+  const [furthestBehind] = folds.toSorted((a, b) => b.fold.pending_batches - a.fold.pending_batches)
   if (!furthestBehind) throw new Error('there is no shard')
-  const quarantine = folds.flatMap(fold => fold.quarantine)
-  return { fold: { ...furthestBehind, quarantine }, tables: counts, misplaced, rejects, stopped }
+  const quarantine = folds.flatMap(({ fold }) => fold.quarantine)
+  const fold = { ...furthestBehind.fold, quarantine }
+  const lag = { ledger_seconds: Math.max(...folds.map(({ waitsSeconds }) => waitsSeconds)), ...projection }
+  return { fold, tables: counts, misplaced, rejects, stopped, lag }
 }
 
 async function readCounts(tables: Tables, databases: Databases): Promise<TableCounts> {
@@ -147,7 +160,7 @@ async function readCounts(tables: Tables, databases: Databases): Promise<TableCo
   return { ...counts, shared_slugs: await readSharedSlugs(tables, databases) }
 }
 
-async function readFold({ tables, databases }: Shard): Promise<FoldStatus> {
+async function readFold({ tables, databases }: Shard): Promise<{ fold: FoldStatus; waitsSeconds: number }> {
   const { ledger } = databases
   const pending = await readPending(tables, databases, await readLongRuns(tables, databases))
   const [fold] = await tables.rows<Omit<FoldStatus, 'quarantine' | 'pending_batches'>>({
@@ -163,5 +176,6 @@ async function readFold({ tables, databases }: Shard): Promise<FoldStatus> {
               AND campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger FINAL WHERE is_public)
             ORDER BY campaign_id`,
   })
-  return { ...fold, pending_batches: pending?.batches ?? 0, quarantine }
+  const waitsSeconds = pending ? Math.max(0, Date.now() - pending.oldestAt) / 1000 : 0
+  return { fold: { ...fold, pending_batches: pending?.batches ?? 0, quarantine }, waitsSeconds }
 }

@@ -13,7 +13,7 @@ import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import { checkTablesIdentity, readTablesId } from '../tables/identity.ts'
-import { readStop, reportStop } from '../tables/projector-stops.ts'
+import { readProjection, reportProjection } from '../tables/projector-stops.ts'
 import { startQueryService } from './service.ts'
 import { memoryState, redisState } from './shared-state.ts'
 
@@ -63,10 +63,10 @@ export async function runQueryProcess({ config, logger, signal, onReady }: Proce
     status: async () => ({
       service: 'query',
       keys: query.keyRing.isReady() ? 'up to date' : 'not read recently',
-      stopped: await readStop(tables, databases),
+      stopped: (await readProjection(tables, databases)).stopped,
     }),
     metrics,
-    beforeScrape: () => reportStop({ metrics, tables, databases }),
+    beforeScrape: () => reportProjection({ metrics, tables, databases }),
   })
   try {
     const apiUrl = await query.app.listen({ host: config.PLEDGEVIEW_HOST, port: config.PLEDGEVIEW_PORT })

@@ -107,16 +107,33 @@ function createCaches(
     const misses = metrics.cacheLookups.labels(cache, 'miss')
     return (isHit, count = 1) => (isHit ? hits : misses).inc(count)
   }
+  const countResponse = onLookup('responses')
+  const noteAge = ageMeter({ now, metrics })
   return {
     cache: createCache(responses, {
       ...{ bytesMax, now, shared: shared?.responses },
-      onLookup: onLookup('responses'),
+      onLookup(isHit, count, ageMs = 0) {
+        countResponse(isHit, count)
+        noteAge(ageMs)
+      },
     }),
     snapshots: createCache(snapshots, {
       ...{ bytesMax, now, shared: shared?.snapshots },
       onLookup: onLookup('lists'),
     }),
     onRowLookup: onLookup('rows'),
+  }
+}
+
+/** Reports the age of the oldest answer of the last minute. */
+function ageMeter({ now, metrics }: Pick<Runtime, 'now' | 'metrics'>): (ageMs: number) => void {
+  let [oldestMs, until] = [-1, 0]
+  return ageMs => {
+    const at = now()
+    if (at >= until) [oldestMs, until] = [-1, at + 60_000]
+    if (ageMs <= oldestMs) return
+    oldestMs = ageMs
+    metrics.stageLag.set({ stage: 'cache' }, ageMs / 1000)
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Why projectors stopped. A projector that ends with an error leaves its reason in the tables, so that `status`, the ops ports of all
- * processes and an alert can tell it, also when no projector runs any more. A projector that was killed leaves none.
+ * processes and an alert can tell it, also when no projector runs any more. One that was killed, or that cannot reach ClickHouse, leaves
+ * none. But while a projector leads, it moves the watermark, so a watermark that stands still tells that none leads, and since when.
  */
 import type { Logger } from 'pino'
 import { messageOf } from '../runtime/message-of.ts'
@@ -10,9 +11,20 @@ import type { Databases, Tables } from './port.ts'
 import { encodeRows } from './row-binary.ts'
 
 export interface ProjectorStop {
-  /** ISO 8601. */
+  /** When it stopped, ISO 8601. If no reason was left: when the watermark last moved. */
   at: string
   reason: string
+  /** Whether a projector left the reason. */
+  is_noted: boolean
+}
+
+/** What the tables know about the projectors. */
+export interface Projection {
+  stopped: ProjectorStop | null
+  /** The watermark, ISO 8601; null before the first fold. */
+  as_of: string | null
+  /** The age of the watermark. */
+  fold_seconds: number | null
 }
 
 const columns = [
@@ -24,6 +36,8 @@ const reasonLengthMax = 4_000
 const noteMsMax = 5_000
 // The watermark of a leader that has just stopped may still be written.
 const marginSeconds = 10
+// Longer than a broker takes to give the partition of a killed leader to another projector.
+const silentSecondsMax = 60
 
 /** Notes the error with which this run of a projector ends. If that fails, it is only logged. */
 export async function noteStop(
@@ -40,25 +54,38 @@ export async function noteStop(
   )
 }
 
-/** The latest stop. `null` if there is none, or if a projector leads the fold since: the watermark moves only then. */
-export async function readStop(
+/** A stop counts until a projector leads the fold again, because the watermark moves only then. */
+export async function readProjection(
   tables: Pick<Tables, 'rows'>,
   { base, views }: Pick<Databases, 'base' | 'views'>,
-): Promise<ProjectorStop | null> {
-  const [stop] = await tables.rows<ProjectorStop & { at_ms: number }>({
-    query: `SELECT reason, formatDateTime(stopped_at, '%Y-%m-%dT%H:%i:%S.%fZ') AS at, toUnixTimestamp64Milli(stopped_at) AS at_ms
+): Promise<Projection> {
+  const [stop] = await tables.rows<{ at: string; at_ms: number; reason: string }>({
+    query: `SELECT reason, ${iso('stopped_at')} AS at, toUnixTimestamp64Milli(stopped_at) AS at_ms
             FROM ${base}.projector_stops ORDER BY stopped_at DESC LIMIT 1`,
   })
-  if (!stop) return null
-  const [row] = await tables.rows<{ as_of: number }>({
-    query: `SELECT toUnixTimestamp64Milli(as_of) AS as_of FROM ${views}.about`,
+  const [about] = await tables.rows<{ at: string; at_ms: number; age: number }>({
+    query: `SELECT ${iso('as_of')} AS at, toUnixTimestamp64Milli(as_of) AS at_ms, freshness_seconds AS age FROM ${views}.about`,
   })
-  const { at, reason, at_ms } = stop
-  return (row?.as_of ?? 0) > at_ms + marginSeconds * 1_000 ? null : { at, reason }
+  const { at, at_ms: asOf, age } = about ?? { at: '', at_ms: 0, age: 0 }
+  const projection = asOf === 0 ? { as_of: null, fold_seconds: null } : { as_of: at, fold_seconds: age }
+  if (stop && asOf <= stop.at_ms + marginSeconds * 1_000)
+    return { ...projection, stopped: { at: stop.at, reason: stop.reason, is_noted: true } }
+  if (asOf === 0 || age <= silentSecondsMax) return { ...projection, stopped: null }
+  return { ...projection, stopped: unnoted(at, 'no projector has led the fold since') }
 }
 
-/** Brings the gauge up to date, for a scrape. */
-export async function reportStop({
+/** A stop without a reason, seen by this. `at`: when the watermark last moved, if it ever did. */
+export function unnoted(at: string, seen: string): ProjectorStop {
+  const reason = `${seen}, and none has left a reason: it was killed, it hangs, or it cannot reach ClickHouse or Kafka. Its log may tell.`
+  return { at, reason, is_noted: false }
+}
+
+function iso(column: string): string {
+  return `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ')`
+}
+
+/** Brings the gauges up to date, for a scrape. */
+export async function reportProjection({
   metrics,
   tables,
   databases,
@@ -67,10 +94,12 @@ export async function reportStop({
   tables: Pick<Tables, 'rows'>
   databases: Pick<Databases, 'base' | 'views'>
 }): Promise<void> {
-  metrics.projectorsStopped.set((await readStop(tables, databases)) ? 1 : 0)
+  const { stopped, fold_seconds } = await readProjection(tables, databases)
+  metrics.projectorsStopped.set(stopped?.is_noted ? 1 : 0)
+  if (fold_seconds !== null) metrics.stageLag.set({ stage: 'fold' }, fold_seconds)
 }
 
 /** What an operator reads. */
-export function stopText({ at, reason }: ProjectorStop): string {
+export function stopText({ at, reason }: Pick<ProjectorStop, 'at' | 'reason'>): string {
   return `at ${at}, because ${reason.replace(/\.?$/, '.')} Then start the projectors again (deploy/watch.md, Failures).`
 }

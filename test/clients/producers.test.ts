@@ -4,11 +4,11 @@ import { beforeAll, expect, test } from 'vitest'
 import { parseEventLine } from '../../contracts/events/ndjson.ts'
 import { partitionOf } from '../../services/log/kafka/partition.ts'
 import { createDecoder } from '../../services/projector/ingest/decode.ts'
-import { readRecords } from '../support/event-log-records.ts'
+import { readRecords } from '../support/events/event-log-records.ts'
 import { classPath, kafkaRequirement, newestKafka } from '../support/kafka/jars.ts'
 import { describeKafka } from '../support/kafka/suite.ts'
 import { makeTopics, settingsFor } from '../support/kafka/topics.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
+import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { outputOf, pythonEnvironment } from './programs.ts'
 
 const python = pythonEnvironment('producer', path('producers/requirements.txt'))

@@ -9,18 +9,18 @@ import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import type { NewRecord } from '../../services/log/port.ts'
 import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
-import { settingsFor } from '../support/clickhouse.ts'
-import type { Deployment } from '../support/deployment.ts'
-import { outputOf, type StatusOutput, whenFolded } from '../support/deployment-status.ts'
-import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
+import { settingsFor } from '../support/clickhouse/clickhouse.ts'
+import type { Deployment } from '../support/deployment/deployment.ts'
+import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
+import type { LocalServices } from '../support/deployment/local-services.ts'
+import type { ServiceProcess } from '../support/deployment/service-process.ts'
+import { outputOf, type StatusOutput, whenFolded } from '../support/deployment/status.ts'
+import { projectionStatus } from '../support/events/kickstarter.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from '../support/events/sample-events.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
 import { readTopic, silent, withAdmin } from '../support/kafka/topics.ts'
-import { projectionStatus } from '../support/kickstarter.ts'
-import { useLocalDeployment } from '../support/local-deployment.ts'
-import { needs } from '../support/requirements.ts'
-import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/local-services.ts'
+import { needs } from '../support/runner/requirements.ts'
+import { startFakeSchemaRegistry } from '../support/servers/fake-schema-registry.ts'
 
 const events = [
   campaignEvent({ campaign_id: 'c1', slug: 'lanterns', status: 'LIVE' }),
@@ -31,6 +31,8 @@ const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com
 
 // Each look is a process, and the first fold comes after a commit horizon. Only a hang takes this long, also on a busy machine.
 const soon = { timeout: 90_000, interval: 100 }
+// The broker takes 30 s to give up a killed member, and a watermark that stands for 60 s tells that none leads.
+const silence = { timeout: 120_000, interval: 1_000 }
 vi.setConfig({ testTimeout: 300_000 })
 
 describe('the commands on Kafka, ClickHouse and Redis', () => {
@@ -51,7 +53,10 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     const appended = await deployment.command(['events', 'append', '-', '--json'], ndjson)
     expect(appended.code, appended.stderr).toBe(0)
     expect(JSON.parse(appended.stdout)).toMatchObject({ appended: 4, lines: 4 })
-    const { projector, tables } = await json<StatusOutput>('status')
+    const { code, stdout } = await deployment.command(['status', '--json'])
+    const { projector, tables, stopped }: StatusOutput = JSON.parse(stdout)
+    expect(code).toBe(1)
+    expect(stopped?.reason).toBe('no projector is in the consumer group, and none has folded yet.')
     expect(projector.members).toBe(0)
     expect(projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)).toBe(4)
     expect(tables.public_campaigns).toBe(0)
@@ -273,6 +278,40 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     projector = await deployment.startProjector({ PLEDGEVIEW_REJECT_SHARE_MAX: '1' })
     expect(await drained()).toMatchObject({ stopped: null })
     expect(await ofQuery('metrics')).toContain('pledgeview_projectors_stopped 0')
+  })
+
+  test('a projector that was killed leaves no reason, and still status, other processes and a metric say that none leads, and since when', async () => {
+    const query = await deployment.startQuery()
+    const ofQuery = async (path: string) => (await fetch(`${query.opsUrl}/${path}`)).text()
+    const foldLag = async () =>
+      Number(/stage_lag_seconds\{stage="fold"\} (\S+)/.exec(await ofQuery('metrics'))?.[1])
+    expect(await foldLag()).toBeLessThan(10)
+    const killedAt = Date.now()
+    projector?.child.kill('SIGKILL')
+
+    // The broker notices first that the member is gone. The watermark then tells every process.
+    const shown = await vi.waitFor(async () => {
+      const { code, stdout } = await deployment.command(['status'])
+      expect(code).toBe(1)
+      return stdout
+    }, silence)
+    expect(shown).toMatch(
+      /^projectors +0\n.*^stopped +at 2\S+Z, because no projector is in the consumer group, and none has left a reason/ms,
+    )
+    const { stopped } = await vi.waitFor(async () => {
+      const status = JSON.parse(await ofQuery('status'))
+      expect(status.stopped).toMatchObject({
+        is_noted: false,
+        reason: expect.stringContaining('no projector has led the fold since'),
+      })
+      return status
+    }, silence)
+    expect(Math.abs(Date.parse(stopped.at) - killedAt)).toBeLessThan(10_000)
+    expect(await foldLag()).toBeGreaterThan(60)
+
+    projector = await deployment.startProjector()
+    expect(await drained()).toMatchObject({ stopped: null })
+    expect(await foldLag()).toBeLessThan(10)
   })
 
   test('restored refuses while projectors run; then the log is read again with new stamps, without what it has deleted', async () => {

@@ -5,8 +5,8 @@ import { createServer } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../services/runtime/free-port.ts'
-import { localServices } from '../support/local-services.ts'
-import { needs } from '../support/requirements.ts'
+import { localServices } from '../support/deployment/local-services.ts'
+import { needs } from '../support/runner/requirements.ts'
 import { type Part, superviseParts } from '../support/stack/supervisor.ts'
 
 const main = new URL('../support/stack/main.ts', import.meta.url).pathname

@@ -5,7 +5,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../../services/runtime/free-port.ts'
-import { needs } from '../support/requirements.ts'
+import { needs } from '../support/runner/requirements.ts'
 import { type Block, blocksOf, fencesOf, guides, nameOf, operatorGuides, readGuide } from './blocks.ts'
 import { interrupt, openReader, programsOf, pyPi, type Reader } from './reader.ts'
 

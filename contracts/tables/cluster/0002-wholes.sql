@@ -37,7 +37,7 @@ HAVING throwIf(
     'the clusters that sum and that count people (with _counts) have different shards in remote_servers'
 ) = 0;
 
--- The version and the currency are on one shard. The watermark is that of the shard that is the furthest behind.
+-- The version and the currency are on one shard. The times are those of the shard that is the furthest behind.
 CREATE OR REPLACE VIEW ${views}.about
 AS SELECT
     max(shards.version) AS version,
@@ -45,7 +45,9 @@ AS SELECT
     min(shards.as_of) AS as_of,
     dateDiff('millisecond', as_of, now64(3, 'UTC')) / 1000 AS freshness_seconds,
     min(shards.history_from) AS history_from,
-    sum(shards.campaigns) AS campaigns
+    sum(shards.campaigns) AS campaigns,
+    min(shards.last_event_at) AS last_event_at,
+    min(shards.last_fold_at) AS last_fold_at
 FROM ${views}_parts.all_about AS shards;
 
 CREATE OR REPLACE VIEW ${read}_all.watermark

@@ -110,7 +110,9 @@ CREATE OR REPLACE VIEW ${views}.about
     as_of             DateTime64(3, 'UTC') COMMENT 'Watermark, UTC: everything stamped (updated_at) before this moment is in the views; 1970 if nothing was folded yet',
     freshness_seconds Float64 COMMENT 'Age of as_of now, seconds',
     history_from      Nullable(Date) COMMENT 'First day of the history, UTC; null: there is no history yet',
-    campaigns         UInt64 COMMENT 'Number of public campaigns'
+    campaigns         UInt64 COMMENT 'Number of public campaigns',
+    last_event_at     DateTime64(3, 'UTC') COMMENT 'When the latest event that is in the ledger entered the log, UTC; 1970 if there is none',
+    last_fold_at      DateTime64(3, 'UTC') COMMENT 'When the latest fold of events ended, UTC; 1970 if there was none'
 )
 SQL SECURITY DEFINER
 AS SELECT
@@ -126,5 +128,11 @@ AS SELECT
         SELECT minOrNull(day)
         FROM (SELECT day FROM ${base}.campaign_days UNION ALL SELECT toDate(updated_at) FROM ${read}.campaigns FINAL)
     ) AS history_from,
-    (SELECT count() FROM ${read}.campaigns FINAL) AS campaigns
+    (SELECT count() FROM ${read}.campaigns FINAL) AS campaigns,
+    -- Producers may write any time.
+    (
+        SELECT fromUnixTimestamp64Milli(greatest(0, least(max(last_at), toUnixTimestamp64Milli(now64(3)))), 'UTC')
+        FROM ${ledger}.positions
+    ) AS last_event_at,
+    (SELECT max(written_at) FROM ${ledger}.fold_progress WHERE is_folded) AS last_fold_at
 COMMENT 'These views themselves, exactly one row: version, currency, and how current they are';

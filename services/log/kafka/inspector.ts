@@ -16,6 +16,8 @@ export interface KafkaGroup {
   members: number
   /** One for every partition. `committed` is the position in the tables; if they do not know the partition, its first offset. */
   lag: PartitionLag[]
+  /** What the group remembers (port.ts). */
+  remembered: RememberedWatermark
 }
 
 export interface KafkaInspector {
@@ -57,13 +59,14 @@ async function readGroup(
   groupId: string,
   positions: KafkaInspectorDependencies['positions'],
 ): Promise<KafkaGroup> {
-  const [{ groups }, { log, partitions }] = await Promise.all([
+  const [{ groups }, { log, partitions, remembered }] = await Promise.all([
     cluster.admin.describeGroups([groupId]),
     readLog(cluster),
   ])
   const known = await (positions ? positions(log) : readCommitted(cluster, groupId))
   return {
     members: groups[0]?.members.length ?? 0,
+    remembered,
     lag: partitions.map(({ topic, partition, low, end }) => {
       const committed = known.get(partitionName({ topic, partition })) ?? low
       return { topic, partition, committed, end }

@@ -104,6 +104,14 @@ export function createMetrics() {
       help: 'Whether a projector stopped with an error, and none leads the fold since: 1 or 0. /status tells the reason',
       registers,
     }),
+    stageLag: new Gauge({
+      name: 'pledgeview_stage_lag_seconds',
+      help:
+        'How far each stage is behind, as this process knows it: log, the oldest record that is not in the ledger; ledger, the oldest ' +
+        'event that is not folded; fold, the age of the watermark; cache, the oldest answer of the last minute',
+      labelNames: ['stage'] as const,
+      registers,
+    }),
     sharedSlugs: new Gauge({
       name: 'pledgeview_shared_slugs',
       help: 'Slugs that several public campaigns have, as the projector that folds has last seen them',

@@ -15,9 +15,9 @@ import {
   openTraces,
   statementTracer,
 } from '../../../services/runtime/traces.ts'
-import { needs } from '../../support/requirements.ts'
-import { campaignEvent } from '../../support/sample-events.ts'
-import { makeDataDirectory, runCli, startServiceProcess } from '../../support/service-process.ts'
+import { makeDataDirectory, runCli, startServiceProcess } from '../../support/deployment/service-process.ts'
+import { campaignEvent } from '../../support/events/sample-events.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
 interface ReceivedSpan {
   service: string

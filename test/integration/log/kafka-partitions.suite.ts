@@ -2,11 +2,11 @@
 import { beforeEach, expect, test } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { partitionOf } from '../../../services/log/kafka/partition.ts'
-import { readRecords } from '../../support/event-log-records.ts'
+import { readRecords } from '../../support/events/event-log-records.ts'
 import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
 import type { KafkaSuite } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor } from '../../support/kafka/topics.ts'
-import { needs } from '../../support/requirements.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
 const partitions = 6
 // Of all lengths modulo four, and with characters of one to four bytes.

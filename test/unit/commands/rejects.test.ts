@@ -8,7 +8,12 @@ import { awaitProjected, entityOf, type Schemas } from '../../../services/comman
 import type { NewRecord, PartitionLag } from '../../../services/log/port.ts'
 import { reasonKind } from '../../../services/tables/rejects.ts'
 import type { StoredReject } from '../../../services/tables/stored-rejects.ts'
-import { campaignEvent, campaignTombstone, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
+import {
+  campaignEvent,
+  campaignTombstone,
+  newRecordOf,
+  pledgeEvent,
+} from '../../support/events/sample-events.ts'
 
 const fixedIds: Schemas = { known: undefined, learn: async () => undefined }
 let offset = 0
@@ -102,7 +107,11 @@ describe('before a retry on Kafka', () => {
     { topic: 'pledges', partition: 0, committed, end },
   ]
   const inspectorOf = (lags: PartitionLag[][]) => ({
-    group: async () => ({ members: 1, lag: (lags.length > 1 ? lags.shift() : lags[0]) ?? [] }),
+    group: async () => ({
+      members: 1,
+      remembered: { watermark: 0, shown: 0 },
+      lag: (lags.length > 1 ? lags.shift() : lags[0]) ?? [],
+    }),
   })
 
   test('the projectors reach the end that the log had at first, although it grows meanwhile', async () => {

@@ -33,7 +33,7 @@ describe('projectors that were away', () => {
 
   test('are told how to go on', async () => {
     const inspector = {
-      group: async () => ({ members: 0, lag: [waiting] }),
+      group: async () => ({ members: 0, remembered: { watermark: 0, shown: 0 }, lag: [waiting] }),
       compaction: async () => [pledges],
     }
     const settings = { readUntil: () => now - 30 * hourMs, now: () => now, retentionMsMin: hourMs }

@@ -7,8 +7,8 @@ import { backerHasher, type HashBacker } from '../../../../services/projector/in
 import { addDelivery, type Batch, emptyBatch } from '../../../../services/projector/ingest/batch.ts'
 import { createDecoder, type Decoder } from '../../../../services/projector/ingest/decode.ts'
 import { backerHashes } from '../../../../services/tables/identity.ts'
-import { worldEvents } from '../../../support/arbitraries.ts'
-import { newRecordOf, pledgeEvent, pledgeTombstone } from '../../../support/sample-events.ts'
+import { worldEvents } from '../../../support/events/arbitraries.ts'
+import { newRecordOf, pledgeEvent, pledgeTombstone } from '../../../support/events/sample-events.ts'
 
 const [sipHash, sha3] = backerHashes.map(algorithm => backerHasher('ab'.repeat(32), algorithm)) as [
   HashBacker,
@@ -25,7 +25,7 @@ describe('transcoding a pledge', () => {
       fc.property(records, fc.constantFrom(sipHash, sha3), (records, hashBacker) => {
         rows += expectSameBatch(records, hashBacker)
       }),
-      { numRuns: 4_000 },
+      { numRuns: 1_500 },
     )
     // Otherwise the property would say little about rows.
     expect(rows).toBeGreaterThan(1_000)
@@ -45,7 +45,7 @@ describe('transcoding a pledge', () => {
       fc.property(fc.array(fc.oneof(record, cut), { maxLength: 8 }), records => {
         expectSameBatch(records, sipHash)
       }),
-      { numRuns: 3_000 },
+      { numRuns: 1_500 },
     )
   })
 
