@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { formatEvent } from '../../../contracts/events/ndjson.ts'
 import type { LogRecord } from '../../../services/log/port.ts'
 import {
@@ -138,6 +138,19 @@ test('a batch links to the traces of its records', async () => {
   const batch = named('batch').find(({ service }) => service === 'pledgeview-test')
   expect(batch).toMatchObject({ links: [{ traceId }], status: { code: 2, message: 'TypeError' } })
   expect(statementTracer()).toBeUndefined()
+})
+
+test('a collector that is away loses spans and fails nothing', async () => {
+  Object.assign(process.env, {
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+    OTEL_EXPORTER_OTLP_TIMEOUT: '300',
+  })
+  const close = await openTraces('test')
+  const written = vi.fn(async () => {})
+  await inBatch(beginBatch(), {}, written)
+  await close()
+  delete process.env.OTEL_EXPORTER_OTLP_ENDPOINT
+  expect(written).toHaveBeenCalledOnce()
 })
 
 test('without a collector no package of OpenTelemetry is loaded; with one, missing packages are named', async () => {
