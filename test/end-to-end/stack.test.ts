@@ -109,12 +109,13 @@ describe('the supervisor', () => {
 
   test('says why a part ended, also if it cannot be started, and leaves it down after five ends within a minute', async () => {
     const { said, supervisor, part, starts } = world(start =>
-      start === 1 ? new Error('no disk') : { reason: `end ${start}` },
+      start === 0 || start === 2 ? new Error('no disk') : { reason: `end ${start}` },
     )
     await supervisor.start(part)
     await expect.poll(() => said.at(-1)).toContain('stays down')
-    expect(starts()).toBe(5)
-    expect(said.join('\n')).toContain('part ended: end 0')
+    expect(starts()).toBe(6)
+    expect(said.join('\n')).toContain('part did not start: no disk')
+    expect(said.join('\n')).toContain('part ended: end 1')
     expect(said.join('\n')).toContain('part ended: it could not be started: no disk')
   })
 

@@ -19,7 +19,7 @@ export interface RunningPart {
 }
 
 export interface Supervisor {
-  /** Resolves when the part runs. Rejects if its first start fails. */
+  /** Resolves when the part runs. Rejects if it cannot be started, again and again. */
   start(part: Part): Promise<RunningPart>
   /** Stops all, the last first. */
   stop(): Promise<void>
@@ -77,9 +77,17 @@ export function superviseParts({ say, sleep, nowMs }: Dependencies): Supervisor 
   return {
     async start(part) {
       say(`starting ${part.name} ...`)
-      const started = await launch(part)
-      void watch(part, started)
-      return started
+      for (let starts = 1; ; starts++) {
+        try {
+          const started = await launch(part)
+          void watch(part, started)
+          return started
+        } catch (cause) {
+          if (starts === startsMax || isStopping) throw cause
+          say(`${part.name} did not start: ${(cause as Error).message}\n  It is started again.`)
+          await sleep(pauseMs)
+        }
+      }
     },
     async stop() {
       isStopping = true
