@@ -113,6 +113,7 @@ describe('the queries of Prometheus', () => {
       unfolded: { read: async () => {}, waitsSince: () => undefined },
       lag: async () => [],
       rejectCount: async () => 0,
+      sharedSlugCount: async () => 0,
       reportProjection: async () => {},
       rebuild: async () => undefined,
     })
