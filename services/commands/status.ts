@@ -141,7 +141,7 @@ function printStatus(heading: Found['heading'], status: ShownStatus, io: Io): vo
     ]),
     ...lagLine(status),
     ...(clickhouse.ok ? tablesLines(status) : [['clickhouse', whyUnread(clickhouse)]]),
-    ...(rejects ? [['rejects', String(rejects.total)]] : []),
+    ...(rejects ? [['rejects', `${rejects.total}, ${rejects.open} open`]] : []),
     ...misplacedLines(misplaced),
     ...projector.warnings.map(warning => ['warning', warning]),
   ]

@@ -21,7 +21,8 @@ export interface GaugeDependencies {
   oldestUncommitted: () => OldestRecord[]
   unfolded: Pick<Unfolded, 'read' | 'waitsSince'>
   lag: () => Promise<PartitionLag[]>
-  rejectCount: () => Promise<number>
+  /** Rejects in the dead-letter queue, and how many of them no retry has settled. */
+  rejectCounts: () => Promise<{ total: number; open: number }>
   reportProjection: () => Promise<void>
   rebuild: () => Promise<RebuildUnderWay | undefined>
 }
@@ -35,7 +36,7 @@ export interface RebuildUnderWay {
 
 /** Registers the gauges. Resolves, at each call, when what has to be asked for a scrape was asked. It never throws. */
 export function createProjectorGauges(dependencies: GaugeDependencies): () => Promise<void> {
-  const { metrics, now, lag, rejectCount, reportProjection, oldestUncommitted, unfolded, rebuild } =
+  const { metrics, now, lag, rejectCounts, reportProjection, oldestUncommitted, unfolded, rebuild } =
     dependencies
   registerClocked(dependencies)
   const gauges = registerAsked(metrics)
@@ -55,7 +56,9 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     gauges.rebuildPhase.reset()
     if (present) gauges.rebuildPhase.set({ phase: present.phase }, 1)
     gauges.rebuildSilence.set(present ? present.silentMs / 1000 : 0)
-    gauges.rejects.set(await rejectCount())
+    const rejects = await rejectCounts()
+    gauges.rejects.set(rejects.total)
+    gauges.openRejects.set(rejects.open)
     await reportProjection()
   }
 
@@ -148,6 +151,10 @@ function registerAsked(metrics: Metrics) {
     rejects: gaugeOf(metrics, {
       name: 'pledgeview_rejects_stored',
       help: 'Records in the dead-letter queue. A retry leaves them there',
+    }),
+    openRejects: gaugeOf(metrics, {
+      name: 'pledgeview_rejects_open',
+      help: 'Records in the dead-letter queue that no retry has settled',
     }),
     rebuildPhase: gaugeOf(metrics, {
       name: 'pledgeview_rebuild_phase',

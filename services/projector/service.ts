@@ -18,7 +18,7 @@ import { followMs, isUnknown } from '../tables/generations.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { reportProjection } from '../tables/projector-stops.ts'
 import { createRejectStore, type StoreRejects } from '../tables/rejects.ts'
-import { countRejects } from '../tables/stored-rejects.ts'
+import { rejectCounts } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
 import { isOfBacklog } from './fold/fold-loop.ts'
 import { foldWorkerSettings } from './fold/fold-settings.ts'
@@ -157,7 +157,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     oldestUncommitted: uncommitted.oldest,
     unfolded,
     lag: () => reader.lag(),
-    rejectCount: () => countRejects({ tables, databases }),
+    rejectCounts: () => rejectCounts({ tables, databases }),
     reportProjection: () => reportProjection({ metrics: dependencies.metrics, tables, databases }),
     rebuild: dependencies.rebuild ?? (async () => undefined),
   })

@@ -3,7 +3,7 @@ import type { PartitionLag } from '../log/port.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { type ProjectorStop, readProjection } from '../tables/projector-stops.ts'
-import { countRejects } from '../tables/stored-rejects.ts'
+import { rejectCounts } from '../tables/stored-rejects.ts'
 import { readLongRuns, readPending } from './fold/fold-progress.ts'
 import { type MisplacedStatus, readMisplaced } from './projector-log.ts'
 import type { ProjectorService } from './service.ts'
@@ -46,7 +46,7 @@ export interface TablesStatus {
   tables: TableCounts
   /** In the last 30 days: records that are not in the partition of their key. */
   misplaced: MisplacedStatus
-  rejects: { total: number }
+  rejects: { total: number; open: number }
   /** Why the projectors stopped, if they did and none leads since. */
   stopped: ProjectorStop | null
   lag: TablesLag
@@ -137,7 +137,7 @@ export async function tablesStatus({ tables, databases, shards }: StatusTables):
   const folds = await Promise.all((shards ?? [{ tables, databases }]).map(readFold))
   const counts = await readCounts(tables, databases)
   const misplaced = await readMisplaced(tables, databases)
-  const rejects = { total: await countRejects({ tables, databases }) }
+  const rejects = await rejectCounts({ tables, databases })
   const { stopped, ...projection } = await readProjection(tables, databases)
   const [furthestBehind] = folds.toSorted((a, b) => b.fold.pending_batches - a.fold.pending_batches)
   if (!furthestBehind) throw new Error('there is no shard')

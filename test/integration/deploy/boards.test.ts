@@ -112,7 +112,7 @@ describe('the queries of Prometheus', () => {
       oldestUncommitted: () => [],
       unfolded: { read: async () => {}, waitsSince: () => undefined },
       lag: async () => [],
-      rejectCount: async () => 0,
+      rejectCounts: async () => ({ total: 0, open: 0 }),
       reportProjection: async () => {},
       rebuild: async () => undefined,
     })

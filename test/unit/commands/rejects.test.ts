@@ -10,7 +10,11 @@ import { reasonKind } from '../../../services/tables/rejects.ts'
 import type { StoredReject } from '../../../services/tables/stored-rejects.ts'
 import { campaignEvent, campaignTombstone, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
 
-const fixedIds: Schemas = { known: undefined, learn: async () => undefined }
+const fixedIds: Schemas = {
+  known: undefined,
+  learn: async () => undefined,
+  untilAskedAgain: async () => undefined,
+}
 let offset = 0
 
 function rejectOf(record: NewRecord, more: Partial<StoredReject> = {}): StoredReject {
@@ -70,6 +74,7 @@ describe('a retry', () => {
       async learn() {
         isLearned = true
       },
+      untilAskedAgain: async () => undefined,
     }
     const parts = () => [[rejectOf({ ...newRecordOf(pledge), value })]]
     expect((await retry(parts(), { schemas: registry })).appended).toMatchObject([{ value }])

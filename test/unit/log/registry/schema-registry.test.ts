@@ -85,6 +85,15 @@ describe('what an id stands for', () => {
     expect(registry.known(7)).toEqual(told)
   })
 
+  test('is requested only once in that time, however often its records come', async () => {
+    const registry = open({ missingMs: 1_000 })
+    for (let second = 0; second < 5; second++, nowMs += 1_000) {
+      await registry.learn(new Set([7]))
+      await registry.learn(new Set([7]))
+    }
+    expect(fake.calls).toHaveLength(3 + 4)
+  })
+
   test('is not requested if no registry can have such an id', async () => {
     const registry = open()
     await registry.learn(new Set([2 ** 31, 2 ** 32 - 1]))
