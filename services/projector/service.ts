@@ -34,6 +34,9 @@ import { createMisplacedReporter } from './misplaced-records.ts'
 import { createObserver } from './observer.ts'
 import type { Positions } from './positions.ts'
 import { createPresence } from './presence.ts'
+import { readClaims } from './producers/claims.ts'
+import { createVersionReport } from './producers/version-report.ts'
+import { createVersionCheck } from './producers/versions.ts'
 import { collectMsOf, type ProjectorSettings, runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
 import { createSlugWatch } from './shared-slugs.ts'
@@ -116,6 +119,11 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     tables,
     databases,
     onLook: observer.onSharedSlugs,
+    async also() {
+      const { unknown, oversold } = await readClaims(shards)
+      dependencies.metrics.unknownCampaignPledges.set(unknown.pledges)
+      dependencies.metrics.oversoldClaims.set(oversold.claims)
+    },
     onError: observer.onSharedSlugsFailure,
     sleep,
   })
@@ -189,6 +197,17 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     ...notes,
     warn: (found, message) => dependencies.logger.warn(found, message),
   })
+  const decode = createDecoder(schemaRegistry?.known)
+  const versionReport = createVersionReport({
+    ...notes,
+    metrics: dependencies.metrics,
+    warn: (found, message) => dependencies.logger.warn(found, message),
+  })
+  const versions = createVersionCheck({
+    ...{ tables, databases, decode, hashBacker: dependencies.hashBacker, monotonicMs },
+    onCompared: versionReport.note,
+    onError: error => dependencies.logger.debug({ error: error.message }, 'versions could not be compared'),
+  })
   const presence =
     presenceMs && positions
       ? createPresence({
@@ -260,13 +279,14 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         databases,
         storeRejects: rejectStoreOf(noted, databases, config, dependencies.now),
         ...(positions && { positions }),
-        decode: createDecoder(schemaRegistry?.known),
+        decode,
         schemaRegistry,
         hashBacker: dependencies.hashBacker,
         circuitBreaker,
         projector: run,
         settings: projectorSettings(config),
         events: {
+          onCollected: batch => versions.collected(batch.last),
           onLogged(batch) {
             unfolded.noteBatch(batch.oldestAt)
             const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())
@@ -310,6 +330,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       } finally {
         await presence?.close()
         await misplaced.close()
+        await versions.close()
+        await versionReport.close()
       }
     },
     health: () => ({

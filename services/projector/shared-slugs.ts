@@ -45,6 +45,8 @@ export interface SlugWatchDependencies {
   databases: Databases
   /** Called for every look. `isNew`: not what the look before has found. */
   onLook: (found: SharedSlugs, isNew: boolean) => void
+  /** What else is looked at, of all campaigns. */
+  also?: () => Promise<void>
   onError: (error: unknown) => void
   sleep: Sleep
 }
@@ -63,6 +65,7 @@ export function createSlugWatch({
   tables,
   databases,
   onLook,
+  also,
   onError,
   sleep,
 }: SlugWatchDependencies): SlugWatch {
@@ -77,6 +80,7 @@ export function createSlugWatch({
       const text = JSON.stringify(found)
       onLook(found, text !== before)
       before = text
+      await also?.()
     } catch (error) {
       // The next minute looks again.
       isFolded = true

@@ -9,13 +9,14 @@ import type { NewRecord } from '../../log/port.ts'
 import { schemaMissing } from '../../log/registry/schema-registry.ts'
 import { createDecoder } from '../../projector/ingest/decode.ts'
 import { grouped } from '../../runtime/progress.ts'
+import { entityOf } from '../../tables/ledger-versions.ts'
 import { placeName, reasonKind } from '../../tables/rejects.ts'
 import { type RejectFilter, type StoredReject, walkRejects } from '../../tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
 import { printable } from '../printable.ts'
 import { type Settlement, settle, versionOf } from './settle.ts'
 import { isCut } from './show.ts'
-import { entityOf, type RejectSource, type RetryTarget } from './source.ts'
+import type { RejectSource, RetryTarget } from './source.ts'
 
 interface RetryOptions {
   wanted: RejectFilter

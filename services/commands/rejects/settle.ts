@@ -5,6 +5,7 @@
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { createDecoder } from '../../projector/ingest/decode.ts'
 import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
+import { entityOf } from '../../tables/ledger-versions.ts'
 import { settleRejects } from '../../tables/rejects.ts'
 import {
   countReasons,
@@ -13,7 +14,7 @@ import {
   walkRejects,
 } from '../../tables/stored-rejects.ts'
 import { isCut } from './show.ts'
-import { entityOf, type RejectSource } from './source.ts'
+import type { RejectSource } from './source.ts'
 
 export interface Settlement {
   settled: number

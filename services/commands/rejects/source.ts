@@ -1,5 +1,5 @@
 /** What the rejects commands work on: the dead-letter table, and the log that a retry appends to again. */
-import { type ChangeEvent, topicOf } from '../../../contracts/events/event.ts'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { databasesOf, kafkaSettings, readerSettings, registryOf, serverSettings } from '../../distributed.ts'
 import { withModel } from '../../local/access.ts'
 import { openExistingDataDirectory } from '../../local/data-directory.ts'
@@ -14,8 +14,7 @@ import { createLogger } from '../../runtime/ops/logger.ts'
 import { retry } from '../../runtime/retry.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { openTables } from '../../tables/clickhouse.ts'
-import { qualified } from '../../tables/generations.ts'
-import { idParts } from '../../tables/parameter-parts.ts'
+import { ledgerVersions } from '../../tables/ledger-versions.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { embeddedDirectory } from '../command.ts'
 
@@ -138,38 +137,4 @@ function waitingBelow(ends: readonly PartitionLag[], present: readonly Partition
   const committed = new Map(present.map(at => [`${at.topic}/${at.partition}`, at.committed]))
   const left = ends.map(({ topic, partition, end }) => end - (committed.get(`${topic}/${partition}`) ?? 0))
   return left.reduce((sum, records) => sum + Math.max(0, records), 0)
-}
-
-export function entityOf({ type, key }: Pick<ChangeEvent, 'type' | 'key'>): string {
-  return `${topicOf[type]}/${key}`
-}
-
-const keysMax = 1_000
-// The ledger of each type, the first column of its order, and the expression for the key of an event.
-const ledgers = {
-  campaign: ['campaign_ledger', 'campaign_id', 'campaign_id'],
-  pledge: ['pledge_ledger', 'campaign_id', "concat(campaign_id, '/', pledge_id)"],
-  'api-key': ['api_key_ledger', 'api_key', 'api_key'],
-} as const
-
-/** The highest version that the ledger has of each of these events' entities. */
-export async function ledgerVersions(
-  tables: Pick<Tables, 'rows'>,
-  databases: Databases,
-  events: readonly ChangeEvent[],
-): Promise<Map<string, bigint>> {
-  const versions = new Map<string, bigint>()
-  for (const [type, ofType] of Map.groupBy(events, event => event.type)) {
-    const [ledger, first, key] = ledgers[type]
-    for (const keys of idParts([...new Set(ofType.map(event => event.key))], keysMax)) {
-      const firsts = type === 'pledge' ? keys.map(one => one.slice(0, one.indexOf('/'))) : keys
-      const rows = await tables.rows<{ id: string; version: string }>({
-        query: `SELECT ${key} AS id, toString(max(version)) AS version FROM ${qualified(ledger, databases)}
-          WHERE ${first} IN {firsts:Array(String)} AND ${key} IN {keys:Array(String)} GROUP BY id`,
-        query_params: { firsts, keys },
-      })
-      for (const { id, version } of rows) versions.set(entityOf({ type, key: id }), BigInt(version))
-    }
-  }
-  return versions
 }

@@ -23,6 +23,7 @@ describe('the status of a projector', () => {
       fold: null,
       tables: null,
       misplaced: null,
+      producers: null,
       rejects: null,
       stopped: null,
       lag: null,
