@@ -70,7 +70,8 @@ async function project(...events: ChangeEvent[]): Promise<void> {
 
 async function compared(topic: string, outcome: string): Promise<number> {
   const { values } = await metrics.comparedVersions.get()
-  return values.find(({ labels }) => labels.topic === topic && labels.outcome === outcome)?.value ?? 0
+  const found = values.find(({ labels }) => Object.values(labels).join(' ') === `${topic} ${outcome}`)
+  return found?.value ?? 0
 }
 
 /** Projects the events again and again until one of these was compared: a batch that comes soon after a comparison is not. */
