@@ -24,7 +24,7 @@ const parts = `${views}_parts`
 const called = (name: string) => (name === 'campaign_by_slug' ? `${name}(slug = 'slug')` : name)
 
 // When they were folded differs.
-const momentsOfFold = ['updated_at', 'as_of', 'freshness_seconds']
+const momentsOfFold = ['updated_at', 'as_of', 'freshness_seconds', 'last_fold_at']
 
 let one: OwnTables
 let shards: ShardServers
