@@ -8,6 +8,7 @@ import { createReadStream, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { kafkaSettings, stateEncoderOf } from '../distributed.ts'
 import {
   eventLineBytesMax,
@@ -37,6 +38,7 @@ import {
 } from './command.ts'
 import { jsonOption } from './help.ts'
 import { printable } from './printable.ts'
+import { openStaleCounter, type StaleCounter } from './stale-events.ts'
 
 export const eventsCommand: Command = {
   help: {
@@ -48,7 +50,8 @@ export const eventsCommand: Command = {
         does:
           'Validates change events, one JSON object per line, and appends them to the event log. It stops at the first bad ' +
           'line and names it; the events before that line are appended. The log is Kafka if PLEDGEVIEW_KAFKA_BROKERS is ' +
-          'set and --data-dir is not given. Otherwise it is the journal in the data directory.',
+          'set and --data-dir is not given. Otherwise it is the journal in the data directory. If the ledger can be asked, it says how many ' +
+          'of the events were stale: there was a newer version, so they change nothing.',
         options: {
           FILE: 'a path, or - for stdin',
           '--from-line N':
@@ -79,7 +82,7 @@ export const eventsCommand: Command = {
     const config = readConfig(process.env)
     const directory = embeddedDirectory(values['data-dir'], config)
     const openTarget = () =>
-      directory === undefined ? openKafkaTarget(config) : openJournalTarget(directory)
+      directory === undefined ? openKafkaTarget(config) : openJournalTarget(directory, config)
     return runEventsAppend({ file, fromLine, json: values.json }, io, openTarget)
   },
 }
@@ -92,6 +95,8 @@ export interface AppendOptions {
   /** The first line to read, from 1. Lines before it are skipped. */
   fromLine?: number
   onProgress?: (progress: AppendProgress) => void
+  /** Counts the stale ones of a batch that is appended next. Default: nothing is counted. */
+  countStale?: StaleCounter['count'] | undefined
   lineBytesMax?: number
   batchRowsMax?: number
   batchBytesMax?: number
@@ -101,6 +106,8 @@ export interface AppendOptions {
 export interface AppendProgress {
   lines: number
   appended: number
+  /** Of these: events of which there was a newer version, if that could be told. */
+  stale?: number | undefined
 }
 
 /**
@@ -137,6 +144,7 @@ function beforeText(appended: number): string {
 
 interface Batch {
   records: NewRecord[]
+  events: ChangeEvent[]
   bytes: number
   firstLine: number
 }
@@ -148,17 +156,20 @@ export async function eventsAppend({
   encode = encodeState,
   fromLine = 1,
   onProgress = () => undefined,
+  countStale,
   lineBytesMax = eventLineBytesMax,
   batchRowsMax = 2_000,
   batchBytesMax = 4 * 1024 ** 2,
 }: AppendOptions): Promise<AppendProgress> {
-  const progress: AppendProgress = { lines: 0, appended: 0 }
+  const progress: AppendProgress = { lines: 0, appended: 0, ...(countStale && { stale: 0 }) }
   let batch = emptyBatch()
 
   async function flush(): Promise<void> {
-    const { records, firstLine } = batch
+    const { records, events, firstLine } = batch
     batch = emptyBatch()
     if (records.length === 0) return
+    // Before they are in the log, where they could be projected at once.
+    const stale = progress.stale === undefined ? undefined : await countStale?.(events)
     try {
       await writer.append(records)
     } catch (cause) {
@@ -166,6 +177,8 @@ export async function eventsAppend({
       throw new EventsAppendError({ line: firstLine, reason, appended: progress.appended, cause })
     }
     progress.appended += records.length
+    if (progress.stale !== undefined)
+      progress.stale = stale === undefined ? undefined : progress.stale + stale
     // Appending may have blocked the event loop, and reading may never wait. So other work gets a chance here.
     await yieldToEventLoop()
   }
@@ -181,6 +194,7 @@ export async function eventsAppend({
     const record = recordOf(read.event, encode)
     if (batch.records.length === 0) batch.firstLine = line.number
     batch.records.push(record)
+    batch.events.push(read.event)
     batch.bytes += (record.key?.length ?? 0) + (record.value?.length ?? 0)
     if (batch.records.length >= batchRowsMax || batch.bytes >= batchBytesMax) await flush()
   }
@@ -202,13 +216,14 @@ export async function eventsAppend({
 }
 
 function emptyBatch(): Batch {
-  return { records: [], bytes: 0, firstLine: 0 }
+  return { records: [], events: [], bytes: 0, firstLine: 0 }
 }
 
 /** An event log that is open for appending, and the encoder for its values. */
 interface AppendTarget {
   writer: EventWriter
   encode: StateEncoder
+  stale?: StaleCounter | undefined
 }
 
 interface EventsAppendArgs {
@@ -227,7 +242,7 @@ export async function runEventsAppend(
   const startedMs = performance.now()
   try {
     const { source, totalBytes } = openInput(file, io)
-    const { writer, encode } = await openTarget()
+    const { writer, encode, stale: counter } = await openTarget()
     const bar = createProgress({
       stream: io.stderr,
       label: 'appending',
@@ -243,16 +258,17 @@ export async function runEventsAppend(
     }
     const onProgress = ({ lines }: AppendProgress) => bar.update(readBytes, `${grouped(lines)} lines`)
     try {
-      const { lines, appended } = await eventsAppend({
-        ...{ source: counted(), writer, encode, fromLine, onProgress },
+      const { lines, appended, stale } = await eventsAppend({
+        ...{ source: counted(), writer, encode, fromLine, onProgress, countStale: counter?.count },
       })
       const elapsedMs = Math.round(performance.now() - startedMs)
-      if (json) printJson(io, { appended, lines, elapsed_ms: elapsedMs })
-      else io.stdout.write(`${doneText({ lines, appended, elapsedMs }, file, fromLine)}\n`)
+      if (json) printJson(io, { appended, lines, stale: stale ?? null, elapsed_ms: elapsedMs })
+      else io.stdout.write(`${doneText({ lines, appended, stale, elapsedMs }, file, fromLine)}\n`)
       return 0
     } finally {
       bar.done()
       await writer.close()
+      await counter?.close()
     }
   } catch (cause) {
     if (json) printJson(io, { error: errorObject(cause) })
@@ -280,29 +296,32 @@ async function* readFile(file: string): AsyncGenerator<Buffer> {
 }
 
 /** Appends to the journal of a data directory, which is made if it is missing. */
-export async function openJournalTarget(directory: string): Promise<AppendTarget> {
+export async function openJournalTarget(directory: string, config?: Config): Promise<AppendTarget> {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
   } catch (cause) {
     throw new Error(`cannot make the data directory ${directory}: ${messageOf(cause)}`, { cause })
   }
-  return { writer: await openJournalWriter(join(directory, 'journal.sqlite')), encode: encodeState }
+  const writer = await openJournalWriter(join(directory, 'journal.sqlite'))
+  return { writer, encode: encodeState, stale: config && (await openStaleCounter(directory, config)) }
 }
 
 async function openKafkaTarget(config: Config): Promise<AppendTarget> {
   const encode = await stateEncoderOf(config)
-  return { encode, writer: await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') }) }
+  const writer = await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') })
+  return { encode, writer, stale: await openStaleCounter(undefined, config) }
 }
 
 function doneText(
-  { lines, appended, elapsedMs }: AppendProgress & { elapsedMs: number },
+  { lines, appended, stale = 0, elapsedMs }: AppendProgress & { elapsedMs: number },
   file: string,
   fromLine: number,
 ): string {
   if (lines === 0) return `${file} is empty: nothing was appended`
   if (lines < fromLine) return `${file} ends with line ${lines}: nothing was appended`
   const seconds = (elapsedMs / 1000).toFixed(1)
-  return `${countText(appended, 'event')} appended, of ${countText(lines, 'line')}, in ${seconds} s`
+  const old = stale > 0 ? `; ${grouped(stale)} of them stale, because there is a newer version` : ''
+  return `${countText(appended, 'event')} appended, of ${countText(lines, 'line')}, in ${seconds} s${old}`
 }
 
 function errorObject(cause: unknown): object {
