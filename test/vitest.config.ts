@@ -1,5 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { checkSuites, isolatedUnits, LongestFirst, longSuites } from './support/longest-first.ts'
+import { checkSuites, isolatedUnits, LongestFirst, longSuites } from './support/runner/longest-first.ts'
 
 checkSuites()
 
@@ -40,7 +40,7 @@ export default defineConfig({
     // once keep two cores busy. With more, they only wait for each other.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
-    reporters: ['default', './test/support/summary-reporter.ts'],
+    reporters: ['default', './test/support/runner/summary-reporter.ts'],
     // How long `expect.poll` asks: a busy machine is no failure.
     expect: { poll: { timeout: 20_000, interval: 20 } },
     // Only a hang takes this long, also on a busy machine.

@@ -4,12 +4,10 @@
  * It stops at the first bad line. Everything before that line is appended, and the message says how to go on. Memory
  * is bounded for any input. Events that are appended a second time change nothing, so a run can be repeated.
  */
-import { createReadStream, mkdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { createReadStream, statSync } from 'node:fs'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
-import { kafkaSettings, stateEncoderOf } from '../distributed.ts'
 import {
   eventLineBytesMax,
   isBlank,
@@ -18,13 +16,11 @@ import {
   recordOf,
   splitLines,
 } from '../log/event-lines.ts'
-import { openKafkaWriter } from '../log/kafka/writer.ts'
-import { openJournalWriter } from '../log/local/journal.ts'
 import type { EventWriter, NewRecord } from '../log/port.ts'
-import { type Config, readConfig } from '../runtime/config.ts'
+import { readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import { createLogger } from '../runtime/ops/logger.ts'
 import { createProgress, grouped, megabytes } from '../runtime/progress.ts'
+import { type AppendTarget, openJournalTarget, openKafkaTarget, type StaleCounter } from './append-target.ts'
 import {
   type Command,
   commonOptions,
@@ -38,7 +34,6 @@ import {
 } from './command.ts'
 import { jsonOption } from './help.ts'
 import { printable } from './printable.ts'
-import { openStaleCounter, type StaleCounter } from './stale-events.ts'
 
 export const eventsCommand: Command = {
   help: {
@@ -219,13 +214,6 @@ function emptyBatch(): Batch {
   return { records: [], events: [], bytes: 0, firstLine: 0 }
 }
 
-/** An event log that is open for appending, and the encoder for its values. */
-interface AppendTarget {
-  writer: EventWriter
-  encode: StateEncoder
-  stale?: StaleCounter | undefined
-}
-
 interface EventsAppendArgs {
   /** A path, or `-` for stdin. */
   file: string
@@ -293,23 +281,6 @@ function openInput(file: string, { stdin }: Io): Input {
 // Opened when it is first read. A stream that is opened and never read would have no handler for its errors.
 async function* readFile(file: string): AsyncGenerator<Buffer> {
   yield* createReadStream(file, { highWaterMark: 256 * 1024 })
-}
-
-/** Appends to the journal of a data directory, which is made if it is missing. */
-export async function openJournalTarget(directory: string, config?: Config): Promise<AppendTarget> {
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-  } catch (cause) {
-    throw new Error(`cannot make the data directory ${directory}: ${messageOf(cause)}`, { cause })
-  }
-  const writer = await openJournalWriter(join(directory, 'journal.sqlite'))
-  return { writer, encode: encodeState, stale: config && (await openStaleCounter(directory, config)) }
-}
-
-async function openKafkaTarget(config: Config): Promise<AppendTarget> {
-  const encode = await stateEncoderOf(config)
-  const writer = await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') })
-  return { encode, writer, stale: await openStaleCounter(undefined, config) }
 }
 
 function doneText(

@@ -169,7 +169,7 @@ function sqlText({ url, nativePort }: OpenDoor, databases: Databases, hasPasswor
 }
 
 const openCallsText = `This system has no Landlock rules for TCP (Linux 6.7 or later). So an analyst can make ClickHouse connect to addresses that this
-machine reaches. deploy/README.md, "The embedded form", says how to limit that.
+machine reaches. deploy/try.md says how to limit that.
 
 `
 

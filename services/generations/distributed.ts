@@ -88,6 +88,6 @@ async function refuseReplicas(place: Pick<RebuildTables, 'tables'>, { name }: Re
   if (!(await hasReplicas(place, name))) return
   throw new RebuildRefused(
     `a shard of ${name} has several replicas, and it cannot be known when a statement has ended on all of them: fill another cluster from the log ` +
-      '(deploy/README.md, "Another number of shards")',
+      '(deploy/grow.md, "Another number of shards")',
   )
 }

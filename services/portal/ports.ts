@@ -20,7 +20,7 @@ export interface Accounts {
   find(accountId: string): Promise<Account | undefined>
   /** The account of a verified e-mail address. Creates it if there is none. */
   ofVerifiedEmail(email: string): Promise<Account>
-  /** Ends every session that began before now. */
+  /** Ends every session that began before now. An account that does not exist any more has none. */
   endSessions(accountId: string): Promise<void>
   /** Deletes the account: from now on it does not exist. Its keys have to be deleted after it. */
   delete(accountId: string): Promise<void>

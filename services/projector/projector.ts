@@ -37,8 +37,8 @@ export interface ProjectorSettings {
 
 /** What the loop reports. */
 export interface ProjectorEvents {
-  /** The batch is complete. Nothing of it is written yet. */
-  onCollected?(batch: Batch): void
+  /** The batch is written next. The one before is written. */
+  onWrite?(batch: Batch): void
   /** The fold can begin: the batch is in the ledger and in the batch log, and its positions are in the tables. */
   onLogged?(batch: Batch): void
   onBatch(batch: Batch, timing: { collectMs: number; writeMs: number }): void
@@ -103,7 +103,6 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
       // A turn without records is no batch: the record that ends a quiet time may come right after it.
       if (batch.records > 0) pace.endedAt = monotonicMs()
       events.onTurn()
-      if (batch.records > 0) events.onCollected?.(batch)
       await writing
       if (batch.records === 0 && batch.positions.size === 0) continue
       const isAdmitted = circuitBreaker.admit({ records: batch.records, rejects: batch.rejects.length })
@@ -111,6 +110,7 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
       if (!isAdmitted && batch.rejects.length > 0) throw tooManyRejects(batch, circuitBreaker.window())
       const collectMs = monotonicMs() - startedAt
       pace.isWriting = true
+      events.onWrite?.(batch)
       writing = write(dependencies, batch, sequences, collectMs, signal).finally(() => {
         pace.isWriting = false
       })

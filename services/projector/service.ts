@@ -286,7 +286,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         projector: run,
         settings: projectorSettings(config),
         events: {
-          onCollected: batch => versions.collected(batch.last),
+          onWrite: batch => versions.next(batch.last),
           onLogged(batch) {
             unfolded.noteBatch(batch.oldestAt)
             const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())

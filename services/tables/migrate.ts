@@ -238,7 +238,7 @@ async function checkCountsCluster(tables: Pick<Tables, 'rows'>, cluster: string)
   })
   if (row?.alike === 1) return
   throw new Error(
-    `remote_servers needs a second cluster ${counts} with the shards and servers of ${cluster} (deploy/README.md, Scaling)`,
+    `remote_servers needs a second cluster ${counts} with the shards and servers of ${cluster} (deploy/grow.md, "Shards and replicas")`,
   )
 }
 

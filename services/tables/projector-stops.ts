@@ -101,5 +101,5 @@ export async function reportProjection({
 
 /** What an operator reads. */
 export function stopText({ at, reason }: Pick<ProjectorStop, 'at' | 'reason'>): string {
-  return `at ${at}, because ${reason.replace(/\.?$/, '.')} Then start the projectors again (deploy/README.md, Failures).`
+  return `at ${at}, because ${reason.replace(/\.?$/, '.')} Then start the projectors again (deploy/watch.md, Failures).`
 }

@@ -1,5 +1,5 @@
 /** Asks ClickHouse for its version. */
-import { openOwnTables } from '../support/clickhouse.ts'
+import { openOwnTables } from '../support/clickhouse/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 
 const { tables, close } = await openOwnTables(benchInput<{ directory: string }>())

@@ -3,8 +3,7 @@
  * rebuild, growth, floods or kafka.
  *
  * Without a name, the short embedded benches run. `growth` takes some minutes, and `rebuild` about twenty, or less with a smaller
- * platform (`--campaigns` and `--pledges`). `kafka` stands for two benches (kafka-ingest, kafka-freshness), which need Java and
- * Maven and take minutes.
+ * platform (`--campaigns` and `--pledges`). `kafka` needs Java and Maven, and takes minutes.
  *
  * `--against FILE` compares: FILE is the `--json` output of an earlier run. Without a name, the benches of FILE run, with its
  * sizes.
@@ -15,18 +14,17 @@ import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { parseArgs } from 'node:util'
 import { type BenchRun, comparisonObject, comparisonText, readRun } from './against.ts'
-import { benchApi } from './api.ts'
+import { benchApi } from './api/api.ts'
+import { benchCold } from './api/cold.ts'
+import { benchFloods } from './api/floods.ts'
 import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
-import { benchCold } from './cold.ts'
-import { benchFloods } from './floods.ts'
-import { benchGrowth } from './growth.ts'
-import { benchIngest } from './ingest.ts'
+import { benchGrowth } from './growth/growth.ts'
+import { benchIngest } from './ingest/ingest.ts'
 import { benchKafkaFreshness } from './kafka/freshness.ts'
-import { benchKafkaIngest } from './kafka/ingest.ts'
-import { benchLists } from './lists.ts'
+import { benchLists } from './lists/lists.ts'
 import { describeMachine, machineText } from './machine.ts'
-import type { PlatformSize } from './platform.ts'
-import { benchRebuild, rebuildSize } from './rebuild.ts'
+import type { PlatformSize } from './platform/platform.ts'
+import { benchRebuild, rebuildSize } from './rebuild/rebuild.ts'
 import { type BenchReport, reportObject, reportText } from './report.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
 
@@ -43,11 +41,7 @@ const long: Readonly<Record<string, Bench>> = {
   growth: benchGrowth,
   floods: benchFloods,
 }
-const kafka: Readonly<Record<string, Bench>> = {
-  'kafka-ingest': benchKafkaIngest,
-  'kafka-freshness': benchKafkaFreshness,
-}
-const benches = { ...embedded, ...long, ...kafka }
+const benches = { ...embedded, ...long, kafka: benchKafkaFreshness }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -60,14 +54,10 @@ const { values, positionals } = parseArgs({
 })
 const earlier = readRunOf(values.against)
 const names =
-  positionals.length > 0
-    ? positionals.flatMap(benchNames)
-    : (earlier?.benches.map(({ bench }) => bench) ?? Object.keys(embedded))
+  positionals.length > 0 ? positionals : (earlier?.benches.map(({ bench }) => bench) ?? Object.keys(embedded))
 const unknown = names.filter(name => !Object.hasOwn(benches, name))
 if (unknown.length > 0) {
-  exitWrong(
-    `there is no bench ${unknown.join(', ')}; there are: ${[...Object.keys(benches), 'kafka'].join(', ')}`,
-  )
+  exitWrong(`there is no bench ${unknown.join(', ')}; there are: ${Object.keys(benches).join(', ')}`)
 }
 
 const workspace = createWorkspace()
@@ -145,8 +135,4 @@ function platformSize(): PlatformSize {
       throw new Error(`--campaigns and --pledges must be whole numbers`)
   }
   return { campaigns, pledges }
-}
-
-function benchNames(name: string): string[] {
-  return name === 'kafka' ? Object.keys(kafka) : [name]
 }

@@ -1,7 +1,7 @@
 /** Chromium of this machine, and windows that note everything that a page complains about. */
 import { existsSync } from 'node:fs'
 import { type Browser, chromium, type Page } from 'playwright-core'
-import type { Requirement } from '../support/requirements.ts'
+import type { Requirement } from '../support/runner/requirements.ts'
 
 const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 

@@ -1,7 +1,7 @@
 /** A person's whole path through the portal, in a real browser: from the first page to a key, and back to none. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { needs } from '../support/requirements.ts'
+import { needs } from '../support/runner/requirements.ts'
 import { chromiumProgram, openChromium, openWindow } from './chromium.ts'
 import { lookAt } from './look.ts'
 import { type Portal, shellWithCurl, startPortal, statusOf } from './service.ts'

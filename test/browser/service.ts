@@ -4,9 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { openJournalWriter } from '../../services/log/local/journal.ts'
-import type { Requirement } from '../support/requirements.ts'
-import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
-import { makeDataDirectory, startServiceProcess } from '../support/service-process.ts'
+import { makeDataDirectory, startServiceProcess } from '../support/deployment/service-process.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from '../support/events/sample-events.ts'
+import type { Requirement } from '../support/runner/requirements.ts'
 
 export const shellWithCurl: Requirement = {
   isMet: spawnSync('curl', ['--version']).status === 0,

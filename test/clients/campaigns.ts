@@ -1,5 +1,5 @@
 /** Campaigns that are hard to read exactly, in the fold's form, and the same campaigns as an analyst should see them. */
-import { campaignRow } from '../support/query-tables.ts'
+import { campaignRow } from '../support/query/tables.ts'
 import type { Row } from './clients.ts'
 
 const dates = ['launch_date', 'end_date', 'created_at', 'updated_at']

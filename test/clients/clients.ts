@@ -8,8 +8,8 @@
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { keepFolder } from '../support/keep-folder.ts'
-import type { Requirement } from '../support/requirements.ts'
+import { keepFolder } from '../support/runner/keep-folder.ts'
+import type { Requirement } from '../support/runner/requirements.ts'
 import { cacheFolder, cacheOf, fetched, outputOf, pythonEnvironment, requirementOf } from './programs.ts'
 
 export interface Client<S> {

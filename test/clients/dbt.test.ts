@@ -17,10 +17,10 @@ import {
   insertJson,
   settingsFor,
   startClickHouse,
-} from '../support/clickhouse.ts'
-import { campaignRow } from '../support/query-tables.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
-import { makeDataDirectory } from '../support/service-process.ts'
+} from '../support/clickhouse/clickhouse.ts'
+import { makeDataDirectory } from '../support/deployment/service-process.ts'
+import { campaignRow } from '../support/query/tables.ts'
+import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { outputOf, pythonEnvironment } from './programs.ts'
 
 const { base, read } = defaultDatabases

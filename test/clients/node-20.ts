@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import type { Requirement } from '../support/requirements.ts'
+import type { Requirement } from '../support/runner/requirements.ts'
 import { cacheFolder, fetched, requirementOf } from './programs.ts'
 
 export interface OlderNode {

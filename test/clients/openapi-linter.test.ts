@@ -3,8 +3,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
-import { needs, type Requirement } from '../support/requirements.ts'
-import { makeDataDirectory } from '../support/service-process.ts'
+import { makeDataDirectory } from '../support/deployment/service-process.ts'
+import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { cacheFolder, fetched, outputOf, requirementOf } from './programs.ts'
 
 // It has no dependencies, and runs no script at its installation.

@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import type { Requirement } from '../support/requirements.ts'
+import type { Requirement } from '../support/runner/requirements.ts'
 
 export const cacheFolder = new URL('../../node_modules/.cache/pledgeview/', import.meta.url).pathname
 const fetchMsMax = 240_000

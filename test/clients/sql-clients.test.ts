@@ -14,9 +14,9 @@ import {
   insertJson,
   settingsFor,
   startClickHouse,
-} from '../support/clickhouse.ts'
-import { publicViews } from '../support/public-views.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
+} from '../support/clickhouse/clickhouse.ts'
+import { publicViews } from '../support/clickhouse/public-views.ts'
+import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { exactColumns, expected, hostileTexts, isNear, pledges, written, wrongFloats } from './campaigns.ts'
 import {
   type Client,

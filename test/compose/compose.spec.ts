@@ -11,7 +11,7 @@ import { docker, run } from '../support/containers/docker.ts'
 import { imageOf } from '../support/containers/images.ts'
 import { composeImages, prepareImages, removeImages } from '../support/containers/prepare.ts'
 import { buildProgram } from '../support/containers/stand-ins.ts'
-import { campaignEvent, pledgeEvent } from '../support/sample-events.ts'
+import { campaignEvent, pledgeEvent } from '../support/events/sample-events.ts'
 import { prerequisites } from './prerequisites.ts'
 import { type ComposeProject, composeProject } from './project.ts'
 

@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,
     include: ['test/compose/**/*.spec.ts'],
-    reporters: ['default', './test/support/summary-reporter.ts'],
+    reporters: ['default', './test/support/runner/summary-reporter.ts'],
     disableConsoleIntercept: true,
     testTimeout: 180_000,
     // Images may have to be downloaded or built.

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { needs, type Requirement } from '../support/requirements.ts'
+import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { type BreakingChange, breakingChanges, oasdiffRequirement } from './oasdiff.ts'
 
 const buildMsMax = 360_000

@@ -8,7 +8,7 @@ import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Requirement } from '../support/requirements.ts'
+import type { Requirement } from '../support/runner/requirements.ts'
 
 const version = 'v1.18.3'
 const folder = new URL(`../../node_modules/.cache/pledgeview/oasdiff-${version}`, import.meta.url).pathname

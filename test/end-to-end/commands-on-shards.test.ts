@@ -5,28 +5,24 @@
  */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { schemas } from '../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
-import type { Deployment } from '../support/deployment.ts'
-import { outputOf, type StatusOutput, whenFolded } from '../support/deployment-status.ts'
-import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
-import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
-import { silent } from '../support/kafka/topics.ts'
-import { untilLeads } from '../support/kickstarter.ts'
-import { useLocalDeployment } from '../support/local-deployment.ts'
+import type { ShardServers } from '../support/clickhouse/shards.ts'
+import type { Deployment } from '../support/deployment/deployment.ts'
+import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
+import type { ServiceProcess } from '../support/deployment/service-process.ts'
+import type { LocalServices } from '../support/deployment/stack.ts'
+import { outputOf, whenFolded } from '../support/deployment/status.ts'
+import { filesWith, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
+import { untilLeads } from '../support/events/kickstarter.ts'
 import {
   campaignEvent,
   campaignTombstone,
-  newRecordOf,
   pledgeEvent,
   pledgeTombstone,
-} from '../support/sample-events.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
-import type { ShardServers } from '../support/shards.ts'
-import type { LocalServices } from '../support/stack.ts'
+} from '../support/events/sample-events.ts'
+import { startFakeSchemaRegistry } from '../support/servers/fake-schema-registry.ts'
 
 // Only a hang takes this long, also on a busy machine.
 const soon = { timeout: 180_000, interval: 100 }
@@ -118,39 +114,6 @@ describe('the commands on two shards', () => {
       expect({ args, code }).toEqual({ args, code: 1 })
       expect(stdout + stderr, args[0]).toContain(reason)
     }
-  })
-
-  test('rejects retry knows the versions that either shard has', async () => {
-    // One campaign of each shard.
-    const places = (await ofShards()).map(([id = '']) => id)
-    const records = places.map(id => {
-      const record = newRecordOf(pledgeEvent({ campaign_id: id, pledge_id: 'late', version: 2 }))
-      const value = Buffer.from(record.value ?? [])
-      value.writeUInt32BE(77, 1)
-      return { ...record, value }
-    })
-    const brokers = [services.addresses.kafka]
-    const writer = await openKafkaWriter(
-      { brokers, clientId: 'pledgeview-test', topicPrefix: '' },
-      { logger: silent },
-    )
-    await writer.append(records)
-    await writer.close()
-    await vi.waitFor(async () => expect((await json<StatusOutput>('status')).rejects.total).toBe(2), soon)
-    const listed = await json<{ rejects: { partition: number; offset: number }[] }>('rejects', 'list')
-    expect(listed.rejects).toHaveLength(2)
-    const [{ partition, offset } = { partition: 0, offset: 0 }] = listed.rejects
-    expect(await json('rejects', 'show', `pledges/${partition}/${offset}`)).toMatchObject({
-      partition,
-      offset,
-    })
-    registry.put(77, { schema: JSON.stringify(schemas.pledge) })
-    // It remembers for a while that there is no such schema.
-    await projector.stop()
-    projector = await deployment.startProjector()
-    expect(await json('rejects', 'retry', '--all-matching')).toMatchObject({ matched: 2, retried: 2 })
-    expect((await drained()).tables.known_pledges).toBe(campaigns + 2)
-    expect(await json('rejects', 'retry', '--all-matching')).toMatchObject({ retried: 0, outdated: 2 })
   })
 
   test('purge leaves no text of what was deleted on any shard, and names what it did on each', async () => {

@@ -9,18 +9,18 @@ import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import type { NewRecord } from '../../services/log/port.ts'
 import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
-import { settingsFor } from '../support/clickhouse.ts'
-import type { Deployment } from '../support/deployment.ts'
-import { outputOf, type StatusOutput, whenFolded } from '../support/deployment-status.ts'
-import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
+import { settingsFor } from '../support/clickhouse/clickhouse.ts'
+import type { Deployment } from '../support/deployment/deployment.ts'
+import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
+import type { ServiceProcess } from '../support/deployment/service-process.ts'
+import type { LocalServices } from '../support/deployment/stack.ts'
+import { outputOf, type StatusOutput, whenFolded } from '../support/deployment/status.ts'
+import { projectionStatus } from '../support/events/kickstarter.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from '../support/events/sample-events.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
 import { readTopic, silent, withAdmin } from '../support/kafka/topics.ts'
-import { projectionStatus } from '../support/kickstarter.ts'
-import { useLocalDeployment } from '../support/local-deployment.ts'
-import { needs } from '../support/requirements.ts'
-import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/stack.ts'
+import { needs } from '../support/runner/requirements.ts'
+import { startFakeSchemaRegistry } from '../support/servers/fake-schema-registry.ts'
 
 const events = [
   campaignEvent({ campaign_id: 'c1', slug: 'lanterns', status: 'LIVE' }),
@@ -90,6 +90,22 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     const { stdout } = await deployment.command(['status'])
     expect(stdout).toContain('campaigns     1 public of 1 known')
     expect(stdout).toContain('projectors    1')
+  })
+
+  test('events append says how many of its events were stale, by the ledger and by what it has appended itself', async () => {
+    const state = (version: number) =>
+      formatEvent(campaignEvent({ campaign_id: 'c1', slug: 'lanterns', version }))
+    const append = (...lines: string[]) =>
+      deployment.command(['events', 'append', '-'], `${lines.join('\n')}\n`)
+    const ended = await append(state(4), state(3), state(4))
+    expect(ended).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/3 events appended.*; 1 of them stale/),
+    })
+    await drained()
+    const json = await deployment.command(['events', 'append', '-', '--json'], `${state(2)}\n${state(5)}\n`)
+    expect(JSON.parse(json.stdout)).toMatchObject({ appended: 2, stale: 1 })
+    await drained()
   })
 
   test('rejects list shows a reject with its place, reason and bytes', async context => {

@@ -8,17 +8,22 @@ import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
-import { accountRecord } from '../support/accounts.ts'
-import { settingsFor } from '../support/clickhouse.ts'
-import type { Deployment } from '../support/deployment.ts'
-import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
+import { settingsFor } from '../support/clickhouse/clickhouse.ts'
+import type { Deployment } from '../support/deployment/deployment.ts'
+import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
+import type { ServiceProcess } from '../support/deployment/service-process.ts'
+import type { LocalServices } from '../support/deployment/stack.ts'
+import { accountRecord } from '../support/events/accounts.ts'
+import { filesWith, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
+import { untilLeads } from '../support/events/kickstarter.ts'
+import {
+  campaignEvent,
+  campaignTombstone,
+  pledgeEvent,
+  pledgeTombstone,
+} from '../support/events/sample-events.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
 import { silent } from '../support/kafka/topics.ts'
-import { untilLeads } from '../support/kickstarter.ts'
-import { useLocalDeployment } from '../support/local-deployment.ts'
-import { campaignEvent, campaignTombstone, pledgeEvent, pledgeTombstone } from '../support/sample-events.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/stack.ts'
 
 // A busy machine is no failure.
 const soon = { timeout: 60_000, interval: 250 }

@@ -14,9 +14,16 @@ import { openTables } from '../../services/tables/clickhouse.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
 import { readPurges } from '../../services/tables/identity.ts'
 import type { Tables } from '../../services/tables/port.ts'
-import { accountRecord } from '../support/accounts.ts'
-import { settingsFor } from '../support/clickhouse.ts'
-import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
+import { settingsFor } from '../support/clickhouse/clickhouse.ts'
+import {
+  type CommandResult,
+  makeDataDirectory,
+  runCli,
+  type ServiceProcess,
+  startServiceProcess,
+} from '../support/deployment/service-process.ts'
+import { accountRecord } from '../support/events/accounts.ts'
+import { filesWith, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
 import {
   campaignEvent,
   campaignTombstone,
@@ -24,14 +31,7 @@ import {
   pledgeEvent,
   pledgeTombstone,
   sampleReward,
-} from '../support/sample-events.ts'
-import {
-  type CommandResult,
-  makeDataDirectory,
-  runCli,
-  type ServiceProcess,
-  startServiceProcess,
-} from '../support/service-process.ts'
+} from '../support/events/sample-events.ts'
 
 // A busy machine is no failure.
 const soon = { timeout: 60_000, interval: 50 }

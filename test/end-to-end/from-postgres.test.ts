@@ -8,14 +8,19 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
 import type { Tables } from '../../services/tables/port.ts'
-import { settingsFor } from '../support/clickhouse.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
-import { generatedKickstarter, projectionStatus, type Truth, untilDrained } from '../support/kickstarter.ts'
+import { settingsFor } from '../support/clickhouse/clickhouse.ts'
+import { type Deployment, deploy } from '../support/deployment/deployment.ts'
+import type { ServiceProcess } from '../support/deployment/service-process.ts'
+import { type LocalServices, localServices, startLocalServices } from '../support/deployment/stack.ts'
+import {
+  generatedKickstarter,
+  projectionStatus,
+  type Truth,
+  untilDrained,
+} from '../support/events/kickstarter.ts'
 import { type Connect, connectRequirement, startConnect } from '../support/postgres/connect.ts'
 import { type Postgres, postgresProgram, startPostgres } from '../support/postgres/postgres.ts'
-import { kickstarterTable, needs, type Requirement } from '../support/requirements.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+import { kickstarterTable, needs, type Requirement } from '../support/runner/requirements.ts'
 import { expectTrueViews } from './kickstarter-answers.ts'
 
 const campaignsMax = Number(process.env.PLEDGEVIEW_TEST_CAMPAIGNS ?? 100)

@@ -6,7 +6,7 @@ import {
   runCli,
   type ServiceProcess,
   startServiceProcess,
-} from '../support/service-process.ts'
+} from '../support/deployment/service-process.ts'
 
 const directory = makeDataDirectory()
 let service: ServiceProcess

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { defaultDatabases } from '../../services/tables/generations.ts'
 import type { Tables } from '../../services/tables/port.ts'
-import type { Truth, TruthCampaign } from '../support/kickstarter.ts'
+import type { Truth, TruthCampaign } from '../support/events/kickstarter.ts'
 
 /** One query process, and the credentials to call it with. */
 export interface Asked {

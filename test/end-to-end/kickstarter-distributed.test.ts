@@ -9,8 +9,11 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { topics } from '../../contracts/events/event.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
-import { settingsFor } from '../support/clickhouse.ts'
-import type { Deployment } from '../support/deployment.ts'
+import { settingsFor } from '../support/clickhouse/clickhouse.ts'
+import type { Deployment } from '../support/deployment/deployment.ts'
+import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
+import type { ServiceProcess } from '../support/deployment/service-process.ts'
+import type { LocalServices } from '../support/deployment/stack.ts'
 import {
   type Appended,
   appendKickstarter,
@@ -20,11 +23,8 @@ import {
   type Truth,
   untilAccepted,
   untilDrained,
-} from '../support/kickstarter.ts'
-import { useLocalDeployment } from '../support/local-deployment.ts'
-import { kickstarterTable } from '../support/requirements.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
-import type { LocalServices } from '../support/stack.ts'
+} from '../support/events/kickstarter.ts'
+import { kickstarterTable } from '../support/runner/requirements.ts'
 import { type Asked, describeAnswers, expectTrueViews } from './kickstarter-answers.ts'
 
 const shards = process.env.PLEDGEVIEW_TEST_SHARDS

@@ -18,15 +18,21 @@ import { openJournalWriter } from '../../services/log/local/journal.ts'
 import type { EventWriter, NewRecord } from '../../services/log/port.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
 import type { Tables } from '../../services/tables/port.ts'
-import { shuffledWithNoise, worldEvents } from '../support/arbitraries.ts'
-import { type OwnTables, openOwnTables } from '../support/clickhouse.ts'
-import { activeKeys, column, foldFaults, livesWithBatches, noFoldFaults } from '../support/fold-records.ts'
-import { journalEnds, journalPositions } from '../support/journal-positions.ts'
-import { readModelOf } from '../support/model.ts'
-import { expectedReading, readViews } from '../support/model-tables.ts'
-import { intBetween, randomOf } from '../support/random.ts'
-import { keptRejects } from '../support/reject-filters.ts'
-import { apiKeyEvent, newRecordOf } from '../support/sample-events.ts'
+import { type OwnTables, openOwnTables } from '../support/clickhouse/clickhouse.ts'
+import { shuffledWithNoise, worldEvents } from '../support/events/arbitraries.ts'
+import { journalEnds, journalPositions } from '../support/events/journal-positions.ts'
+import { readModelOf } from '../support/events/model.ts'
+import { apiKeyEvent, newRecordOf } from '../support/events/sample-events.ts'
+import {
+  activeKeys,
+  column,
+  foldFaults,
+  livesWithBatches,
+  noFoldFaults,
+} from '../support/projector/fold-records.ts'
+import { expectedReading, readViews } from '../support/projector/model-tables.ts'
+import { keptRejects } from '../support/projector/reject-filters.ts'
+import { intBetween, randomOf } from '../support/runner/random.ts'
 
 const script = fileURLToPath(new URL('./projector-child.ts', import.meta.url))
 const seed = 20_180_101

@@ -2,13 +2,13 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type MailServer, startMailServer } from '../support/portal/mail-server.ts'
 import {
   makeDataDirectory,
   runCli,
   type ServiceProcess,
   startServiceProcess,
-} from '../support/service-process.ts'
+} from '../support/deployment/service-process.ts'
+import { type MailServer, startMailServer } from '../support/portal/mail-server.ts'
 
 const directory = makeDataDirectory()
 const text = join(directory.path, 'announcement.txt')

@@ -2,9 +2,13 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  makeDataDirectory,
+  type ServiceProcess,
+  startServiceProcess,
+} from '../support/deployment/service-process.ts'
 import { createKey } from '../support/portal/access-forms.ts'
 import { createBrowser, submit } from '../support/portal/browser.ts'
-import { makeDataDirectory, type ServiceProcess, startServiceProcess } from '../support/service-process.ts'
 
 const directory = makeDataDirectory()
 let service: ServiceProcess

@@ -1,6 +1,7 @@
 /** `pledgeview rebuild` on an embedded service, as its users run it: beside HTTP readers, cut off, refused and taken back. */
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { launchProcess } from '../support/deployment/service-process.ts'
 import {
   type Answers,
   linesOf,
@@ -9,8 +10,7 @@ import {
   resultOf,
   slowly,
   smallPlatform,
-} from '../support/rebuild-service.ts'
-import { launchProcess } from '../support/service-process.ts'
+} from '../support/generations/rebuild-service.ts'
 
 // Only a hang takes as long as this, also on a busy machine.
 vi.setConfig({ hookTimeout: 300_000 })
@@ -87,25 +87,6 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
     expect(await service.answers()).toEqual(truth)
     // A promotion is no second projector.
     expect(service.process().output()).not.toContain('another projector')
-  })
-
-  test('a dry run compares and leaves nothing, and another rebuild is refused meanwhile', async () => {
-    const running = service.rebuildSlowly('--dry-run', '--json')
-    await service.untilPhase('reading log')
-    const other = await service.rebuild()
-    expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('a rebuild is running') })
-    expect(await service.report()).toMatchObject({ isAlive: true })
-    const dry = await running
-    expect(dry.code, dry.stderr).toBe(0)
-    const result = resultOf(dry)
-    expect(result).toMatchObject({
-      outcome: 'compared',
-      differences: { same: campaigns, added: 0, removed: 0 },
-    })
-    const status = await service.rebuild('status', '--json')
-    expect(JSON.parse(status.stdout).rebuild).toMatchObject({ type: 'dry-run', id: result.id })
-    expect(service.hasOther()).toBe(false)
-    expect(await service.answers()).toEqual(truth)
   })
 
   test('abort leaves nothing, and the command that does the work reports it', async () => {

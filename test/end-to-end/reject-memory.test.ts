@@ -4,8 +4,8 @@ import { openDataDirectory } from '../../services/local/data-directory.ts'
 import { openJournalWriter } from '../../services/log/local/journal.ts'
 import type { EventWriter } from '../../services/log/port.ts'
 import type { Status } from '../../services/projector/status.ts'
-import { campaignEvent, newRecordOf, noEvent } from '../support/sample-events.ts'
-import { makeDataDirectory, startServiceProcess } from '../support/service-process.ts'
+import { makeDataDirectory, startServiceProcess } from '../support/deployment/service-process.ts'
+import { campaignEvent, newRecordOf, noEvent } from '../support/events/sample-events.ts'
 
 const directory = makeDataDirectory()
 const { journal } = openDataDirectory(directory.path)

@@ -1,5 +1,5 @@
 /**
- * The restores of deploy/README.md in which Kafka is lost, on real brokers and real ClickHouse servers: a new, empty Kafka is
+ * The restores of deploy/restore.md in which Kafka is lost, on real brokers and real ClickHouse servers: a new, empty Kafka is
  * filled from last night's copy of the topics. With the tables at hand nothing changes for a reader. With the tables of last
  * night's backup, the deletions since then are appended again first. No deletion is undone.
  */
@@ -8,15 +8,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { type ClickHouse, startClickHouse } from '../support/clickhouse.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import { type ClickHouse, startClickHouse } from '../support/clickhouse/clickhouse.ts'
+import { type Deployment, deploy } from '../support/deployment/deployment.ts'
+import type { ServiceProcess } from '../support/deployment/service-process.ts'
+import { issueCredentials, untilAccepted, untilDrained, untilLeads } from '../support/events/kickstarter.ts'
+import { campaignEvent, pledgeEvent } from '../support/events/sample-events.ts'
 import { type KafkaBroker, startKafka } from '../support/kafka/broker.ts'
 import { kafkaRequirement } from '../support/kafka/jars.ts'
 import { copyPositions, copyTopics, restoreTopics, type TopicCopy } from '../support/kafka/topic-copy.ts'
-import { issueCredentials, untilAccepted, untilDrained, untilLeads } from '../support/kickstarter.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
-import { campaignEvent, pledgeEvent } from '../support/sample-events.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
+import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { onTables, type SeenCampaign, sameWhile, seenCampaigns } from './seen-campaigns.ts'
 
 const kafkaVersion = '4.4.0'

@@ -1,5 +1,5 @@
 /**
- * The restore of deploy/README.md, on a real Kafka and three ClickHouse servers: last night's backup of the tables, a log that went
+ * The restore of deploy/restore.md, on a real Kafka and three ClickHouse servers: last night's backup of the tables, a log that went
  * on since, and projectors that notice that the tables went back. What was deleted or revoked after the backup stays so. Without any
  * backup, the same projectors fill new tables, as for another number of shards, and can return to the old ones.
  */
@@ -11,14 +11,14 @@ import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import type { Tables } from '../../services/tables/port.ts'
-import { type ClickHouse, settingsFor, startClickHouse } from '../support/clickhouse.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from '../support/clickhouse/clickhouse.ts'
+import { type Deployment, deploy } from '../support/deployment/deployment.ts'
+import type { ServiceProcess } from '../support/deployment/service-process.ts'
+import { issueCredentials, untilDrained, untilLeads } from '../support/events/kickstarter.ts'
+import { campaignEvent, pledgeEvent } from '../support/events/sample-events.ts'
 import { type KafkaBroker, startKafka } from '../support/kafka/broker.ts'
 import { kafkaRequirement } from '../support/kafka/jars.ts'
-import { issueCredentials, untilDrained, untilLeads } from '../support/kickstarter.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
-import { campaignEvent, pledgeEvent } from '../support/sample-events.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
+import { needs, type Requirement } from '../support/runner/requirements.ts'
 
 const kafkaVersion = '4.4.0'
 const backups = mkdtempSync(join(tmpdir(), 'pledgeview-backups-'))

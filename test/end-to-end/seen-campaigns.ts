@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import type { Tables } from '../../services/tables/port.ts'
-import { type ClickHouse, settingsFor } from '../support/clickhouse.ts'
+import { type ClickHouse, settingsFor } from '../support/clickhouse/clickhouse.ts'
 
 export interface SeenCampaign {
   id: string

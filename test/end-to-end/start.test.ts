@@ -4,14 +4,14 @@ import { chmodSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { canRefuseCalls } from '../../services/clickhouse-server/outgoing.ts'
-import { pathsIn } from '../support/paths-in.ts'
 import {
   freePorts,
   makeDataDirectory,
   runCli,
   type ServiceProcess,
   startServiceProcess,
-} from '../support/service-process.ts'
+} from '../support/deployment/service-process.ts'
+import { pathsIn } from '../support/runner/paths-in.ts'
 
 const directory = makeDataDirectory()
 // As an operator may have created it.

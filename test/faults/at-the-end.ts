@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type TimelessProject, timeless } from '../support/faults/api-projects.ts'
 import { appendedPoison, keptRejects, positionsAndEnds } from '../support/faults/log-checks.ts'
 import { cacheMs, type Stage } from '../support/faults/stage.ts'
-import { foldFaults, noFoldFaults } from '../support/fold-records.ts'
+import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
 import { currentOf } from './watch.ts'
 
 /** `opened` returns `undefined` if what the stage needs is not installed. Then the suite skips these tests. */

@@ -2,13 +2,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { qualified } from '../../services/tables/generations.ts'
+import { isCampaignFold, type TablesCall } from '../support/clickhouse/faulty-tables.ts'
 import { keptRejects } from '../support/faults/log-checks.ts'
 import type { Place } from '../support/faults/projectors.ts'
 import type { Figures, Stage } from '../support/faults/stage.ts'
 import { createBarrier, epochOf } from '../support/faults/tables-proxy.ts'
-import { isCampaignFold, type TablesCall } from '../support/faulty-tables.ts'
-import { column, livesWithBatches } from '../support/fold-records.ts'
-import { intBetween, pick } from '../support/random.ts'
+import { column, livesWithBatches } from '../support/projector/fold-records.ts'
+import { intBetween, pick } from '../support/runner/random.ts'
 import { batchesIn, currentOf, latestEpoch, shownTitle, until, untilItMoves } from './watch.ts'
 
 // Some are killed while they start, most a moment after something was written.

@@ -1,6 +1,7 @@
 /** Kafka, ClickHouse and Redis become unavailable and return. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
+import { isCampaignFold } from '../support/clickhouse/faulty-tables.ts'
 import {
   cacheMs,
   type Figures,
@@ -9,9 +10,8 @@ import {
   sessionMs,
   silenceMs,
 } from '../support/faults/stage.ts'
-import { isCampaignFold } from '../support/faulty-tables.ts'
-import { keyHeaders } from '../support/query-app.ts'
-import { intBetween } from '../support/random.ts'
+import { keyHeaders } from '../support/query/app.ts'
+import { intBetween } from '../support/runner/random.ts'
 import { shownTitle, until, untilItMoves, untilStatus } from './watch.ts'
 
 const slowFolds = 2

@@ -1,7 +1,7 @@
 /** One of two shards is killed, cut off or silent, or its clock steps back. */
 import { expect } from 'vitest'
 import type { Figures, Stage } from '../support/faults/stage.ts'
-import { withMovedClock } from '../support/stamp-clock.ts'
+import { withMovedClock } from '../support/projector/stamp-clock.ts'
 import { shownTitle, until, untilItMoves } from './watch.ts'
 
 // The first answers the query services. The program's keys are there, too.

@@ -3,7 +3,7 @@ import { expect, vi } from 'vitest'
 import { defaultDatabases, generationOf, readCurrent } from '../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../services/tables/port.ts'
 import type { Asked } from '../support/faults/api-client.ts'
-import { column } from '../support/fold-records.ts'
+import { column } from '../support/projector/fold-records.ts'
 
 const { views } = defaultDatabases
 const holdsMsMax = 180_000

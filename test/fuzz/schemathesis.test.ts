@@ -2,13 +2,13 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { operations } from '../../services/query/endpoints/all.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
 import {
   makeDataDirectory,
   runCli,
   type ServiceProcess,
   startServiceProcess,
-} from '../support/service-process.ts'
+} from '../support/deployment/service-process.ts'
+import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { runSchemathesis, schemathesisRequirement } from './schemathesis.ts'
 
 const directory = makeDataDirectory()

@@ -17,6 +17,23 @@ import { readFileSync } from 'node:fs'
 
 export const root = new URL('../..', import.meta.url).pathname
 
+/** The operator's guide: a page for a task. */
+export const operatorGuides = (
+  [
+    'try',
+    'run',
+    'deploy',
+    'portal',
+    'watch',
+    'rejects',
+    'rebuild',
+    'erase',
+    'restore',
+    'grow',
+    'upgrade',
+  ] as const
+).map(page => `deploy/${page}.md` as const)
+
 /** The README first, because readers see it first. */
 export const guides = [
   'README.md',
@@ -25,6 +42,7 @@ export const guides = [
   'contracts/events/README.md',
   'contracts/events/from-a-database.md',
   'deploy/README.md',
+  ...operatorGuides,
 ] as const
 
 export interface Fence {

@@ -8,8 +8,8 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
 import { freePort } from '../../services/runtime/free-port.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+import { type LocalServices, localServices, startLocalServices } from '../support/deployment/stack.ts'
+import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { blocksOf, nameOf } from './blocks.ts'
 import { openReader, programsOf, type Reader } from './reader.ts'
 
@@ -48,7 +48,7 @@ afterAll(async () => {
   await services?.stop()
 }, startMsMax)
 
-describe.each(['deploy/README.md', 'contracts/events/README.md'])(
+describe.each(['deploy/deploy.md', 'contracts/events/README.md'])(
   'the distributed lines of %s work on Kafka, and print what it shows',
   guide => {
     const blocks = blocksOf(guide).filter(({ isDistributed, how }) => isDistributed && how.kind !== 'not run')

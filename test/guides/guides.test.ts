@@ -5,8 +5,8 @@
 import type { ChildProcess } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../../services/runtime/free-port.ts'
-import { needs } from '../support/requirements.ts'
-import { type Block, blocksOf, fencesOf, guides, nameOf, readGuide } from './blocks.ts'
+import { needs } from '../support/runner/requirements.ts'
+import { type Block, blocksOf, fencesOf, guides, nameOf, operatorGuides, readGuide } from './blocks.ts'
 import { interrupt, openReader, programsOf, pyPi, type Reader } from './reader.ts'
 
 const blockMsMax = 240_000
@@ -77,10 +77,13 @@ describe('the SQL of contracts/tables/README.md', () => {
   })
 })
 
-test('deploy/README.md names every metric of the program, and no others', async () => {
+test("the operator's guide names every metric of the program, and no others", async () => {
   const response = await fetch(`http://127.0.0.1:${ports[9090]}/metrics`)
   const there = [...(await response.text()).matchAll(/^# HELP (pledgeview_\w+)/gm)].map(([, name]) => name)
-  const named = readGuide('deploy/README.md').matchAll(/`(pledgeview_\w+)`/g)
+  const named = operatorGuides
+    .map(readGuide)
+    .join('')
+    .matchAll(/`(pledgeview_\w+)`/g)
   const others = /_(all|definer|query|analyst|portal|counter|(ledger|read)_\d+)$/
   const metrics = [...named].map(([, name = '']) => name).filter(name => !others.test(name))
   expect([...new Set(metrics)].toSorted()).toEqual(there.toSorted())

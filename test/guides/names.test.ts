@@ -5,9 +5,9 @@ import { murmur2, partitionOf } from '../../services/log/kafka/partition.ts'
 import { settingNames } from '../../services/runtime/config.ts'
 import { installedCompose } from '../compose/prerequisites.ts'
 import { run } from '../support/containers/docker.ts'
-import { needs } from '../support/requirements.ts'
-import { runCli } from '../support/service-process.ts'
-import { blocksOf, guides, readGuide, root } from './blocks.ts'
+import { runCli } from '../support/deployment/service-process.ts'
+import { needs } from '../support/runner/requirements.ts'
+import { blocksOf, guides, operatorGuides, readGuide, root } from './blocks.ts'
 import { commandsIn, looseFlagsIn, npmScriptsIn, settingsIn } from './commands.ts'
 import { anchorsOf, brokenLinks, linksOf, markdownFiles } from './links.ts'
 
@@ -107,7 +107,7 @@ describe('the compose lines, which are not run', () => {
   })
 
   test('name ports that docker-compose.yml publishes', () => {
-    const guide = readGuide('deploy/README.md')
+    const guide = operatorGuides.map(readGuide).join('')
     const published = [...file.matchAll(/\$\{(HOST_PORT_\w+):-(\d+)\}:\d+["\n]/g)]
     expect(published.length).toBeGreaterThan(3)
     for (const [, variable = '', port = ''] of published) {

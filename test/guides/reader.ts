@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Requirement } from '../support/requirements.ts'
+import type { Requirement } from '../support/runner/requirements.ts'
 import { type Block, root } from './blocks.ts'
 import { differenceOf } from './shown.ts'
 

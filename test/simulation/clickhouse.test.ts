@@ -3,11 +3,11 @@
  * nothing there either. The model gets the same statements at the same times, and has to give the same answers.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type ModelTables, openModelTables } from '../support/model-tables.ts'
-import { createClickHouseEngine } from '../support/simulation/clickhouse-engine.ts'
-import { createModelEngine } from '../support/simulation/model-engine.ts'
-import { createKindOf } from '../support/simulation/statement-kinds.ts'
-import { createTwinEngine } from '../support/simulation/twin-engine.ts'
+import { type ModelTables, openModelTables } from '../support/projector/model-tables.ts'
+import { createClickHouseEngine } from '../support/simulation/engine/clickhouse-engine.ts'
+import { createModelEngine } from '../support/simulation/engine/model-engine.ts'
+import { createKindOf } from '../support/simulation/engine/statement-kinds.ts'
+import { createTwinEngine } from '../support/simulation/engine/twin-engine.ts'
 import { playWorld } from '../support/simulation/world.ts'
 
 describe('ClickHouse', () => {

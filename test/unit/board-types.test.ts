@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { type Board, boards, boardsFolder } from '../support/boards/boards.ts'
+import { type Board, boards, boardsFolder } from '../integration/deploy/board-files.ts'
 
 const root = new URL('../../', import.meta.url).pathname
 // Below node_modules, so that the compiler finds Grafana's package.

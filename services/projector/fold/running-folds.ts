@@ -3,7 +3,7 @@
  * statement is cancelled after its time, but the end of an insert, when its rows go to the disk, cannot be cancelled.
  *
  * On replicas, only the one that answers is asked. To ask all replicas would not end this: the one that stands still is the one that
- * does not answer, and a fold cannot wait for a replica that may be gone for good. deploy/README.md (Scaling) tells operators what
+ * does not answer, and a fold cannot wait for a replica that may be gone for good. deploy/grow.md tells operators what
  * that means.
  */
 import { qualified } from '../../tables/generations.ts'

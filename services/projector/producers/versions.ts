@@ -4,7 +4,7 @@
  *
  * The ingest looks up nothing. Beside it, the last events of a batch are compared with the ledger's rows of the same keys: all events of a
  * small batch, a sample of a large one, and for at most a twentieth of the time. All records of a key are in one partition, so what the
- * ledger has came before. The question is asked before the batch is written. An answer that comes after the next batch was collected does
+ * ledger has came before. The question is asked when the batch begins to be written. An answer that comes after the next one began does
  * not count, because that one may be in it. So no event counts that is in order, except for those that are read again after a kill.
  *
  * How it fails: what cannot be compared does not count. It never throws, and nothing waits for it.
@@ -51,8 +51,8 @@ export interface VersionCheckDependencies {
 }
 
 export interface VersionCheck {
-  /** A batch was collected, and is not written yet. `last`: its last records, in their order. */
-  collected(last: readonly LogRecord[]): void
+  /** A batch is written next. `last`: its last records, in their order. */
+  next(last: readonly LogRecord[]): void
   /** Waits for the comparison that is under way. */
   close(): Promise<void>
 }
@@ -74,10 +74,9 @@ export function createVersionCheck(dependencies: VersionCheckDependencies): Vers
       return 'key' in event ? [{ record, event }] : []
     })
     try {
-      for (const [type, ofType] of Map.groupBy(events, ({ event }) => event.type)) {
-        const found = await compare(dependencies, type, ofType)
-        if (batches === batch) onCompared(found)
-      }
+      const types = [...Map.groupBy(events, ({ event }) => event.type)]
+      const found = await Promise.all(types.map(([type, ofType]) => compare(dependencies, type, ofType)))
+      if (batches === batch) for (const one of found) onCompared(one)
     } catch (error) {
       onError(error as Error)
     }
@@ -86,7 +85,7 @@ export function createVersionCheck(dependencies: VersionCheckDependencies): Vers
   }
 
   return {
-    collected(last) {
+    next(last) {
       batches++
       if (comparing || last.length === 0 || monotonicMs() < nextAt) return
       comparing = compareAll(last).finally(() => {
@@ -108,10 +107,10 @@ async function compare(
   type: ChangeEvent['type'],
   read: readonly Read[],
 ): Promise<ComparedVersions> {
-  const rows = await ledgerRows<{ id: string; version: string; content: string }>(tables, databases, {
+  const rows = await ledgerRows<{ id: string; of_version: string; content: string }>(tables, databases, {
     type,
     keys: [...new Set(read.map(({ event }) => event.key))],
-    columns: `toString(version) AS version, ${contentOf(columnsOf[type])} AS content`,
+    columns: `toString(version) AS of_version, ${contentOf(columnsOf[type])} AS content`,
   })
   const found: ComparedVersions = {
     topic: topicOf[type],
@@ -125,8 +124,8 @@ async function compare(
       version: versionOf(event),
       content: digestOf(event, hashBacker),
     }))
-    const present = (known.get(key) ?? []).map(({ version, content }) => ({
-      version: BigInt(version),
+    const present = (known.get(key) ?? []).map(({ of_version, content }) => ({
+      version: BigInt(of_version),
       content,
     }))
     for (const [index, { record, version, content }] of own.entries()) {

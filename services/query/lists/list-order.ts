@@ -24,8 +24,13 @@ export interface SlotOrder {
 /** A sort in steps of about a millisecond. What it sorts must not change between them. */
 export type Sorting = Generator<void, Uint32Array, void>
 
+// So few slots are sorted faster by comparing than by ranking all, which takes about a millisecond.
+const comparedMax = 256
+
 // Above this share of all slots, sorting everything later is faster than searching for the place of each.
 const manyShare = 1 / 8
+// Spare room for slots that come later.
+const roomShare = 1.1
 
 /**
  * Creates an order. It sorts when it is prepared or first read. `compare`: a total order, in which no two slots are equal.
@@ -41,6 +46,9 @@ export function createSlotOrder(
   let isRead = true
   /** Counts the changes. */
   let changes = 0
+  /** The place of each slot, and for which count of changes. While the order does not change, no list ranks again. */
+  let ranks = new Uint32Array()
+  let rankedAt = -1
 
   /** How many of the first `end` slots come before this one. */
   function placeOf(slot: number, slots: Uint32Array, end: number): number {
@@ -51,10 +59,6 @@ export function createSlotOrder(
       else high = middle
     }
     return low
-  }
-
-  function arrange(some: Uint32Array): Uint32Array {
-    return some.slice().sort(compare)
   }
 
   return {
@@ -101,7 +105,7 @@ export function createSlotOrder(
       }
       const all = isRead ? longer(ordered, some.length) : extended(ordered, some.length)
       // From the last slot, so that each part of the array is moved once.
-      const sorted = arrange(some)
+      const sorted = some.slice().sort(compare)
       let end = ordered.length
       for (let index = sorted.length - 1; index >= 0; index--) {
         const slot = sorted[index] ?? 0
@@ -114,8 +118,28 @@ export function createSlotOrder(
       isRead = false
     },
 
-    arrange,
+    arrange(some) {
+      if (ordered === undefined || (rankedAt !== changes && some.length <= comparedMax))
+        return some.slice().sort(compare)
+      if (rankedAt !== changes) {
+        ranks = ranksOf(ordered, ranks)
+        rankedAt = changes
+      }
+      // Numbers are sorted many times faster than slots are compared.
+      const places = some.map(slot => ranks[slot] ?? 0).sort()
+      const all = ordered
+      return places.map(place => all[place] ?? 0)
+    },
   }
+}
+
+/** The place of each slot, by slot. The array is this one, if it is long enough. */
+function ranksOf(slots: Uint32Array, ranks: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
+  let last = 0
+  for (let at = 0; at < slots.length; at++) last = Math.max(last, slots[at] ?? 0)
+  const all = last < ranks.length ? ranks : new Uint32Array(Math.ceil(last * roomShare) + 1)
+  for (let at = 0; at < slots.length; at++) all[slots[at] ?? 0] = at
+  return all
 }
 
 /** Runs all steps of a sort without a pause. */

@@ -72,7 +72,8 @@ interface Address {
 /** Creates the book of the connections of one server. */
 export function createConnections(options: ConnectionsOptions): Connections {
   const { perAddressMax, isTrustedProxy, strangers: bounds } = options
-  const connections = new WeakMap<Duplex, Connection>()
+  /** The open ones. Not a WeakMap: Node's quick collections keep a closed socket, and with it all that hangs on it. */
+  const connections = new Map<Duplex, Connection>()
   const addresses = new Map<string, Address>()
   /** Of all addresses, the oldest first. */
   const strangers = new Set<Socket>()
@@ -80,6 +81,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
 
   /** `serve` puts Node's parser on the connection. */
   function admit(socket: Socket, serve: () => void): void {
+    socket.once('close', () => connections.delete(socket))
     if (isTrustedProxy(socket.remoteAddress)) {
       const gate = gateRequests(socket, serve)
       connections.set(socket, { gate, address: undefined, isStranger: false })

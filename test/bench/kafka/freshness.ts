@@ -10,11 +10,10 @@ import { databasesOf } from '../../../services/distributed.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 import { type BenchProcess, startBenchProcess } from '../bench-process.ts'
-import { campaignIdOf, loadPlatform } from '../platform.ts'
+import { campaignIdOf, loadPlatform } from '../platform/platform.ts'
 import { type BenchReport, type Figure, figureOf, type Target } from '../report.ts'
 import { quantile, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
-import { until } from './group.ts'
 import { createSightings, marksPerCampaign, type Sightings } from './marks.ts'
 import { type KafkaServices, startProjector, withKafkaServices } from './services.ts'
 import type { ProducerAnswer, ProducerInput, ProducerRequest } from './steady-producer.ts'
@@ -182,4 +181,16 @@ function quantiles(name: string, samples: number[], target: Target): Figure[] {
     figureOf(`${name}, p50`, 'ms', summarize(samples)),
     { name: `${name}, p99`, value: quantile(samples, 0.99), unit: 'ms', target },
   ]
+}
+
+const lookMs = 50
+const pauseMsMax = 120_000
+
+/** Polls until a condition holds. Throws after two minutes, and names the condition. */
+async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + pauseMsMax
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`waited for ${pauseMsMax / 1000} s that ${what}`)
+    await delay(lookMs)
+  }
 }

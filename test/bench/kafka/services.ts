@@ -9,10 +9,14 @@ import { pino } from 'pino'
 import { createKafka } from '../../../services/log/kafka/client.ts'
 import { openTables } from '../../../services/tables/clickhouse.ts'
 import type { Tables } from '../../../services/tables/port.ts'
-import { settingsFor } from '../../support/clickhouse.ts'
-import { type Deployment, deploy } from '../../support/deployment.ts'
-import type { ServiceProcess } from '../../support/service-process.ts'
-import { type LocalServiceOptions, localServices, startLocalServices } from '../../support/stack.ts'
+import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
+import { type Deployment, deploy } from '../../support/deployment/deployment.ts'
+import type { ServiceProcess } from '../../support/deployment/service-process.ts'
+import {
+  type LocalServiceOptions,
+  localServices,
+  startLocalServices,
+} from '../../support/deployment/stack.ts'
 import type { Workspace } from '../workspace.ts'
 
 export interface KafkaServices {
@@ -82,15 +86,4 @@ function killAtExit({ child }: Pick<ServiceProcess, 'child'>): void {
   const kill = () => void child.kill('SIGKILL')
   process.once('exit', kill)
   child.once('exit', () => process.off('exit', kill))
-}
-
-/** The process id of a started process. */
-export function pidOf({ child }: Pick<ServiceProcess, 'child'>): number {
-  if (child.pid === undefined) throw new Error('the process was not started')
-  return child.pid
-}
-
-/** Drops the databases of a run, so that merges of its data do not slow down the next run. */
-export async function dropDatabases(tables: Tables, names: readonly string[]): Promise<void> {
-  for (const name of names) await tables.run({ query: `DROP DATABASE IF EXISTS ${name} SYNC` })
 }

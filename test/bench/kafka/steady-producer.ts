@@ -11,7 +11,7 @@ import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { benchInput, serveBench } from '../bench-process.ts'
-import { campaignIdOf } from '../platform.ts'
+import { campaignIdOf } from '../platform/platform.ts'
 import { markOf } from './marks.ts'
 import { logger } from './services.ts'
 

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { type Change, createClient } from '../../../contracts/api/client.ts'
-import { useQueryService } from '../../support/query-service.ts'
-import { campaignRow } from '../../support/query-tables.ts'
+import { useQueryService } from '../../support/query/service.ts'
+import { campaignRow } from '../../support/query/tables.ts'
 
 const { store, app } = useQueryService()
 

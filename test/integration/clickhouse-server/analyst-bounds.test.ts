@@ -15,10 +15,10 @@ import { type EmbeddedModel, openEmbeddedModel } from '../../../services/local/m
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
-import { askAsAnalyst } from '../../support/analyst.ts'
-import { freeDoor, makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
-import { nativeHello, queryPacket } from '../../support/native-protocol.ts'
-import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
+import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
+import { freeDoor, makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
+import { nativeHello, queryPacket } from '../../support/clickhouse/native-protocol.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
 
 const memoryBytesMax = 2_000_000_000
 const bounds = analystBounds({ memoryBytesMax, cores: availableParallelism(), databases: defaultDatabases })

@@ -12,13 +12,18 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { canRefuseCalls } from '../../../services/clickhouse-server/outgoing.ts'
 import type { EmbeddedTables } from '../../../services/local/tables.ts'
-import { type AnalystRequest, askAsAnalyst, waysToSet } from '../../support/analyst.ts'
-import { askClickHouse } from '../../support/clickhouse.ts'
-import { makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
-import { askNative } from '../../support/native-protocol.ts'
-import { publicViews } from '../../support/public-views.ts'
-import { argumentForms, describing, harmless, refusedQueries } from '../../support/refused-queries.ts'
-import { needs, type Requirement } from '../../support/requirements.ts'
+import { type AnalystRequest, askAsAnalyst, waysToSet } from '../../support/clickhouse/analyst.ts'
+import { askClickHouse } from '../../support/clickhouse/clickhouse.ts'
+import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
+import { askNative } from '../../support/clickhouse/native-protocol.ts'
+import { publicViews } from '../../support/clickhouse/public-views.ts'
+import {
+  argumentForms,
+  describing,
+  harmless,
+  refusedQueries,
+} from '../../support/clickhouse/refused-queries.ts'
+import { needs, type Requirement } from '../../support/runner/requirements.ts'
 
 const landlock: Requirement = {
   isMet: canRefuseCalls(),

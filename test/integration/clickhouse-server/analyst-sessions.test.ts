@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { EmbeddedTables } from '../../../services/local/tables.ts'
-import { askAsAnalyst } from '../../support/analyst.ts'
-import { makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
+import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
+import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 
 let directory: TestDirectory
 let opened: EmbeddedTables

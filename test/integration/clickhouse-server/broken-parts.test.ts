@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ServerStartError } from '../../../services/clickhouse-server/start-error.ts'
 import { TablesError } from '../../../services/tables/port.ts'
-import { makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
-import { processesWith, procFileSystem } from '../../support/processes.ts'
-import { needs } from '../../support/requirements.ts'
+import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
+import { processesWith, procFileSystem } from '../../support/runner/processes.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
 const rows = 5_000
 

@@ -5,12 +5,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { askClickHouse, type ClickHouseAddress, startClickHouse } from '../../support/clickhouse.ts'
-import type { Told } from '../../support/clickhouse-parent.ts'
-import { isRunning, processesWith, procFileSystem, whenGone } from '../../support/processes.ts'
-import { needs } from '../../support/requirements.ts'
+import {
+  askClickHouse,
+  type ClickHouseAddress,
+  startClickHouse,
+} from '../../support/clickhouse/clickhouse.ts'
+import type { Told } from '../../support/clickhouse/clickhouse-parent.ts'
+import { isRunning, processesWith, procFileSystem, whenGone } from '../../support/runner/processes.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
-const script = new URL('../../support/clickhouse-parent.ts', import.meta.url).pathname
+const script = new URL('../../support/clickhouse/clickhouse-parent.ts', import.meta.url).pathname
 
 describe('ClickHouse’s server', () => {
   let directory: string

@@ -11,9 +11,9 @@ import { type ClickHouseServer, startClickHouseServer } from '../../../services/
 import { openTables } from '../../../services/tables/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Tables } from '../../../services/tables/port.ts'
-import { settingsFor } from '../../support/clickhouse.ts'
-import { processesWith, procFileSystem } from '../../support/processes.ts'
-import { needs } from '../../support/requirements.ts'
+import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
+import { processesWith, procFileSystem } from '../../support/runner/processes.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
 const waits = { timeout: 60_000, interval: 10 }
 

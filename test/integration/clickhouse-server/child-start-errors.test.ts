@@ -6,9 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { ServerStartError } from '../../../services/clickhouse-server/start-error.ts'
-import { askClickHouse, type ClickHouseOptions, startClickHouse } from '../../support/clickhouse.ts'
-import { processesWith, procFileSystem } from '../../support/processes.ts'
-import { needs } from '../../support/requirements.ts'
+import {
+  askClickHouse,
+  type ClickHouseOptions,
+  startClickHouse,
+} from '../../support/clickhouse/clickhouse.ts'
+import { processesWith, procFileSystem } from '../../support/runner/processes.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
 describe('ClickHouse’s server does not start, and gives the reason,', () => {
   let directory: string

@@ -8,7 +8,7 @@ import { openDataDirectory } from '../../../services/local/data-directory.ts'
 import { openEmbeddedModel } from '../../../services/local/model.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
-import { makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
+import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 
 let directory: TestDirectory
 

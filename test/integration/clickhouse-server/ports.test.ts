@@ -8,10 +8,10 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { EmbeddedTables } from '../../../services/local/tables.ts'
-import { askAsAnalyst } from '../../support/analyst.ts'
-import { askClickHouse } from '../../support/clickhouse.ts'
-import { makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
-import { askNative, nativeHello } from '../../support/native-protocol.ts'
+import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
+import { askClickHouse } from '../../support/clickhouse/clickhouse.ts'
+import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
+import { askNative, nativeHello } from '../../support/clickhouse/native-protocol.ts'
 
 // ClickHouse has places for 4,096.
 const strangers = 4_600

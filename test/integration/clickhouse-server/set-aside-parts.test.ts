@@ -13,8 +13,8 @@ import { openTables } from '../../../services/tables/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
 import type { Tables } from '../../../services/tables/port.ts'
-import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse.ts'
-import { makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
+import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 
 const databases = defaultDatabases
 // As a server with its default configuration.

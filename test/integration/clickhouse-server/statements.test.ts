@@ -7,9 +7,9 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { openTables } from '../../../services/tables/clickhouse.ts'
 import { type TableInsert, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { createRowWriter, encodeRows } from '../../../services/tables/row-binary.ts'
-import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse.ts'
-import { startCuttingProxy } from '../../support/cutting-proxy.ts'
-import { makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
+import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
+import { startCuttingProxy } from '../../support/servers/cutting-proxy.ts'
 
 const ordinary = { password: '', networks: { ip: '127.0.0.1' }, profile: 'default', quota: 'default' }
 const moreUsers = {

@@ -5,18 +5,18 @@ import { whyOf } from '../../../services/commands/explain/explain.ts'
 import { explainCampaign } from '../../../services/commands/explain/read.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import {
-  createIngest,
-  createTestFoldWorker,
-  type ModelTables,
-  openModelTables,
-} from '../../support/model-tables.ts'
-import {
   campaignEvent,
   campaignTombstone,
   pledgeEvent,
   pledgeTombstone,
   sampleReward,
-} from '../../support/sample-events.ts'
+} from '../../support/events/sample-events.ts'
+import {
+  createIngest,
+  createTestFoldWorker,
+  type ModelTables,
+  openModelTables,
+} from '../../support/projector/model-tables.ts'
 
 describe('explain', () => {
   let model: ModelTables

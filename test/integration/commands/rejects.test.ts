@@ -12,26 +12,9 @@ import { openJournalReader, openJournalWriter } from '../../../services/log/loca
 import type { NewRecord } from '../../../services/log/port.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { entityOf, ledgerVersions } from '../../../services/tables/ledger-versions.ts'
-import { startIngest } from '../../support/ingest-loop.ts'
-import { journalEnds } from '../../support/journal-positions.ts'
-import { readModelOf } from '../../support/model.ts'
-import {
-  createIngest,
-  createTestFoldWorker,
-  expectedReading,
-  type ModelTables,
-  openModelTables,
-  readViews,
-} from '../../support/model-tables.ts'
-import {
-  keptRejects,
-  placesAskedFor,
-  placesOf,
-  rejectsOf,
-  startedAt,
-  storeAt,
-  type TimedReject,
-} from '../../support/reject-filters.ts'
+import { makeDataDirectory } from '../../support/deployment/service-process.ts'
+import { journalEnds } from '../../support/events/journal-positions.ts'
+import { readModelOf } from '../../support/events/model.ts'
 import {
   apiKeyEvent,
   campaignEvent,
@@ -41,8 +24,25 @@ import {
   pledgeEvent,
   pledgeTombstone,
   smallWorld,
-} from '../../support/sample-events.ts'
-import { makeDataDirectory } from '../../support/service-process.ts'
+} from '../../support/events/sample-events.ts'
+import { startIngest } from '../../support/projector/ingest-loop.ts'
+import {
+  createIngest,
+  createTestFoldWorker,
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  readViews,
+} from '../../support/projector/model-tables.ts'
+import {
+  keptRejects,
+  placesAskedFor,
+  placesOf,
+  rejectsOf,
+  startedAt,
+  storeAt,
+  type TimedReject,
+} from '../../support/projector/reject-filters.ts'
 
 let directory: ReturnType<typeof makeDataDirectory>
 let journal: string

@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, expect, test } from 'vitest'
-import { needs } from '../../support/requirements.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
 const folder = new URL('../../../deploy/alerts/', import.meta.url).pathname
 const rules = readFileSync(join(folder, 'pledgeview.rules.yml'), 'utf8')

@@ -10,9 +10,9 @@ import { openTables } from '../../../services/tables/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
-import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse.ts'
-import { needs } from '../../support/requirements.ts'
-import { type ServiceProcess, startProcess } from '../../support/service-process.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
+import { type ServiceProcess, startProcess } from '../../support/deployment/service-process.ts'
+import { needs } from '../../support/runner/requirements.ts'
 import { type Balancer, haproxyProgram, startBalancer } from './balancer.ts'
 
 const hosts = ['127.0.1.1', '127.0.1.2'] as const

@@ -8,7 +8,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../../services/runtime/free-port.ts'
-import type { Requirement } from '../../support/requirements.ts'
+import type { Requirement } from '../../support/runner/requirements.ts'
 import { type DnsServer, startDns } from './dns.ts'
 
 export const balancerConfiguration = new URL('../../../deploy/balancer/haproxy.cfg', import.meta.url).pathname

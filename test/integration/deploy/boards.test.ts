@@ -14,13 +14,13 @@ import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
 import { secureViews } from '../../../services/tables/roles.ts'
-import { askAsAnalyst } from '../../support/analyst.ts'
-import { expandPromQl, expandSql, promQueries, sqlQueries } from '../../support/boards/boards.ts'
-import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
+import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
+import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { fillHistory } from '../../support/examples/history-rows.ts'
 import { dayMs, type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
-import { createIngest, createTestFoldWorker } from '../../support/model-tables.ts'
-import { needs } from '../../support/requirements.ts'
+import { createIngest, createTestFoldWorker } from '../../support/projector/model-tables.ts'
+import { needs } from '../../support/runner/requirements.ts'
+import { expandPromQl, expandSql, promQueries, sqlQueries } from './board-files.ts'
 
 const campaigns = 60
 /** The boards show today. No test may see two days. */

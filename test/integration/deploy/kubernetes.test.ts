@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { closeMsMax } from '../../../services/commands/services.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
-import { needs, type Requirement } from '../../support/requirements.ts'
+import { needs, type Requirement } from '../../support/runner/requirements.ts'
 import { kubernetesTools, type Manifest, manifestsOf, rendered, validate } from './kubernetes.ts'
 
 const root = new URL('../../../deploy/kubernetes/', import.meta.url).pathname

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { cacheFolder, fetched, outputOf, pythonEnvironment, requirementOf } from '../../clients/programs.ts'
-import type { Requirement } from '../../support/requirements.ts'
+import type { Requirement } from '../../support/runner/requirements.ts'
 
 const kustomizeVersion = 'v5.7.1'
 const kustomizeFolder = join(cacheFolder, `kustomize-${kustomizeVersion}`)

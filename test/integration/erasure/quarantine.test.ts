@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { purgeTables } from '../../../services/erasure/tables.ts'
 import { recordQuarantineStatement } from '../../../services/projector/fold/quarantine.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
-import { createIngest, type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import { campaignEvent, campaignTombstone } from '../../support/sample-events.ts'
+import { campaignEvent, campaignTombstone } from '../../support/events/sample-events.ts'
+import { createIngest, type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 
 let model: ModelTables
 beforeAll(async () => {

@@ -3,16 +3,16 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { purgeTables } from '../../../services/erasure/tables.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
-import { filesWith } from '../../support/find-texts.ts'
-import { createIngest, type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import { keptRejects, storeAt } from '../../support/reject-filters.ts'
+import { filesWith } from '../../support/events/find-texts.ts'
 import {
   apiKeyEvent,
   campaignEvent,
   campaignTombstone,
   pledgeEvent,
   pledgeTombstone,
-} from '../../support/sample-events.ts'
+} from '../../support/events/sample-events.ts'
+import { createIngest, type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { keptRejects, storeAt } from '../../support/projector/reject-filters.ts'
 
 let model: ModelTables
 beforeAll(async () => {

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { purgeTables } from '../../../services/erasure/tables.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
-import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import { createTestRecorder, readUsage, totalOf } from '../../support/usage.ts'
+import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { createTestRecorder, readUsage, totalOf } from '../../support/query/usage.ts'
 
 let model: ModelTables
 beforeAll(async () => {

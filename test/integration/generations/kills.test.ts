@@ -7,19 +7,24 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Tables } from '../../../services/tables/port.ts'
-import { obstructed } from '../../support/faulty-tables.ts'
-import { foldFaults, noFoldFaults } from '../../support/fold-records.ts'
-import { readModelOf } from '../../support/model.ts'
-import { expectedReading, type ModelTables, openModelTables, readViews } from '../../support/model-tables.ts'
-import { intBetween, randomOf } from '../../support/random.ts'
+import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
+import { readModelOf } from '../../support/events/model.ts'
+import { pledgeEvent } from '../../support/events/sample-events.ts'
 import {
   openRebuildableModel,
   phaseIn,
   platformHistory,
   type RebuildableModel,
   stampsOf,
-} from '../../support/rebuilds.ts'
-import { pledgeEvent } from '../../support/sample-events.ts'
+} from '../../support/generations/rebuilds.ts'
+import { foldFaults, noFoldFaults } from '../../support/projector/fold-records.ts'
+import {
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  readViews,
+} from '../../support/projector/model-tables.ts'
+import { intBetween, randomOf } from '../../support/runner/random.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 const rebuilds = 5

@@ -15,28 +15,28 @@ import { presentOf } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 import { type Place, poll } from '../../simulation/documented-loop.ts'
-import { damage, spoiltTitle } from '../../support/damage.ts'
-import { obstructed, type TablesCall } from '../../support/faulty-tables.ts'
-import { column } from '../../support/fold-records.ts'
-import { readModelOf } from '../../support/model.ts'
-import {
-  createIngest,
-  createTestFoldWorker,
-  expectedReading,
-  openModelTables,
-  readViews,
-} from '../../support/model-tables.ts'
-import { pepper } from '../../support/query-app.ts'
+import { obstructed, type TablesCall } from '../../support/clickhouse/faulty-tables.ts'
+import { startShards } from '../../support/clickhouse/shards.ts'
+import { readModelOf } from '../../support/events/model.ts'
+import { apiKeyEvent, pledgeEvent } from '../../support/events/sample-events.ts'
+import { damage, spoiltTitle } from '../../support/generations/damage.ts'
 import {
   isPromotion,
   openRebuildableModel,
   phaseIn,
   platformHistory,
   type RebuildableModel,
-} from '../../support/rebuilds.ts'
-import { apiKeyEvent, pledgeEvent } from '../../support/sample-events.ts'
-import { openRebuildableShards } from '../../support/shard-rebuilds.ts'
-import { startShards } from '../../support/shards.ts'
+} from '../../support/generations/rebuilds.ts'
+import { openRebuildableShards } from '../../support/generations/shard-rebuilds.ts'
+import { column } from '../../support/projector/fold-records.ts'
+import {
+  createIngest,
+  createTestFoldWorker,
+  expectedReading,
+  openModelTables,
+  readViews,
+} from '../../support/projector/model-tables.ts'
+import { pepper } from '../../support/query/app.ts'
 
 // A busy machine is no failure.
 vi.setConfig({ testTimeout: 480_000, hookTimeout: 120_000 })

@@ -7,19 +7,24 @@ import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
 import { registeredGenerations } from '../../../services/tables/migrate.ts'
-import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/damage.ts'
-import { obstructed, type TablesCall } from '../../support/faulty-tables.ts'
-import { column } from '../../support/fold-records.ts'
-import { readModelOf } from '../../support/model.ts'
-import { expectedReading, type ModelTables, openModelTables, readViews } from '../../support/model-tables.ts'
+import { obstructed, type TablesCall } from '../../support/clickhouse/faulty-tables.ts'
+import { readModelOf } from '../../support/events/model.ts'
+import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
+import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/generations/damage.ts'
 import {
   openRebuildableModel,
   platformHistory,
   type RebuildableModel,
   stampsOf,
-} from '../../support/rebuilds.ts'
-import { keptRejects } from '../../support/reject-filters.ts'
-import { campaignEvent, pledgeEvent } from '../../support/sample-events.ts'
+} from '../../support/generations/rebuilds.ts'
+import { column } from '../../support/projector/fold-records.ts'
+import {
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  readViews,
+} from '../../support/projector/model-tables.ts'
+import { keptRejects } from '../../support/projector/reject-filters.ts'
 
 let model: ModelTables
 let live: RebuildableModel

@@ -4,10 +4,15 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { dropPrevious } from '../../../services/generations/rebuilds.ts'
 import { qualified } from '../../../services/tables/generations.ts'
-import { column } from '../../support/fold-records.ts'
-import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import { compactLog, openRebuildableModel, type RebuildableModel, stampsOf } from '../../support/rebuilds.ts'
-import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/sample-events.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
+import {
+  compactLog,
+  openRebuildableModel,
+  type RebuildableModel,
+  stampsOf,
+} from '../../support/generations/rebuilds.ts'
+import { column } from '../../support/projector/fold-records.ts'
+import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 
 // A busy machine is no failure.
 vi.setConfig({ testTimeout: 180_000 })

@@ -9,17 +9,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
-import { obstructed } from '../../support/faulty-tables.ts'
-import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import { intBetween, type Random, randomOf } from '../../support/random.ts'
+import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import {
   compactLog,
   isPromotion,
   openRebuildableModel,
   type RebuildableModel,
   type RebuildOptions,
-} from '../../support/rebuilds.ts'
-import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/sample-events.ts'
+} from '../../support/generations/rebuilds.ts'
+import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { intBetween, type Random, randomOf } from '../../support/runner/random.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 const worlds = 3

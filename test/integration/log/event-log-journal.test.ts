@@ -11,7 +11,7 @@ import {
   type PollBounds,
   SupersededAssignment,
 } from '../../../services/log/port.ts'
-import { journalEnds } from '../../support/journal-positions.ts'
+import { journalEnds } from '../../support/events/journal-positions.ts'
 import { describeEventLog } from './event-log.conformance.ts'
 
 describeEventLog('in a journal', async () => {

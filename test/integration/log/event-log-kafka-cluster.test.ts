@@ -4,7 +4,8 @@ import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { readRetention } from '../../../services/log/kafka/topic-settings.ts'
 import { createTopics, ensureTopics, TopicsDiffer } from '../../../services/log/kafka/topics.ts'
-import { generous, range, readDeliveries, readRecords } from '../../support/event-log-records.ts'
+import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
+import { startsAt } from '../../support/events/starts.ts'
 import { kafkaUser } from '../../support/kafka/broker.ts'
 import {
   commitAll,
@@ -16,7 +17,6 @@ import {
   until,
 } from '../../support/kafka/suite.ts'
 import { makeTopics, readTopic, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
-import { startsAt } from '../../support/starts.ts'
 
 const never = new AbortController().signal
 

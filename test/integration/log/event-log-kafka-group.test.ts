@@ -6,7 +6,7 @@ import { type KafkaSettings, topicName } from '../../../services/log/kafka/clien
 import { OffsetOutOfRange } from '../../../services/log/kafka/offsets.ts'
 import { partitionOf } from '../../../services/log/kafka/partition.ts'
 import { type EventReader, SupersededAssignment } from '../../../services/log/port.ts'
-import { generous, range, readDeliveries, readRecords } from '../../support/event-log-records.ts'
+import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import {
   commitAll,
   describeKafkaBroker,

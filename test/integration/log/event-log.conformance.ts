@@ -32,7 +32,7 @@ import {
   readDeliveries,
   readRecords,
   waitingByTopic,
-} from '../../support/event-log-records.ts'
+} from '../../support/events/event-log-records.ts'
 import type { LogAddress } from './event-log-child.ts'
 import { startChild } from './event-log-process.ts'
 

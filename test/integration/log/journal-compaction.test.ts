@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type CompactionOptions, compactJournal } from '../../../services/log/local/compact.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventReader, EventWriter, LogRecord } from '../../../services/log/port.ts'
-import { filesWith } from '../../support/find-texts.ts'
+import { filesWith } from '../../support/events/find-texts.ts'
 
 const bounds = { recordsMax: 1_000, bytesMax: 10_000_000, waitMsMax: 0 }
 const tombstone = 2n ** 64n - 1n

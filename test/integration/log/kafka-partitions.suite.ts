@@ -1,19 +1,13 @@
-/** Where producers in other languages put a key, compared with where our writer puts it. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
-import { beforeAll, beforeEach, expect, test } from 'vitest'
+/** Where librdkafka puts a key, compared with where our writer puts it. Java and Python: test/clients/producers.test.ts. */
+import { beforeEach, expect, test } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { partitionOf } from '../../../services/log/kafka/partition.ts'
-import { readRecords } from '../../support/event-log-records.ts'
-import { classPath, kafkaRequirement } from '../../support/kafka/jars.ts'
+import { readRecords } from '../../support/events/event-log-records.ts'
 import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
 import type { KafkaSuite } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor } from '../../support/kafka/topics.ts'
-import { needs, type Requirement } from '../../support/requirements.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
-const javaProgram = new URL('../../support/kafka/Produce.java', import.meta.url).pathname
-const javaClient = '4.4.0'
 const partitions = 6
 // Of all lengths modulo four, and with characters of one to four bytes.
 const keys = [
@@ -24,11 +18,6 @@ const keys = [
 export function describePartitions({ address, openReader, openWriter }: KafkaSuite): void {
   let settings: KafkaSettings
   let topic: string
-  let java: Requirement
-
-  beforeAll(async () => {
-    java = await kafkaRequirement(javaClient)
-  }, 300_000)
 
   beforeEach(async () => {
     settings = settingsFor(address())
@@ -53,24 +42,6 @@ export function describePartitions({ address, openReader, openWriter }: KafkaSui
   }
 
   const expected = Object.fromEntries(keys.map(key => [key, partitionOf(Buffer.from(key), partitions)]))
-
-  test('is the same for our writer, and for Java with its default partitioner', async context => {
-    needs(context, java)
-    const child = spawn('java', ['-cp', classPath(javaClient), javaProgram, address(), topic], {
-      stdio: ['pipe', 'pipe', 'pipe'],
-    })
-    child.stdin.end(keys.map(key => `${key}\n`).join(''))
-    const [printed, errors, [code]] = await Promise.all([
-      text(child.stdout),
-      text(child.stderr),
-      once(child, 'exit'),
-    ])
-    expect(code, errors).toBe(0)
-    expect(printed.trim().split('\n').toSorted()).toEqual(
-      keys.map(key => `${expected[key]} ${key}`).toSorted(),
-    )
-    expect(await read()).toEqual({ placed: expected, misplaced: [] })
-  }, 60_000)
 
   test('is where our writer puts it', async () => {
     const writer = await openWriter(settings)

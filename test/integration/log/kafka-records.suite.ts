@@ -5,11 +5,11 @@ import { createKafka, type KafkaSettings, topicName } from '../../../services/lo
 import { fetchBytesMax } from '../../../services/log/kafka/consumer.ts'
 import { openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
 import { compressions } from '../../../services/log/kafka/repairs/codecs.ts'
-import { generous, range, readDeliveries, readRecords } from '../../support/event-log-records.ts'
+import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
 import { commitAll, groupOf, type KafkaSuite, numbered, numbersOf, until } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
-import { needs } from '../../support/requirements.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
 const never = new AbortController().signal
 const compressed = compressions.filter(compression => compression !== 'none')

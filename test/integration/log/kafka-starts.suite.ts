@@ -3,7 +3,7 @@ import { beforeEach, expect, test, vi } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { OffsetOutOfRange } from '../../../services/log/kafka/offsets.ts'
 import type { FindStarts, LogState, Start } from '../../../services/log/port.ts'
-import { range, readDeliveries, readRecords } from '../../support/event-log-records.ts'
+import { range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import { commitAll, groupOf, type KafkaSuite, numbered, numbersOf } from '../../support/kafka/suite.ts'
 import { makeTopics, removeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
 

@@ -4,11 +4,11 @@ import { topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { type KafkaInspector, openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
 import { rollPortalTopics } from '../../../services/log/kafka/topics.ts'
-import { accountRecord } from '../../support/accounts.ts'
-import { readDeliveries } from '../../support/event-log-records.ts'
+import { accountRecord } from '../../support/events/accounts.ts'
+import { readDeliveries } from '../../support/events/event-log-records.ts'
+import { startsAt } from '../../support/events/starts.ts'
 import { commitAll, groupOf, type KafkaSuite, numbered } from '../../support/kafka/suite.ts'
 import { makeTopics, readTopic, settingsFor, silent } from '../../support/kafka/topics.ts'
-import { startsAt } from '../../support/starts.ts'
 
 export function describeTools({ address, openReader, openWriter }: KafkaSuite): void {
   test('the inspector sees that the group lags by what is not committed, in every partition', async () => {

@@ -17,13 +17,13 @@ import { addDelivery, emptyBatch } from '../../../services/projector/ingest/batc
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import { createRejectStore, placeName, type Reject } from '../../../services/tables/rejects.ts'
-import { range, readDeliveries } from '../../support/event-log-records.ts'
+import { range, readDeliveries } from '../../support/events/event-log-records.ts'
+import { newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
+import { startsAt } from '../../support/events/starts.ts'
 import type { KafkaSuite } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
-import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import { keptRejects } from '../../support/reject-filters.ts'
-import { newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
-import { startsAt } from '../../support/starts.ts'
+import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { keptRejects } from '../../support/projector/reject-filters.ts'
 
 const compressed = compressions.filter(compression => compression !== 'none')
 const bombPlaces = ['pledges/0/5', 'pledges/0/11', 'pledges/0/17', 'pledges/0/23', 'campaigns/0/4']

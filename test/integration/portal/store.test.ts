@@ -7,7 +7,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { PortalStore } from '../../../services/portal/store/port.ts'
 import { createRedisStore } from '../../../services/portal/store/redis-store.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
-import { testClock } from '../../support/query-app.ts'
+import { testClock } from '../../support/query/app.ts'
+import { needs } from '../../support/runner/requirements.ts'
 import {
   connectTo,
   isUpWithin,
@@ -15,8 +16,7 @@ import {
   type RedisProcess,
   redisProgram,
   startRedis,
-} from '../../support/redis.ts'
-import { needs } from '../../support/requirements.ts'
+} from '../../support/servers/redis.ts'
 
 interface Opened {
   /** Two stores on the same data, as two portals have them. */

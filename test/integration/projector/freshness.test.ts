@@ -17,9 +17,19 @@ import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
-import { isFoldRecord, lostConnection, obstructed, type TablesCall } from '../../support/faulty-tables.ts'
-import { createIngest, hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import { campaignEvent, newRecordOf, noEvent } from '../../support/sample-events.ts'
+import {
+  isFoldRecord,
+  lostConnection,
+  obstructed,
+  type TablesCall,
+} from '../../support/clickhouse/faulty-tables.ts'
+import { campaignEvent, newRecordOf, noEvent } from '../../support/events/sample-events.ts'
+import {
+  createIngest,
+  hashBacker,
+  type ModelTables,
+  openModelTables,
+} from '../../support/projector/model-tables.ts'
 
 let model: ModelTables
 let databases: Databases

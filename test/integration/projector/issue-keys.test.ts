@@ -25,8 +25,8 @@ import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { qualified } from '../../../services/tables/generations.ts'
 import type { Databases } from '../../../services/tables/port.ts'
-import { column } from '../../support/fold-records.ts'
-import { hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { column } from '../../support/projector/fold-records.ts'
+import { hashBacker, type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 
 const pepper = 'pepper'.repeat(8)
 

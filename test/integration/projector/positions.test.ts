@@ -11,9 +11,9 @@ import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventWriter } from '../../../services/log/port.ts'
 import type { Databases } from '../../../services/tables/port.ts'
-import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import { projectJournal, projectorOf, watermarkIn } from '../../support/positions.ts'
-import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
+import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { projectJournal, projectorOf, watermarkIn } from '../../support/projector/positions.ts'
 
 const soon = { timeout: 30_000, interval: 20 }
 

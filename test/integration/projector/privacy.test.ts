@@ -14,7 +14,6 @@ import { createProjectorService } from '../../../services/projector/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import type { Databases } from '../../../services/tables/port.ts'
-import { hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import {
   apiKeyEvent,
   campaignEvent,
@@ -23,7 +22,8 @@ import {
   pledgeEvent,
   pledgeTombstone,
   sampleReward,
-} from '../../support/sample-events.ts'
+} from '../../support/events/sample-events.ts'
+import { hashBacker, type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 
 describe('private values', () => {
   let model: ModelTables

@@ -6,8 +6,8 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import type { Databases } from '../../../services/tables/port.ts'
-import { shuffledWithNoise, worldEvents } from '../../support/arbitraries.ts'
-import { readModelOf } from '../../support/model.ts'
+import { shuffledWithNoise, worldEvents } from '../../support/events/arbitraries.ts'
+import { readModelOf } from '../../support/events/model.ts'
 import {
   createIngest,
   createTestFoldWorker,
@@ -15,7 +15,7 @@ import {
   type ModelTables,
   openModelTables,
   readViews,
-} from '../../support/model-tables.ts'
+} from '../../support/projector/model-tables.ts'
 
 // A busy machine tries fewer worlds. That is not a failure.
 const timeLimitMs = 20_000

@@ -11,17 +11,13 @@ import { readConfig } from '../../../services/runtime/config.ts'
 import { loopCheck } from '../../../services/runtime/ops/checks.ts'
 import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
-import { isCampaignFold, lostConnection, obstructed, timeoutExceeded } from '../../support/faulty-tables.ts'
-import { startIngest } from '../../support/ingest-loop.ts'
-import { readModelOf } from '../../support/model.ts'
 import {
-  expectedReading,
-  hashBacker,
-  type ModelTables,
-  openModelTables,
-  readViews,
-} from '../../support/model-tables.ts'
-import { keptRejects } from '../../support/reject-filters.ts'
+  isCampaignFold,
+  lostConnection,
+  obstructed,
+  timeoutExceeded,
+} from '../../support/clickhouse/faulty-tables.ts'
+import { readModelOf } from '../../support/events/model.ts'
 import {
   apiKeyEvent,
   campaignEvent,
@@ -29,7 +25,16 @@ import {
   noEvent,
   pledgeEvent,
   smallWorld,
-} from '../../support/sample-events.ts'
+} from '../../support/events/sample-events.ts'
+import { startIngest } from '../../support/projector/ingest-loop.ts'
+import {
+  expectedReading,
+  hashBacker,
+  type ModelTables,
+  openModelTables,
+  readViews,
+} from '../../support/projector/model-tables.ts'
+import { keptRejects } from '../../support/projector/reject-filters.ts'
 
 // Only a hang takes this long.
 const soon = { timeout: 60_000 }

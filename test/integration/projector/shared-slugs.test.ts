@@ -12,8 +12,8 @@ import { statusOf } from '../../../services/projector/status.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import type { Databases } from '../../../services/tables/port.ts'
-import { hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import { campaignEvent, newRecordOf } from '../../support/sample-events.ts'
+import { campaignEvent, newRecordOf } from '../../support/events/sample-events.ts'
+import { hashBacker, type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 
 const wait = { timeout: 30_000 }
 const metrics = createMetrics()

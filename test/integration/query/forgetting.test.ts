@@ -6,13 +6,13 @@ import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import { forgetMs } from '../../../services/query/forgetting.ts'
 import { purgeLookMs, writePurge } from '../../../services/tables/identity.ts'
 import type { Statement } from '../../../services/tables/port.ts'
-import { startTestApp, type TestApp, testClock } from '../../support/query-app.ts'
+import { startTestApp, type TestApp, testClock } from '../../support/query/app.ts'
 import {
   campaignRow,
   openQueryShards,
   openQueryTables,
   type QueryTables,
-} from '../../support/query-tables.ts'
+} from '../../support/query/tables.ts'
 
 const fiveMinutesMs = 300_000
 // Half of a text is in this file; the whole is made for each use, so that only the service can keep it.

@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import { TablesError } from '../../../services/tables/port.ts'
-import { startTestApp, type TestApp } from '../../support/query-app.ts'
-import { fakeTables, snapshotRow } from '../../support/query-fake-tables.ts'
-import { codeIn, expectEveryPromise, readResponse } from '../../support/query-shape.ts'
+import { startTestApp, type TestApp } from '../../support/query/app.ts'
+import { fakeTables, snapshotRow } from '../../support/query/fake-tables.ts'
+import { codeIn, expectEveryPromise, readResponse } from '../../support/query/shape.ts'
 
 let outage: Error | undefined
 let app: TestApp

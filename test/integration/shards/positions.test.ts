@@ -9,9 +9,9 @@ import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventWriter } from '../../../services/log/port.ts'
 import { readPositions } from '../../../services/projector/positions.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
-import { projectJournal } from '../../support/positions.ts'
-import { campaignEvent, campaignTombstone, newRecordOf } from '../../support/sample-events.ts'
-import { type ShardServers, startShards } from '../../support/shards.ts'
+import { type ShardServers, startShards } from '../../support/clickhouse/shards.ts'
+import { campaignEvent, campaignTombstone, newRecordOf } from '../../support/events/sample-events.ts'
+import { projectJournal } from '../../support/projector/positions.ts'
 
 const ids = Array.from({ length: 20 }, (_, index) => `c${index}`)
 

@@ -7,13 +7,18 @@ import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
-import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
+import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
+import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
+import {
+  type ShardServers,
+  type ShardUser,
+  shardUsers,
+  startShards,
+} from '../../support/clickhouse/shards.ts'
 import { fillHistory } from '../../support/examples/history-rows.ts'
 import { type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
-import { awayFromMidnight } from '../../support/midnight.ts'
-import { createIngest, createTestFoldWorker } from '../../support/model-tables.ts'
-import { privateViews, publicViews } from '../../support/public-views.ts'
-import { type ShardServers, type ShardUser, shardUsers, startShards } from '../../support/shards.ts'
+import { createIngest, createTestFoldWorker } from '../../support/projector/model-tables.ts'
+import { awayFromMidnight } from '../../support/runner/midnight.ts'
 
 const servers = [0, 1]
 const campaigns = 90

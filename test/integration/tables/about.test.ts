@@ -6,10 +6,10 @@ import { type EmbeddedModel, openEmbeddedModel } from '../../../services/local/m
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { programVersion } from '../../../services/runtime/program-version.ts'
-import { askAsAnalyst } from '../../support/analyst.ts'
-import { freeDoor, makeTestDirectory } from '../../support/embedded-tables.ts'
-import { publicViews } from '../../support/public-views.ts'
-import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
+import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
+import { freeDoor, makeTestDirectory } from '../../support/clickhouse/embedded-tables.ts'
+import { publicViews } from '../../support/clickhouse/public-views.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
 
 interface About {
   version: string

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { campaignColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
-import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
+import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 
 interface TableColumn {
   name: string

@@ -12,12 +12,17 @@ import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
 import { distributedDatabases } from '../../../services/tables/replicated.ts'
 import { definerUser, readRole, secureViews } from '../../../services/tables/roles.ts'
-import { askAsAnalyst } from '../../support/analyst.ts'
-import { askClickHouse, type ClickHouse, openOwnTables } from '../../support/clickhouse.ts'
-import { type Assignment, everySetting, findDifferences, nameOf } from '../../support/every-setting.ts'
-import { publicViews } from '../../support/public-views.ts'
-import { closeDays, whatIsShown, writeUnmerged } from '../../support/settings-world.ts'
-import { type ShardServers, startShards } from '../../support/shards.ts'
+import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
+import { askClickHouse, type ClickHouse, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
+import {
+  type Assignment,
+  everySetting,
+  findDifferences,
+  nameOf,
+} from '../../support/clickhouse/every-setting.ts'
+import { publicViews } from '../../support/clickhouse/public-views.ts'
+import { closeDays, whatIsShown, writeUnmerged } from '../../support/clickhouse/settings-world.ts'
+import { type ShardServers, startShards } from '../../support/clickhouse/shards.ts'
 
 const { views } = defaultDatabases
 const askMsMax = 60_000

@@ -10,14 +10,14 @@ import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
 import { secureViews } from '../../../services/tables/roles.ts'
-import { askAsAnalyst } from '../../support/analyst.ts'
-import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
+import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
+import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { type Answer, answers, type Cell } from '../../support/examples/answers.ts'
 import { historyAnswers } from '../../support/examples/history-answers.ts'
 import { fillHistory } from '../../support/examples/history-rows.ts'
 import { dayMs, type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
-import { awayFromMidnight } from '../../support/midnight.ts'
-import { createIngest, createTestFoldWorker } from '../../support/model-tables.ts'
+import { createIngest, createTestFoldWorker } from '../../support/projector/model-tables.ts'
+import { awayFromMidnight } from '../../support/runner/midnight.ts'
 
 const campaigns = 300
 const eventsPerBatch = 20_000

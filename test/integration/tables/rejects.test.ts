@@ -17,7 +17,7 @@ import {
   type StoredReject,
   walkRejects,
 } from '../../../services/tables/stored-rejects.ts'
-import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 import {
   anyFilter,
   placesAskedFor,
@@ -25,7 +25,7 @@ import {
   rejectsOf,
   startedAt,
   storeAt,
-} from '../../support/reject-filters.ts'
+} from '../../support/projector/reject-filters.ts'
 
 describe('the table of rejects', () => {
   let model: ModelTables

@@ -7,7 +7,7 @@ import {
   readTablesId,
 } from '../../../services/tables/identity.ts'
 import type { Databases } from '../../../services/tables/port.ts'
-import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 
 describe('the identity of tables', () => {
   let model: ModelTables

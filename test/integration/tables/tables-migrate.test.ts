@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { generationOf } from '../../../services/tables/generations.ts'
 import { migrate, readMigrations } from '../../../services/tables/migrate.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
-import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
-import { publicViews } from '../../support/public-views.ts'
+import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
+import { publicViews } from '../../support/clickhouse/public-views.ts'
 
 describe('migrate', () => {
   let own: OwnTables

@@ -10,8 +10,8 @@ import { migrate, readClusterViews, readMigrations } from '../../../services/tab
 import { type Tables, TablesError } from '../../../services/tables/port.ts'
 import { replicatedSettings } from '../../../services/tables/replicated.ts'
 import { createRoles, readRole, readRoles } from '../../../services/tables/roles.ts'
-import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse.ts'
-import { privateViews, publicViews } from '../../support/public-views.ts'
+import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse/clickhouse.ts'
+import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
 
 const { base, ledger, read, views } = defaultDatabases
 const viewNames = publicViews.map(name => `${views}.${name}`)

@@ -16,8 +16,8 @@ import { readConfig } from '../../../services/runtime/config.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
 import { checkShards, openShards, type Shards, ShardsDiffer } from '../../../services/tables/shards.ts'
-import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse.ts'
-import { campaignEvent, newRecordOf } from '../../support/sample-events.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
+import { campaignEvent, newRecordOf } from '../../support/events/sample-events.ts'
 
 const cluster = 'main'
 

@@ -7,9 +7,9 @@
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { apicurioFolder, apicurioRegistry } from '../apicurio.ts'
 import { jarFolder, type KafkaVersion, kafkaRequirement } from '../kafka/jars.ts'
-import type { Requirement } from '../requirements.ts'
+import type { Requirement } from '../runner/requirements.ts'
+import { apicurioFolder, apicurioRegistry } from '../servers/apicurio.ts'
 import { docker, run } from './docker.ts'
 import { imageOf, isPresent, standInLabel, standInOf } from './images.ts'
 

@@ -1,6 +1,6 @@
 /** Writes the history of a world's closed days as the fold worker would have left it (contracts/tables/0004-history.sql). */
 import type { Databases, Tables } from '../../../services/tables/port.ts'
-import { type ClickHouseAddress, insertJson } from '../clickhouse.ts'
+import { type ClickHouseAddress, insertJson } from '../clickhouse/clickhouse.ts'
 import { dayMs, type ExampleWorld, type Shown } from './world.ts'
 
 const hidden = {

@@ -1,5 +1,5 @@
 /** Calls the API, checks what every response promises, and counts statuses and faults. */
-import { type AnyResponse, expectEveryPromise, readResponse } from '../query-shape.ts'
+import { type AnyResponse, expectEveryPromise, readResponse } from '../query/shape.ts'
 import type { Moment } from './judge.ts'
 
 export interface Asked {

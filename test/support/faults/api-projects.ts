@@ -3,8 +3,8 @@ import type { Project, Reward } from '../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { columns } from '../../../contracts/tables/campaign-columns.ts'
-import { type CampaignReading, readModelOf } from '../model.ts'
-import { majorText, percentText } from '../model-tables.ts'
+import { type CampaignReading, readModelOf } from '../events/model.ts'
+import { majorText, percentText } from '../projector/model-tables.ts'
 
 /** The fields of a campaign that do not depend on a clock. */
 export type TimelessProject = Omit<Project, 'days_remaining' | 'updated_at'>

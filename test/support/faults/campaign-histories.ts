@@ -14,8 +14,8 @@ import {
   type PledgeState,
   type PledgeStatus,
 } from '../../../contracts/events/event.ts'
-import { chance, intBetween, pick, type Random } from '../random.ts'
-import { sampleCampaign, sampleReward } from '../sample-events.ts'
+import { sampleCampaign, sampleReward } from '../events/sample-events.ts'
+import { chance, intBetween, pick, type Random } from '../runner/random.ts'
 
 /** All states of a campaign and its pledges, in the order of their versions. A `null` at the end is a tombstone. */
 export interface CampaignHistory {

@@ -9,7 +9,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Project, ProjectDetail } from '../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { type CampaignReading, readModelOf } from '../model.ts'
+import { type CampaignReading, readModelOf } from '../events/model.ts'
 import { expectedProject, expectedTexts, timeless } from './api-projects.ts'
 import {
   type CampaignHistory,

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import { projectListBodySchema } from '../../../services/query/endpoints/projects.ts'
-import { keyHeaders } from '../query-app.ts'
+import { keyHeaders } from '../query/app.ts'
 import { type ApiClient, type Asked, snapshotOf } from './api-client.ts'
 import type { Judge } from './judge.ts'
 

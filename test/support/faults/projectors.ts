@@ -1,8 +1,8 @@
 /** Two places in the projectors' group. One process after another occupies each place. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import type { Deployment } from '../deployment.ts'
-import { launchProcess, type ServiceProcess } from '../service-process.ts'
+import type { Deployment } from '../deployment/deployment.ts'
+import { launchProcess, type ServiceProcess } from '../deployment/service-process.ts'
 
 export interface Place {
   /** The process in this place; it may still be starting. */

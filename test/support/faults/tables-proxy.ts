@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import type { Obstacles, TablesCall } from '../faulty-tables.ts'
+import type { Obstacles, TablesCall } from '../clickhouse/faulty-tables.ts'
 
 /** What delays a statement, and what is changed in it. */
 export interface ProxyObstacles extends Obstacles {

@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { encodeState } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import type { EventWriter, NewRecord } from '../../../services/log/port.ts'
-import { chance, intBetween, pick, type Random } from '../random.ts'
-import { newRecordOf, pledgeEvent } from '../sample-events.ts'
+import { newRecordOf, pledgeEvent } from '../events/sample-events.ts'
+import { chance, intBetween, pick, type Random } from '../runner/random.ts'
 import { type CampaignHistory, createHistory, eventsOf, isPublic, pledgeKey } from './campaign-histories.ts'
 
 export interface Traffic {

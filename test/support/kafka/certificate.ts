@@ -3,7 +3,7 @@ import { execFile, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Requirement } from '../requirements.ts'
+import type { Requirement } from '../runner/requirements.ts'
 
 export interface Certificate {
   /** What a client must trust, as PEM text. */

@@ -8,8 +8,8 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { keepFolder } from '../keep-folder.ts'
-import type { Requirement } from '../requirements.ts'
+import { keepFolder } from '../runner/keep-folder.ts'
+import type { Requirement } from '../runner/requirements.ts'
 
 /** The brokers that the tests run on: the last version of the ZooKeeper line, and the newest. */
 export const newestKafka = '4.4.0'

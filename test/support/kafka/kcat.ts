@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { buffer, text } from 'node:stream/consumers'
-import type { Requirement } from '../requirements.ts'
+import type { Requirement } from '../runner/requirements.ts'
 
 export const kcatProgram: Requirement = {
   isMet: spawnSync('kcat', ['-V']).status === 0,

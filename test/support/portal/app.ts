@@ -7,7 +7,7 @@ import type { Account } from '../../../services/portal/ports.ts'
 import { createSessions } from '../../../services/portal/sign-in/sessions.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
 import { freePort } from '../../../services/runtime/free-port.ts'
-import { type TestClock, testClock } from '../query-app.ts'
+import { type TestClock, testClock } from '../query/app.ts'
 import { type Browser, createBrowser } from './browser.ts'
 import { memoryAccounts, memoryKeys, memoryMailer, memoryNotices } from './memory-ports.ts'
 

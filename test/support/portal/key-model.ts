@@ -12,8 +12,8 @@ import { createProjectorService } from '../../../services/projector/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
-import type { ClickHouse } from '../clickhouse.ts'
-import { hashBacker, openModelTables } from '../model-tables.ts'
+import type { ClickHouse } from '../clickhouse/clickhouse.ts'
+import { hashBacker, openModelTables } from '../projector/model-tables.ts'
 
 export const pepper = 'pepper'.repeat(8)
 

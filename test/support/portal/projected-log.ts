@@ -20,9 +20,9 @@ import { createRejectCircuitBreaker } from '../../../services/projector/ingest/r
 import { runProjector } from '../../../services/projector/projector.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
-import { noticeEvent } from '../accounts.ts'
+import { noticeEvent } from '../events/accounts.ts'
 import { makeTopics, readTopic, removeTopics, silent } from '../kafka/topics.ts'
-import { hashBacker, type ModelTables } from '../model-tables.ts'
+import { hashBacker, type ModelTables } from '../projector/model-tables.ts'
 
 export interface ProjectedLog {
   tables: Tables

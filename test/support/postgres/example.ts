@@ -6,8 +6,8 @@
  */
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
-import { deploy } from '../deployment.ts'
-import { localServices, startLocalServices } from '../stack.ts'
+import { deploy } from '../deployment/deployment.ts'
+import { localServices, startLocalServices } from '../deployment/stack.ts'
 import { connectRequirement, startConnect } from './connect.ts'
 import { type Postgres, postgresProgram, startPostgres } from './postgres.ts'
 

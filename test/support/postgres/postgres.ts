@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../../services/runtime/free-port.ts'
-import type { Requirement } from '../requirements.ts'
+import type { Requirement } from '../runner/requirements.ts'
 
 const programs = globSync('/usr/lib/postgresql/*/bin/postgres').map(dirname).toSorted().at(-1)
 const owner = ownerOf('postgres')

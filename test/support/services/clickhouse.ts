@@ -2,7 +2,7 @@
  * A ClickHouse server, for suites that create their own databases in it: the given one, or the one that comes with the
  * program.
  */
-import { startClickHouse } from '../clickhouse.ts'
+import { startClickHouse } from '../clickhouse/clickhouse.ts'
 import { imageOf } from '../containers/images.ts'
 import { inContainer } from './docker.ts'
 import { atAddress, inOrder, type TestService } from './test-service.ts'

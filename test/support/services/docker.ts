@@ -10,7 +10,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { ContainerRuntimeClient, GenericContainer, StartedTestContainer } from 'testcontainers'
 import { registryAnswers, standInLabel, standInOf } from '../containers/images.ts'
-import type { Requirement } from '../requirements.ts'
+import type { Requirement } from '../runner/requirements.ts'
 import type { ServiceSource } from './test-service.ts'
 
 /** How to make a service from a container. */

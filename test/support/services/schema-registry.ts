@@ -1,6 +1,7 @@
 /** A third-party schema registry with Confluent's API. The schemas that tests register remain in it. */
-import { apicurioRegistry, startApicurio } from '../apicurio.ts'
+
 import { memoryRegistryImage } from '../containers/images.ts'
+import { apicurioRegistry, startApicurio } from '../servers/apicurio.ts'
 import { inContainer } from './docker.ts'
 import { atAddress, inOrder, type TestService } from './test-service.ts'
 

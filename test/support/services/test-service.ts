@@ -5,7 +5,7 @@
  * instead.
  */
 import { afterAll, beforeAll, beforeEach } from 'vitest'
-import { needs, type Requirement } from '../requirements.ts'
+import { needs, type Requirement } from '../runner/requirements.ts'
 
 /** One way to get a service of some kind. */
 export interface ServiceSource<S> {

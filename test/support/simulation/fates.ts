@@ -1,5 +1,5 @@
 /** The fates of statements and requests, drawn from a seed: mostly quick, some long, some lost. */
-import { chance, intBetween, pick, pickWeighted, type Random } from '../random.ts'
+import { chance, intBetween, pick, pickWeighted, type Random } from '../runner/random.ts'
 
 /** The fate of a statement of the fold. Times are milliseconds of virtual time. */
 export type WriteFate =

@@ -1,5 +1,5 @@
 /** A campaign that the common fold cannot fold within its bounds. */
-import { chance, intBetween, pick, type Random } from '../random.ts'
+import { chance, intBetween, pick, type Random } from '../runner/random.ts'
 
 export interface HeavyCampaign {
   id: string

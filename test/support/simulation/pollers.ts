@@ -4,7 +4,7 @@ import { type Change, createClient, type WatermarkStore } from '../../../contrac
 import { basePath } from '../../../contracts/api/conventions.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import { type LoopSettings, type Place, poll } from '../../simulation/documented-loop.ts'
-import type { Random } from '../random.ts'
+import type { Random } from '../runner/random.ts'
 import type { PollerPlan } from './scenario.ts'
 import type { VirtualTime } from './virtual-time.ts'
 

@@ -1,5 +1,5 @@
 /** What happens in one world of the simulation, drawn from its seed before anything runs. Times are ms from its start. */
-import { chance, intBetween, pick, pickWeighted, type Random, randomOf } from '../random.ts'
+import { chance, intBetween, pick, pickWeighted, type Random, randomOf } from '../runner/random.ts'
 import { drawHeavyCampaign, type HeavyCampaign } from './heavy-campaign.ts'
 import type { WakingOrder } from './virtual-time.ts'
 

@@ -6,7 +6,7 @@
  */
 
 import { yieldToEventLoop } from '../../../services/runtime/yield-to-event-loop.ts'
-import { intBetween, type Random } from '../random.ts'
+import { intBetween, type Random } from '../runner/random.ts'
 
 /** Chooses which of those that wake at the same time is woken first. */
 export type WakingOrder = 'oldest first' | 'newest first' | 'drawn'

@@ -6,10 +6,8 @@ import {
   type CampaignState,
   createServiceModel,
   type Happening,
-  horizonMs,
   type ModelSettings,
   type ServiceModel,
-  startsAt,
 } from './client-model.ts'
 
 const before = -600_000
@@ -69,50 +67,6 @@ async function reconciled(
 describe('a walk that crosses from one snapshot to the next', () => {
   const seen = ['s1', 's2', 's3', 's4', 's5', 's6', 's7', 's8']
   const unseen = ['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8']
-  // The next snapshot has u1 to u6, then s5 and s6, then u7 and u8. The walk of the first snapshot has reached u1.
-  const moves = (at: number) => [happening(at, 's5', state(-35)), happening(at, 's6', state(-36))]
-  const leaves = (at: number) => ['s1', 's2', 's3', 's4', 's7', 's8'].map(id => happening(at, id, null))
-
-  it('does not use moved campaigns as anchors, even if their pages already showed their new state', async () => {
-    const { client } = world({
-      happenings: [...founded(...seen, ...unseen), ...moves(1700), ...leaves(3800)],
-      latencyMs: () => 1000,
-      evicts: request => request === 4,
-    })
-    expect([...(await reconciled(client, [])).upserts.keys()]).toEqual(expect.arrayContaining(unseen))
-  })
-
-  const changing = {
-    happenings: [...founded(...seen, ...unseen), ...moves(550), ...leaves(1000)],
-    latencyMs: () => 200,
-  }
-  const standstills = [{ at: 100, forMs: 3_600_000 }]
-
-  it('notices it if the watermark stands still', async () => {
-    const process = (request: number) => (request >= 4 ? 1 : 0)
-    const { client } = world({ ...changing, standstills, process })
-    expect([...(await reconciled(client, [])).upserts.keys()]).toEqual(expect.arrayContaining(unseen))
-  })
-
-  it.each([
-    ['moves on', []],
-    ['stands still', standstills],
-  ])(
-    'does not use a list of changes that is older than the snapshot, and the watermark %s',
-    async (_, standstills) => {
-      // The other process has the list of changes, and takes its snapshot of all campaigns when all has changed.
-      const process = (request: number) => (request === 2 || request >= 5 ? 1 : 0)
-      const { client, model } = world({ ...changing, standstills, process }, async (number, model) => {
-        // Another consumer has requested the same changes before there were any.
-        if (number !== 2) return
-        const since = new Date(startsAt + 100 - horizonMs).toISOString()
-        await model.fetch(`${baseUrl}/projects?limit=100&updated_since=${encodeURIComponent(since)}`)
-      })
-      expect([...(await reconciled(client, [])).upserts.keys()]).toEqual(expect.arrayContaining(unseen))
-      expect(model.requests.filter(path => path.includes('limit=100')).length).toBeGreaterThan(2)
-    },
-  )
-
   it('gives up after a bounded number of pages if every page comes from a different snapshot', async () => {
     const { client, model } = world({
       happenings: founded(...seen, ...unseen),

@@ -9,7 +9,12 @@ import type { NewRecord, PartitionLag } from '../../../services/log/port.ts'
 import { entityOf } from '../../../services/tables/ledger-versions.ts'
 import { reasonKind } from '../../../services/tables/rejects.ts'
 import type { StoredReject } from '../../../services/tables/stored-rejects.ts'
-import { campaignEvent, campaignTombstone, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
+import {
+  campaignEvent,
+  campaignTombstone,
+  newRecordOf,
+  pledgeEvent,
+} from '../../support/events/sample-events.ts'
 
 const fixedIds: Schemas = {
   known: undefined,

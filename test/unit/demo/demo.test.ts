@@ -6,8 +6,8 @@ import { appendDemo, runTrickle } from '../../../services/demo/load-demo.ts'
 import { sampleEvents } from '../../../services/demo/sample.ts'
 import { batchEventsMax, demoTrickle } from '../../../services/demo/trickle.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
-import { readModelOf } from '../../support/model.ts'
-import { randomOf } from '../../support/random.ts'
+import { readModelOf } from '../../support/events/model.ts'
+import { randomOf } from '../../support/runner/random.ts'
 
 const second = 1_000
 const hour = 3_600 * second

@@ -11,7 +11,7 @@ import {
   type RewardState,
   type StateEvent,
 } from '../../../contracts/events/event.ts'
-import { addedFields } from '../../support/arbitraries.ts'
+import { addedFields } from '../../support/events/arbitraries.ts'
 
 const longMax = 2n ** 63n - 1n
 

@@ -4,7 +4,12 @@ import { describe, expect, test } from 'vitest'
 import { currencyCodes, currencyDigits } from '../../../contracts/events/currencies.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { faultOf, pledgeIdsOf, rewardsMax, slugLengthMax } from '../../../contracts/events/rules.ts'
-import { apiKeyEvent, campaignEvent, sampleCampaign, sampleReward } from '../../support/sample-events.ts'
+import {
+  apiKeyEvent,
+  campaignEvent,
+  sampleCampaign,
+  sampleReward,
+} from '../../support/events/sample-events.ts'
 import { changeEvent } from './event-arbitraries.ts'
 
 describe('the rules of events', () => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { resumedRebuild } from '../../../services/generations/begin.ts'
 import type { RebuildDetail, RebuildState } from '../../../services/generations/rebuild-log.ts'
-import { wholeRequest } from '../../support/rebuild-request.ts'
+import { wholeRequest } from '../../support/generations/rebuild-request.ts'
 
 const hourMs = 3_600_000
 const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))

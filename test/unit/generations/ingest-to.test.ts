@@ -6,8 +6,8 @@ import { type IngestDependencies, ingestTo } from '../../../services/generations
 import type { EventReader, LogRecord } from '../../../services/log/port.ts'
 import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
-import { createMemoryLog, type MemoryLog } from '../../support/memory-log.ts'
-import { hashBacker } from '../../support/model-tables.ts'
+import { createMemoryLog, type MemoryLog } from '../../support/events/memory-log.ts'
+import { hashBacker } from '../../support/projector/model-tables.ts'
 
 const partitions = 3
 

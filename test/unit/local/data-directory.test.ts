@@ -8,7 +8,7 @@ import {
   openExistingDataDirectory,
   readSecrets,
 } from '../../../services/local/data-directory.ts'
-import { makeDataDirectory } from '../../support/service-process.ts'
+import { makeDataDirectory } from '../../support/deployment/service-process.ts'
 
 const made = { keyPepper: 'a'.repeat(64), backerKey: 'b'.repeat(64) }
 

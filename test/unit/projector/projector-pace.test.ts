@@ -6,8 +6,8 @@ import { createRejectCircuitBreaker } from '../../../services/projector/ingest/r
 import { collectMsOf, type ProjectorSettings, runProjector } from '../../../services/projector/projector.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
-import { createMemoryLog } from '../../support/memory-log.ts'
-import { hashBacker } from '../../support/model-tables.ts'
+import { createMemoryLog } from '../../support/events/memory-log.ts'
+import { hashBacker } from '../../support/projector/model-tables.ts'
 
 const settings = { batchMsMin: 25, batchMsMax: 250 }
 

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readConfig, settingNames } from '../../../services/runtime/config.ts'
 import { resolveSecretFiles, secretNames } from '../../../services/runtime/secret-files.ts'
-import { runCli } from '../../support/service-process.ts'
+import { runCli } from '../../support/deployment/service-process.ts'
 
 const hex = 'ab'.repeat(32)
 let folder = ''

@@ -7,7 +7,7 @@ import {
   type Behaviour,
   type MisbehavingServer,
   startMisbehavingServer,
-} from '../../support/misbehaving-server.ts'
+} from '../../support/servers/misbehaving-server.ts'
 
 export const user = 'pledgeview'
 export const password = 'a-password-of-its-own'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { answerError, connectionError } from '../../../services/tables/clickhouse-errors.ts'
-import { exceptionText } from '../../support/misbehaving-server.ts'
+import { exceptionText } from '../../support/servers/misbehaving-server.ts'
 
 describe('an error of ClickHouse', () => {
   test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { answers, isSilent } from '../../support/misbehaving-server.ts'
+import { answers, isSilent } from '../../support/servers/misbehaving-server.ts'
 import { against, failureOf, insert, open, password, user } from './against-server.ts'
 
 describe('connections', () => {

@@ -12,7 +12,7 @@ import {
   isSilent,
   startMisbehavingServer,
   stopsHalfway,
-} from '../../support/misbehaving-server.ts'
+} from '../../support/servers/misbehaving-server.ts'
 import { against, expectAbandoned, failureOf, insert, open } from './against-server.ts'
 
 describe('a request that got no whole answer', () => {

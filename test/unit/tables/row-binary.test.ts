@@ -7,7 +7,7 @@ import {
   namesAndTypes,
   type TableColumn,
 } from '../../../services/tables/row-binary.ts'
-import { decodeRows } from '../../support/row-binary.ts'
+import { decodeRows } from '../../support/clickhouse/row-binary.ts'
 
 interface TypedValue {
   type: string

@@ -2,14 +2,13 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { RebuildRefused } from '../../../../services/generations/begin.ts'
-import { abortRebuild, dropPrevious, rebuildStatus } from '../../../../services/generations/rebuilds.ts'
+import { dropPrevious } from '../../../../services/generations/rebuilds.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
-import { spoiltTitle } from '../../../support/damage.ts'
-import { obstructed } from '../../../support/faulty-tables.ts'
-import { column } from '../../../support/fold-records.ts'
-import { readModelOf } from '../../../support/model.ts'
-import { expectedReading, readViews } from '../../../support/model-tables.ts'
+import { obstructed } from '../../../support/clickhouse/faulty-tables.ts'
+import { type ShardServers, startShards } from '../../../support/clickhouse/shards.ts'
+import { readModelOf } from '../../../support/events/model.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
 import {
   compactLog,
   isPromotion,
@@ -17,10 +16,10 @@ import {
   platformHistory,
   type RebuildableModel,
   stampsOf,
-} from '../../../support/rebuilds.ts'
-import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
-import { onShards, openRebuildableShards } from '../../../support/shard-rebuilds.ts'
-import { type ShardServers, startShards } from '../../../support/shards.ts'
+} from '../../../support/generations/rebuilds.ts'
+import { openRebuildableShards } from '../../../support/generations/shard-rebuilds.ts'
+import { column } from '../../../support/projector/fold-records.ts'
+import { expectedReading, readViews } from '../../../support/projector/model-tables.ts'
 
 // A busy machine is no failure.
 vi.setConfig({ testTimeout: 480_000 })
@@ -75,19 +74,6 @@ test('correct tables come out the same on each shard, and keep their stamps; a r
   await dropPrevious(live)
   expect(await generationsOn(live)).toEqual([1, 1])
   await expect(live.rebuild({ kind: 'rollback' })).rejects.toBeInstanceOf(RebuildRefused)
-})
-
-test('wrong tables are repaired on each shard, and only their rows get new stamps', async () => {
-  const before = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
-  await onShards(live, spoiltTitle)
-  const dry = await live.rebuild({ isDry: true })
-  expect(dry.detail.differences).toMatchObject({ different: 2, fields: { title: 2 } })
-  expect(await generationsOn(live)).toEqual([1, 1])
-  await live.rebuild()
-  await expectTruth()
-  const changed = (await stampsOf(live)).filter(({ id, at }) => before.get(id) !== at)
-  expect(changed.map(({ id }) => id)).toEqual(['c1', 'c2'])
-  await dropPrevious(live)
 })
 
 test('killed after the row, it has the deletions from just before it, also if the log has forgotten them', async () => {
@@ -154,20 +140,6 @@ test('deletions stay deletions, whatever history is read', async () => {
   await live.rebuild({ kind: 'rollback' })
   await expectTruth()
   await dropPrevious(live)
-})
-
-test('a rebuild that is given up before the promotion leaves nothing on any shard', async () => {
-  const before = await readViews(live.tables, live.databases)
-  const stopped = live.rebuild({
-    onPhase: async phase => {
-      if (phase === 'verifying') throw new Error('stopped')
-    },
-  })
-  await expect(stopped).rejects.toThrow('stopped')
-  await abortRebuild(live.control)
-  expect(await generationsOn(live)).toEqual([1, 1])
-  expect(await rebuildStatus(live)).toMatchObject({ phase: 'aborted' })
-  expect(await readViews(live.tables, live.databases)).toEqual(before)
 })
 
 /** How many generations each server has. */

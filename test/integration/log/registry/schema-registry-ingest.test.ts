@@ -6,22 +6,22 @@ import type { NewRecord } from '../../../../services/log/port.ts'
 import { SchemaRegistryError } from '../../../../services/log/registry/answers.ts'
 import { createSchemaRegistry, registerSchemas } from '../../../../services/log/registry/schema-registry.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
-import {
-  alwaysAnswers,
-  type FakeSchemaRegistry,
-  startFakeSchemaRegistry,
-} from '../../../support/fake-schema-registry.ts'
-import { createMemoryLog, type MemoryLog } from '../../../support/memory-log.ts'
-import { readModelOf } from '../../../support/model.ts'
+import { createMemoryLog, type MemoryLog } from '../../../support/events/memory-log.ts'
+import { readModelOf } from '../../../support/events/model.ts'
+import { pledgeEvent, smallWorld } from '../../../support/events/sample-events.ts'
 import {
   expectedReading,
   type ModelTables,
   openModelTables,
   readViews,
-} from '../../../support/model-tables.ts'
-import { type RunningProjector, startProjector } from '../../../support/registry-projector.ts'
-import { keptRejects } from '../../../support/reject-filters.ts'
-import { pledgeEvent, smallWorld } from '../../../support/sample-events.ts'
+} from '../../../support/projector/model-tables.ts'
+import { keptRejects } from '../../../support/projector/reject-filters.ts'
+import {
+  alwaysAnswers,
+  type FakeSchemaRegistry,
+  startFakeSchemaRegistry,
+} from '../../../support/servers/fake-schema-registry.ts'
+import { type RunningProjector, startProjector } from '../../../support/servers/registry-projector.ts'
 
 // Only a hang takes this long.
 const soonMsMax = 60_000

@@ -11,9 +11,9 @@ import {
   type SchemaRegistry,
 } from '../../../../services/log/registry/schema-registry.ts'
 import { createDecoder, schemaIdsOf } from '../../../../services/projector/ingest/decode.ts'
-import { needs, type Requirement } from '../../../support/requirements.ts'
-import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
-import { schemaRegistries } from '../../../support/schema-registries.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
+import { needs, type Requirement } from '../../../support/runner/requirements.ts'
+import { schemaRegistries } from '../../../support/servers/schema-registries.ts'
 
 const record = { type: 'record', name: 'Kept', fields: [{ name: 'a', type: 'string' }] }
 const wider = { ...record, fields: [...record.fields, { name: 'b', type: 'long', default: 0 }] }

@@ -57,13 +57,27 @@ export function describeAccounts(make: () => Promise<ProjectedLog>): void {
     test('end their sessions everywhere at once, also if a portal whose clock is ahead has written before', async () => {
       const [one, two] = await portals()
       const { account_id } = await one.ofVerifiedEmail(email)
-      await expect(one.endSessions('acct_none')).rejects.toMatchObject({ code: 'no-account' })
       clock += 600_000
       await one.endSessions(account_id)
       clock -= 600_000
       const ahead = (await one.find(account_id))?.sessions_valid_from ?? 0
       await two.endSessions(account_id)
       expect((await two.find(account_id))?.sessions_valid_from).toBe(ahead + 1)
+    })
+
+    test('have no session left to end once they are deleted, also while a portal ends them', async () => {
+      const one = await portal()
+      const { account_id } = await one.ofVerifiedEmail(email)
+      const late = await portal(writer => ({
+        ...writer,
+        async append(records) {
+          await one.delete(account_id)
+          await writer.append(records)
+        },
+      }))
+      await late.endSessions(account_id)
+      await late.endSessions(account_id)
+      expect(await one.find(account_id)).toBeUndefined()
     })
 
     test('say within a bounded time that the log does not take a change', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { settingsFor } from '../../../support/kafka/topics.ts'
-import { type ModelTables, openModelTables } from '../../../support/model-tables.ts'
 import { projectedJournal, projectedKafka } from '../../../support/portal/projected-log.ts'
+import { type ModelTables, openModelTables } from '../../../support/projector/model-tables.ts'
 import { kafkaService } from '../../../support/services/kafka.ts'
 import { useService } from '../../../support/services/test-service.ts'
 import { describeAccounts } from './accounts.conformance.ts'

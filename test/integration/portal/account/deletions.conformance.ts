@@ -14,8 +14,8 @@ import { recordOf } from '../../../../services/portal/own-events.ts'
 import type { Account, Accounts } from '../../../../services/portal/ports.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
-import type { ModelTables } from '../../../support/model-tables.ts'
 import { compacted, type ProjectedLog, replay } from '../../../support/portal/projected-log.ts'
+import type { ModelTables } from '../../../support/projector/model-tables.ts'
 
 const portalKey = 'ab'.repeat(32)
 const noKeys = { deleteAll: async () => undefined }

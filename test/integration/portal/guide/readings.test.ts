@@ -4,8 +4,8 @@ import { createDataPictures, createLiveState } from '../../../../services/portal
 import type { Runtime } from '../../../../services/runtime/runtime.ts'
 import type { Tables } from '../../../../services/tables/port.ts'
 import { startTestPortal } from '../../../support/portal/app.ts'
-import { testClock } from '../../../support/query-app.ts'
-import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
+import { testClock } from '../../../support/query/app.ts'
+import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query/tables.ts'
 
 let store: QueryTables
 beforeAll(async () => {

@@ -7,10 +7,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { packageName, packClient } from '../../../../contracts/api/client-package/pack.ts'
 import { type SampleName, sampleText } from '../../../../services/portal/guide/samples/samples.ts'
 import { outputOf } from '../../../clients/programs.ts'
-import { useQueryService } from '../../../support/query-service.ts'
-import { campaignRow } from '../../../support/query-tables.ts'
-import { needs } from '../../../support/requirements.ts'
-import { makeDataDirectory } from '../../../support/service-process.ts'
+import { makeDataDirectory } from '../../../support/deployment/service-process.ts'
+import { useQueryService } from '../../../support/query/service.ts'
+import { campaignRow } from '../../../support/query/tables.ts'
+import { needs } from '../../../support/runner/requirements.ts'
 
 const ids = Array.from({ length: 130 }, (_, n) => `c${String(n).padStart(3, '0')}`)
 const languages = [

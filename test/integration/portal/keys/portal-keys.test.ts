@@ -5,9 +5,9 @@ import type { StateEvent } from '../../../../contracts/events/event.ts'
 import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { keyPrefix, verifySecret } from '../../../../services/api-keys/credentials.ts'
 import type { NewRecord } from '../../../../services/log/port.ts'
+import { apiKeyEvent } from '../../../support/events/sample-events.ts'
 import { type KeyModel, type KeyPortal, openKeyModel, pepper } from '../../../support/portal/key-model.ts'
 import { sampleFields } from '../../../support/portal/memory-ports.ts'
-import { apiKeyEvent } from '../../../support/sample-events.ts'
 
 const hourMs = 3_600_000
 

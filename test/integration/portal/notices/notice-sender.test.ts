@@ -8,12 +8,12 @@ import { createNoticeSender, type NoticeParts } from '../../../../services/porta
 import { openNotices } from '../../../../services/portal/notices/notices.ts'
 import type { PortalStore } from '../../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
-import { accountRecord } from '../../../support/accounts.ts'
-import { type ModelTables, openModelTables } from '../../../support/model-tables.ts'
+import { accountRecord } from '../../../support/events/accounts.ts'
 import { portalKey } from '../../../support/portal/app.ts'
 import { type MailServer, startMailServer } from '../../../support/portal/mail-server.ts'
 import { memoryMailer } from '../../../support/portal/memory-ports.ts'
 import { compacted, type ProjectedLog, projectedJournal } from '../../../support/portal/projected-log.ts'
+import { type ModelTables, openModelTables } from '../../../support/projector/model-tables.ts'
 
 const minuteMs = 60_000
 const dayMs = 86_400_000

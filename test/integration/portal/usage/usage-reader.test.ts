@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { defaultDatabases as databases } from '../../../../services/tables/generations.ts'
 import { migrate } from '../../../../services/tables/migrate.ts'
-import { type OwnTables, openOwnTables } from '../../../support/clickhouse.ts'
-import { createTestRecorder, readUsage } from '../../../support/usage.ts'
+import { type OwnTables, openOwnTables } from '../../../support/clickhouse/clickhouse.ts'
+import { createTestRecorder, readUsage } from '../../../support/query/usage.ts'
 
 const minuteMs = 60_000
 const dayMs = 86_400_000

@@ -16,14 +16,14 @@ import {
 import { readRecentBatches } from '../../../../services/projector/ingest/recent-batches.ts'
 import type { Databases, Statement } from '../../../../services/tables/port.ts'
 import { statementForm } from '../../../../services/tables/statement-form.ts'
+import { campaignEvent } from '../../../support/events/sample-events.ts'
 import {
   createIngest,
   createTestFoldWorker,
   type ModelTables,
   openModelTables,
   platformDigits,
-} from '../../../support/model-tables.ts'
-import { campaignEvent } from '../../../support/sample-events.ts'
+} from '../../../support/projector/model-tables.ts'
 
 let tables: ModelTables
 

@@ -1,7 +1,6 @@
 /** What a fold writes, and what it leaves unchanged. */
 import { describe, expect, test } from 'vitest'
 import type { CampaignState } from '../../../../contracts/events/event.ts'
-import { anyDelivery, openGiven, type Projected, viewsShow } from '../../../support/given.ts'
 import {
   campaignEvent,
   campaignTombstone,
@@ -9,7 +8,8 @@ import {
   pledgeTombstone,
   sampleCampaign,
   sampleReward,
-} from '../../../support/sample-events.ts'
+} from '../../../support/events/sample-events.ts'
+import { anyDelivery, openGiven, type Projected, viewsShow } from '../../../support/projector/given.ts'
 
 const longMax = 2n ** 63n - 1n
 

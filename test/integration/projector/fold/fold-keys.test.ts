@@ -5,11 +5,11 @@ import type { ApiKeyState, ChangeEvent } from '../../../../contracts/events/even
 import { activeKeysMax, type KeyRecord } from '../../../../services/api-keys/api-keys.ts'
 import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
 import { accountKeysStatement, matchingKeysStatement } from '../../../../services/api-keys/key-statements.ts'
-import { isCampaignFold, obstructed } from '../../../support/faulty-tables.ts'
-import { activeKeys } from '../../../support/fold-records.ts'
-import { openGiven, type Projected } from '../../../support/given.ts'
-import { createIngest, createTestFoldWorker } from '../../../support/model-tables.ts'
-import { apiKeyEvent, campaignEvent } from '../../../support/sample-events.ts'
+import { isCampaignFold, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
+import { apiKeyEvent, campaignEvent } from '../../../support/events/sample-events.ts'
+import { activeKeys } from '../../../support/projector/fold-records.ts'
+import { openGiven, type Projected } from '../../../support/projector/given.ts'
+import { createIngest, createTestFoldWorker } from '../../../support/projector/model-tables.ts'
 
 const longMax = 2n ** 63n - 1n
 const january = Date.UTC(2026, 0, 1)

@@ -2,9 +2,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { currencyCodes, currencyDigits } from '../../../../contracts/events/currencies.ts'
-import { anyDelivery, openGiven, type Projected, viewsShow } from '../../../support/given.ts'
-import { percentText } from '../../../support/model-tables.ts'
-import { campaignEvent, pledgeEvent, pledgeTombstone, sampleReward } from '../../../support/sample-events.ts'
+import {
+  campaignEvent,
+  pledgeEvent,
+  pledgeTombstone,
+  sampleReward,
+} from '../../../support/events/sample-events.ts'
+import { anyDelivery, openGiven, type Projected, viewsShow } from '../../../support/projector/given.ts'
+import { percentText } from '../../../support/projector/model-tables.ts'
 
 const longMax = 2n ** 63n - 1n
 

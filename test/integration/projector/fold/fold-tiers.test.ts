@@ -1,9 +1,9 @@
 /** Reward tiers: what is claimed of each, at a cost that grows only in proportion to tiers and pledges. */
 import { describe, expect, test } from 'vitest'
 import { foldCampaignsStatement } from '../../../../services/projector/fold/fold-statements.ts'
-import { openGiven } from '../../../support/given.ts'
-import { createTestFoldWorker, platformDigits } from '../../../support/model-tables.ts'
-import { campaignEvent, pledgeEvent, sampleReward } from '../../../support/sample-events.ts'
+import { campaignEvent, pledgeEvent, sampleReward } from '../../../support/events/sample-events.ts'
+import { openGiven } from '../../../support/projector/given.ts'
+import { createTestFoldWorker, platformDigits } from '../../../support/projector/model-tables.ts'
 
 const memoryBytesMax = 400_000_000
 

@@ -17,8 +17,9 @@ import {
   obstructed,
   type TablesCall,
   timeoutExceeded,
-} from '../../../support/faulty-tables.ts'
-import { readModelOf } from '../../../support/model.ts'
+} from '../../../support/clickhouse/faulty-tables.ts'
+import { readModelOf } from '../../../support/events/model.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
 import {
   createIngest,
   createTestFoldWorker,
@@ -26,8 +27,7 @@ import {
   type ModelTables,
   openModelTables,
   readViews,
-} from '../../../support/model-tables.ts'
-import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
+} from '../../../support/projector/model-tables.ts'
 
 const lineTables = ['campaigns', 'api_keys', 'watermarks', 'fold_progress', 'quarantine']
 

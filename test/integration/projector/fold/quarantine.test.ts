@@ -14,8 +14,9 @@ import {
   obstructed,
   type TablesCall,
   timeoutExceeded,
-} from '../../../support/faulty-tables.ts'
-import { readModelOf } from '../../../support/model.ts'
+} from '../../../support/clickhouse/faulty-tables.ts'
+import { readModelOf } from '../../../support/events/model.ts'
+import { campaignEvent, campaignTombstone, pledgeEvent } from '../../../support/events/sample-events.ts'
 import {
   createIngest,
   createTestFoldWorker,
@@ -24,8 +25,7 @@ import {
   openModelTables,
   readViews,
   type TestFoldWorker,
-} from '../../../support/model-tables.ts'
-import { campaignEvent, campaignTombstone, pledgeEvent } from '../../../support/sample-events.ts'
+} from '../../../support/projector/model-tables.ts'
 
 const foldMsMax = 30_000
 const others = Array.from({ length: 30 }, (_, n) => campaignEvent({ campaign_id: `c${n}` }))

@@ -5,8 +5,12 @@ import { untilNoFoldRuns } from '../../../../services/projector/fold/running-fol
 import { sleep } from '../../../../services/runtime/sleep.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
-import { isOfLine, obstructed } from '../../../support/faulty-tables.ts'
-import { createTestFoldWorker, type ModelTables, openModelTables } from '../../../support/model-tables.ts'
+import { isOfLine, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
+import {
+  createTestFoldWorker,
+  type ModelTables,
+  openModelTables,
+} from '../../../support/projector/model-tables.ts'
 
 const monotonicMs = () => performance.now()
 /** Every table that the line writes, and a column of it. */

@@ -20,8 +20,9 @@ import {
   obstructed,
   type TablesCall,
   timeoutExceeded,
-} from '../../../support/faulty-tables.ts'
-import { readModelOf } from '../../../support/model.ts'
+} from '../../../support/clickhouse/faulty-tables.ts'
+import { readModelOf } from '../../../support/events/model.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
 import {
   createIngest,
   createTestFoldWorker,
@@ -29,9 +30,8 @@ import {
   type ModelTables,
   openModelTables,
   readViews,
-} from '../../../support/model-tables.ts'
-import { createPoller } from '../../../support/poller.ts'
-import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
+} from '../../../support/projector/model-tables.ts'
+import { createPoller } from '../../../support/projector/poller.ts'
 
 describe('the fold', () => {
   let model: ModelTables

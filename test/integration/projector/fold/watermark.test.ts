@@ -11,15 +11,15 @@ import { type ClockStep, createWatermark } from '../../../../services/projector/
 import { snapshotStatement } from '../../../../services/query/lists/list-statements.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
-import { isCampaignFold, obstructed } from '../../../support/faulty-tables.ts'
+import { isCampaignFold, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
+import { campaignEvent } from '../../../support/events/sample-events.ts'
 import {
   createIngest,
   createTestFoldWorker,
   type ModelTables,
   openModelTables,
-} from '../../../support/model-tables.ts'
-import { campaignEvent } from '../../../support/sample-events.ts'
-import { createStampClock } from '../../../support/stamp-clock.ts'
+} from '../../../support/projector/model-tables.ts'
+import { createStampClock } from '../../../support/projector/stamp-clock.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs

@@ -12,19 +12,31 @@ import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { dropPrevious } from '../../../../services/generations/rebuilds.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
-import { isCampaignFold, isFoldRecord, lostConnection, obstructed } from '../../../support/faulty-tables.ts'
+import {
+  isCampaignFold,
+  isFoldRecord,
+  lostConnection,
+  obstructed,
+} from '../../../support/clickhouse/faulty-tables.ts'
+import { campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
+import { openRebuildableModel, type RebuildableModel } from '../../../support/generations/rebuilds.ts'
 import {
   expectedCampaignFunding,
   expectedDays,
   expectedFunding,
   type Notes,
   withVisitor,
-} from '../../../support/history-visitor.ts'
-import { type ModelTables, openModelTables } from '../../../support/model-tables.ts'
-import { chance, intBetween, pick, pickWeighted, type Random, randomOf } from '../../../support/random.ts'
-import { openRebuildableModel, type RebuildableModel } from '../../../support/rebuilds.ts'
-import { campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
-import { createStampClock, dayMs, type StampClock } from '../../../support/stamp-clock.ts'
+} from '../../../support/projector/history-visitor.ts'
+import { type ModelTables, openModelTables } from '../../../support/projector/model-tables.ts'
+import { createStampClock, dayMs, type StampClock } from '../../../support/projector/stamp-clock.ts'
+import {
+  chance,
+  intBetween,
+  pick,
+  pickWeighted,
+  type Random,
+  randomOf,
+} from '../../../support/runner/random.ts'
 
 const seeds = process.env.PLEDGEVIEW_TEST_SEED ? [process.env.PLEDGEVIEW_TEST_SEED] : ['1', '2']
 const steps = 32

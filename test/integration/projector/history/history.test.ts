@@ -6,15 +6,15 @@ import { purgeTables } from '../../../../services/erasure/tables.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
+import { campaignEvent, campaignTombstone, pledgeEvent } from '../../../support/events/sample-events.ts'
 import {
   createIngest,
   createTestFoldWorker,
   type ModelTables,
   openModelTables,
   type TestFoldWorker,
-} from '../../../support/model-tables.ts'
-import { campaignEvent, campaignTombstone, pledgeEvent } from '../../../support/sample-events.ts'
-import { createStampClock, dayMs, type StampClock } from '../../../support/stamp-clock.ts'
+} from '../../../support/projector/model-tables.ts'
+import { createStampClock, dayMs, type StampClock } from '../../../support/projector/stamp-clock.ts'
 
 let model: ModelTables
 let databases: Databases

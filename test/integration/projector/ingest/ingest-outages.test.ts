@@ -3,19 +3,19 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { NewRecord } from '../../../../services/log/port.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
-import { lostConnection, obstructed, type TablesCall } from '../../../support/faulty-tables.ts'
-import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/ingest-loop.ts'
-import { createMemoryLog } from '../../../support/memory-log.ts'
-import { readModelOf } from '../../../support/model.ts'
+import { lostConnection, obstructed, type TablesCall } from '../../../support/clickhouse/faulty-tables.ts'
+import { createMemoryLog } from '../../../support/events/memory-log.ts'
+import { readModelOf } from '../../../support/events/model.ts'
+import { newRecordOf, noEvent, pledgeEvent, smallWorld } from '../../../support/events/sample-events.ts'
+import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/projector/ingest-loop.ts'
 import {
   createTestFoldWorker,
   expectedReading,
   type ModelTables,
   openModelTables,
   readViews,
-} from '../../../support/model-tables.ts'
-import { keptRejects } from '../../../support/reject-filters.ts'
-import { newRecordOf, noEvent, pledgeEvent, smallWorld } from '../../../support/sample-events.ts'
+} from '../../../support/projector/model-tables.ts'
+import { keptRejects } from '../../../support/projector/reject-filters.ts'
 
 const world = smallWorld()
 // Only a hang takes this long, also while a slow disk holds up every insert.

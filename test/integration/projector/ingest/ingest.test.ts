@@ -6,18 +6,9 @@ import type { EventReader, NewRecord } from '../../../../services/log/port.ts'
 import { TooManyRejects } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
-import { obstructed } from '../../../support/faulty-tables.ts'
-import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/ingest-loop.ts'
-import { createMemoryLog } from '../../../support/memory-log.ts'
-import { readModelOf } from '../../../support/model.ts'
-import {
-  createTestFoldWorker,
-  expectedReading,
-  type ModelTables,
-  openModelTables,
-  readViews,
-} from '../../../support/model-tables.ts'
-import { keptRejects } from '../../../support/reject-filters.ts'
+import { obstructed } from '../../../support/clickhouse/faulty-tables.ts'
+import { createMemoryLog } from '../../../support/events/memory-log.ts'
+import { readModelOf } from '../../../support/events/model.ts'
 import {
   campaignEvent,
   newRecordOf,
@@ -25,7 +16,16 @@ import {
   pledgeEvent,
   sampleReward,
   smallWorld,
-} from '../../../support/sample-events.ts'
+} from '../../../support/events/sample-events.ts'
+import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/projector/ingest-loop.ts'
+import {
+  createTestFoldWorker,
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  readViews,
+} from '../../../support/projector/model-tables.ts'
+import { keptRejects } from '../../../support/projector/reject-filters.ts'
 
 const world = smallWorld()
 // Only a hang takes this long, also while a slow disk holds up every insert.

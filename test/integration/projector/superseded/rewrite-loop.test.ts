@@ -14,7 +14,6 @@ import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
 import { countWithdrawn, readPartsStates } from '../../../../services/tables/superseded.ts'
-import { createIngest, hashBacker, type ModelTables, openModelTables } from '../../../support/model-tables.ts'
 import {
   apiKeyEvent,
   campaignEvent,
@@ -22,7 +21,13 @@ import {
   newRecordOf,
   pledgeEvent,
   pledgeTombstone,
-} from '../../../support/sample-events.ts'
+} from '../../../support/events/sample-events.ts'
+import {
+  createIngest,
+  hashBacker,
+  type ModelTables,
+  openModelTables,
+} from '../../../support/projector/model-tables.ts'
 
 // A busy machine is no failure.
 const soon = { timeout: 45_000, interval: 100 }

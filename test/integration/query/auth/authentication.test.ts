@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
-import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
-import { fakeTables } from '../../../support/query-fake-tables.ts'
-import { type AnyResponse, codeIn, expectEveryPromise, readResponse } from '../../../support/query-shape.ts'
+import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
+import { fakeTables } from '../../../support/query/fake-tables.ts'
+import { type AnyResponse, codeIn, expectEveryPromise, readResponse } from '../../../support/query/shape.ts'
 
 let app: TestApp
 let valid: Credentials

@@ -10,9 +10,9 @@ import {
 } from '../../../../services/query/auth/key-ring.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
 import type { CallOptions, Statement, Tables } from '../../../../services/tables/port.ts'
-import { startTestApp, type TestClock, testClock } from '../../../support/query-app.ts'
-import { fakeTables } from '../../../support/query-fake-tables.ts'
-import { type KeyRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
+import { startTestApp, type TestClock, testClock } from '../../../support/query/app.ts'
+import { fakeTables } from '../../../support/query/fake-tables.ts'
+import { type KeyRow, openQueryTables, type QueryTables } from '../../../support/query/tables.ts'
 
 let store: QueryTables
 let clock: TestClock

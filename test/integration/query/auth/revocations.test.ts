@@ -11,15 +11,15 @@ import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
 import { defaultDatabases } from '../../../../services/tables/generations.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
-import { activeKeys } from '../../../support/fold-records.ts'
+import { apiKeyEvent, campaignEvent } from '../../../support/events/sample-events.ts'
+import { openRebuildableModel } from '../../../support/generations/rebuilds.ts'
+import { activeKeys } from '../../../support/projector/fold-records.ts'
 import {
   createIngest,
   createTestFoldWorker,
   type ModelTables,
   openModelTables,
-} from '../../../support/model-tables.ts'
-import { openRebuildableModel } from '../../../support/rebuilds.ts'
-import { apiKeyEvent, campaignEvent } from '../../../support/sample-events.ts'
+} from '../../../support/projector/model-tables.ts'
 
 const soon = { timeout: 20_000, interval: 50 }
 const config = readConfig({})

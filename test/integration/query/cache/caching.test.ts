@@ -1,7 +1,7 @@
 /** What stays the same within a cache period and what does not, while rows change in a real ClickHouse. */
 import { describe, expect, it } from 'vitest'
-import { useQueryService } from '../../../support/query-service.ts'
-import { campaignRow } from '../../../support/query-tables.ts'
+import { useQueryService } from '../../../support/query/service.ts'
+import { campaignRow } from '../../../support/query/tables.ts'
 
 const { store, app, ask, list } = useQueryService()
 

@@ -5,9 +5,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { CacheEntry } from '../../../../services/query/cache/response-cache.ts'
-import { isUpWithin, redisProgram, startRedis } from '../../../support/redis.ts'
-import { entryOf, openCache, type TestCache, type TestCacheSettings } from '../../../support/redis-caches.ts'
-import { needs } from '../../../support/requirements.ts'
+import { needs } from '../../../support/runner/requirements.ts'
+import { isUpWithin, redisProgram, startRedis } from '../../../support/servers/redis.ts'
+import {
+  entryOf,
+  openCache,
+  type TestCache,
+  type TestCacheSettings,
+} from '../../../support/servers/redis-caches.ts'
 import { redisService } from '../../../support/services/redis.ts'
 import { useService } from '../../../support/services/test-service.ts'
 import { bytesMax, describeResponseCache } from './response-cache.conformance.ts'

@@ -4,15 +4,15 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
-import { startTestApp, type TestApp, testClock } from '../../../support/query-app.ts'
+import { startTestApp, type TestApp, testClock } from '../../../support/query/app.ts'
 import {
   detailRow,
   type FakeAnswers,
   fakeTables,
   snapshotRow,
   statsRow,
-} from '../../../support/query-fake-tables.ts'
-import { expectEveryPromise, fieldsOutside, readResponse } from '../../../support/query-shape.ts'
+} from '../../../support/query/fake-tables.ts'
+import { expectEveryPromise, fieldsOutside, readResponse } from '../../../support/query/shape.ts'
 
 const marker = 'SECRET-7f3a'
 const secretFields = {

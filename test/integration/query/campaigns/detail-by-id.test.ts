@@ -6,7 +6,7 @@ import { type Asked, NotFoundError } from '../../../../services/query/endpoints/
 import { project } from '../../../../services/query/endpoints/project.ts'
 import { createListFollower, type ListFollower } from '../../../../services/query/lists/list-follower.ts'
 import type { Statement, Tables } from '../../../../services/tables/port.ts'
-import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
+import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query/tables.ts'
 
 // The last two have the same code.
 const slugs = ['lamp', 'boat', 'plumless', 'buckeroo']

@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import type { StatsRow } from '../../../../services/query/endpoints/stats.ts'
 import { statsStatement } from '../../../../services/query/endpoints/stats.ts'
-import { fullCampaign } from '../../../support/query-campaigns.ts'
-import { useQueryService } from '../../../support/query-service.ts'
-import { campaignRow } from '../../../support/query-tables.ts'
+import { fullCampaign } from '../../../support/query/campaigns.ts'
+import { useQueryService } from '../../../support/query/service.ts'
+import { campaignRow } from '../../../support/query/tables.ts'
 
 const { store, ask, list } = useQueryService()
 

@@ -1,9 +1,9 @@
 /** GET /projects: every field, parameter and header, over rows in the read tables of a real ClickHouse. */
 import { describe, expect, it } from 'vitest'
 import { projectExample } from '../../../../contracts/api/examples.ts'
-import { fullCampaign } from '../../../support/query-campaigns.ts'
-import { useQueryService } from '../../../support/query-service.ts'
-import { campaignRow } from '../../../support/query-tables.ts'
+import { fullCampaign } from '../../../support/query/campaigns.ts'
+import { useQueryService } from '../../../support/query/service.ts'
+import { campaignRow } from '../../../support/query/tables.ts'
 
 const { store, app, ask, list, idsOf } = useQueryService()
 const category = "Film & 'Video' +1, 100%; <a>"

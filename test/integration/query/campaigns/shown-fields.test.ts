@@ -11,8 +11,8 @@ import {
   projectsStatement,
 } from '../../../../services/query/campaigns/campaign-rows.ts'
 import { detailByIdStatement, projectDetailStatement } from '../../../../services/query/endpoints/project.ts'
-import { fullCampaign } from '../../../support/query-campaigns.ts'
-import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
+import { fullCampaign } from '../../../support/query/campaigns.ts'
+import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query/tables.ts'
 
 let store: QueryTables
 beforeAll(async () => {

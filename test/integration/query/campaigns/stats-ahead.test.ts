@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { aheadPledgesMin, type StatsRow } from '../../../../services/query/endpoints/stats.ts'
 import type { Statement } from '../../../../services/tables/port.ts'
-import { startTestApp } from '../../../support/query-app.ts'
+import { startTestApp } from '../../../support/query/app.ts'
 
 const row: StatsRow = {
   total_raised: 1,

@@ -5,9 +5,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import type { RateLimiter } from '../../../../services/query/rate-limit/rate-limiter.ts'
 import { createMemoryRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-memory.ts'
-import { keyHeaders, startTestApp, type TestApp, testClock } from '../../../support/query-app.ts'
-import { fakeTables } from '../../../support/query-fake-tables.ts'
-import { connectRaw, type RawConnection, type RawResponse } from '../../../support/raw-http.ts'
+import { keyHeaders, startTestApp, type TestApp, testClock } from '../../../support/query/app.ts'
+import { fakeTables } from '../../../support/query/fake-tables.ts'
+import { connectRaw, type RawConnection, type RawResponse } from '../../../support/query/raw-http.ts'
 
 /** How many requests the framework has handled, in all apps. */
 let handled = 0

@@ -14,7 +14,7 @@ import {
   pair,
   raw,
   reader,
-} from '../../../support/raw-http-contract.ts'
+} from '../../../support/query/raw-http-contract.ts'
 
 const stats = (...headers: string[]) => ask('GET /api/v1/stats', ...headers)
 const post = (...headers: string[]) => ask('POST /api/v1/stats', ...headers)

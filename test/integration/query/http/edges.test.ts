@@ -4,9 +4,8 @@
  */
 import { describe, expect, it } from 'vitest'
 import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
-import { fakeTables } from '../../../support/query-fake-tables.ts'
-import { expectEveryPromise } from '../../../support/query-shape.ts'
-import { sendRaw } from '../../../support/raw-http.ts'
+import { fakeTables } from '../../../support/query/fake-tables.ts'
+import { sendRaw } from '../../../support/query/raw-http.ts'
 import {
   ask,
   bare,
@@ -16,7 +15,8 @@ import {
   raw,
   reader,
   useEdgeApp,
-} from '../../../support/raw-http-contract.ts'
+} from '../../../support/query/raw-http-contract.ts'
+import { expectEveryPromise } from '../../../support/query/shape.ts'
 import {
   answered,
   credentials,

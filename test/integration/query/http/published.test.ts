@@ -4,10 +4,10 @@ import type { PublicAddresses } from '../../../../contracts/api/published-openap
 import type { ApiVersion } from '../../../../contracts/api/versions.ts'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import { serviceBodySchema } from '../../../../services/query/endpoints/service.ts'
-import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
-import { fakeTables, snapshotRow } from '../../../support/query-fake-tables.ts'
-import { expectEveryPromise, readResponse } from '../../../support/query-shape.ts'
-import { sendRaw } from '../../../support/raw-http.ts'
+import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
+import { fakeTables, snapshotRow } from '../../../support/query/fake-tables.ts'
+import { sendRaw } from '../../../support/query/raw-http.ts'
+import { expectEveryPromise, readResponse } from '../../../support/query/shape.ts'
 
 const publicAddresses = {
   apiUrl: 'https://api.example/data/api/v1/',

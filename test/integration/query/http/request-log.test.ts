@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import type { RequestDone } from '../../../../services/query/http/request-log.ts'
-import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
-import { fakeTables } from '../../../support/query-fake-tables.ts'
-import { connectRaw, sendRaw } from '../../../support/raw-http.ts'
+import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
+import { fakeTables } from '../../../support/query/fake-tables.ts'
+import { connectRaw, sendRaw } from '../../../support/query/raw-http.ts'
 
 let log: string[]
 let done: RequestDone[]

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import type { Statement } from '../../../../services/tables/port.ts'
-import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
-import { detailRow, fakeTables } from '../../../support/query-fake-tables.ts'
+import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
+import { detailRow, fakeTables } from '../../../support/query/fake-tables.ts'
 
 const campaigns = 200
 const ids = Array.from({ length: campaigns }, (_, n) => `campaign-${n}`)

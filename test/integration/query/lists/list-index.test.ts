@@ -17,7 +17,7 @@ import {
   campaignRow,
   openQueryTables,
   type QueryTables,
-} from '../../../support/query-tables.ts'
+} from '../../../support/query/tables.ts'
 
 const minuteMs = 60_000
 const clock = { monotonicMs: () => performance.now() }

@@ -7,8 +7,8 @@ import { type CampaignLists, createCampaignLists } from '../../../../services/qu
 import { joinedIdList } from '../../../../services/query/lists/id-list.ts'
 import type { ListQuery } from '../../../../services/query/lists/list-statements.ts'
 import { snapshotBudget, snapshots } from '../../../../services/query/lists/snapshots.ts'
-import { newPrefix } from '../../../support/redis.ts'
-import { redisCacheSettings, type TestCacheSettings } from '../../../support/redis-caches.ts'
+import { newPrefix } from '../../../support/servers/redis.ts'
+import { redisCacheSettings, type TestCacheSettings } from '../../../support/servers/redis-caches.ts'
 import { redisService } from '../../../support/services/redis.ts'
 import { useService } from '../../../support/services/test-service.ts'
 

@@ -9,9 +9,9 @@ import type { RedisRateLimiter } from '../../../../services/query/rate-limit/rat
 import { freePort } from '../../../../services/runtime/free-port.ts'
 import { yieldToEventLoop } from '../../../../services/runtime/yield-to-event-loop.ts'
 import { startProxy } from '../../../support/kafka/proxy.ts'
-import { type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'
-import { openLimiters, untilAlone, untilShared } from '../../../support/redis-limiters.ts'
-import { needs } from '../../../support/requirements.ts'
+import { needs } from '../../../support/runner/requirements.ts'
+import { type RedisProcess, redisProgram, startRedis } from '../../../support/servers/redis.ts'
+import { openLimiters, untilAlone, untilShared } from '../../../support/servers/redis-limiters.ts'
 
 let redis: RedisProcess
 const closers: (() => Promise<void>)[] = []

@@ -1,9 +1,9 @@
 /** The limiter over a working Redis: exact across processes, by Redis's clock. */
 import { describe, expect, it } from 'vitest'
 import type { RateDecision } from '../../../../services/query/rate-limit/rate-limiter.ts'
-import { testClock } from '../../../support/query-app.ts'
-import { connectTo } from '../../../support/redis.ts'
-import { openLimiters, redisNow, untilRedisSays } from '../../../support/redis-limiters.ts'
+import { testClock } from '../../../support/query/app.ts'
+import { connectTo } from '../../../support/servers/redis.ts'
+import { openLimiters, redisNow, untilRedisSays } from '../../../support/servers/redis-limiters.ts'
 import { redisService } from '../../../support/services/redis.ts'
 import { useService } from '../../../support/services/test-service.ts'
 import { describeRateLimiter } from './rate-limiter.conformance.ts'

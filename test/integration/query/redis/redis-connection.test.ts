@@ -9,9 +9,15 @@ import { freePort } from '../../../../services/runtime/free-port.ts'
 import { type RedisConnection, RedisUnavailableError } from '../../../../services/runtime/redis/connection.ts'
 import { makeCertificate, openssl } from '../../../support/kafka/certificate.ts'
 import { startProxy } from '../../../support/kafka/proxy.ts'
-import { connectTo, isUpWithin, type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'
-import { redisNow } from '../../../support/redis-limiters.ts'
-import { needs } from '../../../support/requirements.ts'
+import { needs } from '../../../support/runner/requirements.ts'
+import {
+  connectTo,
+  isUpWithin,
+  type RedisProcess,
+  redisProgram,
+  startRedis,
+} from '../../../support/servers/redis.ts'
+import { redisNow } from '../../../support/servers/redis-limiters.ts'
 
 interface LogLine {
   level: number

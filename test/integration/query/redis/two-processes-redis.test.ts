@@ -22,10 +22,10 @@ import { snapshots } from '../../../../services/query/lists/snapshots.ts'
 import { redisState, type SharedState } from '../../../../services/query/shared-state.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createRuntime } from '../../../../services/runtime/runtime.ts'
-import { keyHeaders, pepper, startTestApp, type TestApp } from '../../../support/query-app.ts'
-import { detailRow, fakeTables } from '../../../support/query-fake-tables.ts'
-import { newPrefix, type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'
-import { needs } from '../../../support/requirements.ts'
+import { keyHeaders, pepper, startTestApp, type TestApp } from '../../../support/query/app.ts'
+import { detailRow, fakeTables } from '../../../support/query/fake-tables.ts'
+import { needs } from '../../../support/runner/requirements.ts'
+import { newPrefix, type RedisProcess, redisProgram, startRedis } from '../../../support/servers/redis.ts'
 
 interface QueryProcess {
   app: TestApp
@@ -150,11 +150,6 @@ async function statuses(requests: readonly Promise<Response>[]): Promise<Record<
 }
 
 describe('two query processes over one Redis', () => {
-  it('admit exactly 120 of 500 simultaneous requests on one key', async () => {
-    const requests = Array.from({ length: 500 }, (_, n) => get(n, '/projects'))
-    expect(await statuses(requests)).toEqual({ 200: 120, 429: 380 })
-  })
-
   it('answer with the same bytes, tag, watermark and snapshot for a cache period', async () => {
     for (const path of ['/projects?limit=3', '/projects/a-slug', '/stats']) {
       const answers = await Promise.all([0, 1, 2, 3].map(n => get(n, path)))

@@ -4,11 +4,11 @@ import { type Credentials, generateSecret } from '../../../../services/api-keys/
 import type { UsageRecorder } from '../../../../services/query/usage/usage-recorder.ts'
 import { defaultDatabases as databases } from '../../../../services/tables/generations.ts'
 import { migrate } from '../../../../services/tables/migrate.ts'
-import { type OwnTables, openOwnTables } from '../../../support/clickhouse.ts'
-import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
-import { fakeTables } from '../../../support/query-fake-tables.ts'
-import { sendRaw } from '../../../support/raw-http.ts'
-import { createTestRecorder, readUsage, totalOf } from '../../../support/usage.ts'
+import { type OwnTables, openOwnTables } from '../../../support/clickhouse/clickhouse.ts'
+import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
+import { fakeTables } from '../../../support/query/fake-tables.ts'
+import { sendRaw } from '../../../support/query/raw-http.ts'
+import { createTestRecorder, readUsage, totalOf } from '../../../support/query/usage.ts'
 
 const rawHeaders = (key: Credentials) =>
   Object.entries(keyHeaders(key)).map(([name, value]) => `${name}: ${value}`)

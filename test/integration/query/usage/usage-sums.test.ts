@@ -10,9 +10,9 @@ import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { defaultDatabases as databases } from '../../../../services/tables/generations.ts'
 import { migrate } from '../../../../services/tables/migrate.ts'
 import type { TableInsert } from '../../../../services/tables/port.ts'
-import { type OwnTables, openOwnTables } from '../../../support/clickhouse.ts'
-import { lostConnection } from '../../../support/faulty-tables.ts'
-import { createTestRecorder, readUsage, totalOf } from '../../../support/usage.ts'
+import { type OwnTables, openOwnTables } from '../../../support/clickhouse/clickhouse.ts'
+import { lostConnection } from '../../../support/clickhouse/faulty-tables.ts'
+import { createTestRecorder, readUsage, totalOf } from '../../../support/query/usage.ts'
 
 let own: OwnTables
 beforeAll(async () => {

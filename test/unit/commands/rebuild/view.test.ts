@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { progressJson, resultJson, statusJson } from '../../../../services/commands/rebuild/json.ts'
+import { progressJson, resultJson } from '../../../../services/commands/rebuild/json.ts'
 import {
-  outcomeOf,
   progressLine,
   resultText,
   statusText,
@@ -10,7 +9,7 @@ import {
 import type { Differences } from '../../../../services/generations/compare/differences.ts'
 import type { RebuildDetail, RebuildState } from '../../../../services/generations/rebuild-log.ts'
 import type { RebuildReport } from '../../../../services/generations/rebuilds.ts'
-import { wholeRequest } from '../../../support/rebuild-request.ts'
+import { wholeRequest } from '../../../support/generations/rebuild-request.ts'
 
 const reading: RebuildDetail['progress'] = {
   done: 1_770_000,
@@ -72,32 +71,6 @@ describe('the progress of a rebuild', () => {
     expect(text.length).toBeLessThan(80)
   })
 
-  test('shows no time that is not known', () => {
-    const progress = { ...reading, etaSeconds: null, lagRecords: 0 }
-    expect(progressLine(stateOf('reading log', { progress }))).toBe(
-      'reading log: 43%, 125,000 records/s, -:-- left',
-    )
-  })
-
-  test('is only the phase if the phase reports no amounts', () => {
-    expect(progressLine(stateOf('promoting'))).toBe('promoting')
-  })
-
-  test('says what a phase without amounts waits for', () => {
-    const waiting = stateOf('preparing', { waitsFor: 'Kafka to form the consumer group of the rebuild' })
-    const text = 'preparing: waits for Kafka to form the consumer group of the rebuild'
-    expect(progressLine(waiting)).toBe(text)
-    expect(progressJson(waiting)).toMatchObject({
-      waits_for: 'Kafka to form the consumer group of the rebuild',
-    })
-    expect(statusText(reportOf(waiting, { isAlive: true }))).toMatch(/^waits for +Kafka to form/m)
-  })
-
-  test('is 100 % if there is nothing to do', () => {
-    const progress = { ...reading, done: 0, of: 0 }
-    expect(progressJson(stateOf('reading log', { progress }))).toMatchObject({ percent: 100 })
-  })
-
   test('is one object for a program, in whole percent', () => {
     expect(progressJson(state)).toEqual({
       type: 'progress',
@@ -125,28 +98,11 @@ describe('the end of a rebuild', () => {
     )
   })
 
-  test('names the tables that are kept or dropped: those from before the rebuild, or those that the rollback replaced', () => {
-    const rollback = { request: { ...wholeRequest, kind: 'rollback' as const } }
-    const kept = (state: RebuildState) => resultText(reportOf(state))
-    expect(kept(stateOf('rebuilt'))).toContain('The tables from before the rebuild are kept:')
-    expect(kept(stateOf('rebuilt', rollback))).toContain('The tables that the rollback replaced are kept:')
-    expect(kept(stateOf('dropped'))).toBe('The tables from before the rebuild are dropped.\n')
-    expect(kept(stateOf('dropped', rollback))).toBe('The tables that the rollback replaced are dropped.\n')
-    const givenUp = { ...stateOf('dropped', rollback), isAborting: true }
-    expect(kept(givenUp)).toBe('The previous tables are dropped.\n')
-  })
-
   test('of a dry run names the fields, most frequent first, and examples field by field', () => {
     const text = resultText(reportOf(stateOf('compared', { differences })))
     expect(text).toContain('The live tables are unchanged')
     expect(text).toMatch(/ {2}pledged_amount {2}3\n {2}title {11}1\n/)
     expect(text).toContain('  c1: different\n    title: Old -> New\n  c2: removed\n')
-  })
-
-  test('of a dry run without differences names none', () => {
-    const none = { ...differences, added: 0, removed: 0, different: 0, inMotion: 0, fields: {}, examples: [] }
-    const text = resultText(reportOf(stateOf('compared', { differences: none })))
-    expect(text).toMatch(/Campaigns: 1,200 the same, 0 added, 0 removed, 0 different\.\n$/)
   })
 
   test('for a program has seconds by phase, counts and the failure', () => {
@@ -172,14 +128,6 @@ describe('the end of a rebuild', () => {
     })
   })
 
-  test('differs from a running one, and a rollback that was given up from one that ended', () => {
-    const rebuilt = stateOf('rebuilt')
-    expect(outcomeOf(reportOf(rebuilt))).toBe('rebuilt')
-    expect(outcomeOf(reportOf({ ...rebuilt, isAborting: true }))).toBe('aborted')
-    expect(outcomeOf(reportOf(stateOf('folding'), { isAlive: true }))).toBe('running')
-    expect(outcomeOf(reportOf(stateOf('folding')))).toBe('stopped')
-  })
-
   test('of an interrupted one says how to continue, and offers abort only while that is possible', () => {
     expect(unfinishedText(reportOf(stateOf('folding')))).toContain('rebuild abort')
     expect(unfinishedText(reportOf(stateOf('promoting')))).not.toContain('rebuild abort')
@@ -189,11 +137,6 @@ describe('the end of a rebuild', () => {
 })
 
 describe('the status of a rebuild', () => {
-  test('says if there has never been one', () => {
-    expect(statusText(undefined)).toBe('There has never been a rebuild.\n')
-    expect(statusJson(undefined)).toEqual({ rebuild: null })
-  })
-
   test('of a running one has phase, percent, rate, time left, lag and the phases behind it', () => {
     const text = statusText(reportOf(stateOf('reading log', { progress: reading }), { isAlive: true }))
     expect(text.split('\n')).toEqual([
@@ -210,15 +153,6 @@ describe('the status of a rebuild', () => {
     const text = statusText(reportOf(stateOf('verifying', { failure: 'campaign c1 is gone' })))
     expect(text).toContain('no process works on it; the last sign of life was 31 s ago')
     expect(text).toContain('failure      campaign c1 is gone')
-  })
-
-  test('of a finished one says whether the previous tables are kept', () => {
-    const kept = reportOf(stateOf('rebuilt'), { isPreviousKept: true })
-    expect(statusText(kept)).toContain('previous     kept')
-    expect(statusText(kept)).not.toContain('process')
-    expect(statusJson(kept)).toMatchObject({
-      rebuild: { type: 'rebuild', outcome: 'rebuilt', is_previous_kept: true, is_alive: false },
-    })
   })
 })
 

@@ -8,14 +8,14 @@ import {
   type SchemaRegistry,
   type SchemaRegistrySettings,
 } from '../../../../services/log/registry/schema-registry.ts'
+import { makeCertificate, openssl } from '../../../support/kafka/certificate.ts'
+import { needs } from '../../../support/runner/requirements.ts'
 import {
   alwaysAnswers,
   type FakeSchemaRegistry,
   failureOf,
   startFakeSchemaRegistry,
-} from '../../../support/fake-schema-registry.ts'
-import { makeCertificate, openssl } from '../../../support/kafka/certificate.ts'
-import { needs } from '../../../support/requirements.ts'
+} from '../../../support/servers/fake-schema-registry.ts'
 
 const stored = { schema: '{"type":"string"}' }
 const told = { schema: { type: 'string' } }

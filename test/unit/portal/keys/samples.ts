@@ -50,22 +50,6 @@ export function sampleView(key: Partial<PortalKey> = {}, usage: KeyView['usage']
   return { key: sampleKey(key), usage }
 }
 
-const anyCount = fc.oneof(fc.constant(0), fc.nat(10), fc.nat(1_000_000_000))
-
-/** Any thirty days of usage. */
-export const anyDays: fc.Arbitrary<KeyUsage['days']> = fc.array(
-  fc.record({
-    ok: anyCount,
-    not_modified: anyCount,
-    unauthorized: anyCount,
-    too_many: anyCount,
-    other: anyCount,
-    deprecated: anyCount,
-    day: fc.nat(40_000).map(day => new Date(day * dayMs).toISOString().slice(0, 10)),
-  }),
-  { minLength: 30, maxLength: 30 },
-)
-
 /** Text that would be markup if it were not escaped: it has both kinds of quotes, and tags. */
 export const hostileText = fc
   .tuple(

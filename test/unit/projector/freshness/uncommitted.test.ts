@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Delivery, SupersededAssignment } from '../../../../services/log/port.ts'
 import { watchUncommitted } from '../../../../services/projector/freshness/uncommitted.ts'
-import { createMemoryLog } from '../../../support/memory-log.ts'
-import { campaignEvent, newRecordOf } from '../../../support/sample-events.ts'
+import { createMemoryLog } from '../../../support/events/memory-log.ts'
+import { campaignEvent, newRecordOf } from '../../../support/events/sample-events.ts'
 
 const record = newRecordOf(campaignEvent({ campaign_id: 'a' }))
 const never = new AbortController().signal

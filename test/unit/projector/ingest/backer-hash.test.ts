@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { backerHasher } from '../../../../services/projector/ingest/backer-hash.ts'
 import { createSipHash } from '../../../../services/projector/ingest/siphash.ts'
 import { backerHashes } from '../../../../services/tables/identity.ts'
-import { unsigned64 } from '../../../support/row-binary.ts'
+import { unsigned64 } from '../../../support/clickhouse/row-binary.ts'
 
 describe.each(backerHashes)('the hash of a backer: %s', algorithm => {
   const hashOf = (key: string, backerId: string) => unsigned64(backerHasher(key, algorithm)(backerId))

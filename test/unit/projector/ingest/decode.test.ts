@@ -13,7 +13,7 @@ import {
   pledgeEvent,
   pledgeTombstone,
   sampleReward,
-} from '../../../support/sample-events.ts'
+} from '../../../support/events/sample-events.ts'
 
 const campaign = campaignEvent({ campaign_id: 'a' })
 const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })

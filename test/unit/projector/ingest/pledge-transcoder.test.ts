@@ -7,8 +7,8 @@ import { backerHasher, type HashBacker } from '../../../../services/projector/in
 import { addDelivery, type Batch, emptyBatch } from '../../../../services/projector/ingest/batch.ts'
 import { createDecoder, type Decoder } from '../../../../services/projector/ingest/decode.ts'
 import { backerHashes } from '../../../../services/tables/identity.ts'
-import { worldEvents } from '../../../support/arbitraries.ts'
-import { newRecordOf, pledgeEvent, pledgeTombstone } from '../../../support/sample-events.ts'
+import { worldEvents } from '../../../support/events/arbitraries.ts'
+import { newRecordOf, pledgeEvent, pledgeTombstone } from '../../../support/events/sample-events.ts'
 
 const [sipHash, sha3] = backerHashes.map(algorithm => backerHasher('ab'.repeat(32), algorithm)) as [
   HashBacker,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createFairStore } from '../../../../services/query/cache/fair-store.ts'
-import { testClock } from '../../../support/query-app.ts'
+import { testClock } from '../../../support/query/app.ts'
 
 interface Value {
   bytes: number

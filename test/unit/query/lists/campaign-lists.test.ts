@@ -8,7 +8,7 @@ import type { ListQuery } from '../../../../services/query/lists/list-statements
 import { snapshots as snapshotKind } from '../../../../services/query/lists/snapshots.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Statement } from '../../../../services/tables/port.ts'
-import { testClock } from '../../../support/query-app.ts'
+import { testClock } from '../../../support/query/app.ts'
 
 /** The same ids in each form. */
 const forms: Record<string, (ids: readonly string[]) => IdList> = {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { sorts } from '../../../../contracts/api/parameters.ts'
 import { createListIndex, slugCodeOf } from '../../../../services/query/lists/list-index.ts'
 import { type EntriesRow, type ListQuery, noDate } from '../../../../services/query/lists/list-statements.ts'
-import { seededRandom } from '../../../bench/cold-requests.ts'
+import { seededRandom } from '../../../bench/api/cold-requests.ts'
 
 interface Campaign {
   id: string

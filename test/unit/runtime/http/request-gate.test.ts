@@ -5,7 +5,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { createConnections } from '../../../../services/runtime/http/connections.ts'
-import { connectRaw } from '../../../support/raw-http.ts'
+import { connectRaw } from '../../../support/query/raw-http.ts'
 
 let server: Server
 afterEach(() => {

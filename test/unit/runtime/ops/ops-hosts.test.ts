@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { createOpsServer } from '../../../../services/runtime/ops/ops-server.ts'
-import { connectRaw, sendRaw } from '../../../support/raw-http.ts'
+import { connectRaw, sendRaw } from '../../../support/query/raw-http.ts'
 
 let port: number
 let close: () => Promise<void>

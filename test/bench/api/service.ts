@@ -1,0 +1,74 @@
+/** The embedded service as `npm start` runs it, with demo events, an API key and no practical rate limit. */
+import { randomBytes } from 'node:crypto'
+import { issueKey } from '../../../services/api-keys/api-keys.ts'
+import { appendDemo } from '../../../services/demo/load-demo.ts'
+import { openDataDirectory } from '../../../services/local/data-directory.ts'
+import { startEmbeddedService } from '../../../services/local/service.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createLogger } from '../../../services/runtime/ops/logger.ts'
+import { benchInput, createCpuMeter, serveBench } from '../bench-process.ts'
+import { memoryOf } from '../process-usage.ts'
+
+export interface ApiServiceInput {
+  directory: string
+}
+
+export interface ApiServiceReady {
+  apiUrl: string
+  headers: Record<string, string>
+}
+
+/** Requested from a server between two loads. */
+export interface ServerRequest {
+  /** Whether to log each request from now on. `npm start` on a terminal does not. */
+  log: boolean
+}
+
+export interface ServerAnswer {
+  /** CPU time of the event loop since the last request for it, ms. */
+  cpuMs: number
+  /** The most resident memory that the process has had. */
+  peakBytes: number
+}
+
+// As the service writes its log, but to a stream that is not read.
+const logger = createLogger('warn', '/dev/null')
+const service = await startEmbeddedService({
+  directory: openDataDirectory(benchInput<ApiServiceInput>().directory),
+  config: readConfig({
+    PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '100000000',
+    // Nothing may expire between two rounds, because the bench measures cached answers.
+    PLEDGEVIEW_CACHE_MS: '3600000',
+  }),
+  port: 0,
+  opsPort: 0,
+  logger,
+})
+const { model } = service
+await appendDemo(model.writer, Date.now())
+await model.whenDrained()
+const { key, secret } = await issueKey(
+  {
+    directory: model.keys,
+    writer: model.writer,
+    pepper: model.secrets.keyPepper,
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    randomBytes,
+  },
+  { account: 'bench', name: 'Bench', url: 'https://example.com', email: 'bench@example.com' },
+)
+
+const ready: ApiServiceReady = {
+  apiUrl: service.apiUrl,
+  headers: { 'x-api-key': key, 'x-api-secret': secret },
+}
+const cpuMs = createCpuMeter()
+serveBench({
+  ready,
+  async answer({ log }: ServerRequest): Promise<ServerAnswer> {
+    logger.level = log ? 'info' : 'warn'
+    return { cpuMs: cpuMs(), peakBytes: memoryOf(process.pid).peakBytes }
+  },
+  close: () => service.close(),
+})

@@ -1,0 +1,95 @@
+/** The list bench's server: the query service's app, while campaigns change all the time. */
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { QueryAppOptions } from '../../../services/query/options.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
+import type { Tables } from '../../../services/tables/port.ts'
+import { openOwnTables } from '../../support/clickhouse/clickhouse.ts'
+import { benchInput, serveBench } from '../bench-process.ts'
+import { startPlatformApp } from '../platform/app.ts'
+import { keepFolding } from '../platform/fold.ts'
+import { createChanges } from './changes.ts'
+
+export interface ListsServiceInput {
+  directory: string
+  campaigns: number
+  changesPerSecond: number
+}
+
+export interface ListsServiceReady {
+  apiUrl: string
+  headers: Record<string, string>
+}
+
+/** Since the last request for it. */
+export interface ListsServiceAnswer {
+  /** Statements that the app has run. */
+  statements: number
+  /** CPU time of the whole process, including ClickHouse and the changes, ms. */
+  cpuMs: number
+  /** The longest time that the event loop was blocked, ms. */
+  heldMs: number
+}
+
+const loadedMsMax = 120_000
+const { directory, campaigns, changesPerSecond } = benchInput<ListsServiceInput>()
+const { tables } = await openOwnTables({ directory })
+let statements = 0
+const counted: Pick<Tables, 'rows'> = {
+  rows(statement, options) {
+    statements++
+    return tables.rows(statement, options)
+  },
+}
+// A thousand clients wait for ClickHouse. With its default limits the service would refuse most of them.
+const raised: Partial<QueryAppOptions> = {
+  waitingStatementsMax: 10_000,
+  PLEDGEVIEW_QUERY_MS_MAX: 300_000,
+  socketTimeoutMs: 700_000,
+}
+await keepFolding(tables, defaultDatabases)
+const { apiUrl, headers } = await startPlatformApp(counted, defaultDatabases, raised)
+await indexLoaded()
+keepChanging()
+
+const delays = monitorEventLoopDelay({ resolution: 1 })
+delays.enable()
+let cpuBefore = process.cpuUsage()
+const ready: ListsServiceReady = { apiUrl, headers }
+// The process is killed instead of closed: closing would first complete the last thousand requests.
+serveBench({
+  ready,
+  async answer(): Promise<ListsServiceAnswer> {
+    const { user, system } = process.cpuUsage(cpuBefore)
+    const answer = { statements, cpuMs: (user + system) / 1000, heldMs: delays.max / 1e6 }
+    cpuBefore = process.cpuUsage()
+    statements = 0
+    delays.reset()
+    return answer
+  },
+})
+
+/** Waits until a list that was never requested needs only one statement, for its rows. */
+async function indexLoaded(): Promise<void> {
+  const deadline = performance.now() + loadedMsMax
+  for (let attempt = 0; performance.now() < deadline; attempt++) {
+    const before = statements
+    const path = `/projects?limit=1&updated_since=${new Date(Date.UTC(2001, 0) + attempt).toISOString()}`
+    const response = await fetch(apiUrl + path, { headers })
+    await response.arrayBuffer()
+    const isQuiet = statements - before === 0
+    if (isQuiet) return
+    await delay(100)
+  }
+  throw new Error(`the index was not loaded within ${loadedMsMax} ms`)
+}
+
+/** Every second, makes the changes of one second in one step. */
+async function keepChanging(): Promise<void> {
+  const change = createChanges({ tables, databases: defaultDatabases, campaigns })
+  const startedMs = performance.now()
+  for (let second = 1; ; second++) {
+    await change(changesPerSecond)
+    await delay(Math.max(0, startedMs + second * 1_000 - performance.now()))
+  }
+}

@@ -1,0 +1,88 @@
+/** Makes the bench's platform ready to be read: loads it, folds it with the projector's fold worker, and merges it. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { foldWorkerSettings } from '../../../services/projector/fold/fold-settings.ts'
+import { createFoldWorker, type FoldWorker } from '../../../services/projector/fold/fold-worker.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { sleep } from '../../../services/runtime/sleep.ts'
+import { migrate } from '../../../services/tables/migrate.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
+import { loadPlatform, type PlatformSize } from './platform.ts'
+
+export interface FoldedPlatform {
+  loadSeconds: number
+  foldSeconds: number
+  foldStatements: number
+}
+
+const mergeMsMax = 30_000
+const foldMs = 1_000
+
+/** Migrates, loads and folds everything, with the projector's defaults. */
+export async function foldPlatform(
+  tables: Tables,
+  databases: Databases,
+  size: PlatformSize,
+): Promise<FoldedPlatform> {
+  await migrate(tables, databases)
+  const loadSeconds = await secondsOf(() => loadPlatform(tables, databases, size))
+  const foldWorker = openPlatformFoldWorker(tables, databases)
+  await foldWorker.acquireLeadership()
+  let foldStatements = 0
+  const foldSeconds = await secondsOf(async () => {
+    foldStatements = (await foldWorker.fold())?.statements ?? 0
+  })
+  await mergesEnded(tables)
+  return { loadSeconds, foldSeconds, foldStatements }
+}
+
+/**
+ * Folds what there is every second until the process ends, as the projector does. So the watermark of lists moves on: if it
+ * stood still, each refresh of a list index would find the changes of the last fold again. Resolves once lists have all changes
+ * so far: in a platform that grew over time, they were not all made a few seconds ago. Throws if that takes too long.
+ */
+export async function keepFolding(tables: Tables, databases: Databases): Promise<void> {
+  const worker = openPlatformFoldWorker(tables, databases)
+  await worker.acquireLeadership()
+  setInterval(() => worker.fold().catch(() => undefined), foldMs).unref()
+  const deadline = performance.now() + mergeMsMax
+  for (let isPassed = false; !isPassed; ) {
+    if (performance.now() > deadline) throw new Error('the watermark has not passed the last change')
+    await delay(200)
+    const [row] = await tables.rows<{ is_passed: number }>({
+      query: `SELECT toUInt8((SELECT reached FROM ${databases.read}.watermark) > changed) AS is_passed
+              FROM (SELECT max(updated_at) AS changed FROM ${databases.read}.campaigns)`,
+    })
+    isPassed = row?.is_passed === 1
+  }
+}
+
+/** A fold worker with the projector's defaults. No other process folds these tables. */
+export function openPlatformFoldWorker(tables: Tables, databases: Databases): FoldWorker {
+  const config = readConfig({})
+  return createFoldWorker({
+    tables,
+    databases,
+    holder: 'bench',
+    settings: foldWorkerSettings(config),
+    untilNoneRuns: async () => {},
+    monotonicMs: () => performance.now(),
+    sleep,
+    random: Math.random,
+  })
+}
+
+/** Waits, with a limit, until ClickHouse has merged the bulk load, as in a platform that grew over time. */
+export async function mergesEnded({ rows }: Tables): Promise<void> {
+  const deadline = performance.now() + mergeMsMax
+  while (performance.now() < deadline) {
+    const [row] = await rows<{ running: number }>({ query: 'SELECT count() AS running FROM system.merges' })
+    if (row?.running === 0) return
+    await delay(200)
+  }
+}
+
+export async function secondsOf(work: () => Promise<void>): Promise<number> {
+  const startedMs = performance.now()
+  await work()
+  return (performance.now() - startedMs) / 1000
+}

@@ -1,0 +1,99 @@
+/**
+ * Clients of the rebuild bench, in a separate process: they alternate uncached lists and details at a steady rate, however long
+ * the answers take, from `start` to `stop`.
+ *
+ * The time of an answer counts from the moment its request was due, so that requests queued behind a slow one count in full.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { coldPaths, seededRandom } from '../api/cold-requests.ts'
+import { benchInput, serveBench } from '../bench-process.ts'
+import { categories } from './history.ts'
+
+export interface RebuildRequestsInput {
+  apiUrl: string
+  headers: Record<string, string>
+  campaigns: number
+  perSecond: number
+}
+
+export type RebuildRequestsOrder = { order: 'start' } | { order: 'stop' }
+
+export interface Answer {
+  ms: number
+  /** 0: no answer. */
+  status: number
+}
+
+export interface RebuildRequestsResult {
+  answers: Answer[]
+}
+
+// The number of distinct lists. Details repeat after all campaigns were requested.
+const listsMax = 50_000
+const answerMsMax = 30_000
+const underWayMax = 500
+const seed = 42
+// Far from one another in the table. Coprime to round numbers.
+const stride = 7_919
+
+const { apiUrl, headers, campaigns, perSecond } = benchInput<RebuildRequestsInput>()
+const { lists } = coldPaths({ campaigns, categories, count: listsMax }, seededRandom(seed))
+let asked = 0
+let stop = async (): Promise<Answer[]> => []
+
+serveBench({
+  ready: {},
+  async answer({ order }: RebuildRequestsOrder): Promise<RebuildRequestsResult> {
+    if (order === 'stop') return { answers: await stop() }
+    stop = start()
+    return { answers: [] }
+  },
+})
+
+function start(): () => Promise<Answer[]> {
+  const isOver = new AbortController()
+  const answers: Answer[] = []
+  const underWay = new Set<Promise<void>>()
+
+  async function keepAsking(): Promise<void> {
+    const startedAtMs = Date.now()
+    for (let sent = 0; ; sent++) {
+      const dueAtMs = startedAtMs + (sent * 1_000) / perSecond
+      await delay(Math.max(0, dueAtMs - Date.now()), undefined, { signal: isOver.signal }).catch(() => {})
+      if (isOver.signal.aborted) return
+      if (underWay.size >= underWayMax) throw new Error(`${underWayMax} requests are in flight`)
+      const done = ask(dueAtMs).then(answer => {
+        answers.push(answer)
+        underWay.delete(done)
+      })
+      underWay.add(done)
+    }
+  }
+
+  const asking = keepAsking()
+  asking.catch(() => {})
+  return async () => {
+    isOver.abort()
+    await asking
+    await Promise.all(underWay)
+    return answers
+  }
+}
+
+async function ask(dueAtMs: number): Promise<Answer> {
+  const number = asked++
+  const turn = Math.floor(number / 2)
+  const path = number % 2 === 0 ? lists[turn % listsMax] : `/projects/campaign-${(turn * stride) % campaigns}`
+  const status = await statusOf(`${apiUrl}${path}`)
+  return { ms: Date.now() - dueAtMs, status }
+}
+
+async function statusOf(url: string): Promise<number> {
+  try {
+    const response = await fetch(url, { headers, signal: AbortSignal.timeout(answerMsMax) })
+    await response.arrayBuffer()
+    return response.status
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * The rebuild bench's server: an embedded model of the whole history, with the default settings of `npm start`, the query service's app
+ * over its tables, and a rebuild on request. After it everything has to be as it was before.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { pino } from 'pino'
+import { encodeState } from '../../../contracts/events/codec.ts'
+import { keyOf, topicOf } from '../../../contracts/events/event.ts'
+import { type RebuildResult, runRebuild } from '../../../services/generations/rebuild.ts'
+import type { Phase } from '../../../services/generations/rebuild-log.ts'
+import { openDataDirectory } from '../../../services/local/data-directory.ts'
+import { openEmbeddedModel } from '../../../services/local/model.ts'
+import { openJournalHistory } from '../../../services/log/local/history.ts'
+import { openJournalWriter } from '../../../services/log/local/journal.ts'
+import type { NewRecord } from '../../../services/log/port.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import { sleep } from '../../../services/runtime/sleep.ts'
+import { wholeRequest } from '../../support/generations/rebuild-request.ts'
+import { benchInput, serveBench } from '../bench-process.ts'
+import { peakMemoryBytes } from '../machine.ts'
+import { startPlatformApp } from '../platform/app.ts'
+import { secondsOf } from '../platform/fold.ts'
+import type { PlatformSize } from '../platform/platform.ts'
+import { memoryOf } from '../process-usage.ts'
+import { historyEvents } from './history.ts'
+
+export interface RebuildServiceInput extends PlatformSize {
+  directory: string
+}
+
+export interface RebuildServiceReady {
+  apiUrl: string
+  headers: Record<string, string>
+  drainSeconds: number
+  /** Peak resident memory of this process and ClickHouse's together. */
+  peakBytes: number
+}
+
+export interface RebuildRun {
+  phases: { phase: Phase; seconds: number }[]
+  seconds: number
+  records: number
+  peakBytes: number
+}
+
+const recordsPerAppend = 20_000
+// The longest time for the list index to load, and for ClickHouse to become idle.
+const settleMs = 5_000
+
+const { directory, ...size } = benchInput<RebuildServiceInput>()
+const config = readConfig({})
+const logger = pino({ level: 'silent' })
+const files = openDataDirectory(directory)
+await appendHistory()
+const model = await openEmbeddedModel({ directory: files, config, metrics: createMetrics(), logger })
+const { tables, databases } = model
+const drainSeconds = await secondsOf(() => model.whenDrained())
+const app = await startPlatformApp(tables, databases, {})
+const history = await openJournalHistory(files.journal)
+await delay(settleMs)
+
+const peakBytes = () => peakMemoryBytes() + memoryOf(model.clickHouse.pid()).peakBytes
+const { apiUrl, headers } = app
+const ready: RebuildServiceReady = { apiUrl, headers, drainSeconds, peakBytes: peakBytes() }
+serveBench({
+  ready,
+  answer: rebuild,
+  async close() {
+    await app.close()
+    await history.close()
+    await model.close()
+  },
+})
+
+async function appendHistory(): Promise<void> {
+  const writer = await openJournalWriter(files.journal)
+  let records: NewRecord[] = []
+  for (const event of historyEvents(size)) {
+    records.push({ topic: topicOf[event.type], key: Buffer.from(keyOf(event)), value: encodeState(event) })
+    if (records.length < recordsPerAppend) continue
+    await writer.append(records)
+    records = []
+  }
+  await writer.append(records)
+  await writer.close()
+}
+
+/** Throws if the rebuilt tables differ from the live ones, in content or in stamps. */
+async function rebuild(): Promise<RebuildRun> {
+  const before = await readStamps()
+  const entered: { phase: Phase; atMs: number }[] = []
+  const startedMs = performance.now()
+  const result = await runRebuild(
+    {
+      ...{ tables, databases, history, config, hashBacker: model.hashBacker, logger },
+      run: 'rebuild',
+      isAlone: true,
+      onProgress({ phase }) {
+        if (entered.at(-1)?.phase !== phase) entered.push({ phase, atMs: performance.now() })
+      },
+      now: Date.now,
+      monotonicMs: () => performance.now(),
+      random: Math.random,
+      sleep,
+    },
+    wholeRequest,
+    new AbortController().signal,
+  )
+  const seconds = (performance.now() - startedMs) / 1000
+  mustBeSame(result, before, await readStamps())
+  // The last phase is the end.
+  const phases = entered.slice(0, -1).map(({ phase, atMs }, place) => ({
+    phase,
+    seconds: ((entered[place + 1]?.atMs ?? atMs) - atMs) / 1000,
+  }))
+  return { phases, seconds, records: result.detail.records, peakBytes: peakBytes() }
+}
+
+interface Stamps {
+  campaigns: number
+  digest: string
+}
+
+async function readStamps(): Promise<Stamps> {
+  const [row] = await tables.rows<Stamps>({
+    query: `SELECT count() AS campaigns, toString(sum(cityHash64(campaign_id, updated_at))) AS digest
+            FROM ${databases.views}.campaigns`,
+  })
+  if (!row || row.campaigns === 0) throw new Error('there are no campaigns')
+  return row
+}
+
+function mustBeSame({ detail }: RebuildResult, before: Stamps, after: Stamps): void {
+  const { same, added, removed, different } = detail.differences ?? {}
+  if (same !== before.campaigns || added !== 0 || removed !== 0 || different !== 0)
+    throw new Error(`the rebuild differs from the live model: ${JSON.stringify(detail.differences)}`)
+  if (before.digest !== after.digest || before.campaigns !== after.campaigns)
+    throw new Error('the rebuild has changed the stamps of unchanged campaigns')
+  if (detail.rejects > 0) throw new Error(`${detail.rejects} records were rejected`)
+}

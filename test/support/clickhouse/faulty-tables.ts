@@ -1,0 +1,94 @@
+/** Tables with faults: they fail before a statement runs or after it has run, or delay it. */
+import { type Tables, TablesError } from '../../../services/tables/port.ts'
+
+/** One call of the port: the statement's text, or `INSERT INTO` and the table. */
+export interface TablesCall {
+  kind: 'rows' | 'run' | 'insert'
+  text: string
+  query_params: Readonly<Record<string, unknown>>
+}
+
+export interface Obstacles {
+  /** If it throws, the statement does not run. */
+  before?: (call: TablesCall) => Promise<void> | void
+  /** If it throws, the statement has run, but its caller does not know. */
+  after?: (call: TablesCall) => Promise<void> | void
+}
+
+export function obstructed(tables: Tables, { before, after }: Obstacles): Tables {
+  async function around<T>(call: TablesCall, work: () => Promise<T>): Promise<T> {
+    await before?.(call)
+    const result = await work()
+    await after?.(call)
+    return result
+  }
+  return {
+    rows: (statement, options) =>
+      around({ kind: 'rows', text: statement.query, query_params: statement.query_params ?? {} }, () =>
+        tables.rows(statement, options),
+      ),
+    run: (statement, options) =>
+      around({ kind: 'run', text: statement.query, query_params: statement.query_params ?? {} }, () =>
+        tables.run(statement, options),
+      ),
+    insert: (insert, options) =>
+      around({ kind: 'insert', text: `INSERT INTO ${insert.table}`, query_params: {} }, () =>
+        tables.insert(insert, options),
+      ),
+    close: () => tables.close(),
+  }
+}
+
+/** The error of a broken connection: it is not known whether the statement has run. */
+export function lostConnection(): TablesError {
+  return new TablesError('the connection was lost', { retryable: true })
+}
+
+/** The error of a statement that ClickHouse cancelled after its time limit. */
+export function timeoutExceeded(): TablesError {
+  return new TablesError('Timeout exceeded', { retryable: true, type: 'TIMEOUT_EXCEEDED' })
+}
+
+/** Whether it is the fold's statement over campaigns. */
+export function isCampaignFold(call: TablesCall): boolean {
+  return writes('campaigns', call) && call.text.includes('touched AS')
+}
+
+/** Whether it folds this campaign alone. */
+export function isAloneFold(call: TablesCall, campaign: string): boolean {
+  return isCampaignFold(call) && call.query_params.campaign === campaign
+}
+
+/** Whether it marks the campaigns in quarantine that are no longer public. */
+export function isKeyFold(call: TablesCall): boolean {
+  return writes('api_keys', call)
+}
+
+/** Whether it notes up to which batch a fold goes. */
+export function isTargetNote(call: TablesCall): boolean {
+  return writes('fold_progress', call) && !isFoldRecord(call)
+}
+
+/** Whether it is the statement that records a finished fold. */
+export function isFoldRecord(call: TablesCall): boolean {
+  return writes('fold_progress', call) && 'target_id' in call.query_params
+}
+
+export function isWatermark(call: TablesCall): boolean {
+  return writes('watermarks', call)
+}
+
+/** Whether it records what has become of a campaign in quarantine. */
+export function isQuarantineRecord(call: TablesCall): boolean {
+  return writes('quarantine', call)
+}
+
+/** Whether it is a statement of the fold's line, apart from the look whether all is decided, which writes nothing. */
+export function isOfLine(call: TablesCall): boolean {
+  const tables = ['campaigns', 'api_keys', 'watermarks', 'fold_progress', 'quarantine']
+  return tables.some(table => writes(table, call)) && !call.text.includes('WHERE false')
+}
+
+function writes(table: string, { kind, text }: TablesCall): boolean {
+  return kind === 'run' && new RegExp(`INSERT INTO \\w+\\.${table}\\s`).test(text)
+}

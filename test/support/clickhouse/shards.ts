@@ -1,0 +1,203 @@
+/**
+ * ClickHouse's own servers as the shards of one cluster, with the tables, views and rights of the cluster form.
+ *
+ * The servers have no Keeper. So the statements of `migrate` run on each of them, without ON CLUSTER and replication; all else is as
+ * on a cluster: the servers know each other by `remote_servers` and a secret, and check the rights of the person who asks. For what
+ * people are counted from, they know each other by a user of their own.
+ */
+import { freePort } from '../../../services/runtime/free-port.ts'
+import { openTables } from '../../../services/tables/clickhouse.ts'
+import { countsClusterOf } from '../../../services/tables/cluster-views.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { type MigrateOptions, migrate } from '../../../services/tables/migrate.ts'
+import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
+import { distributedDatabases, replicatedSettings } from '../../../services/tables/replicated.ts'
+import { definerUser, readRole, secureViews, withDefiner } from '../../../services/tables/roles.ts'
+import { onEveryShard, openShards } from '../../../services/tables/shards.ts'
+import { startProxy, type TcpProxy } from '../kafka/proxy.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from './clickhouse.ts'
+
+export interface ShardServers {
+  /** As they run now: `restart` replaces one. */
+  servers: readonly ClickHouse[]
+  /** The connections of the other servers to each server, if they were asked for. A test may hold or cut them. */
+  links: readonly TcpProxy[]
+  /** The settings of processes and commands of the program, beside those of any server. */
+  environment: Readonly<Record<string, string>>
+  /** The tables of each shard, for its fold worker. */
+  shards: readonly { tables: Tables; databases: Databases }[]
+  /** The whole tables, through the first server. */
+  tables: Tables
+  databases: Databases
+  /** The whole tables as this user, who has the rights of the role of the same name. */
+  as(user: ShardUser, server?: number): Tables
+  /** Runs `migrate` on each server, as it runs on a cluster. */
+  migrate(): Promise<void>
+  /** Starts a server again that was killed, with its files and ports. */
+  restart(server: number): Promise<void>
+  /** Closes all clients, and ends the servers. */
+  stop(): Promise<void>
+}
+
+export const clusterName = 'main'
+export const cluster: MigrateOptions = { replicated: { cluster: clusterName } }
+
+export const shardUsers = ['pledgeview_query', 'pledgeview_analyst', 'pledgeview_portal'] as const
+export type ShardUser = (typeof shardUsers)[number]
+
+const counterUser = 'pledgeview_counter'
+const counterPassword = 'known to the servers, too'
+
+// Several servers share a machine with other suites.
+const memoryBytesMax = 1_500_000_000
+
+export interface ShardOptions {
+  /** Whether the servers reach each other through `links`. Default: false. */
+  hasLinks?: boolean
+}
+
+/** Starts the servers, which takes as long as one, and migrates them. If that fails, none is left. */
+export async function startShards(
+  count: number,
+  { hasLinks = false }: ShardOptions = {},
+): Promise<ShardServers> {
+  const ports = await Promise.all(
+    Array.from({ length: count }, async () => ({ http: await freePort(), native: await freePort() })),
+  )
+  const links = hasLinks
+    ? await Promise.all(ports.map(({ native }) => startProxy({ targetPort: native })))
+    : []
+  const optionsOf = (server: number) => ({
+    httpPort: ports[server]?.http,
+    nativePort: ports[server]?.native,
+    memoryBytesMax,
+    more: clusterSettings(
+      server,
+      // A server knows itself by its own port, so it reads its own shard without a connection.
+      ports.map(({ native }, other) => (other === server ? native : (links[other]?.port ?? native))),
+    ),
+    moreUsers: { users: { ...usersOfRoles(), ...usersOfServers() } },
+  })
+  const started = await Promise.allSettled(ports.map((_, server) => startClickHouse(optionsOf(server))))
+  const first = started.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+  const servers = [...first]
+  const opened: Tables[] = []
+
+  async function stop(): Promise<void> {
+    await Promise.all(opened.map(tables => tables.close()))
+    // Those that were restarted leave the directory to the one that made it.
+    await Promise.all(servers.map(server => server.kill()))
+    await Promise.all(first.map(server => server.stop()))
+    await Promise.all(links.map(link => link.close()))
+  }
+
+  function open(server: number, user?: string): Tables {
+    const address = servers[server]
+    if (!address) throw new Error(`there is no server ${server}`)
+    const login = user === undefined ? {} : { user, password: '' }
+    const tables = openTables({ ...settingsFor(address), ...login, statementSettings: replicatedSettings })
+    opened.push(tables)
+    return tables
+  }
+
+  const failed = started.find(one => one.status === 'rejected')
+  if (failed) {
+    await stop()
+    throw failed.reason
+  }
+  const { shards } = openShards(
+    { ...settingsFor(servers[0] as ClickHouse), statementSettings: replicatedSettings },
+    servers.map(({ url }) => url),
+    defaultDatabases,
+  )
+  opened.push(...shards.map(({ tables }) => tables))
+  const shardServers: ShardServers = {
+    servers,
+    links,
+    environment: {
+      PLEDGEVIEW_CLICKHOUSE_CLUSTER: clusterName,
+      PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: servers.map(({ url }) => url).join(','),
+    },
+    shards,
+    tables: open(0),
+    databases: distributedDatabases(defaultDatabases),
+    as: (user, server = 0) => open(server, user),
+    async migrate() {
+      await migrateServers(shards)
+    },
+    async restart(server) {
+      const { directory } = servers[server] as ClickHouse
+      servers[server] = await startClickHouse({ ...optionsOf(server), directory })
+    },
+    stop,
+  }
+  try {
+    await shardServers.migrate()
+    return shardServers
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** What `migrate` does on a cluster, without what needs Keeper. */
+async function migrateServers(shards: readonly Shard[]): Promise<void> {
+  const all = onEveryShard(shards, { isReplicated: false })
+  await migrate(all, defaultDatabases, await withDefiner(all, defaultDatabases, cluster))
+  await secureViews(all, defaultDatabases, cluster)
+}
+
+function clusterSettings(server: number, ports: readonly number[]) {
+  return {
+    macros: { shard: `shard-${server + 1}`, replica: '1' },
+    remote_servers: {
+      [clusterName]: {
+        secret: 'known to the servers of the cluster only',
+        shard: ports.map(port => ({ internal_replication: true, replica: { host: '127.0.0.1', port } })),
+      },
+      [countsClusterOf(clusterName)]: {
+        shard: ports.map(port => ({
+          internal_replication: true,
+          replica: { host: '127.0.0.1', port, user: counterUser, password: counterPassword },
+        })),
+      },
+    },
+  }
+}
+
+/** The users that read for others, with the rights that they have on a cluster. */
+function usersOfServers() {
+  const grantsOf = (name: string) => ({ query: readRole(name, defaultDatabases, cluster).grants })
+  return {
+    [definerUser]: {
+      password_sha256_hex: '0'.repeat(64),
+      networks: {},
+      profile: 'definer',
+      quota: 'default',
+      grants: grantsOf(definerUser),
+    },
+    [counterUser]: {
+      password: counterPassword,
+      networks: { ip: '127.0.0.1' },
+      profile: 'default',
+      quota: 'default',
+      grants: grantsOf(counterUser),
+    },
+  }
+}
+
+/** Users without a password, each with just the rights of its role, and the analyst with its bounds. */
+function usersOfRoles() {
+  return Object.fromEntries(
+    shardUsers.map(role => [
+      role,
+      {
+        password: '',
+        networks: { ip: '127.0.0.1' },
+        profile: role === 'pledgeview_analyst' ? 'analyst' : 'default',
+        quota: 'default',
+        grants: { query: readRole(role, defaultDatabases, cluster).grants },
+      },
+    ]),
+  )
+}

@@ -1,0 +1,127 @@
+/** The program as its users run it: child processes of the command line, in separate data directories. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+
+const cli = new URL('../../../services/cli.ts', import.meta.url).pathname
+// A long-running process prints much; tests only need the end.
+const outputLengthMax = 1_000_000
+
+export interface ServiceProcess {
+  /** `http://127.0.0.1:port/api/v1`; empty if it serves no API. */
+  apiUrl: string
+  opsUrl: string
+  child: ChildProcess
+  /** The end of what it has printed on stdout and stderr. */
+  output(): string
+  /** Interrupts it. Resolves with its exit code when all of its output has been read. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>
+}
+
+export interface CommandResult {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+export function makeDataDirectory(): { path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'pledgeview-test-'))
+  // The ClickHouse of a service that was killed ends a moment after it, and may write until then.
+  return {
+    path,
+    remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
+  }
+}
+
+/** A command of the program that has been started and may not run yet. */
+export interface LaunchedProcess extends Pick<ServiceProcess, 'child' | 'output'> {
+  /** Resolves when it has printed its sign. Rejects with its output if it ends before. */
+  started: Promise<ServiceProcess>
+}
+
+/** Starts a command of the program that runs until it is interrupted; see `startProcess`. */
+export function launchProcess(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  sign = ' (ops: ',
+): LaunchedProcess {
+  const child = spawn(process.execPath, [cli, ...args], {
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  const saidSign = new Promise<void>((resolve, reject) => {
+    const onData = (data: Buffer) => {
+      output = (output + data.toString()).slice(-outputLengthMax)
+      if (output.includes(sign)) resolve()
+    }
+    child.stdout.on('data', onData)
+    child.stderr.on('data', onData)
+    // Not at `exit`: what it said last, for example why it ended, may still be in the pipe.
+    child.on('close', code => reject(new Error(`${args[0]} ended with ${code} before it ran:\n${output}`)))
+    child.on('error', reject)
+  })
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
+  const closed = new Promise<void>(resolve => void child.once('close', () => resolve()))
+  const started = saidSign.then(() => ({
+    apiUrl: /serves (\S+)/.exec(output)?.[1] ?? '',
+    opsUrl: / \(ops: (\S+)\)/.exec(output)?.[1] ?? '',
+    child,
+    output: () => output,
+    async stop(signal: NodeJS.Signals = 'SIGINT') {
+      if (!hasEnded()) child.kill(signal)
+      await closed
+      return child.exitCode
+    },
+  }))
+  return { child, output: () => output, started }
+}
+
+/**
+ * Starts a command of the program that runs until it is interrupted. Resolves when it has printed that it is ready
+ * or, with `sign`, when it has printed that. Rejects with its output if it ends before.
+ */
+export function startProcess(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  sign?: string,
+): Promise<ServiceProcess> {
+  return launchProcess(args, environment, sign).started
+}
+
+/** Free ports, all of them. */
+export const freePorts = ['port', 'portal-port', 'ops-port', 'sql-port', 'sql-native-port'].flatMap(name => [
+  `--${name}`,
+  '0',
+])
+
+/** Starts the embedded service on free ports; see `startProcess`. */
+export function startServiceProcess(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  sign?: string,
+): Promise<ServiceProcess> {
+  return startProcess(['start', ...freePorts, ...args], environment, sign)
+}
+
+/** Runs one command to its end. */
+export async function runCli(
+  args: readonly string[],
+  stdin?: Readable | string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<CommandResult> {
+  const child = spawn(process.execPath, [cli, ...args], {
+    env: { ...process.env, ...environment },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  // A command that stops early closes its stdin. The rest of the input is dropped.
+  child.stdin.on('error', () => {})
+  if (typeof stdin === 'string' || stdin === undefined) child.stdin.end(stdin ?? '')
+  else stdin.pipe(child.stdin)
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  return { code: child.exitCode, stdout, stderr }
+}

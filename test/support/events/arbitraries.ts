@@ -1,0 +1,256 @@
+/**
+ * fast-check arbitraries of small worlds: a few campaigns, pledges and backers, with several versions each, and all difficult
+ * cases. Versions of one entity are distinct, so equal versions always carry equal content.
+ */
+import fc from 'fast-check'
+import type {
+  CampaignState,
+  CampaignStatus,
+  ChangeEvent,
+  Long,
+  PledgeState,
+  PledgeStatus,
+  RewardState,
+  TimestampMs,
+} from '../../../contracts/events/event.ts'
+import { columns } from '../../../contracts/tables/campaign-columns.ts'
+
+/** Of the fields that were added to campaigns later. */
+export const addedFields: object = Object.fromEntries(
+  columns.flatMap(({ name, type, default: added }) =>
+    added === undefined ? [] : [[name, type === 'Bool' ? fc.boolean() : fc.constant(added)]],
+  ),
+)
+
+const campaignStatuses: readonly CampaignStatus[] = [
+  // The public statuses are listed twice, because without public campaigns there is little to compare.
+  ...(['LIVE', 'FUNDED', 'FAILED', 'CANCELLED', 'LIVE', 'FUNDED', 'FAILED', 'CANCELLED'] as const),
+  ...(['UNKNOWN', 'DRAFT', 'SUBMITTED', 'APPROVED', 'SUSPENDED'] as const),
+]
+
+const pledgeStatuses: readonly PledgeStatus[] = [
+  ...(['ACTIVE', 'COLLECTED', 'ACTIVE', 'COLLECTED'] as const),
+  ...(['UNKNOWN', 'PENDING', 'CANCELLED', 'REFUNDED', 'FAILED'] as const),
+]
+
+const campaignIds = ['c1', 'c2', 'c3', 'c-4:ü']
+const pledgeIds = ['p1', 'p2', 'p3', 'p4', 'p5', 'p 6 "quoted"']
+const backerIds = ['b1', 'b2', 'b3', 'b4']
+const creatorIds = ['k1', 'k2', 'k3']
+const rewardIds = ['r1', 'r2', 'r3']
+const categories = ['Comics', 'Film & Video', 'Games']
+// Two, none, three and four digits after the decimal point.
+const currencies = ['USD', 'EUR', 'JPY', 'KWD', 'CLF']
+
+export interface WorldOptions {
+  campaignsMax?: number
+  /** Of each campaign, and of its pledges. */
+  versionsMax?: number
+  /** Per campaign. */
+  pledgesMax?: number
+}
+
+/**
+ * The events of a small world, in the order in which they happened. Every event obeys `contracts/events/rules.ts`. Some
+ * entities end in a tombstone, and some pledges belong to campaigns that are never public.
+ */
+export function worldEvents({
+  campaignsMax = 4,
+  versionsMax = 4,
+  pledgesMax = 6,
+}: WorldOptions = {}): fc.Arbitrary<ChangeEvent[]> {
+  const campaign = (campaign_id: string): fc.Arbitrary<ChangeEvent[]> =>
+    historyOf(campaignState(campaign_id), versionsMax).map(({ states, isDeleted }) => [
+      ...states.map((data): ChangeEvent => ({ type: 'campaign', key: campaign_id, data })),
+      ...(isDeleted ? [{ type: 'campaign', key: campaign_id, data: null } as const] : []),
+    ])
+  const pledge = (campaign_id: string, pledge_id: string): fc.Arbitrary<ChangeEvent[]> => {
+    const key = `${campaign_id}/${pledge_id}`
+    return historyOf(pledgeState(campaign_id, pledge_id), versionsMax).map(({ states, isDeleted }) => [
+      ...states.map((data): ChangeEvent => ({ type: 'pledge', key, data })),
+      ...(isDeleted ? [{ type: 'pledge', key, data: null } as const] : []),
+    ])
+  }
+  const campaignWithPledges = (id: string): fc.Arbitrary<ChangeEvent[]> =>
+    fc
+      .tuple(
+        fc.option(campaign(id), { nil: [], freq: 12 }),
+        fc
+          .subarray(pledgeIds.slice(0, pledgesMax))
+          .chain(ids => fc.tuple(...ids.map(pledgeId => pledge(id, pledgeId)))),
+      )
+      .map(([own, pledges]) => [...own, ...pledges.flat()])
+  return fc
+    .subarray(campaignIds.slice(0, campaignsMax), { minLength: 1 })
+    .chain(ids => fc.tuple(...ids.map(campaignWithPledges)))
+    .map(campaigns => campaigns.flat())
+}
+
+/** The same world as another reader may receive it: in any order, with duplicates, and with stale versions. */
+export function shuffledWithNoise(events: readonly ChangeEvent[]): fc.Arbitrary<ChangeEvent[]> {
+  const noise = fc
+    .subarray([...events, ...events.flatMap(event => staleOf(event, events))])
+    .map(more => [...events, ...more])
+  return noise.chain(all => fc.shuffledSubarray(all, { minLength: all.length }))
+}
+
+/** A version of the entity that is older than all others in the world, with other content; one for each entity. */
+function staleOf(event: ChangeEvent, events: readonly ChangeEvent[]): ChangeEvent[] {
+  const states = events.filter(
+    other => other.type === event.type && other.key === event.key && other.data !== null,
+  )
+  if (states[0] !== event || states.some(({ data }) => data && data.version <= staleVersion)) return []
+  switch (event.type) {
+    case 'campaign':
+      return event.data
+        ? [{ ...event, data: { ...event.data, version: staleVersion, title: 'stale', status: 'LIVE' } }]
+        : []
+    case 'pledge':
+      return event.data
+        ? [{ ...event, data: { ...event.data, version: staleVersion, amount_minor: 1, status: 'ACTIVE' } }]
+        : []
+    case 'api-key':
+      return []
+    default:
+      return event satisfies never
+  }
+}
+
+const staleVersion = 0
+const longMax = 2n ** 63n - 1n
+const timestampMin = Date.UTC(1900, 0, 1)
+const timestampMax = Date.UTC(2299, 11, 31, 23, 59, 59, 999)
+
+/** One to `versionsMax` states with growing versions. A few end in a tombstone. */
+function historyOf<S extends { version: Long }>(
+  state: fc.Arbitrary<Omit<S, 'version'>>,
+  versionsMax: number,
+): fc.Arbitrary<{ states: (Omit<S, 'version'> & { version: Long })[]; isDeleted: boolean }> {
+  return fc
+    .tuple(
+      fc.uniqueArray(version(), { minLength: 1, maxLength: versionsMax, selector: String }),
+      fc.array(state, { minLength: versionsMax, maxLength: versionsMax }),
+      fc.nat(7),
+    )
+    .map(([versions, contents, chance]) => {
+      const growing = versions.toSorted((a, b) => (a < b ? -1 : 1))
+      return {
+        states: growing.flatMap((value, i) => {
+          const content = contents[i]
+          return content ? [{ ...content, version: value }] : []
+        }),
+        isDeleted: chance === 0,
+      }
+    })
+}
+
+function campaignState(campaign_id: string): fc.Arbitrary<Omit<CampaignState, 'version'>> {
+  return fc.record({
+    ...addedFields,
+    campaign_id: fc.constant(campaign_id),
+    changed_at: timestamp(),
+    status: fc.constantFrom(...campaignStatuses),
+    // A slug may change, and belongs to one campaign.
+    slug: fc.constantFrom('a', 'b').map(end => `s${campaignIds.indexOf(campaign_id)}-${end}`),
+    url: fc.constant('https://crowdfunding.example/projects/x'),
+    title: text(),
+    subtitle: fc.option(text()),
+    category: fc.constantFrom(...categories),
+    subcategory: fc.option(text()),
+    location: fc.option(text()),
+    image_url: fc.option(webAddress()),
+    currency: fc.constantFrom(...currencies),
+    goal_amount_minor: amount(),
+    campaign_type: fc.constantFrom('ALL_OR_NOTHING', 'KEEP_IT_ALL'),
+    project_type: fc.constantFrom('COMIC', 'GAME'),
+    is_staff_pick: fc.boolean(),
+    has_adult_content: fc.boolean(),
+    uses_ai: fc.boolean(),
+    tags: fc.array(text(), { maxLength: 3 }),
+    follower_count: amount(),
+    launch_date: fc.option(timestamp()),
+    end_date: fc.option(timestamp()),
+    created_at: timestamp(),
+    creator: fc.record({
+      creator_id: fc.constantFrom(...creatorIds),
+      name: text(),
+      profile_url: webAddress(),
+      avatar_url: fc.option(webAddress()),
+    }),
+    description: text(),
+    risks: text(),
+    rewards: fc.subarray([...rewardIds]).chain(ids => fc.tuple(...ids.map(rewardState))),
+  })
+}
+
+function rewardState(reward_id: string): fc.Arbitrary<RewardState> {
+  return fc.record({
+    reward_id: fc.constant(reward_id),
+    title: text(),
+    description: text(),
+    amount_minor: amount(),
+    // Small numbers, so that some tiers are sold out and even oversold.
+    quantity_available: fc.option(fc.nat(2)),
+  })
+}
+
+function pledgeState(campaign_id: string, pledge_id: string): fc.Arbitrary<Omit<PledgeState, 'version'>> {
+  return fc.record({
+    pledge_id: fc.constant(pledge_id),
+    campaign_id: fc.constant(campaign_id),
+    backer_id: fc.constantFrom(...backerIds),
+    changed_at: timestamp(),
+    status: fc.constantFrom(...pledgeStatuses),
+    amount_minor: amount(),
+    platform_amount_minor: amount(),
+    reward_id: fc.option(fc.constantFrom(...rewardIds, 'a tier that is gone')),
+  })
+}
+
+/** A counter, microseconds, or more than a double can hold. Numbers that a double holds exactly are numbers, as on the wire. */
+function version(): fc.Arbitrary<Long> {
+  return fc.oneof(
+    fc.integer({ min: 1, max: 9 }),
+    fc.integer({ min: 1_790_000_000_000_000, max: 1_790_000_000_000_020 }),
+    fc.bigInt({ min: longMax - 9n, max: longMax }),
+  )
+}
+
+/** Up to 10^15, so that sums of a small world stay within 63 bits and single amounts exceed 32. */
+function amount(): fc.Arbitrary<number> {
+  return fc.oneof(
+    fc.nat(500),
+    fc.maxSafeNat().map(value => value % 10 ** 15),
+  )
+}
+
+function timestamp(): fc.Arbitrary<TimestampMs> {
+  return fc.oneof(
+    { weight: 8, arbitrary: fc.integer({ min: Date.UTC(2020, 0, 1), max: Date.UTC(2030, 0, 1) }) },
+    { weight: 1, arbitrary: fc.constantFrom(timestampMin, 0, timestampMax) },
+  )
+}
+
+/** Text, including text that is difficult for text formats. */
+function webAddress(): fc.Arbitrary<string> {
+  return text().map(path => `https://crowdfunding.example/${path.replace(/[\s\p{Cc}]/gu, '_')}`)
+}
+
+function text(): fc.Arbitrary<string> {
+  return fc.oneof(
+    fc.string({ unit: 'grapheme', maxLength: 8 }),
+    fc.constantFrom(
+      '',
+      'tab\there',
+      'line\nbreak',
+      'carriage\rreturn',
+      'back\\slash',
+      '\\N',
+      'NULL',
+      `'"\``,
+      '\u0000',
+      '{a:String}',
+      '👩‍🚀 Åå',
+    ),
+  )
+}

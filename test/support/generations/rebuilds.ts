@@ -1,0 +1,310 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { pino } from 'pino'
+import { vi } from 'vitest'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { watchAttempts } from '../../../services/generations/attempts.ts'
+import { type RebuildTables, showCurrent } from '../../../services/generations/cluster.ts'
+import { type RebuildResult, runRebuild } from '../../../services/generations/rebuild.ts'
+import type { RebuildRequest, RebuildState } from '../../../services/generations/rebuild-log.ts'
+import type { AbortDependencies } from '../../../services/generations/rebuilds.ts'
+import { firstOffset } from '../../../services/log/local/file.ts'
+import { openJournalHistory } from '../../../services/log/local/history.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import { type EventWriter, partitionName } from '../../../services/log/port.ts'
+import { readNextPositions } from '../../../services/projector/positions.ts'
+import { createProjectorService } from '../../../services/projector/service.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import { sleep } from '../../../services/runtime/sleep.ts'
+import {
+  type FollowedDatabases,
+  followedDatabases,
+  generationOf,
+} from '../../../services/tables/generations.ts'
+import type { Shard, TableInsert, Tables } from '../../../services/tables/port.ts'
+import { distributedDatabases } from '../../../services/tables/replicated.ts'
+import { decodeRows } from '../clickhouse/row-binary.ts'
+import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../events/sample-events.ts'
+import { column } from '../projector/fold-records.ts'
+import { hashBacker, type ModelTables } from '../projector/model-tables.ts'
+import { positionsIn } from '../projector/positions.ts'
+import { wholeRequest } from './rebuild-request.ts'
+
+export interface RebuildOptions extends Partial<RebuildRequest> {
+  /** The tables that the rebuild uses. Default: the model's own. */
+  tables?: Tables
+  /** On a cluster: those of a shard. */
+  tablesOfShard?: (shard: Shard) => Tables
+  signal?: AbortSignal
+  /** Runs when a phase begins, before its first statement. */
+  onPhase?: (phase: RebuildState['phase']) => Promise<void>
+  /** Default: true. */
+  isAlone?: boolean
+}
+
+export interface RebuildableModel extends RebuildTables {
+  /** They follow which generation is current. */
+  databases: FollowedDatabases
+  /** The file of the event log. */
+  journal: string
+  writer: EventWriter
+  append(events: readonly ChangeEvent[]): Promise<void>
+  /** Resolves when the live model has everything that was appended. Rejects with the reason if the projector has ended by itself. */
+  settled(): Promise<void>
+  /** Resolves when everything that was appended is in the live ledger. The fold may be paused. */
+  committed(): Promise<void>
+  rebuild(options?: RebuildOptions): Promise<RebuildResult>
+  control: AbortDependencies
+  /** Stops the live projector. It can be started again. */
+  stopProjector(): Promise<void>
+  startProjector(): Promise<void>
+  close(): Promise<void>
+}
+
+const environment = {
+  PLEDGEVIEW_BATCH_MS_MAX: '20',
+  PLEDGEVIEW_BATCH_RECORDS_MAX: '500',
+  PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '10',
+}
+const logger = pino({ level: 'silent' })
+
+/** Opens it on fresh databases, with the live projector running. */
+export async function openRebuildableModel(
+  model: Pick<ModelTables, 'tables' | 'freshDatabases'>,
+  options: { now?: () => number; hurry?: number } = {},
+): Promise<RebuildableModel> {
+  return openRebuildable({ tables: model.tables, databases: await model.freshDatabases() }, options)
+}
+
+/**
+ * Opens it on migrated tables, with the live projector running. `journal`: of another model, which has the same log. `now`: the
+ * projector's own clock. `hurry`: how much faster the clock runs by which it gives an attempt up.
+ */
+export async function openRebuildable(
+  { tables, databases: own, cluster: servers }: RebuildTables,
+  {
+    journal: shared,
+    settings = {},
+    now = Date.now,
+    hurry = 1,
+  }: {
+    journal?: string
+    settings?: Readonly<Record<string, string>>
+    now?: () => number
+    hurry?: number
+  } = {},
+): Promise<RebuildableModel> {
+  const config = readConfig({ ...environment, ...settings })
+  const whole: typeof generationOf = (...of) => distributedDatabases(generationOf(...of))
+  const [first] = servers?.shards ?? []
+  const databases = first ? followedDatabases(first.databases, whole) : followedDatabases(own)
+  await databases.follow(tables)
+  const cluster = servers && {
+    ...servers,
+    shards: servers.shards.map(shard => ({ ...shard, databases: databases.ofShard })),
+  }
+  const directory = await mkdtemp(join(tmpdir(), 'pledgeview-rebuild-'))
+  const journal = shared ?? join(directory, 'journal.sqlite')
+  const consumer = shared === undefined ? 'projector' : 'second projector'
+  const writer = await openJournalWriter(journal)
+  const history = await openJournalHistory(journal)
+  let runs = 0
+  let stopProjector = async () => {}
+  let isDrained = async () => true
+  /** Why the projector that was started last has ended by itself. */
+  let failure: unknown
+
+  async function startProjector(): Promise<void> {
+    const positions = positionsIn({ tables, databases, cluster })
+    const reader = await openJournalReader(journal, { consumer, starts: positions, lookMs: 5 })
+    const stop = new AbortController()
+    const projector = createProjectorService({
+      reader,
+      tables,
+      databases,
+      positions,
+      config,
+      hashBacker,
+      run: `live-${++runs}`,
+      ...(cluster && { shards: cluster.shards }),
+      follow: () => databases.follow(tables),
+      showViews: () => showCurrent({ tables, databases, cluster }),
+      isGivenUp: watchAttempts({
+        tables,
+        base: databases.base,
+        servers: (cluster?.shards ?? [{ tables }]).map(shard => shard.tables),
+        monotonicMs: () => performance.now() * hurry,
+        sleep,
+      }),
+      metrics: createMetrics(),
+      logger,
+      now,
+      monotonicMs: () => performance.now(),
+      random: Math.random,
+    })
+    failure = undefined
+    const running = projector.run(stop.signal)
+    running.catch(error => {
+      failure = error
+    })
+    isDrained = projector.isDrained
+    stopProjector = async () => {
+      stopProjector = async () => {}
+      stop.abort()
+      await running
+      await reader.close()
+    }
+  }
+
+  await startProjector()
+  return {
+    tables,
+    databases,
+    cluster,
+    journal,
+    writer,
+    append: events => writer.append(events.map(newRecordOf)),
+    async settled() {
+      const shards = cluster?.shards ?? [{ tables, databases }]
+      const isFolded = async () => {
+        if (failure !== undefined) throw failure
+        if (!(await isDrained())) return false
+        return !(await Promise.all(shards.map(isBehind))).includes(true)
+      }
+      await vi.waitUntil(isFolded, { timeout: settledMsMax, interval: 10 })
+    },
+    async committed() {
+      const ends = await history.ends()
+      const isCommitted = async () => {
+        if (failure !== undefined) throw failure
+        const at = await readNextPositions(cluster?.shards ?? [{ tables, databases }], '')
+        return ends.every(end => (at.get(partitionName(end)) ?? firstOffset) >= end.next)
+      }
+      await vi.waitUntil(isCommitted, { timeout: 60_000, interval: 5 })
+    },
+    control: { tables, databases, cluster, history, sleep },
+    rebuild: ({
+      tables: own = tables,
+      tablesOfShard = (shard: Shard) => shard.tables,
+      signal,
+      onPhase = async () => {},
+      isAlone = true,
+      ...request
+    } = {}) => {
+      const noting = withPhases(onPhase)
+      return runRebuild(
+        {
+          tables: noting(own),
+          databases,
+          cluster: cluster && {
+            ...cluster,
+            shards: cluster.shards.map(shard => ({ ...shard, tables: noting(tablesOfShard(shard)) })),
+          },
+          history,
+          config,
+          hashBacker,
+          run: `rebuild-run-${++runs}`,
+          isAlone,
+          logger,
+          onProgress: () => {},
+          now: Date.now,
+          monotonicMs: () => performance.now(),
+          random: Math.random,
+          sleep,
+        },
+        { ...wholeRequest, ...request },
+        signal ?? new AbortController().signal,
+      )
+    },
+    startProjector,
+    stopProjector: () => stopProjector(),
+    async close() {
+      await stopProjector()
+      await history.close()
+      await writer.close()
+      await sleep(0)
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** On a busy machine a campaign may come into quarantine: its batch counts as folded before the campaign is. */
+async function isBehind({ tables, databases }: Shard): Promise<boolean> {
+  const query = `SELECT campaign_id AS value FROM ${databases.ledger}.quarantine FINAL WHERE is_quarantined`
+  return (await column(tables, query)).length > 0
+}
+
+// Only a hang takes this long, also on a busy machine: a campaign that cannot be folded alone either is tried again after ten seconds.
+const settledMsMax = 240_000
+
+/** The phase of a rebuild that this insert records, if it is one. */
+export function phaseIn(insert: TableInsert): RebuildState['phase'] | undefined {
+  if (!insert.table.endsWith('.generation_log')) return undefined
+  const [row] = decodeRows(insert)
+  return row?.kind === 'beat' ? JSON.parse(String(row.detail)).phase : undefined
+}
+
+/** Calls `onPhase` once for every phase that is recorded through any of these tables. */
+function withPhases(onPhase: (phase: RebuildState['phase']) => Promise<void>): (tables: Tables) => Tables {
+  let last: string | undefined
+  return tables => ({
+    ...tables,
+    async insert(insert, options) {
+      await tables.insert(insert, options)
+      const phase = phaseIn(insert)
+      if (phase === undefined || phase === last) return
+      last = phase
+      await onPhase(phase)
+    },
+  })
+}
+
+/**
+ * Compacts the event log, as Kafka does when `delete.retention.ms` is over: a key keeps only its last record, and tombstones
+ * are gone. The last record of a topic stays, because it says where the log ends.
+ */
+export function compactLog({ journal }: Pick<RebuildableModel, 'journal'>): void {
+  const file = new DatabaseSync(journal)
+  try {
+    for (const table of ['records_campaigns', 'records_pledges', 'records_api_keys']) {
+      file.exec(`DELETE FROM ${table} WHERE offset < (SELECT max(offset) FROM ${table})
+        AND (value IS NULL OR offset NOT IN (SELECT max(offset) FROM ${table} GROUP BY key))`)
+    }
+  } finally {
+    file.close()
+  }
+}
+
+/** Campaigns with up to four pledges each, several versions of everything, some that are not public, and a key. */
+export function platformHistory(campaigns: number): ChangeEvent[] {
+  const events: ChangeEvent[] = [apiKeyEvent({ key: 'k', account_id: 'acc' })]
+  for (let n = 0; n < campaigns; n++) {
+    const campaign_id = `c${n}`
+    events.push(campaignEvent({ campaign_id, version: 1, status: 'DRAFT' }))
+    events.push(campaignEvent({ campaign_id, version: 2, status: n % 7 === 0 ? 'SUBMITTED' : 'LIVE' }))
+    for (let p = 0; p < n % 5; p++) {
+      events.push(pledgeEvent({ campaign_id, pledge_id: `p${p}`, backer_id: `b${(n + p) % 11}` }))
+    }
+  }
+  return events
+}
+
+/** Whether it is the statement that stamps a new generation. The rebuild has read the log to its end then. */
+export function isStamps(text: string): boolean {
+  return /INSERT INTO \w+_read_\d+\.campaigns /.test(text) && text.includes('moved AS')
+}
+
+/** Whether it is the statement that makes a generation the current one. */
+export function isPromotion(text: string): boolean {
+  return /INSERT INTO \w+\.generation_log/.test(text) && text.includes("SELECT 'current'")
+}
+
+/** The public campaigns and their stamps, in the order of ids. */
+export function stampsOf({ tables, databases }: Shard): Promise<{ id: string; at: string }[]> {
+  return tables.rows({
+    query: `SELECT campaign_id AS id, toString(updated_at) AS at FROM ${databases.views}.campaigns ORDER BY id`,
+  })
+}

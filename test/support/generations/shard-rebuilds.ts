@@ -1,0 +1,22 @@
+/** A live model on the shards of a cluster, with everything that a rebuild needs. */
+
+import { clusterName, type ShardServers } from '../clickhouse/shards.ts'
+import { awayFromMidnight } from '../runner/midnight.ts'
+import { openRebuildable, type RebuildableModel } from './rebuilds.ts'
+
+const dayLeftMsMin = 60_000
+// Several servers share the machine with other suites.
+const settings = { PLEDGEVIEW_RETRY_MS_MAX: '600000' }
+
+/** Opens it on the servers' tables. `journal`: see `openRebuildable`. */
+export async function openRebuildableShards(
+  { tables, databases, shards }: ShardServers,
+  {
+    settings: own = {},
+    ...log
+  }: { journal?: string; settings?: Readonly<Record<string, string>>; hurry?: number } = {},
+): Promise<RebuildableModel> {
+  await awayFromMidnight(dayLeftMsMin)
+  const cluster = { name: clusterName, shards }
+  return openRebuildable({ tables, databases, cluster }, { ...log, settings: { ...settings, ...own } })
+}

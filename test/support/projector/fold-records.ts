@@ -1,0 +1,50 @@
+/** Faults in what the private tables record of batches and folds. Each list is empty if everything is right. */
+import type { Databases, Tables } from '../../../services/tables/port.ts'
+
+export interface FoldFaults {
+  /** Folds that were recorded under an epoch that nobody took. */
+  foreignFolds: unknown[]
+  /** Epochs that are not the next after the one before. */
+  epochs: unknown[]
+  /** Runs of a projector whose batches have gaps in their numbers. */
+  gaps: unknown[]
+}
+
+export const noFoldFaults: FoldFaults = { foreignFolds: [], epochs: [], gaps: [] }
+
+export async function foldFaults(tables: Tables, { ledger }: Databases): Promise<FoldFaults> {
+  const foreignFolds = await column(
+    tables,
+    `SELECT fold_id AS value FROM ${ledger}.fold_progress
+     WHERE bitShiftRight(fold_id, 32) NOT IN (SELECT epoch FROM ${ledger}.fold_epochs)`,
+  )
+  // Two processes that take an epoch at the same time get the same number. Then both take another.
+  const epochs = await column(
+    tables,
+    `SELECT epoch AS value FROM (SELECT DISTINCT epoch FROM ${ledger}.fold_epochs ORDER BY epoch)
+     WHERE epoch != rowNumberInAllBlocks() + 1`,
+  )
+  const gaps = await column(
+    tables,
+    `SELECT projector AS value FROM ${ledger}.batch_log GROUP BY projector
+     HAVING uniqExact(sequence) != max(sequence) OR min(sequence) != 1`,
+  )
+  return { foreignFolds, epochs, gaps }
+}
+
+/** How many runs of a projector have written a batch. */
+export async function livesWithBatches(tables: Tables, { ledger }: Databases): Promise<number> {
+  const [lives] = await column(tables, `SELECT uniqExact(projector) AS value FROM ${ledger}.batch_log`)
+  return Number(lives)
+}
+
+/** The keys that are active in the read table, sorted. */
+export async function activeKeys(tables: Tables, { base }: Databases): Promise<unknown[]> {
+  return column(tables, `SELECT api_key AS value FROM ${base}.api_keys FINAL WHERE is_active ORDER BY value`)
+}
+
+/** The values of a query's column `value`. */
+export async function column(tables: Tables, query: string): Promise<unknown[]> {
+  const rows = await tables.rows<{ value: unknown }>({ query })
+  return rows.map(({ value }) => value)
+}

@@ -1,0 +1,124 @@
+/**
+ * Specifications of the fold: `given([...]).when([...]).then(...)`. Each `given` has a read model of its own, in a real
+ * ClickHouse. How the events are delivered is a parameter, because the fold promises the same result for every delivery.
+ */
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
+import { readModelOf } from '../events/model.ts'
+import {
+  createIngest,
+  createTestFoldWorker,
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  type Reading,
+  readViews,
+} from './model-tables.ts'
+
+/** How events reach the fold. Each batch is folded before the next one arrives. */
+export interface Delivery {
+  /** How often all of the events are delivered. Default: once. */
+  times?: number
+  /** Deliver the last event first. */
+  isReversed?: boolean
+  /** Events of one batch. Default: each time all of them in one batch. */
+  batchSize?: number
+}
+
+/** Deliveries of the same events that must all give the same read model: repeated, in another order, one by one. */
+export const anyDelivery: readonly Delivery[] = [
+  { times: 2 },
+  { isReversed: true },
+  { isReversed: true, batchSize: 1 },
+]
+
+/** The read model of one `given`, with one fold worker that leads. */
+export interface Projected {
+  tables: Tables
+  databases: Databases
+  /** Delivers more events, and folds them. */
+  project(events: readonly ChangeEvent[], delivery?: Delivery): Promise<void>
+  /** When each public campaign last changed, in Unix ms by its id. */
+  stamps(): Promise<Record<string, number>>
+  /** What the views say. */
+  views(): Promise<Reading>
+}
+
+/** A promise of the read model, so `then` and `await` are those of every promise. */
+export interface Scenario extends Promise<Projected> {
+  /** Delivers more events, and folds them, after everything before has been folded. */
+  when(events: readonly ChangeEvent[], delivery?: Delivery): Scenario
+}
+
+export type Given = (
+  events: readonly ChangeEvent[],
+  options?: Delivery & { platformDigits?: number },
+) => Scenario
+
+/** Opens a ClickHouse for the tests of the `describe` that calls it. Every `given` in them starts with empty tables. */
+export function openGiven(): Given {
+  let model: ModelTables
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+  afterAll(() => model.dispose())
+
+  return (events, { platformDigits, ...delivery } = {}) =>
+    scenario(emptyModel(model, platformDigits)).when(events, delivery)
+}
+
+/** A check for `then`: the views say what the plain model says of these events. */
+export function viewsShow(events: readonly ChangeEvent[]): (projected: Projected) => Promise<void> {
+  return async projected => {
+    expect(await projected.views()).toEqual(expectedReading(readModelOf(events)))
+  }
+}
+
+function scenario(earlier: Promise<Projected>): Scenario {
+  return Object.assign(earlier, {
+    when: (events: readonly ChangeEvent[], delivery?: Delivery) =>
+      scenario(
+        earlier.then(async projected => {
+          await projected.project(events, delivery)
+          return projected
+        }),
+      ),
+  })
+}
+
+async function emptyModel(model: ModelTables, platformDigits?: number): Promise<Projected> {
+  const { tables } = model
+  const databases = await model.freshDatabases()
+  onTestFinished(() => model.drop(databases))
+  const ingest = createIngest(tables, databases)
+  const settings = platformDigits === undefined ? {} : { platformDigits }
+  const { foldWorker } = createTestFoldWorker(tables, databases, settings)
+  await foldWorker.acquireLeadership()
+  return {
+    tables,
+    databases,
+    async project(events, delivery) {
+      for (const batch of batches(events, delivery)) {
+        await ingest(batch)
+        await foldWorker.fold()
+      }
+    },
+    async stamps() {
+      const rows = await tables.rows<{ id: string; at: number }>({
+        query: `SELECT campaign_id AS id, toUnixTimestamp64Milli(updated_at) AS at FROM ${databases.views}.campaigns`,
+      })
+      return Object.fromEntries(rows.map(({ id, at }) => [id, at]))
+    },
+    views: () => readViews(tables, databases),
+  }
+}
+
+function* batches(events: readonly ChangeEvent[], delivery: Delivery = {}): Generator<ChangeEvent[]> {
+  const { times = 1, isReversed = false, batchSize = events.length } = delivery
+  const ordered = isReversed ? events.toReversed() : events
+  const delivered = Array.from({ length: times }, () => ordered).flat()
+  for (let from = 0; from < delivered.length; from += batchSize) {
+    yield delivered.slice(from, from + batchSize)
+  }
+}

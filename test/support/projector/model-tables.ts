@@ -1,0 +1,310 @@
+/**
+ * The read model in a fresh ClickHouse. Tests put events in, read exactly what the views say, and compare that with the plain
+ * model (model.ts).
+ */
+import { currencyDigits } from '../../../contracts/events/currencies.ts'
+import type { CampaignState, ChangeEvent } from '../../../contracts/events/event.ts'
+import { copiedColumns, ledgerColumns } from '../../../contracts/tables/campaign-columns.ts'
+import type { LogRecord } from '../../../services/log/port.ts'
+import {
+  createFoldWorker,
+  type FoldWorker,
+  type FoldWorkerSettings,
+} from '../../../services/projector/fold/fold-worker.ts'
+import type { OnQuarantine } from '../../../services/projector/fold/quarantine.ts'
+import type { ClockStep } from '../../../services/projector/fold/watermark.ts'
+import { backerHasher } from '../../../services/projector/ingest/backer-hash.ts'
+import {
+  addDelivery,
+  batchLogInsert,
+  emptyBatch,
+  ledgerInserts,
+} from '../../../services/projector/ingest/batch.ts'
+import { createDecoder } from '../../../services/projector/ingest/decode.ts'
+import type { Sleep } from '../../../services/runtime/sleep.ts'
+import { generationOf } from '../../../services/tables/generations.ts'
+import { migrate } from '../../../services/tables/migrate.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
+import { type ClickHouse, openOwnTables } from '../clickhouse/clickhouse.ts'
+import type { CampaignReading, ReadModel } from '../events/model.ts'
+import { newRecordOf } from '../events/sample-events.ts'
+import { awayFromMidnight } from '../runner/midnight.ts'
+
+export const hashBacker = backerHasher('0123456789abcdef'.repeat(4), 'siphash-2-4')
+/** Digits of the platform currency that the tests fold with. */
+export const platformDigits = 2
+
+/** Longer than nearly every test. */
+const dayLeftMsMin = 45_000
+
+export interface ModelTables {
+  tables: Tables
+  clickHouse: ClickHouse
+  /** Creates two new databases, migrated. */
+  freshDatabases(): Promise<Databases>
+  drop(databases: Databases): Promise<void>
+  dispose(): Promise<void>
+}
+
+export async function openModelTables(): Promise<ModelTables> {
+  const { tables, clickHouse, close } = await openOwnTables()
+  let count = 0
+  return {
+    tables,
+    clickHouse,
+    async freshDatabases() {
+      // At midnight a fold closes the day, and no fold worker begins in a day's last second: a test worker's clock stands still,
+      // so it would not wait for the next day.
+      await awayFromMidnight(dayLeftMsMin)
+      count++
+      const databases = generationOf({ base: `model_${count}`, views: `views_${count}` }, 1)
+      await migrate(tables, databases)
+      return databases
+    },
+    async drop(databases) {
+      for (const name of Object.values(databases)) await tables.run({ query: `DROP DATABASE ${name}` })
+    },
+    dispose: close,
+  }
+}
+
+/** Writes events to ledger and batch log, one batch per call, like one run of a projector. */
+export function createIngest(
+  tables: Tables,
+  databases: Databases,
+  projector = 'test',
+): (events: readonly ChangeEvent[]) => Promise<void> {
+  const decode = createDecoder()
+  let sequence = 0
+  return async events => {
+    const batch = emptyBatch('test', hashBacker)
+    const records = events.map(
+      (event, offset): LogRecord => ({ ...newRecordOf(event), partition: 0, offset, appendedAt: 1_000 }),
+    )
+    addDelivery(batch, { assignment: 'test', records, positions: [] }, decode)
+    if (batch.rejects.length > 0) throw new Error(`rejected: ${batch.rejects[0]?.reason}`)
+    await Promise.all(ledgerInserts(batch, databases).map(insert => tables.insert(insert)))
+    sequence++
+    await tables.insert(batchLogInsert(batch, databases, { projector, sequence }))
+  }
+}
+
+export interface TestFoldWorker {
+  foldWorker: FoldWorker
+  /** Moves the fold worker's monotonic clock forward. */
+  advance(ms: number): void
+  /** How long the fold worker has slept, in ms of its clock. */
+  sleptMs(): number
+}
+
+/** A fold worker whose clock moves only when the test or a sleep moves it, so that no statement is late by accident. */
+export function createTestFoldWorker(
+  tables: Tables,
+  databases: Databases,
+  {
+    holder = 'fold-worker',
+    random = () => 0,
+    sleep = async () => {},
+    onQuarantine = () => {},
+    untilNoneRuns = async () => {},
+    rememberWatermark = async watermark => watermark,
+    now,
+    onClockStep = () => {},
+    ...settings
+  }: Partial<FoldWorkerSettings> & {
+    holder?: string
+    random?: () => number
+    sleep?: Sleep
+    onQuarantine?: OnQuarantine
+    untilNoneRuns?: () => Promise<void>
+    rememberWatermark?: (watermark: number) => Promise<number>
+    /** The worker's own clock, Unix ms. Default: it believes ClickHouse's. */
+    now?: () => number
+    onClockStep?: (step: ClockStep) => void
+  } = {},
+): TestFoldWorker {
+  let nowMs = 0
+  let sleptMs = 0
+  const foldWorker = createFoldWorker({
+    tables,
+    databases,
+    holder,
+    settings: {
+      foldMsMax: 30_000,
+      platformDigits,
+      campaignsPerStatementMax: 20_000,
+      memoryBytesMax: 2_000_000_000,
+      aloneMsMax: 60_000,
+      ...settings,
+    },
+    monotonicMs: () => nowMs,
+    sleep: async ms => {
+      await sleep(ms)
+      nowMs += Math.max(ms, 0)
+      sleptMs += Math.max(ms, 0)
+    },
+    random,
+    onQuarantine,
+    untilNoneRuns,
+    rememberWatermark,
+    onClockStep,
+    ...(now && { now }),
+  })
+  return {
+    foldWorker,
+    advance(ms) {
+      nowMs += ms
+    },
+    sleptMs: () => sleptMs,
+  }
+}
+
+/** What the views say, without `updated_at`. Numbers that may be large are digits; timestamps are Unix ms. */
+export interface Reading {
+  campaigns: unknown[]
+  rewards: unknown[]
+  categories: unknown[]
+  totals: unknown[]
+}
+
+// What the views have as the event has it.
+const plain = ledgerColumns.filter(
+  ({ name, type }) => copiedColumns.includes(name) && !type.includes('DateTime64'),
+)
+const plainColumns = plain.map(({ name }) => name)
+const exactColumns = [
+  'goal_amount',
+  'pledged_amount',
+  'pledged_platform_amount',
+  'percent_funded',
+  'backer_count',
+  'pledge_count',
+  'follower_count',
+]
+const timestampColumns = ['launch_date', 'end_date', 'created_at']
+const rewardColumns = `reward_id, title, description, toString(amount) AS amount_text,
+  toString(quantity_available) AS available, toString(quantity_claimed) AS claimed,
+  toString(quantity_remaining) AS remaining`
+
+export async function readViews(tables: Tables, { views }: Databases): Promise<Reading> {
+  const campaigns = await tables.rows({
+    query: `SELECT ${plainColumns.join(', ')},
+        ${exactColumns.map(name => `toString(${name}) AS ${name}_text`).join(', ')},
+        ${timestampColumns.map(name => `toString(toUnixTimestamp64Milli(${name})) AS ${name}_ms`).join(', ')},
+        arrayMap(reward -> reward.reward_id, rewards) AS reward_ids
+      FROM ${views}.campaigns ORDER BY campaign_id`,
+  })
+  const rewards = await tables.rows({
+    query: `SELECT campaign_id, currency, ${rewardColumns} FROM ${views}.rewards ORDER BY campaign_id, reward_id`,
+  })
+  const categories = await tables.rows({
+    query: `SELECT category, project_count, live_count, funded_count, pledge_count,
+        toString(pledged_platform_amount) AS pledged_platform_amount_text
+      FROM ${views}.categories ORDER BY category`,
+  })
+  const totals = await tables.rows({
+    query: `SELECT * EXCEPT raised REPLACE (toString(total_raised) AS total_raised) FROM ${views}.platform_totals`,
+  })
+  return { campaigns, rewards, categories, totals }
+}
+
+/** What `readViews` has to return for the model. */
+export function expectedReading({ campaigns, categories, platform }: ReadModel): Reading {
+  const readings = [...campaigns.values()].toSorted((a, b) =>
+    byBytes(a.campaign.campaign_id, b.campaign.campaign_id),
+  )
+  return {
+    campaigns: readings.map(campaignRow),
+    rewards: readings.flatMap(rewardRows),
+    categories: [...categories]
+      .toSorted(([a], [b]) => byBytes(a, b))
+      .map(([category, reading]) => ({
+        category,
+        project_count: reading.projectCount,
+        live_count: reading.liveCount,
+        funded_count: reading.fundedCount,
+        pledge_count: reading.pledgeCount,
+        pledged_platform_amount_text: majorText(reading.pledgedPlatformMinor, platformDigits),
+      })),
+    totals: [
+      {
+        total_raised: majorText(platform.totalRaisedMinor, platformDigits),
+        total_pledges: platform.totalPledges,
+        total_backers: platform.totalBackers,
+        total_creators: platform.totalCreators,
+        projects_total: platform.projectsTotal,
+        projects_live: platform.projectsLive,
+        projects_funded: platform.projectsFunded,
+        projects_failed: platform.projectsFailed,
+        projects_cancelled: platform.projectsCancelled,
+      },
+    ],
+  }
+}
+
+function campaignRow(reading: CampaignReading): unknown {
+  const { campaign } = reading
+  const digits = currencyDigits(campaign.currency) ?? 0
+  const goal = BigInt(campaign.goal_amount_minor)
+  return {
+    ...Object.fromEntries(plain.map(column => [column.name, valueIn(campaign, column)])),
+    goal_amount_text: majorText(goal, digits),
+    pledged_amount_text: majorText(reading.pledgedMinor, digits),
+    pledged_platform_amount_text: majorText(reading.pledgedPlatformMinor, platformDigits),
+    percent_funded_text: percentText(reading.pledgedMinor, goal),
+    backer_count_text: String(reading.backerCount),
+    pledge_count_text: String(reading.pledgeCount),
+    follower_count_text: String(campaign.follower_count),
+    launch_date_ms: digitsOrNull(campaign.launch_date),
+    end_date_ms: digitsOrNull(campaign.end_date),
+    created_at_ms: String(campaign.created_at),
+    reward_ids: campaign.rewards.map(reward => reward.reward_id),
+  }
+}
+
+function valueIn(
+  campaign: CampaignState,
+  { name, event = name, default: added = null }: (typeof plain)[number],
+): unknown {
+  const [field, part] = event.split('..') as [keyof CampaignState, string?]
+  const value = campaign[field] ?? added
+  return part === undefined ? value : (value as Record<string, unknown>)[part]
+}
+
+function rewardRows({ campaign, rewards }: CampaignReading): unknown[] {
+  const digits = currencyDigits(campaign.currency) ?? 0
+  return campaign.rewards
+    .map((reward, index) => ({
+      campaign_id: campaign.campaign_id,
+      currency: campaign.currency,
+      reward_id: reward.reward_id,
+      title: reward.title,
+      description: reward.description,
+      amount_text: majorText(BigInt(reward.amount_minor), digits),
+      available: digitsOrNull(reward.quantity_available),
+      claimed: String(rewards[index]?.claimed),
+      remaining: digitsOrNull(rewards[index]?.remaining ?? null),
+    }))
+    .toSorted((a, b) => byBytes(a.reward_id, b.reward_id))
+}
+
+/** 100 * pledged / goal, rounded half up to two decimals; 0 when the goal is 0. */
+export function percentText(pledged: bigint, goal: bigint): string {
+  return goal === 0n ? '0' : majorText((pledged * 20_000n + goal) / (2n * goal), 2)
+}
+
+/** A non-negative amount in major units, without trailing zeros. */
+export function majorText(minor: bigint, digits: number): string {
+  const text = String(minor).padStart(digits + 1, '0')
+  const whole = text.slice(0, text.length - digits)
+  const fraction = text.slice(text.length - digits).replace(/0+$/, '')
+  return fraction === '' || digits === 0 ? whole : `${whole}.${fraction}`
+}
+
+function digitsOrNull(value: number | bigint | null): string | null {
+  return value === null ? null : String(value)
+}
+
+function byBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}

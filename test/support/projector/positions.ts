@@ -1,0 +1,82 @@
+/** The positions of a projector in a test. */
+import { pino } from 'pino'
+import { expect, vi } from 'vitest'
+import { openJournalReader } from '../../../services/log/local/journal.ts'
+import type { EventReader } from '../../../services/log/port.ts'
+import { createPositions, type Positions } from '../../../services/projector/positions.ts'
+import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
+import { hashBacker } from './model-tables.ts'
+
+interface Place {
+  tables: Tables
+  databases: Databases
+  cluster?: { shards: readonly Shard[] } | undefined
+  warn?: (message: string) => void
+}
+
+export function positionsIn({ tables, databases, cluster, warn = () => {} }: Place): Positions {
+  const shards = cluster?.shards ?? [{ tables, databases }]
+  return createPositions({ tables, databases, shards, now: Date.now, warn })
+}
+
+// Only a hang takes this long.
+const soon = { timeout: 60_000, interval: 20 }
+let runs = 0
+
+interface Projection {
+  service: ProjectorService
+  reader: EventReader
+}
+
+/** A projector of a journal that reads on from its positions. It does not run yet. */
+export async function projectorOf(journal: string, place: Place): Promise<Projection> {
+  const { tables, databases, cluster } = place
+  const positions = positionsIn(place)
+  const reader = await openJournalReader(journal, { consumer: 'projector', starts: positions })
+  const service = createProjectorService({
+    ...{ reader, tables, databases, positions, hashBacker },
+    ...(cluster && { shards: cluster.shards }),
+    config: readConfig({ PLEDGEVIEW_BATCH_MS_MAX: '20' }),
+    run: `run-${++runs}`,
+    metrics: createMetrics(),
+    logger: pino({ level: 'silent' }),
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    random: () => 0,
+  })
+  return { service, reader }
+}
+
+/** Projects a journal until it is folded and the watermark has moved. Resolves with the records that were read. */
+export async function projectJournal(journal: string, place: Place): Promise<number> {
+  const { service, reader } = await projectorOf(journal, place)
+  const stop = new AbortController()
+  const done = service.run(stop.signal)
+  done.catch(() => {})
+  const seen = new Set<number>()
+  try {
+    await vi.waitFor(async () => {
+      expect(service.health().failure).toBeUndefined()
+      expect(await service.isDrained()).toBe(true)
+      seen.add(await watermarkIn(place))
+      // What was written is remembered with the next one.
+      expect(seen.size).toBeGreaterThan(2)
+    }, soon)
+  } finally {
+    stop.abort()
+    await done
+    await reader.close()
+  }
+  return service.health().records
+}
+
+/** The watermark that lists show, Unix ms; 0 before the first. */
+export async function watermarkIn({ tables, databases: { read } }: Place): Promise<number> {
+  const [row] = await tables.rows<{ at: number }>({
+    query: `SELECT toUnixTimestamp64Milli(reached) AS at FROM ${read}.watermark`,
+  })
+  return row?.at ?? 0
+}

@@ -1,0 +1,102 @@
+/** Fake tables that answer the query service's statements with any rows, valid or not. */
+import { listColumns } from '../../../contracts/tables/campaign-columns.ts'
+import type { ProjectDetailRow } from '../../../services/query/campaigns/campaign-fields.ts'
+import type { StatsRow } from '../../../services/query/endpoints/stats.ts'
+import type { SnapshotRow } from '../../../services/query/lists/list-statements.ts'
+import type { Statement, Tables } from '../../../services/tables/port.ts'
+
+export type StatementKind = 'snapshot' | 'projects' | 'detail' | 'stats'
+
+/** The reply to each kind of statement. A thrown error fails the statement. */
+export type FakeAnswers = Record<StatementKind, (statement: Statement) => unknown[]>
+
+export const detailRow: ProjectDetailRow = {
+  campaign_id: 'c1',
+  slug: 'a-slug',
+  url: 'https://crowdfunding.example/a-slug',
+  title: 'Title',
+  subtitle: null,
+  category: 'Games',
+  subcategory: null,
+  location: null,
+  image_url: null,
+  currency: 'EUR',
+  goal_amount: 1000,
+  pledged_amount: 250.5,
+  percent_funded: 25.05,
+  backer_count: 3,
+  follower_count: 4,
+  status: 'LIVE',
+  campaign_type: 'ALL_OR_NOTHING',
+  project_type: 'COMIC',
+  is_staff_pick: false,
+  has_adult_content: false,
+  uses_ai: false,
+  tags: [],
+  launch_date: null,
+  end_date: null,
+  created_at: '2026-01-01 10:20:30.456',
+  creator_name: 'Creator',
+  creator_profile_url: 'https://crowdfunding.example/creator',
+  creator_avatar_url: null,
+  updated_at: '2026-01-01 10:20:30.456',
+  description: 'Description',
+  risks: 'Risks',
+  rewards: [],
+}
+
+export const statsRow: StatsRow = {
+  total_raised: 10,
+  total_pledges: 2,
+  total_backers: 2,
+  total_creators: 1,
+  projects_total: 1,
+  projects_live: 1,
+  projects_funded: 0,
+  projects_failed: 0,
+  projects_cancelled: 0,
+  categories: ['Games'],
+  category_projects: [1],
+  generated_at: '2026-03-01 12:00:00.000',
+}
+
+export const snapshotRow: SnapshotRow = { ids: 'c1', total: 1, as_of: '2026-03-01 11:59:55.000' }
+
+/** A platform with one campaign. Any reply can be replaced. `calls` counts the statements of each kind. */
+export function fakeTables(answers: Partial<FakeAnswers> = {}): {
+  tables: Pick<Tables, 'rows'>
+  calls: Record<StatementKind, number>
+} {
+  const all: FakeAnswers = {
+    snapshot: () => [snapshotRow],
+    projects: () => [detailRow],
+    detail: ({ query_params }) => (query_params?.slug === detailRow.slug ? [detailRow] : []),
+    stats: () => [statsRow],
+    ...answers,
+  }
+  const calls = { snapshot: 0, projects: 0, detail: 0, stats: 0 }
+  return {
+    calls,
+    tables: {
+      rows: async <Row>(statement: Statement) => {
+        const kind = kindOf(statement)
+        calls[kind]++
+        const rows = all[kind](statement)
+        return (kind === 'projects' || kind === 'detail' ? rows.map(asShown) : rows) as Row[]
+      },
+    },
+  }
+}
+
+/** A row of the views for pages and details with these fields, missing and wrong ones included. */
+function asShown(fields: unknown): object {
+  const row = fields as Record<string, unknown>
+  const list = Object.fromEntries([...listColumns, 'updated_at'].map(name => [name, row[name] ?? null]))
+  return { ...row, list_fields: JSON.stringify(list), reward_fields: JSON.stringify(row.rewards ?? []) }
+}
+
+function kindOf({ query }: Statement): StatementKind {
+  if (query.includes('groupArray(campaign_id)')) return 'snapshot'
+  if (query.includes('platform_totals')) return 'stats'
+  return query.includes('{slug:String}') ? 'detail' : 'projects'
+}

@@ -1,0 +1,45 @@
+/** The usage of API keys in a real ClickHouse: a recorder with a clock that the test advances, and the portal's reader. */
+import { pino } from 'pino'
+import { createUsageReader, type KeyUsage } from '../../../services/portal/usage/usage-reader.ts'
+import {
+  createUsageRecorder,
+  defaultUsageRecorderOptions,
+  type UsageRecorder,
+} from '../../../services/query/usage/usage-recorder.ts'
+import { createRuntime, type Runtime } from '../../../services/runtime/runtime.ts'
+import type { Sleep } from '../../../services/runtime/sleep.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
+
+/** A recorder whose loop never wakes: the test flushes. */
+export function createTestRecorder(
+  tables: Pick<Tables, 'insert'>,
+  databases: Databases,
+  process: string,
+  runtime: Partial<Pick<Runtime, 'now' | 'metrics'>> = {},
+  options = defaultUsageRecorderOptions,
+): UsageRecorder {
+  const sleep: Sleep = (_, signal) =>
+    new Promise(resolve => signal?.addEventListener('abort', () => resolve(), { once: true }))
+  const real = createRuntime(pino({ level: 'silent' }), runtime.metrics)
+  return createUsageRecorder(tables, databases, process, options, { ...real, sleep, ...runtime })
+}
+
+/** What the portal says of one key. */
+export async function readUsage(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  { key, now }: { key: string; now: number },
+): Promise<KeyUsage> {
+  const usage = (await createUsageReader(tables, databases, () => now)([{ key }])).get(key)
+  if (!usage) throw new Error('the reader left the key out')
+  return usage
+}
+
+/** The sums over all days of what the portal says. */
+export function totalOf({ days }: KeyUsage): Omit<KeyUsage['days'][number], 'day'> {
+  const total = { ok: 0, not_modified: 0, unauthorized: 0, too_many: 0, other: 0, deprecated: 0 }
+  for (const day of days) {
+    for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += day[name]
+  }
+  return total
+}

@@ -1,0 +1,138 @@
+/**
+ * A real schema registry: Apicurio Registry, which also implements Confluent's API, from Maven Central and in memory.
+ * This version is the last that runs on Java 17.
+ *
+ * Its availability is a requirement like any other: without Java, Maven or the network, suites are skipped with the reason.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import { keepFolder } from '../runner/keep-folder.ts'
+import type { Requirement } from '../runner/requirements.ts'
+
+const version = '2.6.13.Final'
+const artifact = `io.apicurio:apicurio-registry-app:${version}:tar.gz:all`
+const unpackGoal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack'
+const cacheFolder = new URL('../../../node_modules/.cache/pledgeview/', import.meta.url).pathname
+/** The folder in which `apicurioRegistry` puts it. */
+export const apicurioFolder = join(cacheFolder, `apicurio-registry-${version}`)
+const fetchMsMax = 240_000
+// Only a hang takes this long: it takes some seconds, on a machine that has nothing else to do.
+const startMsMax = 150_000
+const saidLinesMax = 40
+
+export interface Apicurio {
+  /** The address of Confluent's API. */
+  url: string
+  close(): Promise<void>
+}
+
+/** Downloads it if it is missing. Never rejects: the requirement's reason says what is missing. */
+export async function apicurioRegistry(): Promise<Requirement> {
+  try {
+    mkdirSync(cacheFolder, { recursive: true })
+    await run('java', ['-version'])
+    await fetchRegistry()
+    return { isMet: true, reason: '' }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    return { isMet: false, reason: `Apicurio Registry ${version} cannot be run: ${reason}` }
+  }
+}
+
+/** Starts it, empty, on a free loopback port. Rejects with its output if it does not start. */
+export async function startApicurio(): Promise<Apicurio> {
+  const child = spawn(
+    'java',
+    [
+      ...['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'],
+      ...['-Dquarkus.http.host=127.0.0.1', '-Dquarkus.http.port=0'],
+      ...['-jar', join(apicurioFolder, `apicurio-registry-app-${version}-runner.jar`)],
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  )
+  // An interrupted run closes nothing.
+  const killAtExit = () => void child.kill('SIGKILL')
+  process.once('exit', killAtExit)
+  child.once('exit', () => process.off('exit', killAtExit))
+  const address = await listening(child).catch(async cause => {
+    await end(child)
+    throw cause
+  })
+  const url = `${address}/apis/ccompat/v7`
+  // The first answer of a new Java process may take longer than the program waits for an answer.
+  await warmUp(url).catch(async cause => {
+    await end(child)
+    throw cause
+  })
+  return { url, close: () => end(child) }
+}
+
+async function warmUp(url: string): Promise<void> {
+  for (const path of ['/subjects', '/schemas/ids/1', '/subjects/none/versions/latest']) {
+    const answer = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(startMsMax) })
+    await answer.text()
+  }
+}
+
+/** The address that it reports, once it listens. */
+async function listening(child: ChildProcess): Promise<string> {
+  const said: string[] = []
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const late = setTimeout(() => reject(new Error(`not listening after ${startMsMax} ms`)), startMsMax)
+  for (const output of [child.stdout, child.stderr]) {
+    if (!output) continue
+    // Read to its end, long after the address: otherwise a full pipe would block the process.
+    createInterface(output).on('line', line => {
+      said.push(line)
+      if (said.length > saidLinesMax) said.shift()
+      const [, address] = /Listening on: (http:\S+)/.exec(line) ?? []
+      if (address !== undefined) resolve(address)
+    })
+  }
+  child.on('exit', code => reject(new Error(`ended with ${code}`)))
+  try {
+    return await promise
+  } catch (cause) {
+    throw new Error(`Apicurio Registry did not start:\n${said.join('\n')}`, { cause })
+  } finally {
+    clearTimeout(late)
+  }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exit = once(child, 'exit')
+  // It keeps no data, so it needs no orderly shutdown.
+  child.kill('SIGKILL')
+  await exit
+}
+
+async function fetchRegistry(): Promise<void> {
+  if (existsSync(apicurioFolder)) return
+  // Written to a separate folder and renamed, so that an incomplete or parallel download never counts as complete.
+  const work = mkdtempSync(join(cacheFolder, 'part-'))
+  const part = join(work, 'registry')
+  try {
+    const parameters = [`-Dartifact=${artifact}`, `-DoutputDirectory=${part}`]
+    // Run in the temporary folder: without a project the goal leaves files in its working directory.
+    await run('mvn', ['--batch-mode', unpackGoal, ...parameters], work)
+    keepFolder(part, apicurioFolder)
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+async function run(program: string, args: readonly string[], cwd = cacheFolder): Promise<void> {
+  const child = spawn(program, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'], timeout: fetchMsMax })
+  const exit = once(child, 'exit').catch(cause => {
+    throw new Error(`${program} cannot be started`, { cause })
+  })
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), exit])
+  if (code === 0) return
+  const error = `${stdout}\n${stderr}`.split('\n').find(line => line.includes('ERROR')) ?? 'no output'
+  throw new Error(`${program} ended with ${code}: ${error}`)
+}

@@ -1,0 +1,142 @@
+/**
+ * Starts a Redis for one test, on a free loopback port and in its own directory. The test may kill and pause it. Suites
+ * that only need a Redis use the one of services/redis.ts.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { type Logger, pino } from 'pino'
+import { freePort } from '../../../services/runtime/free-port.ts'
+import {
+  createRedisConnection,
+  type RedisConnection,
+  type RedisSettings,
+} from '../../../services/runtime/redis/connection.ts'
+import type { Requirement } from '../runner/requirements.ts'
+
+const program = 'redis-server'
+const hasProgram = spawnSync(program, ['--version']).status === 0
+
+/** The requirement of tests that kill or pause Redis. */
+export const redisProgram: Requirement = { isMet: hasProgram, reason: `no ${program} is installed` }
+
+export interface TestRedis {
+  url: string
+  /** A client for the test itself. */
+  client: Redis
+  close(): Promise<void>
+}
+
+export interface RedisProcess extends TestRedis {
+  port: number
+  /** Sends SIGKILL. All data is lost. */
+  kill(): Promise<void>
+  /** Starts it again, empty, on the same port, after `kill`. */
+  restart(): Promise<void>
+  /** Sends SIGSTOP: Redis accepts connections and bytes, and answers nothing. */
+  pause(): void
+  resume(): void
+}
+
+// Only a hang takes this long, also on a busy machine.
+const startMsMax = 60_000
+
+/** Starts a server. `options` are added to its command line. Rejects if it does not start. */
+export async function startRedis(...options: string[]): Promise<RedisProcess> {
+  const directory = mkdtempSync(join(tmpdir(), 'redis-'))
+  const port = await freePort()
+  const url = `redis://127.0.0.1:${port}`
+  let child = await launch(directory, port, options)
+  const client = new Redis(url, { retryStrategy: () => 20 })
+  // A killed server is expected.
+  client.on('error', () => undefined)
+
+  // An aborted run does not call `close`.
+  const killAtExit = () => void child.kill('SIGKILL')
+  process.on('exit', killAtExit)
+
+  async function kill(): Promise<void> {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exit = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exit
+  }
+
+  return {
+    url,
+    port,
+    client,
+    kill,
+    async restart() {
+      child = await launch(directory, port, options)
+    },
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+    async close() {
+      client.disconnect()
+      await kill()
+      process.off('exit', killAtExit)
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A connection with a long deadline for busy machines, which reconnects quickly. */
+export function connectTo(
+  { url }: Pick<TestRedis, 'url'>,
+  settings: Partial<Pick<RedisSettings, 'deadlineMs' | 'tls'>> & { logger?: Logger } = {},
+): RedisConnection {
+  const { deadlineMs = 5000, tls, logger = pino({ level: 'silent' }) } = settings
+  return createRedisConnection(
+    { url, name: 'test', deadlineMs, reconnectMsMax: 100, ...(tls && { tls }) },
+    { now: () => performance.now(), random: Math.random, logger },
+  )
+}
+
+/** Resolves to true when the connection comes up, or to false after `msMax`. */
+export function isUpWithin(connection: Pick<RedisConnection, 'onUp'>, msMax: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const timer = setTimeout(resolve, msMax, false)
+    connection.onUp(() => {
+      clearTimeout(timer)
+      resolve(true)
+    })
+  })
+}
+
+/** Returns a unique prefix. */
+export function newPrefix(): string {
+  return `test:${randomBytes(6).toString('hex')}:`
+}
+
+async function launch(directory: string, port: number, options: readonly string[]): Promise<ChildProcess> {
+  const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory]
+  const child = spawn(program, ['--port', String(port), ...settings, ...options], { stdio: 'ignore' })
+  const deadline = performance.now() + startMsMax
+  while (!(await answers(port))) {
+    if (child.exitCode !== null || performance.now() > deadline) {
+      child.kill('SIGKILL')
+      throw new Error(`${program} did not start on port ${port}`)
+    }
+    await delay(10)
+  }
+  return child
+}
+
+async function answers(port: number): Promise<boolean> {
+  const client = new Redis(port, '127.0.0.1', { lazyConnect: true, retryStrategy: null })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return (await client.ping()) === 'PONG'
+  } catch {
+    return false
+  } finally {
+    client.disconnect()
+  }
+}

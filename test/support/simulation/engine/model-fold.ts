@@ -1,0 +1,274 @@
+/** The statements of the fold in the model of ClickHouse. See services/projector/fold/sql. */
+import { type Statement, TablesError } from '../../../../services/tables/port.ts'
+import type { Safeguards } from '../safeguards.ts'
+import { isOfFirstBlock } from './engine.ts'
+import { type ModelState, type ProgressRow, type ReadRow, standingRow } from './model-state.ts'
+import { epochOf, untilOf, type WriteKind } from './statement-kinds.ts'
+
+/** What a statement has computed, and how it becomes visible. */
+export interface Written {
+  rows: number
+  publish: (onlySome: boolean) => void
+}
+
+interface StepParameters {
+  holder: string
+  fold_id: string
+}
+
+/** Which campaigns a fold is about: those of the batches of a target, or a single one. */
+interface TouchedParameters extends StepParameters {
+  pieces: number
+  piece: number
+  target?: string
+  campaign?: string
+}
+
+const nothing: Written = { rows: 0, publish() {} }
+
+/** Computes what a statement writes. It starts now, when ClickHouse's clock shows `startedAt`. */
+export function writtenBy(
+  state: ModelState,
+  safeguards: Safeguards,
+  { statement, kind, startedAt }: { statement: Statement; kind: WriteKind; startedAt: number },
+): Written {
+  const isLeading = () => holds(state, statement)
+  switch (kind) {
+    case 'take epoch':
+      return takeEpoch(state, statement)
+    case 'fold':
+    case 'withdraw': {
+      const rowsOf = kind === 'fold' ? foldedRows : withdrawnRows
+      const stampOf = stampsOf(state, safeguards, startedAt, untilOf(statement))
+      return !isLeading() && safeguards.fence ? nothing : shown(state, rowsOf(state, statement, stampOf))
+    }
+    case 'note target':
+      return isLeading() ? progress(state, targetRows(state, statement)) : nothing
+    case 'record folded':
+      return isLeading() ? progress(state, foldedProgress(state, statement)) : nothing
+    case 'record quarantine':
+      return isLeading() && safeguards.quarantineRecord ? quarantined(state, statement) : nothing
+    case 'advance watermark':
+      return isLeading() ? nextWatermark(state, statement) : nothing
+    case 'record close':
+      return isLeading() ? closed(state, statement) : nothing
+    // They write nothing. There are no keys in the simulation, and it reads nothing of the history.
+    case 'until decided':
+    case 'fold keys':
+    case 'close days':
+    case 'note latest days':
+      return nothing
+    default:
+      return kind satisfies never
+  }
+}
+
+type StampOf = (id: string) => number
+
+/** How a statement stamps what changed. Throws if the day of its term is over. */
+function stampsOf(
+  state: ModelState,
+  { stampAtWatermark }: Safeguards,
+  startedAt: number,
+  until: number,
+): StampOf {
+  const stamp = stampAtWatermark ? Math.max(startedAt, state.watermark) : startedAt
+  if (stamp >= until) {
+    throw new TablesError('the day is over', {
+      retryable: false,
+      type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
+    })
+  }
+  return id => Math.max(stamp, (standingRow(state, id)?.updatedAt ?? 0) + 1)
+}
+
+function shown({ campaigns }: ModelState, rows: readonly ReadRow[]): Written {
+  return {
+    rows: rows.length,
+    publish(onlySome) {
+      for (const row of rows) {
+        if (!onlySome || isOfFirstBlock(row.id)) {
+          campaigns.set(row.id, [...(campaigns.get(row.id) ?? []), row])
+        }
+      }
+    },
+  }
+}
+
+function foldedRows(state: ModelState, statement: Statement, stampOf: StampOf): ReadRow[] {
+  const { fold_id } = statement.query_params as unknown as StepParameters
+  return touchedIds(state, statement).flatMap(id => {
+    const campaign = state.ledger.get(id)
+    if (campaign === undefined) return []
+    const standing = standingRow(state, id)
+    const isChange = campaign.isPublic
+      ? standing?.campaign.content !== campaign.content
+      : standing !== undefined
+    const isDeleted = !campaign.isPublic
+    return isChange ? { id, foldId: BigInt(fold_id), isDeleted, campaign, updatedAt: stampOf(id) } : []
+  })
+}
+
+function withdrawnRows(state: ModelState, statement: Statement, stampOf: StampOf): ReadRow[] {
+  const { fold_id } = statement.query_params as unknown as StepParameters
+  return [...state.quarantine].flatMap(([id, { isQuarantined }]) => {
+    const campaign = state.ledger.get(id)
+    if (!isQuarantined || campaign?.isPublic !== false || !standingRow(state, id)) return []
+    return { id, foldId: BigInt(fold_id), isDeleted: true, campaign, updatedAt: stampOf(id) }
+  })
+}
+
+function progress(state: ModelState, rows: readonly ProgressRow[]): Written {
+  return {
+    rows: rows.length,
+    publish() {
+      for (const row of rows) {
+        const key = `${row.projector} ${row.isFolded}`
+        if ((state.progress.get(key)?.foldId ?? 0n) <= row.foldId) state.progress.set(key, row)
+      }
+    },
+  }
+}
+
+function targetRows(state: ModelState, { query_params }: Statement): ProgressRow[] {
+  const foldId = BigInt((query_params as unknown as StepParameters).fold_id)
+  const byProjector = Map.groupBy(unfolded(state), ({ projector }) => projector)
+  return [...byProjector].map(([projector, batches]) => {
+    const sequence = Math.max(...batches.map(batch => batch.sequence))
+    return { projector, isFolded: false, sequence, foldId }
+  })
+}
+
+function foldedProgress(state: ModelState, { query_params }: Statement): ProgressRow[] {
+  const { fold_id, target_id } = query_params as { fold_id: string; target_id: string }
+  return [...state.progress.values()]
+    .filter(({ isFolded, foldId }) => !isFolded && foldId === BigInt(target_id))
+    .map(row => ({ ...row, isFolded: true, foldId: BigInt(fold_id) }))
+}
+
+function quarantined({ quarantine }: ModelState, { query_params }: Statement): Written {
+  const { campaign, is_quarantined, failures, reason, fold_id } = query_params as {
+    campaign: string
+    is_quarantined: boolean
+    failures: number
+    reason: string
+    fold_id: string
+  }
+  const row = { isQuarantined: is_quarantined, failures, reason, foldId: BigInt(fold_id) }
+  return {
+    rows: 1,
+    publish() {
+      if ((quarantine.get(campaign)?.foldId ?? 0n) <= row.foldId) quarantine.set(campaign, row)
+    },
+  }
+}
+
+function nextWatermark(state: ModelState, { query_params }: Statement): Written {
+  const reached = Number(query_params?.reached)
+  return {
+    rows: 1,
+    publish() {
+      state.watermark = Math.max(state.watermark, reached)
+    },
+  }
+}
+
+function closed(state: ModelState, { query_params }: Statement): Written {
+  const { closed_from: closedFrom, closed } = query_params as { closed_from: number; closed: number }
+  return {
+    rows: 1,
+    publish() {
+      const isLater = closed > state.closed.closed || closedFrom > state.closed.closedFrom
+      if (isLater) state.closed = { closedFrom, closed }
+    },
+  }
+}
+
+function takeEpoch(state: ModelState, { query_params }: Statement): Written {
+  const row = { epoch: latestEpoch(state) + 1n, holder: String(query_params?.holder) }
+  return { rows: 1, publish: () => void state.epochs.push(row) }
+}
+
+/** Whether a statement's epoch and holder are the highest pair that was taken. */
+function holds(state: ModelState, statement: Statement): boolean {
+  const { epoch, holder } = leaderOf(state)
+  return BigInt(epoch) === epochOf(statement) && holder === statement.query_params?.holder
+}
+
+/** The highest pair of epoch and holder that was taken. */
+export function leaderOf({ epochs }: ModelState): { epoch: string; holder: string } {
+  const { epoch, holder } = epochs.reduce(
+    (a, b) => (a.epoch > b.epoch || (a.epoch === b.epoch && a.holder > b.holder) ? a : b),
+    { epoch: 0n, holder: '' },
+  )
+  return { epoch: String(epoch), holder }
+}
+
+function latestEpoch(state: ModelState): bigint {
+  return BigInt(leaderOf(state).epoch)
+}
+
+export function epochHolders(state: ModelState): object[] {
+  const latest = latestEpoch(state)
+  return state.epochs
+    .filter(({ epoch }) => epoch === latest)
+    .map(({ epoch, holder }) => ({ epoch: String(epoch), holder }))
+    .toSorted((a, b) => (a.holder < b.holder ? 1 : -1))
+}
+
+export function holdsEpoch(state: ModelState, { query_params }: Statement): object[] {
+  const { epoch, holder } = leaderOf(state)
+  const holds = epoch === query_params?.epoch && holder === query_params?.holder
+  return [{ holds: Number(holds) }]
+}
+
+/** `rows` tells only whether there are any. */
+export function closedDays({ closed, campaigns }: ModelState): object[] {
+  return [{ ...closed, rows: campaigns.size }]
+}
+
+export function quarantineRows({ quarantine, ledger }: ModelState): object[] {
+  return [...quarantine].flatMap(([campaign, { isQuarantined, failures, reason }]) =>
+    isQuarantined ? { campaign, failures, reason, isPublic: ledger.get(campaign)?.isPublic === true } : [],
+  )
+}
+
+export function pieceCampaigns(state: ModelState, statement: Statement): object[] {
+  const ids = touchedIds(state, statement)
+  return [{ campaigns: ids.length, first: ids[0] ?? '' }]
+}
+
+export function pendingBatches(state: ModelState): object[] {
+  const pending = unfolded(state)
+  const campaigns = new Set(pending.flatMap(({ campaignIds }) => campaignIds)).size
+  return [{ batches: pending.length, campaigns, keys: 0, isAgain: 0, oldestAt: 0 }]
+}
+
+function unfolded({ batches, progress }: ModelState) {
+  return batches.filter(
+    ({ projector, sequence }) => sequence > (progress.get(`${projector} true`)?.sequence ?? 0),
+  )
+}
+
+/** The touched campaigns of a piece, which is a range of them in order. */
+export function touchedIds(state: ModelState, { query, query_params }: Statement): string[] {
+  const { pieces, piece, campaign, target } = query_params as unknown as TouchedParameters
+  const all = campaign === undefined ? idsOfTarget(state, query, BigInt(target ?? 0)) : [campaign]
+  const ids = [...new Set(all)].toSorted()
+  const place = (n: number) => Math.floor((ids.length * n) / pieces)
+  return ids.slice(place(piece), place(piece + 1))
+}
+
+function idsOfTarget(state: ModelState, query: string, target: bigint): string[] {
+  const isLeftOut = (id: string) => {
+    const found = state.quarantine.get(id)
+    return found?.isQuarantined && found.foldId < target
+  }
+  const ids = unfolded(state)
+    .filter(({ projector, sequence }) => {
+      const to = state.progress.get(`${projector} false`)
+      return to?.foldId === target && sequence <= to.sequence
+    })
+    .flatMap(({ campaignIds }) => campaignIds)
+  return query.includes('.quarantine') ? ids.filter(id => !isLeftOut(id)) : ids
+}

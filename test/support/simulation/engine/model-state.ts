@@ -1,0 +1,124 @@
+/** The private tables in the model of ClickHouse. Superseded rows stay until they are merged. */
+import type { TableInsert } from '../../../../services/tables/port.ts'
+import { type DecodedRow, decodeRows } from '../../clickhouse/row-binary.ts'
+
+/** The latest state of a campaign, by the columns of the ledger. */
+export interface LedgerCampaign {
+  version: bigint
+  isPublic: boolean
+  columns: Readonly<Record<string, unknown>>
+  /** Everything in it that a reader can see, as text. */
+  content: string
+}
+
+export interface BatchRow {
+  projector: string
+  sequence: number
+  campaignIds: readonly string[]
+}
+
+export interface EpochRow {
+  epoch: bigint
+  holder: string
+}
+
+/** How far the batches of a run of a projector are folded, or are to be. */
+export interface ProgressRow {
+  projector: string
+  isFolded: boolean
+  sequence: number
+  foldId: bigint
+}
+
+/** A row of the read table. */
+export interface ReadRow {
+  id: string
+  foldId: bigint
+  /** Unix milliseconds. */
+  updatedAt: number
+  isDeleted: boolean
+  campaign: LedgerCampaign
+}
+
+/** What is recorded of a campaign in quarantine, or of one that was. */
+export interface QuarantineRow {
+  isQuarantined: boolean
+  failures: number
+  reason: string
+  foldId: bigint
+}
+
+export interface ModelState {
+  ledger: Map<string, LedgerCampaign>
+  batches: BatchRow[]
+  epochs: EpochRow[]
+  /** By projector, and by what they say. Of each, the row of the highest fold. */
+  progress: Map<string, ProgressRow>
+  /** The highest watermark that was written, Unix ms. */
+  watermark: number
+  /** Up to when days are closed, Unix ms. */
+  closed: { closedFrom: number; closed: number }
+  /** The rows of each campaign, in the order in which they became visible. */
+  campaigns: Map<string, ReadRow[]>
+  quarantine: Map<string, QuarantineRow>
+}
+
+export function emptyState(): ModelState {
+  return {
+    ledger: new Map(),
+    batches: [],
+    epochs: [],
+    progress: new Map(),
+    watermark: 0,
+    closed: { closedFrom: 0, closed: 0 },
+    campaigns: new Map(),
+    quarantine: new Map(),
+  }
+}
+
+/** What FINAL leaves of a campaign: the row of the highest fold, unless that is deleted. */
+export function standingRow(state: ModelState, id: string): ReadRow | undefined {
+  const last = latestRow(state, id)
+  return last?.isDeleted ? undefined : last
+}
+
+/** A campaign's row of the highest fold. It may say that the campaign is no longer public. */
+function latestRow({ campaigns }: ModelState, id: string): ReadRow | undefined {
+  const rows = campaigns.get(id) ?? []
+  return rows.reduce<ReadRow | undefined>((a, b) => (a && a.foldId > b.foldId ? a : b), undefined)
+}
+
+/** All public campaigns, in the order of their ids. */
+export function standingRows(state: ModelState): ReadRow[] {
+  return [...state.campaigns.keys()].toSorted().flatMap(id => standingRow(state, id) ?? [])
+}
+
+/** Adds the rows of an insert of the projector. Throws on a table that is not in the simulation. */
+export function insertInto(state: ModelState, insert: TableInsert): void {
+  const { table } = insert
+  const rows = decodeRows(insert)
+  if (table.endsWith('.campaign_ledger')) for (const row of rows) addCampaign(state, row)
+  else if (table.endsWith('.batch_log')) for (const row of rows) state.batches.push(batchOf(row))
+  else throw new Error(`the simulation has no table ${table}`)
+}
+
+// ReplacingMergeTree(version): of two rows with the same version, the later one stays.
+function addCampaign({ ledger }: ModelState, row: DecodedRow): void {
+  const { campaign_id: id, version, is_public: isPublic, ...columns } = row
+  const known = ledger.get(String(id))
+  const campaign = {
+    version: BigInt(String(version)),
+    isPublic: isPublic === true,
+    columns,
+    content: JSON.stringify(columns, (_, value) => (typeof value === 'bigint' ? String(value) : value)),
+  }
+  if (known === undefined || known.version <= campaign.version) ledger.set(String(id), campaign)
+}
+
+function batchOf(row: DecodedRow): BatchRow {
+  return {
+    projector: String(row.projector),
+    sequence: Number(row.sequence),
+    campaignIds: row.campaign_ids as string[],
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * Tells statements apart. This is the only place that knows how the services' statements look.
+ *
+ * It contains none of their text. The services' own builders build each statement, and its shape is kept, which is its text
+ * without numbers. A statement with a shape that no builder produces is refused.
+ */
+import { longRunsStatement } from '../../../../services/projector/fold/batch-conditions.ts'
+import {
+  closeDaysStatement,
+  closedStatement,
+  noteLatestStatement,
+  recordCloseStatement,
+} from '../../../../services/projector/fold/day-close.ts'
+import {
+  noteTargetStatement,
+  pendingBatchesStatement,
+  recordFoldedStatement,
+} from '../../../../services/projector/fold/fold-progress.ts'
+import {
+  epochHoldersStatement,
+  foldCampaignsStatement,
+  foldKeysStatement,
+  holdsEpochStatement,
+  pieceCampaignsStatement,
+  takeEpochStatement,
+  untilDecidedStatement,
+} from '../../../../services/projector/fold/fold-statements.ts'
+import {
+  quarantineStatement,
+  recordQuarantineStatement,
+  withdrawStatement,
+} from '../../../../services/projector/fold/quarantine.ts'
+import { untilNoFoldRuns } from '../../../../services/projector/fold/running-folds.ts'
+import { advanceWatermarkStatement, clockStatement } from '../../../../services/projector/fold/watermark.ts'
+import { projectsStatement } from '../../../../services/query/campaigns/campaign-rows.ts'
+import {
+  campaignChangesStatement,
+  changedEntriesStatement,
+  type ListQuery,
+  nextEntriesStatement,
+  snapshotStatement,
+} from '../../../../services/query/lists/list-statements.ts'
+import type { Databases, Statement } from '../../../../services/tables/port.ts'
+
+/** Statements of the fold that write. */
+export type WriteKind =
+  | 'fold'
+  | 'withdraw'
+  | 'until decided'
+  | 'fold keys'
+  | 'note target'
+  | 'record folded'
+  | 'record quarantine'
+  | 'take epoch'
+  | 'advance watermark'
+  | 'close days'
+  | 'note latest days'
+  | 'record close'
+
+export type ReadKind =
+  | 'running'
+  | 'piece campaigns'
+  | 'quarantine'
+  | 'pending batches'
+  | 'long runs'
+  | 'epoch holders'
+  | 'holds epoch'
+  | 'clock'
+  | 'closed days'
+  | 'snapshot'
+  | 'projects'
+  | 'changes'
+  | 'changed entries'
+  | 'next entries'
+
+export type StatementKind = WriteKind | ReadKind
+
+/** Returns the kind of a statement. Throws if the statement is unknown. */
+export type KindOf = (statement: Statement) => StatementKind
+
+/** The simulation knows only the lists that a mirror needs: everything, or what has changed, newest first. */
+export function createKindOf(databases: Databases): KindOf {
+  const known = new Map<string, StatementKind>()
+  const add = (kind: StatementKind, { query }: Statement) => known.set(shapeOf(query), kind)
+  addFold(add, databases)
+  addLists(add, databases)
+  return ({ query }) => {
+    const found = known.get(shapeOf(query))
+    if (found === undefined) throw new Error(`a statement that the simulation does not know: ${query}`)
+    return found
+  }
+}
+
+type Add = (kind: StatementKind, statement: Statement) => void
+
+function addFold(add: Add, databases: Databases): void {
+  const step = {
+    term: { epoch: 1n, holder: '', until: 1 },
+    foldId: 1n,
+    pieces: 1,
+    piece: 0,
+    msMax: 1,
+    memoryBytesMax: 1,
+  }
+  const target = { target: 1n, longRuns: [] }
+  const batches = [true, false].flatMap(hasQuarantine =>
+    [true, false].map(isAgain => ({ ...target, hasQuarantine, isAgain })),
+  )
+  for (const touched of [...batches, { campaign: '' }]) {
+    add('fold', foldCampaignsStatement(databases, step, { touched, platformDigits: 2 }))
+    add('piece campaigns', pieceCampaignsStatement(databases, step, touched))
+  }
+  const campaign = { campaign: '', isQuarantined: true, failures: 0, reason: '' }
+  add('withdraw', withdrawStatement(databases, step))
+  add('record quarantine', recordQuarantineStatement(databases, step, campaign))
+  add('quarantine', quarantineStatement(databases))
+  add('fold keys', foldKeysStatement(databases, step))
+  add('until decided', untilDecidedStatement(databases, step))
+  add('pending batches', pendingBatchesStatement(databases, []))
+  add('long runs', longRunsStatement(databases))
+  add('note target', noteTargetStatement(databases, step, []))
+  add('record folded', recordFoldedStatement(databases, step, { target: 1n, elapsedMs: 0 }))
+  add('take epoch', takeEpochStatement(databases, '', { past: '' }))
+  add('epoch holders', epochHoldersStatement(databases))
+  add('holds epoch', holdsEpochStatement(databases, step.term))
+  add('advance watermark', advanceWatermarkStatement(databases, step, 0))
+  add('clock', clockStatement(databases))
+  add('closed days', closedStatement(databases))
+  add('close days', closeDaysStatement(databases, step, { closed: 0, until: 1 }))
+  add('note latest days', noteLatestStatement(databases, step, { closedFrom: 0, closed: 1 }))
+  add('record close', recordCloseStatement(databases, step, { closedFrom: 0, closed: 1 }))
+  const rows = async <Row>(running: Statement): Promise<Row[]> => {
+    add('running', running)
+    return [{ statements: 0 }] as Row[]
+  }
+  // It asks at once.
+  void untilNoFoldRuns({ rows }, databases, { msMax: 0, monotonicMs: () => 0, sleep: async () => {} })
+}
+
+function addLists(add: Add, databases: Databases): void {
+  add('projects', projectsStatement([], databases, 1))
+  for (const isCounted of [true, false]) {
+    const bounds = { idsMax: 1, isCounted, msMax: 1 }
+    add('changes', campaignChangesStatement(0, databases, bounds))
+    add('changed entries', changedEntriesStatement([], databases, bounds))
+  }
+  add('next entries', nextEntriesStatement('', databases, { rowsMax: 1, msMax: 1 }))
+  for (const updatedSince of [null, 0]) {
+    const query: ListQuery = { status: null, category: null, sort: 'newest', updatedSince }
+    add('snapshot', snapshotStatement(query, databases, 1))
+  }
+}
+
+/** The epoch under which a statement of the fold may write. It is in the text and not in a parameter. */
+export function epochOf({ query }: Statement): bigint {
+  const found = /= \((\d+), \{holder:String\}\)/.exec(query)?.[1]
+  if (found === undefined) throw new Error('a statement of the fold without its epoch')
+  return BigInt(found)
+}
+
+/** The stamp (Unix ms) from which on a statement fails, because the day of its term is over. */
+export function untilOf({ query }: Statement): number {
+  const found = /throwIf\(own_stamp >= fromUnixTimestamp64Milli\((\d+)/.exec(query)?.[1]
+  return found === undefined ? Number.POSITIVE_INFINITY : Number(found)
+}
+
+/** The table that a statement writes, with its database. */
+export function targetOf({ query }: Statement): string {
+  const found = /INSERT INTO (\S+)/.exec(query)?.[1]
+  if (found === undefined) throw new Error(`a statement that writes no table: ${query}`)
+  return found
+}
+
+function shapeOf(query: string): string {
+  return query.replaceAll(/\d+(?:\.\d+)?/g, '0')
+}
