@@ -150,7 +150,9 @@ async function project(
     metrics,
     beforeScrape: async () => {
       // The leader reports them. This process may have led before.
-      if (!reader.leads()) metrics.quarantine.reset()
+      if (!reader.leads())
+        for (const gauge of [metrics.quarantine, metrics.unknownCampaignPledges, metrics.oversoldClaims])
+          gauge.reset()
       await projector.beforeScrape()
     },
   })
