@@ -3,13 +3,13 @@
  * that came before (stale), and an event that has the version of another state (conflicting: the last one that is read wins).
  *
  * The ingest looks up nothing. Beside it, the last events of a batch are compared with the ledger's rows of the same keys: all events of a
- * small batch, a sample of a large one, and for at most a twentieth of the time. All records of a key are in one partition, so what the
+ * small batch, a sample of a large one, and for at most a hundredth of the time. All records of a key are in one partition, so what the
  * ledger has came before. The question is asked when the batch begins to be written. An answer that comes after the next one began does
  * not count, because that one may be in it. So no event counts that is in order, except for those that are read again after a kill.
  *
  * How it fails: what cannot be compared does not count. It never throws, and nothing waits for it.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { ChangeEvent, Topic } from '../../../contracts/events/event.ts'
 import { topicOf } from '../../../contracts/events/event.ts'
 import type { LogRecord } from '../../log/port.ts'
@@ -59,7 +59,7 @@ export interface VersionCheck {
 
 const examplesMax = 10
 // A comparison of this length is followed by a rest that is so many times as long.
-const restFactor = 19
+const restFactor = 99
 
 export function createVersionCheck(dependencies: VersionCheckDependencies): VersionCheck {
   const { decode, onCompared, onError, monotonicMs } = dependencies
@@ -122,17 +122,20 @@ async function compare(
     const own = ofKey.map(({ record, event }) => ({
       record,
       version: versionOf(event),
-      content: digestOf(event, hashBacker),
+      // It is needed only if there is another state of this version.
+      get content() {
+        return digestOf(event, hashBacker)
+      },
     }))
     const present = (known.get(key) ?? []).map(({ of_version, content }) => ({
       version: BigInt(of_version),
       content,
     }))
-    for (const [index, { record, version, content }] of own.entries()) {
-      const outcome = outcomeOf({ version, content }, { before: own.slice(0, index), own, present })
+    for (const [index, state] of own.entries()) {
+      const outcome = outcomeOf(state, { before: own.slice(0, index), own, present })
       found.counts[outcome]++
       if (outcome !== 'in_order' && found.examples.length < examplesMax)
-        found.examples.push(`${outcome} ${placeName(record)}`)
+        found.examples.push(`${outcome} ${placeName(state.record)}`)
     }
   }
   return found
@@ -148,15 +151,16 @@ interface State {
  * own versions say nothing about the order. Pure.
  */
 export function outcomeOf(
-  { version, content }: State,
+  state: State,
   { before, own, present }: Record<'before' | 'own' | 'present', readonly State[]>,
 ): Outcome {
+  const { version } = state
   const isOwn = (one: State) => own.some(other => other.version === one.version)
   const earlier = [...before, ...present.filter(one => !isOwn(one))]
   if (earlier.some(one => one.version > version)) return 'stale'
   const same = [...before, ...present].filter(one => one.version === version)
   // Nothing of a deletion differs.
-  const isConflict = version !== tombstoneVersion && same.some(one => one.content !== content)
+  const isConflict = version !== tombstoneVersion && same.some(one => one.content !== state.content)
   return isConflict ? 'conflicting' : 'in_order'
 }
 
@@ -172,12 +176,12 @@ const columnsOf: Readonly<Record<ChangeEvent['type'], readonly TableColumn[]>> =
 
 /** The digest of a row's bytes, as ClickHouse computes it. */
 function contentOf(columns: readonly TableColumn[]): string {
-  return `hex(SHA256(formatRow('RowBinary', ${columns.map(({ name }) => name).join(', ')})))`
+  return `lower(hex(SHA256(formatRow('RowBinary', ${columns.map(({ name }) => name).join(', ')}))))`
 }
 
 /** The same digest, of the row that this event becomes. */
 function digestOf(event: ChangeEvent, hashBacker: HashBacker): string {
-  return createHash('sha256').update(rowOf(event, hashBacker)).digest('hex').toUpperCase()
+  return hash('sha256', rowOf(event, hashBacker), 'hex')
 }
 
 function rowOf(event: ChangeEvent, hashBacker: HashBacker): Uint8Array {
