@@ -24,6 +24,8 @@ export const idLengthMax = 256
 export const slugLengthMax = 256
 /** Reward tiers of one campaign. They all stand in one row, which every fold of the campaign computes and writes as a whole. */
 export const rewardsMax = 1_000
+/** Characters of each text of a public campaign that lists show, and of all its tags together. A page has a hundred campaigns. */
+export const listTextLengthMax = 4_000
 
 // The range of ClickHouse's DateTime64, which stores every timestamp.
 const timestampMin = Date.UTC(1900, 0, 1)
@@ -103,7 +105,7 @@ function campaignFault(campaign: CampaignState): Fault | undefined {
     timestampFault('end_date', campaign.end_date) ??
     timestampFault('created_at', campaign.created_at) ??
     (campaign.creator.creator_id === '' ? { field: 'creator.creator_id', reason: 'is empty' } : undefined) ??
-    (isPublicStatus(campaign.status) ? linksFault(campaign) : undefined) ??
+    (isPublicStatus(campaign.status) ? (linksFault(campaign) ?? listTextsFault(campaign)) : undefined) ??
     rewardsFault(campaign)
   )
 }
@@ -120,6 +122,27 @@ function linksFault({ slug, url, image_url, creator }: CampaignState): Fault | u
     webAddressFault('creator.profile_url', creator.profile_url) ??
     webAddressFault('creator.avatar_url', creator.avatar_url)
   )
+}
+
+/** Checked in public campaigns only, as what a page links to. */
+function listTextsFault({ creator, ...campaign }: CampaignState): Fault | undefined {
+  const texts: Record<string, string | null> = {
+    title: campaign.title,
+    subtitle: campaign.subtitle,
+    category: campaign.category,
+    subcategory: campaign.subcategory,
+    location: campaign.location,
+    url: campaign.url,
+    image_url: campaign.image_url,
+    tags: campaign.tags.join(','),
+    campaign_type: campaign.campaign_type,
+    project_type: campaign.project_type,
+    'creator.name': creator.name,
+    'creator.profile_url': creator.profile_url,
+    'creator.avatar_url': creator.avatar_url,
+  }
+  const [field] = Object.entries(texts).find(([, text]) => (text?.length ?? 0) > listTextLengthMax) ?? []
+  return field === undefined ? undefined : { field, reason: `is longer than ${listTextLengthMax} characters` }
 }
 
 function slugFault(slug: string): Fault | undefined {

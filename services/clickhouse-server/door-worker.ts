@@ -1,33 +1,91 @@
 /**
- * The thread of the data teams' ports (door.ts). It reads nothing of what it passes on: ClickHouse signs people in, and ends who
+ * The thread of the data teams' ports (door.ts). It changes nothing of what it passes on: ClickHouse signs people in, and ends who
  * says nothing. A large result takes no time from the program's own thread.
  *
- * The bound is one for all clients of a port, not one for each address: every client comes from the loopback.
+ * The bound is one for all clients of a port, not one for each address: every client comes from the loopback. At the bound, a new
+ * connection takes the place of the one that has been idle for longest. So who only holds connections shuts nobody out, and a query
+ * that runs keeps its place:
+ * - Over HTTP, a connection is idle until the head of a request is whole, and again from the last byte that ClickHouse sent.
+ * - In the native protocol, it is idle until ClickHouse has answered its hello.
  */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { parentPort, workerData } from 'node:worker_threads'
+import { createHeadFinder } from '../runtime/http/request-gate.ts'
 import type { SqlDoor } from './door.ts'
 
 // For each port. Analysts together may run 50 queries, and tools keep more connections than they use. ClickHouse has 4,096.
 const connectionsMax = 128
+// Each new connection is one of ClickHouse's, too. This bounds how many of them a flood makes.
+const idleMsMin = 100
 // ClickHouse has ended the connection, and the client does not read the rest.
 const unreadMsMax = 30_000
 const host = '127.0.0.1'
 
 const { wanted, behind } = workerData as Record<'wanted' | 'behind', SqlDoor>
-const httpPort = await listen(wanted.httpPort, behind.httpPort)
-const nativePort = await listen(wanted.nativePort, behind.nativePort)
+const httpPort = await listen(wanted.httpPort, behind.httpPort, markIdleHttp)
+const nativePort = await listen(wanted.nativePort, behind.nativePort, markIdleNative)
 parentPort?.postMessage({ httpPort, nativePort } satisfies SqlDoor)
 
-/** Returns the port. A connection above the bound is closed at once. */
-async function listen(port: number, portBehind: number): Promise<number> {
+/** Calls back whenever the connection becomes idle (`true`) or busy. A new one is idle. */
+type MarkIdle = (client: Socket, server: Socket, mark: (isIdle: boolean) => void) => void
+
+/** Returns the port. */
+async function listen(port: number, portBehind: number, markIdle: MarkIdle): Promise<number> {
+  const open = new Set<Socket>()
+  /** Since when, the longest first. */
+  const idle = new Map<Socket, number>()
+
+  function leave(client: Socket): void {
+    open.delete(client)
+    idle.delete(client)
+  }
+
+  /** Whether there is a place now. */
+  function makePlace(): boolean {
+    if (open.size < connectionsMax) return true
+    const [oldest] = idle
+    if (!oldest || performance.now() - oldest[1] < idleMsMin) return false
+    leave(oldest[0])
+    oldest[0].destroy()
+    return true
+  }
+
   // A client may end its side and still wait for an answer.
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, client => pass(client, portBehind))
-  server.maxConnections = connectionsMax
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, client => {
+    if (!makePlace()) {
+      client.destroy()
+      return
+    }
+    open.add(client)
+    idle.set(client, performance.now())
+    client.on('close', () => leave(client))
+    markIdle(client, pass(client, portBehind), isIdle => {
+      idle.delete(client)
+      if (isIdle && open.has(client)) idle.set(client, performance.now())
+    })
+  })
   server.listen(port, host)
   await once(server, 'listening')
   return (server.address() as AddressInfo).port
+}
+
+function markIdleHttp(client: Socket, server: Socket, mark: (isIdle: boolean) => void): void {
+  const endOfHead = createHeadFinder()
+  let isAsking = false
+  client.on('data', (chunk: Buffer) => {
+    if (isAsking || endOfHead(chunk) < 0) return
+    isAsking = true
+    mark(false)
+  })
+  server.on('data', () => {
+    isAsking = false
+    mark(true)
+  })
+}
+
+function markIdleNative(_client: Socket, server: Socket, mark: (isIdle: boolean) => void): void {
+  server.once('data', () => mark(false))
 }
 
 /** Node cannot reset a connection whose own side has ended: it would keep the socket for ever. */
@@ -37,7 +95,7 @@ function reset(socket: Socket): void {
 }
 
 /** Passes bytes both ways until ClickHouse ends the connection, or until the client is gone. A reset stays a reset. */
-function pass(client: Socket, port: number): void {
+function pass(client: Socket, port: number): Socket {
   const server = connect({ port, host, noDelay: true })
   client.pipe(server)
   server.pipe(client, { end: false })
@@ -50,4 +108,5 @@ function pass(client: Socket, port: number): void {
     client.setTimeout(unreadMsMax, () => client.destroy())
     return client.destroySoon()
   })
+  return server
 }

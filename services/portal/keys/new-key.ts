@@ -7,6 +7,7 @@ import { KeyError } from '../../api-keys/api-keys.ts'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
 import { fieldOf } from '../http/forms.ts'
+import { PageError } from '../http/pages.ts'
 import { type Access, sendPage, signedIn } from './access.ts'
 
 export interface NewKey {
@@ -18,7 +19,10 @@ export interface NewKey {
   replaced?: string
 }
 
-/** Runs `make` unless this form was used before, and answers with the key. */
+/**
+ * Runs `make` unless this form was used before, and answers with the key. A key that lands behind the deletion of its account is
+ * deleted, too, before anybody sees it.
+ */
 export async function answerWithNewKey(
   access: Access,
   request: FastifyRequest,
@@ -29,9 +33,14 @@ export async function answerWithNewKey(
   await access.countNewKey(account)
   const made = await access.once(account.account_id, fieldOf(request, 'token'), make)
   if (!made) throw new KeyError(usedReason)
+  if (!(await access.accounts.find(account.account_id))) {
+    await access.keys.deleteAll(account.account_id)
+    throw new PageError(403, deletedReason)
+  }
   return sendPage(reply, 'Your new key', secretPage({ ...made.value, apiUrl: access.options.apiUrl }))
 }
 
+const deletedReason = 'This account was deleted meanwhile, and the new key with it.'
 const usedReason =
   'This form was sent before, so nothing was done now. If it created a key whose secret you did not see, revoke that key, or replace it at once: you get a new secret.'
 

@@ -110,7 +110,7 @@ export function gateRequests(
       return
     }
     const end = endOfHead(chunk)
-    if (end === chunk.length) {
+    if (end < 0 || end === chunk.length) {
       parse?.(chunk)
       return
     }
@@ -198,8 +198,8 @@ function isChunked(response: ServerResponse | undefined): boolean {
   return response?.req.complete === false && response.req.headers['transfer-encoding'] !== undefined
 }
 
-/** Returns a function that finds the first end of a head in the next bytes of a connection, or else their end. */
-function createHeadFinder(): (chunk: Buffer) => number {
+/** Returns a function that finds the first end of a head in the next bytes of a connection, or else returns -1. */
+export function createHeadFinder(): (chunk: Buffer) => number {
   /** The last bytes before the chunk. An end of a head may have begun there. */
   let before = ''
   return chunk => {
@@ -209,7 +209,7 @@ function createHeadFinder(): (chunk: Buffer) => number {
     const place = seam >= 0 ? seam - before.length : start < 0 ? -1 : chunk.indexOf(headEnd, start)
     if (seam < 0 && place < 0) {
       before = (before + chunk.subarray(-3).toString('latin1')).slice(-3)
-      return chunk.length
+      return -1
     }
     before = ''
     return place + headEnd.length

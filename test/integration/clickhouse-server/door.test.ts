@@ -56,6 +56,62 @@ describe('a connection through the door', () => {
   )
 })
 
+describe('when all places are taken, a new connection', () => {
+  const places = 128
+  const head = 'POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n'
+
+  /** Answers `ping` and `hello` only. */
+  async function opened() {
+    const server = await listening(socket => {
+      socket.on('error', () => {})
+      socket.on('data', data => {
+        if (/ping|hello/.test(String(data))) socket.write('answer')
+      })
+    })
+    return { server, door: await openDoor({ httpPort: 0, nativePort: 0 }, both(server)) }
+  }
+
+  async function open(port: number, text: string): Promise<Socket> {
+    const client = connect(port, host).on('error', () => {})
+    await once(client, 'connect')
+    client.write(text)
+    return client
+  }
+
+  /** Whether a new client is answered. */
+  async function isAnswered(port: number, text: string): Promise<boolean> {
+    const client = await open(port, text)
+    const [found] = await Promise.race([once(client, 'data'), once(client, 'close')])
+    client.destroy()
+    return String(found) === 'answer'
+  }
+
+  test.each([
+    ['sent nothing', 'http', '', 'GET /ping HTTP/1.1\r\n\r\n'],
+    ['sent half a head', 'http', '\r\n\r\nGET / HTTP/1.1\r\n', 'GET /ping HTTP/1.1\r\n\r\n'],
+    ['had its answer', 'http', 'GET /ping HTTP/1.1\r\n\r\n', 'GET /ping HTTP/1.1\r\n\r\n'],
+    ['sent nothing', 'native', '', 'hello'],
+    ['sent half a hello', 'native', 'hel', 'hello'],
+  ])('takes the place of one that %s over %s, and of none with a query', async (_, kind, held, asked) => {
+    const { server, door } = await opened()
+    const port = kind === 'http' ? Number(new URL(door.url).port) : door.nativePort
+    const query = await open(port, kind === 'http' ? head : 'hello')
+    let isQueryEnded = false
+    query.once('close', () => {
+      isQueryEnded = true
+    })
+    // The door has the query's bytes before the others come.
+    if (kind === 'native') await once(query, 'data')
+    const others = await Promise.all(Array.from({ length: 2 * places }, () => open(port, held)))
+    for (let round = 0; round < 3; round++)
+      await expect.poll(() => isAnswered(port, asked), { timeout: 10_000 }).toBe(true)
+    expect(isQueryEnded).toBe(false)
+    for (const socket of [query, ...others]) socket.destroy()
+    await door.close()
+    server.close()
+  })
+})
+
 async function listening(onConnection: (socket: Socket) => unknown): Promise<Server> {
   const server = createServer(onConnection).listen(0, host)
   await once(server, 'listening')

@@ -11,14 +11,12 @@ import { contactsOfKeys } from '../../../services/portal/notices/contacts.ts'
 import { openNotices } from '../../../services/portal/notices/notices.ts'
 import { findRunaways } from '../../../services/portal/notices/runaway.ts'
 import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
-import { tablesStatus } from '../../../services/projector/status.ts'
 import { type QueryService, startQueryService } from '../../../services/query/service.ts'
 import { memoryState } from '../../../services/query/shared-state.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
-import { checkShards } from '../../../services/tables/shards.ts'
-import { clusterName, type ShardServers, startShards } from '../../support/clickhouse/shards.ts'
+import { type ShardServers, startShards } from '../../support/clickhouse/shards.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
 import { createMemoryLog } from '../../support/events/memory-log.ts'
 import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
@@ -101,12 +99,6 @@ afterAll(async () => {
   for (const one of ended) if (one.status === 'rejected') throw one.reason
 })
 
-test('the servers are the shards of the cluster', async () => {
-  await expect(
-    checkShards({ shards: shards.shards, close: async () => {} }, clusterName),
-  ).resolves.toBeUndefined()
-})
-
 test('each campaign is folded on its own shard, with all of its pledges', async () => {
   const found = await Promise.all(
     shards.shards.map(({ tables }) =>
@@ -121,44 +113,12 @@ test('each campaign is folded on its own shard, with all of its pledges', async 
   for (const { id, pledges } of all) expect(pledges, id).toBe(pledgesOf(id).length)
 })
 
-test('lists have every campaign once, in one order over both shards', async () => {
-  const first = await ask('/projects?limit=25&sort=most_backed')
-  const second = await ask('/projects?limit=25&offset=25&sort=most_backed')
-  expect(first.body.pagination).toMatchObject({ total: campaigns, has_more: true })
-  const listed = [...first.body.data, ...second.body.data]
-  expect(listed.map(({ id }) => id).sort()).toEqual(ids().sort())
-  const counts = listed.map(({ backer_count }) => backer_count)
-  expect(counts).toEqual(counts.toSorted((a, b) => b - a))
-  const games = await ask('/projects?category=Games')
-  expect(games.body.pagination.total).toBe(campaigns / categories.length)
-})
-
-test('details come from whichever shard has the campaign', async () => {
-  for (const id of ids().slice(0, 6)) {
-    const { status, body } = await ask(`/projects/slug-${id}`)
-    expect({ status, id: body.data.id }).toEqual({ status: 200, id })
-    expect(body.data.backer_count).toBe(new Set(pledgesOf(id).map(({ data }) => data?.backer_id)).size)
-  }
-  expect((await ask('/projects/no-such-slug')).status).toBe(404)
-})
-
 test('statistics count a backer of both shards once', async () => {
   const { body } = await ask('/stats')
   expect(body.data).toMatchObject({
     projects_total: campaigns,
     total_backers: backers,
     total_pledges: ids().flatMap(pledgesOf).length,
-  })
-})
-
-test('the status is that of all shards', async () => {
-  const status = await tablesStatus({ ...shards, shards: shards.shards })
-  expect(status.fold).toMatchObject({ pending_batches: 0, quarantine: [] })
-  expect(status.tables).toMatchObject({
-    public_campaigns: campaigns,
-    known_campaigns: campaigns,
-    known_pledges: ids().flatMap(pledgesOf).length,
-    active_keys: 1,
   })
 })
 

@@ -3,7 +3,6 @@ import { generationOf } from '../../../services/tables/generations.ts'
 import { migrate, readMigrations } from '../../../services/tables/migrate.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
-import { publicViews } from '../../support/clickhouse/public-views.ts'
 
 describe('migrate', () => {
   let own: OwnTables
@@ -86,27 +85,6 @@ describe('migrate', () => {
 
     beforeAll(async () => {
       await migrate(tables, databases)
-    })
-
-    test('every column of the data teams’ views says what it is, and the money columns their unit', async () => {
-      const columns = await tables.rows<{ table: string; name: string; type: string; comment: string }>({
-        query: 'SELECT table, name, type, comment FROM system.columns WHERE database = {views:String}',
-        query_params: { views: databases.views },
-      })
-      expect(new Set(columns.map(({ table }) => table))).toEqual(new Set(publicViews))
-      expect(columns.filter(({ comment }) => comment.trim() === '')).toEqual([])
-      const money = columns.filter(({ type }) => type === 'Decimal(38, 4)')
-      expect(money.length).toBeGreaterThan(4)
-      for (const { name, comment } of money) expect(comment, name).toMatch(/major units/)
-    })
-
-    test('every view says what it is', async () => {
-      const views = await tables.rows<{ name: string; comment: string }>({
-        query: 'SELECT name, comment FROM system.tables WHERE database = {views:String}',
-        query_params: { views: databases.views },
-      })
-      expect(views.length).toBe(publicViews.length)
-      expect(views.filter(({ comment }) => comment.trim() === '')).toEqual([])
     })
 
     test('the views have no column that could name a backer, a key or an account, and no bookkeeping', async () => {

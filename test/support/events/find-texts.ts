@@ -25,7 +25,7 @@ export function filesWith(root: string, texts: readonly string[]): string[] {
 export async function tablesWith(tables: Tables, texts: readonly string[]): Promise<string[]> {
   // A view with parameters has no columns in `system.columns`. It shows rows of a table that is searched.
   const all = await tables.rows<{ place: string }>({
-    query: `SELECT DISTINCT concat(database, '..', table) AS place FROM system.columns
+    query: `SELECT DISTINCT concat(database, '.', table) AS place FROM system.columns
             WHERE lower(database) NOT IN ('system', 'information_schema', 'default') ORDER BY place`,
   })
   const found: string[] = []
@@ -42,7 +42,7 @@ export async function tablesWith(tables: Tables, texts: readonly string[]): Prom
 /** Of the tables that may contain texts of people, those with files of parts that ClickHouse has replaced already. */
 export async function tablesWithOldParts(tables: Tables): Promise<string[]> {
   const rows = await tables.rows<{ place: string }>({
-    query: `SELECT DISTINCT concat(database, '..', table) AS place FROM system.parts
+    query: `SELECT DISTINCT concat(database, '.', table) AS place FROM system.parts
             WHERE NOT active AND table IN {names:Array(String)} ORDER BY place`,
     query_params: { names: versionedTableNames },
   })

@@ -266,7 +266,7 @@ function valueIn(
   campaign: CampaignState,
   { name, event = name, default: added = null }: (typeof plain)[number],
 ): unknown {
-  const [field, part] = event.split('..') as [keyof CampaignState, string?]
+  const [field, part] = event.split('.') as [keyof CampaignState, string?]
   const value = campaign[field] ?? added
   return part === undefined ? value : (value as Record<string, unknown>)[part]
 }

@@ -3,7 +3,13 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { currencyCodes, currencyDigits } from '../../../contracts/events/currencies.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { faultOf, pledgeIdsOf, rewardsMax, slugLengthMax } from '../../../contracts/events/rules.ts'
+import {
+  faultOf,
+  listTextLengthMax,
+  pledgeIdsOf,
+  rewardsMax,
+  slugLengthMax,
+} from '../../../contracts/events/rules.ts'
 import {
   apiKeyEvent,
   campaignEvent,
@@ -45,6 +51,38 @@ describe('the rules of events', () => {
       expect(withSlug(slug), slug).toBeUndefined()
     for (const slug of ['', '.', '..', 'x'.repeat(slugLengthMax + 1)])
       expect(withSlug(slug), slug).toMatchObject({ field: 'slug' })
+  })
+
+  test('bound what a list shows of a public campaign, and reject no withdrawal for it', () => {
+    const campaign = sampleCampaign({ campaign_id: 'c' })
+    const most = 'x'.repeat(listTextLengthMax)
+    const texts = [
+      'title',
+      'subtitle',
+      'category',
+      'subcategory',
+      'location',
+      'campaign_type',
+      'project_type',
+    ]
+    const withTexts = (text: string) => [
+      ...texts.map(field => ({ field, change: { [field]: text } })),
+      { field: 'creator.name', change: { creator: { ...campaign.creator, name: text } } },
+      { field: 'tags', change: { tags: [text.slice(0, 100), text.slice(101)] } },
+    ]
+    for (const { field, change } of withTexts(most))
+      expect(faultOf(campaignEvent({ ...campaign, ...change })), field).toBeUndefined()
+    for (const { field, change } of withTexts(`${most}x`)) {
+      const reason = `is longer than ${listTextLengthMax} characters`
+      expect(faultOf(campaignEvent({ ...campaign, ...change }))).toEqual({ field, reason })
+      expect(faultOf(campaignEvent({ ...campaign, ...change, status: 'CANCELLED' }))).toEqual({
+        field,
+        reason,
+      })
+      expect(faultOf(campaignEvent({ ...campaign, ...change, status: 'SUSPENDED' }))).toBeUndefined()
+    }
+    const long = { description: most.repeat(9), risks: most.repeat(9) }
+    expect(faultOf(campaignEvent({ ...campaign, ...long }))).toBeUndefined()
   })
 
   const { creator } = sampleCampaign({ campaign_id: 'c' })

@@ -99,17 +99,6 @@ describe('rows as bytes', () => {
     )
   })
 
-  test('are the bytes that ClickHouse documents', () => {
-    const columns = columnsOf([
-      ...['String', 'UInt16', 'Int64', 'Nullable(UInt8)', 'Nullable(UInt8)', 'Array(UInt8)'],
-      'Tuple(a UInt8, b Array(Tuple(c Bool, d String)))',
-    ])
-    const row = ['é', 513, -2, null, 7, [1, 2], { a: 9, b: [{ c: true, d: 'x' }] }]
-    expect(Buffer.from(encodeRows(columns, [row])).toString('hex')).toBe(
-      ['02c3a9', '0102', 'feffffffffffffff', '01', '0007', '020102', '09', '01', '01', '0178'].join(''),
-    )
-  })
-
   test('begin with the names and types of their columns, to the letter', () => {
     const columns = [
       { name: 'id', type: 'String' },
@@ -121,14 +110,6 @@ describe('rows as bytes', () => {
     expect(namesAndTypes(columnsOf(Array<string>(200).fill('Bool'))).subarray(0, 2)).toEqual(
       Buffer.from([200, 1]),
     )
-  })
-
-  test('have lengths of one byte up to 127, and one more for every seven bits', () => {
-    const lengths = [0, 1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152]
-    const bytes = lengths.map(
-      length => encodeRows(columnsOf(['String']), [['a'.repeat(length)]]).length - length,
-    )
-    expect(bytes).toEqual([1, 1, 1, 2, 2, 3, 3, 4])
   })
 
   test('have no half of a row that could not be written, wherever that failed', () => {

@@ -61,6 +61,15 @@ describe('a new key', () => {
     expect(portal.notices.createdKeys).toEqual([keyPrefix(key)])
   })
 
+  it('is deleted and not shown if its account is deleted while it is made', async () => {
+    const { account_id } = await portal.accounts.ofVerifiedEmail('a@example.com')
+    portal.keys.beforeIssue = async () => portal.accounts.delete(account_id)
+    const { status, text } = await create()
+    expect(status).toBe(403)
+    expect(text).not.toContain('pv_secret')
+    expect(portal.keys.all).toEqual([])
+  })
+
   it('is one key if its form is sent again, and is refused with the reason if three are active', async () => {
     // Four tabs were open before the first was used.
     const forms = await Promise.all([1, 2, 3, 4].map(() => person.browser.get('/access/keys/new')))

@@ -25,7 +25,7 @@ describe('transcoding a pledge', () => {
       fc.property(records, fc.constantFrom(sipHash, sha3), (records, hashBacker) => {
         rows += expectSameBatch(records, hashBacker)
       }),
-      { numRuns: 4_000 },
+      { numRuns: 1_500 },
     )
     // Otherwise the property would say little about rows.
     expect(rows).toBeGreaterThan(1_000)
@@ -45,7 +45,7 @@ describe('transcoding a pledge', () => {
       fc.property(fc.array(fc.oneof(record, cut), { maxLength: 8 }), records => {
         expectSameBatch(records, sipHash)
       }),
-      { numRuns: 3_000 },
+      { numRuns: 1_500 },
     )
   })
 
