@@ -96,8 +96,8 @@ const status = async () => (await statusOf({ projector, tables: model.tables, da
 const campaign = (version: number, title = 'Lanterns') => campaignEvent({ campaign_id: 'c', version, title })
 const pledge = (version: number, amount_minor = 100, pledge_id = 'p') =>
   pledgeEvent({ campaign_id: 'c', pledge_id, version, amount_minor })
-const key = (version: number, secret_hash = 'ab'.repeat(32)) =>
-  apiKeyEvent({ key: 'k', account_id: 'a', version, secret_hash })
+const key = (version: number, secret_hash = 'ab'.repeat(32), name = 'k') =>
+  apiKeyEvent({ key: name, account_id: 'a', version, secret_hash })
 
 /** Compares what a batch of these events has, as the projector does when it begins to write it. */
 function compareTo(onCompared: (found: ComparedVersions) => void) {
@@ -132,11 +132,11 @@ test('stale versions and one version for two states are told by topic, with thei
   next(
     campaign(4, 'Lamps'),
     pledge(6, 900),
-    pledge(7, 101),
+    pledge(7, 101, 'q'),
     pledge(3, 900, 'gone'),
-    pledge(8),
+    pledge(8, 100, 'r'),
     key(2),
-    key(3, 'cd'.repeat(32)),
+    key(3, 'cd'.repeat(32), 'k2'),
     key(4),
   )
   await close()
