@@ -91,7 +91,6 @@ export function serverSettings(config: Config): TablesSettings {
     url,
     user: config.PLEDGEVIEW_CLICKHOUSE_USER,
     password: config.PLEDGEVIEW_CLICKHOUSE_PASSWORD,
-    compression: config.PLEDGEVIEW_CLICKHOUSE_COMPRESSION,
     silenceMsMax: config.PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX,
     connectionsMax: config.PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX,
     idleConnectionMsMax: config.PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX,

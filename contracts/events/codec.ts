@@ -24,14 +24,12 @@ export type SchemaIds = Readonly<Record<EventType, number>>
 
 /**
  * A schema document with its fixed ids. An id is never given to another schema: a changed schema has a new `schema_id`, and the former one
- * goes to `earlier_ids`. `since`: the id with which the field came. A schema of an earlier id does not have it. `removed_fields`: those
- * that schemas up to the id `until` have, in front of the field `before`.
+ * goes to `earlier_ids`. `since`: the id with which the field came. A schema of an earlier id does not have it.
  */
 interface SchemaDocument {
   schema_id: number
   earlier_ids?: readonly number[]
   fields: readonly SchemaField[]
-  removed_fields?: readonly (SchemaField & { before: string; until: number })[]
 }
 
 interface SchemaField {
@@ -46,17 +44,8 @@ const documents: Readonly<Record<EventType, SchemaDocument>> = {
 }
 
 /** The schema of this id as Avro has it. */
-function schemaAt(
-  { schema_id: _, earlier_ids: __, fields, removed_fields: removed = [], ...rest }: SchemaDocument,
-  id: number,
-): object {
-  const then = fields.flatMap(field => [
-    ...removed
-      .filter(({ before, until }) => before === field.name && id <= until)
-      .map(({ before: ___, until: ____, ...old }) => old),
-    field,
-  ])
-  const known = then.filter(({ since = 0 }) => since <= id)
+function schemaAt({ schema_id: _, earlier_ids: __, fields, ...rest }: SchemaDocument, id: number): object {
+  const known = fields.filter(({ since = 0 }) => since <= id)
   return { ...rest, fields: known.map(({ since: ___, ...field }) => field) }
 }
 

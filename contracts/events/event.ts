@@ -107,10 +107,7 @@ export interface ApiKeyState {
   version: Long
   changed_at: TimestampMs
   issued_at: TimestampMs | null
-  integration_id: string | null
   expires_at: TimestampMs | null
-  replaces: string | null
-  replaced_until: TimestampMs | null
 }
 
 /** One change event. `key` is the message key. If `data` is null it is a tombstone, which ranks after every version. */

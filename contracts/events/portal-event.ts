@@ -1,6 +1,5 @@
 /**
- * The states that the developer portal keeps as events: accounts and notices, and integrations of an earlier version. Only
- * Pledgeview writes them. The projector writes them into private ledgers, and into no read table: so no e-mail address of an
+ * The states that the developer portal keeps as events: accounts and notices. Only Pledgeview writes them. The projector writes them into private ledgers, and into no read table: so no e-mail address of an
  * account reaches a reader.
  *
  * As everywhere, the state with the highest version counts, whatever the order of the records. A deletion of an account is a
@@ -13,12 +12,11 @@ import type { Fault } from './rules.ts'
 export const portalTopics = ['accounts', 'notices'] as const
 export type PortalTopic = (typeof portalTopics)[number]
 
-export const portalTypes = ['account', 'integration', 'notice'] as const
+export const portalTypes = ['account', 'notice'] as const
 export type PortalType = (typeof portalTypes)[number]
 
 export const portalTopicOf: Readonly<Record<PortalType, PortalTopic>> = {
   account: 'accounts',
-  integration: 'accounts',
   notice: 'notices',
 }
 
@@ -32,21 +30,9 @@ export interface AccountState {
   version: Long
 }
 
-export interface IntegrationState {
-  integration_id: string
-  account_id: string
-  name: string
-  url: string
-  /** Empty: the integration is removed. */
-  contact_email: string
-  created_at: TimestampMs
-  changed_at: TimestampMs
-  version: Long
-}
+export type NoticeRule = 'UNKNOWN' | 'KEY_CREATED' | 'KEY_REVOKED' | 'RUNAWAY_TRAFFIC'
 
-export type NoticeRule = 'UNKNOWN' | 'KEY_CREATED' | 'KEY_REVOKED' | 'RUNAWAY_TRAFFIC' | 'ANNOUNCEMENT'
-
-export type NoticeStatus = 'UNKNOWN' | 'WAITING' | 'SENT' | 'GIVEN_UP' | 'SENDING'
+export type NoticeStatus = 'UNKNOWN' | 'WAITING' | 'SENT' | 'GIVEN_UP'
 
 export interface NoticeState {
   notice_id: string
@@ -56,17 +42,12 @@ export interface NoticeState {
   recipient: string
   subject: string
   text: string
-  attempts: number
   created_at: TimestampMs
   sent_at: TimestampMs | null
   changed_at: TimestampMs
-  /** Not null: a claim of an earlier version. */
-  sender: string | null
 }
 
-export type AccountEvent =
-  | { type: 'account'; data: AccountState }
-  | { type: 'integration'; data: IntegrationState }
+export type AccountEvent = { type: 'account'; data: AccountState }
 
 export type NoticeEvent = { type: 'notice'; data: NoticeState }
 
@@ -88,15 +69,12 @@ const lifeFactor = 2n ** 42n
 /** The largest part of a version below its life. */
 export const versionPartMax = Number(lifeFactor - 1n)
 
-/** The part of a removed integration. It is appended twice, and the second time it has the largest part. */
-export const removedPart = versionPartMax - 1
-
 /** A version: `part` is a time in Unix ms, or what the schema says. */
 export function versionIn(life: bigint, part: number): bigint {
   return life * lifeFactor + BigInt(Math.min(part, versionPartMax))
 }
 
-/** The life of an account that a version belongs to. Accounts of an earlier version of the program have the life 0. */
+/** The life of an account that a version belongs to. */
 export function lifeOf(version: bigint): bigint {
   return version / lifeFactor
 }
@@ -109,9 +87,8 @@ export function partOf(version: bigint): number {
 /** The version of a state. What is settled outranks what waits. */
 export function portalVersionOf(event: PortalEvent): bigint {
   if (event.type !== 'notice') return BigInt(event.data.version)
-  const { status, attempts } = event.data
-  const rank = status === 'SENT' ? 2 : status === 'GIVEN_UP' ? 1 : 0
-  return versionIn(BigInt(rank), attempts)
+  const { status } = event.data
+  return versionIn(status === 'SENT' ? 2n : status === 'GIVEN_UP' ? 1n : 0n, 0)
 }
 
 /** The message key of an event. */
@@ -119,12 +96,8 @@ export function portalKeyOf(event: PortalEvent): string {
   switch (event.type) {
     case 'account':
       return event.data.account_id
-    case 'integration':
-      return `${event.data.account_id}/${event.data.integration_id}`
     case 'notice':
-      return event.data.sender === null
-        ? event.data.notice_id
-        : `${event.data.notice_id}/${event.data.sender}`
+      return event.data.notice_id
     default:
       return event satisfies never
   }
@@ -141,19 +114,9 @@ export function portalFaultOf(event: PortalEvent): Fault | undefined {
         numberFault('changed_at', event.data.changed_at) ??
         versionFault(event.data.version)
       )
-    case 'integration':
-      return (
-        idFault('account_id', event.data.account_id) ??
-        idFault('integration_id', event.data.integration_id) ??
-        numberFault('created_at', event.data.created_at) ??
-        numberFault('changed_at', event.data.changed_at) ??
-        versionFault(event.data.version)
-      )
     case 'notice':
       return (
         idFault('notice_id', event.data.notice_id) ??
-        (event.data.sender === null ? undefined : idFault('sender', event.data.sender)) ??
-        numberFault('attempts', event.data.attempts) ??
         numberFault('created_at', event.data.created_at) ??
         numberFault('sent_at', event.data.sent_at ?? 0) ??
         numberFault('changed_at', event.data.changed_at)
@@ -179,6 +142,5 @@ function idFault(field: string, id: string): Fault | undefined {
   if (id.length > portalIdLengthMax) {
     return { field, reason: `is longer than ${portalIdLengthMax} characters` }
   }
-  // A slash would make `account_id/integration_id` ambiguous.
   return id.includes('/') ? { field, reason: 'holds a slash' } : undefined
 }

@@ -201,10 +201,7 @@ function apiKeyFault(apiKey: ApiKeyState): Fault | undefined {
     countFault('version', apiKey.version) ??
     timestampFault('changed_at', apiKey.changed_at) ??
     timestampFault('issued_at', apiKey.issued_at) ??
-    (apiKey.integration_id === null ? undefined : idFault('integration_id', apiKey.integration_id)) ??
-    timestampFault('expires_at', apiKey.expires_at) ??
-    (apiKey.replaces === null ? undefined : idFault('replaces', apiKey.replaces)) ??
-    timestampFault('replaced_until', apiKey.replaced_until)
+    timestampFault('expires_at', apiKey.expires_at)
   )
 }
 

@@ -17,10 +17,7 @@ CREATE TABLE IF NOT EXISTS ${base}.api_key_ledger
     secret_hash               String,
     scopes                    Array(String),
     issued_at                 DateTime64(3, 'UTC'),
-    integration_id            String COMMENT 'Empty: not issued in the portal',
-    expires_at                Nullable(DateTime64(3, 'UTC')) COMMENT 'Refused from then on. Null: never',
-    replaces                  String COMMENT 'Key that this one replaces. Empty: none',
-    replaced_until            Nullable(DateTime64(3, 'UTC')) COMMENT 'When the replaced key expires'
+    expires_at                Nullable(DateTime64(3, 'UTC')) COMMENT 'Refused from then on. Null: never'
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY api_key
@@ -56,31 +53,26 @@ FROM ${base}.api_keys FINAL
 WHERE is_active AND api_key IN (SELECT api_key FROM ${base}.api_key_ledger FINAL
     WHERE NOT is_unrevoked OR ifNull(expires_at <= now64(3, 'UTC'), 0));
 
--- The ledgers of the developer portal (private): accounts with their integrations, and the mails that a rule caused. The
--- projector writes them from the topics `accounts` and `notices`, and the portal reads them. Analysts and the query service
--- may not.
+-- The ledgers of the developer portal (private): accounts, and the mails that a rule caused. The projector writes them from the
+-- topics `accounts` and `notices`, and the portal reads them. Analysts and the query service may not.
 --
--- An account and its integrations stand together: the account's own row has no integration_id. A deleted account keeps its
--- id, which is a keyed hash, its version and times, for good: they are what an old state that lands late is compared with.
--- Nobody can tell from it whose account it was, without the portal's key and the address itself.
+-- A deleted account keeps its id, which is a keyed hash, its version and times, for good: they are what an old state that lands
+-- late is compared with. Nobody can tell from it whose account it was, without the portal's key and the address itself.
 --
--- version: life * 2^42 + a part (contracts/events/account.avsc.json). An integration exists only in the life of its account.
+-- version: life * 2^42 + a part (contracts/events/account.avsc.json).
 
 CREATE TABLE IF NOT EXISTS ${base}.account_ledger
 (
     account_id          String,
-    integration_id      String COMMENT 'Empty: the account itself',
     version             UInt64,
-    email               String COMMENT 'Of the account, or the contact of the integration. Empty: deleted',
-    name                String COMMENT 'Of the integration',
-    url                 String COMMENT 'Of the integration',
+    email               String COMMENT 'Empty: deleted',
     created_at          DateTime64(3, 'UTC'),
-    sessions_valid_from DateTime64(3, 'UTC') COMMENT 'Of the account',
+    sessions_valid_from DateTime64(3, 'UTC'),
     changed_at          DateTime64(3, 'UTC'),
     written_at          DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') COMMENT 'When this row came, whatever clock its portal has'
 )
 ENGINE = ReplacingMergeTree(version)
-ORDER BY (account_id, integration_id)
+ORDER BY account_id
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
 
 -- A notice that is settled has no address and no text. After its time it is removed by a row without content. ClickHouse forgets
@@ -95,7 +87,6 @@ CREATE TABLE IF NOT EXISTS ${base}.notice_ledger
     recipient  String,
     subject    String,
     text       String,
-    attempts   UInt32,
     created_at DateTime64(3, 'UTC'),
     sent_at    Nullable(DateTime64(3, 'UTC')),
     changed_at DateTime64(3, 'UTC')

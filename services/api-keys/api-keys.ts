@@ -27,14 +27,8 @@ export interface KeyRecord {
   secret_hash: string
   scopes: string[]
   issued_at_ms: number
-  /** Of an earlier version of the portal, whose integrations were records of their own. Empty: none. */
-  integration_id: string
   /** The key ends at this moment (Unix ms). Null: it does not expire. */
   expires_at_ms: number | null
-  /** The key that this one replaces. Empty: none. */
-  replaces: string
-  /** When the replaced key expires (Unix ms). Null: it replaces none, or a revoked one. */
-  replaced_until_ms: number | null
   /**
    * `waiting`: not revoked, but the account has three older keys. `ended`: it has expired, and the API refuses it; it
    * becomes `revoked` when its place is needed.
@@ -81,8 +75,6 @@ export interface NewKey {
   url: string
   email: string
   scopes?: string[]
-  /** The key that it replaces, and when that one expires (Unix ms). Null: it is revoked. */
-  replaces?: { key: string; until: number | null }
 }
 
 /** A key could not be issued or revoked. The message says why. */
@@ -125,7 +117,6 @@ export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: 
 
 function newState(admin: KeyAdmin, wanted: NewKey, key: string, secret: string): ApiKeyState {
   const issuedAt = admin.now()
-  const { replaces } = wanted
   return {
     key,
     account_id: wanted.account,
@@ -136,10 +127,7 @@ function newState(admin: KeyAdmin, wanted: NewKey, key: string, secret: string):
     version: 1,
     changed_at: issuedAt,
     issued_at: issuedAt,
-    integration_id: null,
     expires_at: null,
-    replaces: replaces?.key ?? null,
-    replaced_until: replaces?.until ?? null,
   }
 }
 

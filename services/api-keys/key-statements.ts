@@ -20,9 +20,7 @@ const columns = `ledger.api_key AS key, toString(ledger.version) AS version, led
               ledger.integration_name AS name, ledger.integration_url AS url,
               ledger.integration_contact_email AS contact_email, ledger.secret_hash AS secret_hash,
               ledger.scopes AS scopes, toUnixTimestamp64Milli(ledger.issued_at) AS issued_at_ms,
-              ledger.integration_id AS integration_id,
-              toUnixTimestamp64Milli(ledger.expires_at) AS expires_at_ms, ledger.replaces AS replaces,
-              toUnixTimestamp64Milli(ledger.replaced_until) AS replaced_until_ms`
+              toUnixTimestamp64Milli(ledger.expires_at) AS expires_at_ms`
 
 function keysStatement({ base }: Databases, condition: string, query_params: { value: string }): Statement {
   return {

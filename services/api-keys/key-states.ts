@@ -65,9 +65,6 @@ function stateOf(record: KeyRecord, now: number): ApiKeyState {
     version: BigInt(record.version),
     changed_at: now,
     issued_at: record.issued_at_ms,
-    integration_id: record.integration_id === '' ? null : record.integration_id,
     expires_at: record.expires_at_ms,
-    replaces: record.replaces === '' ? null : record.replaces,
-    replaced_until: record.replaced_until_ms,
   }
 }

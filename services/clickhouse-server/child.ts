@@ -19,7 +19,7 @@ import {
   workingDirectory,
   workloadDirectory,
 } from './configuration.ts'
-import { hasFailed, isExplained, logPath, ServerStartError, startErrorOf } from './start-error.ts'
+import { hasFailed, logPath, ServerStartError, startErrorOf } from './start-error.ts'
 import { openWorkingDirectory } from './working-directory.ts'
 
 export interface Child {
@@ -34,7 +34,6 @@ export interface Child {
 const main = new URL('main.ts', import.meta.url).pathname
 const startMsMax = 60_000
 const askMsMax = 2_000
-const explainMsMax = 5_000
 const lookMs = 15
 const stderrCharsMax = 8_192
 const logBytesMax = 65_536
@@ -87,10 +86,7 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
 
   const deadline = performance.now() + startMsMax
   while (!(await answers(configuration))) {
-    if (hasFailed(stderr())) {
-      await untilExplained(stderr(), logged)
-      await kill()
-    }
+    if (hasFailed(stderr())) await kill()
     if (isEnded) throw startErrorOf({ said: stderr(), logged: logged(), end: await ended }, configuration)
     if (performance.now() > deadline) {
       await kill()
@@ -105,12 +101,6 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
     ended,
     kill,
   }
-}
-
-/** ClickHouse names a broken part in its log only, which it writes a moment later. Waits for it, for a bounded time. */
-async function untilExplained(said: string, logged: () => string): Promise<void> {
-  const deadline = performance.now() + explainMsMax
-  while (!isExplained(said, logged()) && performance.now() < deadline) await sleep(lookMs)
 }
 
 /** Runs a statement as the program's user. Throws if the server does not answer within `msMax` or refuses it. */

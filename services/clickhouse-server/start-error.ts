@@ -55,12 +55,12 @@ export function startErrorOf(
         `and macOS, on x64 and arm64 (npm ci installs it): ${words.slice(0, 500)}`,
     )
   }
-  const broken = brokenPartOf(logged) ?? brokenTableOf(`${said} ${logged}`)
-  if (broken) {
+  // Its log names the part, some moments later.
+  const [, table] = /Load job 'load table ([^\s']+)' failed: Code: 231\b/.exec(`${said} ${logged}`) ?? []
+  if (table !== undefined) {
     return new ServerStartError(
-      `ClickHouse does not start, because a part of the table ${broken.table} cannot be read: ` +
-        `${broken.path || `its log ${logPath(where)} names it`} (${broken.reason}). No event is lost: restore ${dataDirectory} from a backup, or move it away, start again, ` +
-        'and create the tables again with: pledgeview rebuild',
+      `ClickHouse does not start, because a part of the table ${table} cannot be read; its log ${logPath(where)} names the part. No event ` +
+        `is lost: restore ${dataDirectory} from a backup, or move it away, start again, and create the tables again with: pledgeview rebuild`,
     )
   }
   return new ServerStartError(
@@ -68,33 +68,9 @@ export function startErrorOf(
   )
 }
 
-/** The first broken part, if there is one. */
-function brokenPartOf(logged: string): { table: string; path: string; reason: string } | undefined {
-  const [, table = '', path = '', reason = ''] =
-    /<Error> (\S+) \([^)]*\): Part (\S+) is broken and needs manual correction\. Reason: (.*)/.exec(logged) ??
-    []
-  if (table === '') return undefined
-  return {
-    table,
-    path,
-    reason: reason.replace(/^Code: \d+\. DB::Exception: |, Stack trace .*/g, '').slice(0, 300),
-  }
-}
-
-/** The table of a broken part, if ClickHouse ended before its log named the part. */
-function brokenTableOf(text: string): { table: string; path: string; reason: string } | undefined {
-  const [, table = ''] = /Load job 'load table ([^\s']+)' failed: Code: 231\b/.exec(text) ?? []
-  return table === '' ? undefined : { table, path: '', reason: 'broken parts' }
-}
-
 /** Whether a statement of the session failed. The session does not continue after that. */
 export function hasFailed(said: string): boolean {
   return exceptionOf(said) !== undefined
-}
-
-/** Whether the reason of a failed start is known in full: if a table has a broken part, the log names the part. */
-export function isExplained(said: string, logged: string): boolean {
-  return brokenTableOf(`${said} ${logged}`) === undefined || brokenPartOf(logged) !== undefined
 }
 
 /** The useful part of ClickHouse's first exception. */

@@ -85,7 +85,6 @@ function eventVersions(): (record: LogRecord) => bigint | undefined {
       case 'api-key':
         return BigInt(event.data === null ? tombstoneVersion : event.data.version)
       case 'account':
-      case 'integration':
       case 'notice':
         return portalVersionOf(event)
       case 'removed-notice':

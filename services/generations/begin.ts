@@ -74,7 +74,7 @@ async function untilNoOwner({ log, isAlone, sleep }: BeginDependencies): Promise
 export function resumedRebuild(state: RebuildState, request: RebuildRequest): RebuildState {
   const { acceptsLoss, ignoresDisk } = request
   const open = state.detail.request
-  const isSame = (['kind', 'fromTime', 'isDry'] as const).every(name => request[name] === open[name])
+  const isSame = (['kind', 'isDry'] as const).every(name => request[name] === open[name])
   // Once it may be promoted, it has to be completed.
   if (!isSame || (state.isAborting && !isCommitted(state))) {
     throw new RebuildRefused(

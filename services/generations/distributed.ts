@@ -14,7 +14,7 @@ import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse.ts'
-import { heldBackerHash, holdTablesIdentity } from '../tables/identity.ts'
+import { holdTablesIdentity } from '../tables/identity.ts'
 import { checkMigrated } from '../tables/migrate.ts'
 import { RebuildRefused } from './begin.ts'
 import { hasReplicas, type RebuildCluster, type RebuildTables } from './cluster.ts'
@@ -70,7 +70,7 @@ async function decodingOf(config: Config, place: RebuildTables) {
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
-  const hashBacker = backerHasher(backerKey, await heldBackerHash(tables, databases))
+  const hashBacker = backerHasher(backerKey)
   return { hashBacker, schemaRegistry: registryOf(config) }
 }
 

@@ -4,10 +4,11 @@
  * On a cluster the log is read once, into the ledgers of all shards. Everything else is done for each shard as on one server: its fold, its
  * withdrawals, its verification and its stamps. A campaign is on one shard with all its pledges. The promotion is one row for all shards.
  */
-import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
+
 import { createFoldWorker, type FoldWorker } from '../projector/fold/fold-worker.ts'
 import { promotionHolder } from '../projector/fold/promotion.ts'
 import { untilNoFoldRuns } from '../projector/fold/running-folds.ts'
+import { foldWorkerSettings } from '../projector/settings.ts'
 import { type Patience, patientTables } from '../tables/patient.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { onHalfTheCores } from './build/half-the-cores.ts'

@@ -25,8 +25,6 @@ export type Phase = WorkPhase | (typeof endPhases)[number]
 export interface RebuildRequest {
   /** `rollback`: brings the generation from before up to date and makes it current again. */
   kind: 'rebuild' | 'rollback'
-  /** Read only what was appended to the log at this time or later, Unix ms; null: from its start. */
-  fromTime: number | null
   /** Compare, and then drop the new tables. */
   isDry: boolean
   /** Promote although the current generation contains something that the history does not. */

@@ -51,8 +51,7 @@ export async function runRebuild(
   request: RebuildRequest,
   signal: AbortSignal,
 ): Promise<RebuildResult> {
-  const { databases, cluster, config, run, monotonicMs, sleep, onProgress, logger, now, history } =
-    dependencies
+  const { databases, cluster, config, run, monotonicMs, sleep, onProgress, logger, now } = dependencies
   const onRetry = (error: Error) => logger.warn({ error: error.message }, 'trying again')
   const patience = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
   const tables = await onHalfTheCores(patientTables(dependencies.tables, patience))
@@ -67,9 +66,8 @@ export async function runRebuild(
   const tracker = createTracker({ log, state, onAbort, onProgress, monotonicMs })
   const parts = await createParts(dependencies, { attempt, from, to }, patience)
   const rebuilt = wholeOf(place, to)
-  const { fromTime } = state.detail.request
   const warn = (message: string) => logger.warn(message)
-  const positions = createBuildPositions({ tables, rebuilt, parts, history, fromTime, now, warn })
+  const positions = createBuildPositions({ tables, rebuilt, parts, now, warn })
   const both = AbortSignal.any([signal, aborting.signal])
   const context: RebuildContext = {
     ...{ ...dependencies, tables, log, from, rebuilt, parts, tracker, positions },

@@ -14,12 +14,10 @@ import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { retry } from '../runtime/retry.ts'
-import { heldBackerHash } from '../tables/identity.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import {
   type DataDirectory,
-  holdIdentity,
-  readSecrets,
+  holdSecrets,
   readServiceAddress,
   type Secrets,
   type ServiceAddress,
@@ -75,16 +73,13 @@ async function withService<T>(
   service: ServiceAddress,
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
-  const configured = { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY }
-  // The running service has already created the secrets.
-  const secrets = readSecrets(directory, configured, () => new Uint8Array())
-  holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
+  const secrets = holdSecrets(directory, config)
   return closing(async open => {
     const { tables, databases } = open(await openRunningTables(service.clickhouse, config))
     const writer = open(await openJournalWriter(directory.journal))
     const rebuilds = createEmbeddedRebuilds({
       ...{ tables, databases, config, logger, journal: directory.journal, isAlone: false },
-      hashBacker: backerHasher(secrets.backerKey, await heldBackerHash(tables, databases)),
+      hashBacker: backerHasher(secrets.backerKey),
     })
     const status = () => statusFrom(service)
     const keys = keyDirectory(tables, databases)

@@ -12,6 +12,7 @@
  *     demo.json        the demo platform that was loaded, if any
  *     lock.sqlite      locked by the process that runs on the directory; the kernel unlocks it when the process dies
  */
+import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
   existsSync,
@@ -26,6 +27,7 @@ import {
 import { join } from 'node:path'
 import { z } from 'zod'
 import { fingerprintOf, type RandomBytes } from '../api-keys/credentials.ts'
+import type { Config } from '../runtime/config.ts'
 
 export interface DataDirectory {
   root: string
@@ -90,22 +92,19 @@ export interface ConfiguredSecrets {
 }
 
 /**
- * The configured secrets. Those that are not configured come from the directory, which creates them on first use.
- * `areTablesUnused`: the tables are known to have nothing that depends on secrets. Without it, tables that exist count as used.
- * Throws if the secrets file cannot be read, or if it is missing although the tables were used with one. New secrets would
+ * The configured secrets. Those that are not configured come from the directory, which creates them on first use. Throws if the secrets file cannot be read, or if it is missing although the tables were used with one. New secrets would
  * not match: every backer would count twice, and no API key would be accepted.
  */
 export function readSecrets(
   directory: DataDirectory,
   configured: ConfiguredSecrets,
   randomBytes: RandomBytes,
-  { areTablesUnused = false } = {},
 ): Secrets {
   const path = join(directory.root, 'secrets.json')
   const { keyPepper, backerKey } = configured
   if (keyPepper !== undefined && backerKey !== undefined) return { keyPepper, backerKey }
   if (!existsSync(path)) {
-    if (hasIdentity(directory) || (hasTables(directory) && !areTablesUnused)) {
+    if (existsSync(join(directory.root, 'identity.json')) || hasTables(directory)) {
       throw new Error(
         `${path} is missing, and ${directory.root} was used with it; restore it from the backup, or set PLEDGEVIEW_KEY_PEPPER and PLEDGEVIEW_BACKER_KEY to its values`,
       )
@@ -146,20 +145,6 @@ export function readPortalKey(
   return key
 }
 
-/**
- * Whether the tables have to be read before it is known if new secrets may be made: there are tables, but no file shows
- * that a service has used them. `pledgeview migrate` makes tables without secrets. A backup may have lost both files.
- */
-export function mustAskTables(directory: DataDirectory, configured: ConfiguredSecrets): boolean {
-  if (configured.keyPepper !== undefined && configured.backerKey !== undefined) return false
-  const hasSecrets = existsSync(join(directory.root, 'secrets.json'))
-  return !hasSecrets && !hasIdentity(directory) && hasTables(directory)
-}
-
-function hasIdentity({ root }: DataDirectory): boolean {
-  return existsSync(join(root, 'identity.json'))
-}
-
 function hasTables({ tables }: DataDirectory): boolean {
   return existsSync(tables) && readdirSync(tables).length > 0
 }
@@ -197,6 +182,14 @@ export function holdIdentity(directory: DataDirectory, secrets: Secrets, platfor
     if (kept.data[name] === identity[name]) continue
     throw new Error(`${settings[name]} is not what ${directory.root} began with; set it to the first value`)
   }
+}
+
+/** The secrets of the directory, which are made at its first use. Throws if they are not those that it began with. */
+export function holdSecrets(directory: DataDirectory, config: Config): Secrets {
+  const { PLEDGEVIEW_KEY_PEPPER: keyPepper, PLEDGEVIEW_BACKER_KEY: backerKey } = config
+  const secrets = readSecrets(directory, { keyPepper, backerKey }, randomBytes)
+  holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
+  return secrets
 }
 
 const serviceSchema = z.object({

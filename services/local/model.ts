@@ -3,7 +3,7 @@
  *
  * `npm start` adds the API. Commands that need the tables while no service runs open the model alone.
  */
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
@@ -23,17 +23,10 @@ import type { Config } from '../runtime/config.ts'
 import { lagRecords } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
-import { dependOnSecrets, heldBackerHash, holdTablesIdentity } from '../tables/identity.ts'
+import { holdTablesIdentity } from '../tables/identity.ts'
 import type { Tables } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
-import {
-  type ConfiguredSecrets,
-  type DataDirectory,
-  holdIdentity,
-  mustAskTables,
-  readSecrets,
-  type Secrets,
-} from './data-directory.ts'
+import { type DataDirectory, holdSecrets, type Secrets } from './data-directory.ts'
 import { openEmbeddedTables } from './tables.ts'
 
 /** The journal consumer whose positions belong to the projector. */
@@ -78,21 +71,17 @@ export async function openEmbeddedModel({
 }: EmbeddedModelDependencies): Promise<EmbeddedModel> {
   return opened(async open => {
     open(lockDataDirectory(directory.root))
-    const mustAsk = mustAskTables(directory, configuredSecrets(config))
-    // A wrong setting is refused before ClickHouse starts, if the files alone show it.
-    const known = mustAsk ? undefined : holdSecrets(directory, config, { areTablesUnused: false })
+    // A wrong setting is refused before ClickHouse starts.
+    const secrets = holdSecrets(directory, config)
     const { clickHouse, door, tables, databases } = open(
       await openEmbeddedTables({ directory, config, sql, logger }),
     )
-    const secrets =
-      known ??
-      holdSecrets(directory, config, { areTablesUnused: !(await dependOnSecrets(tables, databases)) })
     await holdTablesIdentity(tables, databases, {
       PLEDGEVIEW_BACKER_KEY: secrets.backerKey,
       PLEDGEVIEW_KEY_PEPPER: secrets.keyPepper,
       PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
     })
-    const hashBacker = backerHasher(secrets.backerKey, await heldBackerHash(tables, databases))
+    const hashBacker = backerHasher(secrets.backerKey)
     const writer = open(await openJournalWriter(directory.journal))
     const positions = createPositions({
       tables,
@@ -156,16 +145,6 @@ export async function openEmbeddedModel({
       whenDrained: (onProgress?: (waitingRecords: number) => void) => whenDrained(projector, onProgress),
     }
   })
-}
-
-function configuredSecrets(config: Config): ConfiguredSecrets {
-  return { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY }
-}
-
-function holdSecrets(directory: DataDirectory, config: Config, known: { areTablesUnused: boolean }): Secrets {
-  const secrets = readSecrets(directory, configuredSecrets(config), randomBytes, known)
-  holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
-  return secrets
 }
 
 async function whenDrained(

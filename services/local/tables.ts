@@ -89,7 +89,6 @@ function childSettings(
     url,
     user,
     password,
-    compression: false,
     silenceMsMax: config.PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX,
     connectionsMax: config.PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX,
     idleConnectionMsMax: config.PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX,

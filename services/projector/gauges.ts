@@ -10,6 +10,7 @@ import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { LastFold } from './fold/fold-workers.ts'
 import type { OldestRecord } from './freshness/uncommitted.ts'
 import type { Unfolded } from './freshness/unfolded.ts'
+import type { Claims } from './producers/claims.ts'
 
 export interface GaugeDependencies {
   metrics: Metrics
@@ -23,6 +24,9 @@ export interface GaugeDependencies {
   lag: () => Promise<PartitionLag[]>
   /** Rejects in the dead-letter queue, and how many of them no retry has settled. */
   rejectCounts: () => Promise<{ total: number; open: number }>
+  /** Reads all public slugs: about 0.1 s for 400,000 campaigns. */
+  sharedSlugCount: () => Promise<number>
+  claims: () => Promise<Claims>
   reportProjection: () => Promise<void>
   rebuild: () => Promise<RebuildUnderWay | undefined>
 }
@@ -36,8 +40,19 @@ export interface RebuildUnderWay {
 
 /** Registers the gauges. Resolves, at each call, when what has to be asked for a scrape was asked. It never throws. */
 export function createProjectorGauges(dependencies: GaugeDependencies): () => Promise<void> {
-  const { metrics, now, lag, rejectCounts, reportProjection, oldestUncommitted, unfolded, rebuild } =
-    dependencies
+  const {
+    metrics,
+    now,
+    isLeading,
+    lag,
+    rejectCounts,
+    sharedSlugCount,
+    claims,
+    reportProjection,
+    oldestUncommitted,
+    unfolded,
+    rebuild,
+  } = dependencies
   registerClocked(dependencies)
   const gauges = registerAsked(metrics)
 
@@ -62,8 +77,23 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     await reportProjection()
   }
 
+  /** The leader reads them, at most once a minute. */
+  async function readSlugs(): Promise<void> {
+    if (!isLeading())
+      for (const gauge of [gauges.sharedSlugs, metrics.unknownCampaignPledges, metrics.oversoldClaims])
+        gauge.set(0)
+    if (!isLeading() || now() - slugsAt < slugsMs) return
+    slugsAt = now()
+    gauges.sharedSlugs.set(await sharedSlugCount())
+    const { unknown, oversold } = await claims()
+    metrics.unknownCampaignPledges.set(unknown.pledges)
+    metrics.oversoldClaims.set(oversold.claims)
+  }
+
+  let slugsAt = Number.NEGATIVE_INFINITY
   let readingLog: Promise<void> | undefined
   let readingTables: Promise<void> | undefined
+  let readingSlugs: Promise<void> | undefined
   return async () => {
     // A reading that takes longer than a scrape is not begun twice.
     readingLog ??= readLog().finally(() => {
@@ -72,7 +102,10 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     readingTables ??= readTables().finally(() => {
       readingTables = undefined
     })
-    const [, tables] = await Promise.all([answers(readingLog), answers(readingTables)])
+    readingSlugs ??= readSlugs().finally(() => {
+      readingSlugs = undefined
+    })
+    const [, tables] = await Promise.all([readingLog, readingTables, readingSlugs].map(answers))
     gauges.clickhouseUp.set(tables ? 1 : 0)
     // From what this process knows, so they grow also while nothing answers.
     const inLog = oldestUncommitted().map(({ waitsSince }) => secondsSince(waitsSince, now()))
@@ -82,6 +115,7 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
 }
 
 const answerMsMax = 2_000
+const slugsMs = 60_000
 
 async function answers(reading: Promise<void>): Promise<boolean> {
   const { ok } = await answered(async () => {
@@ -155,6 +189,10 @@ function registerAsked(metrics: Metrics) {
     openRejects: gaugeOf(metrics, {
       name: 'pledgeview_rejects_open',
       help: 'Records in the dead-letter queue that no retry has settled',
+    }),
+    sharedSlugs: gaugeOf(metrics, {
+      name: 'pledgeview_shared_slugs',
+      help: 'Slugs that several public campaigns have, as the leader found them within the last minute',
     }),
     rebuildPhase: gaugeOf(metrics, {
       name: 'pledgeview_rebuild_phase',

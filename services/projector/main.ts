@@ -22,7 +22,7 @@ import { retry } from '../runtime/retry.ts'
 import { checkParts, partsCheck } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
-import { heldBackerHash, holdTablesId, holdTablesIdentity } from '../tables/identity.ts'
+import { holdTablesId, holdTablesIdentity } from '../tables/identity.ts'
 import { patientTables } from '../tables/patient.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
@@ -119,7 +119,7 @@ async function project(
     ...(shards && { shards: shards.shards }),
     positions,
     config,
-    hashBacker: backerHasher(backerKey, await heldBackerHash(tables, databases)),
+    hashBacker: backerHasher(backerKey),
     schemaRegistry: registryOf(config),
     run,
     presenceMs: presenceMsOf(compaction),
@@ -150,9 +150,7 @@ async function project(
     metrics,
     beforeScrape: async () => {
       // The leader reports them. This process may have led before.
-      if (!reader.leads())
-        for (const gauge of [metrics.quarantine, metrics.unknownCampaignPledges, metrics.oversoldClaims])
-          gauge.reset()
+      if (!reader.leads()) metrics.quarantine.reset()
       await projector.beforeScrape()
     },
   })

@@ -1,7 +1,6 @@
 /** Reports what the ingest loop and the fold do, to the metrics and to the log. */
 import type { Logger } from 'pino'
 import { topics } from '../../contracts/events/event.ts'
-import { messageOf } from '../runtime/message-of.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { loggedReason } from '../tables/rejects.ts'
 import type { FoldReport } from './fold/fold-worker.ts'
@@ -9,7 +8,6 @@ import type { OnQuarantine, QuarantineChange } from './fold/quarantine.ts'
 import type { ClockStep } from './fold/watermark.ts'
 import type { Batch } from './ingest/batch.ts'
 import { outcomes } from './producers/versions.ts'
-import type { SharedSlugs } from './shared-slugs.ts'
 import type { Rewrite } from './superseded/rewrite-loop.ts'
 
 export interface ObserverDependencies {
@@ -29,8 +27,6 @@ export interface Observer {
   onRewriteFailure(error: Error): void
   onSuperseded(error: Error): void
   onLeadership(): void
-  onSharedSlugs(found: SharedSlugs, isNew: boolean): void
-  onSharedSlugsFailure(error: unknown): void
   onClockStep(step: ClockStep): void
   onQuarantine: OnQuarantine
 }
@@ -103,21 +99,6 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
 
     onLeadership() {
       logger.info({ holder: run }, 'this process folds now')
-    },
-
-    onSharedSlugs({ count, examples }, isNew) {
-      metrics.sharedSlugs.set(count)
-      if (!isNew) return
-      if (count === 0) logger.info('no slug is shared by several public campaigns any more')
-      else
-        logger.warn(
-          { slugs: count, examples },
-          'several public campaigns have the same slug; by such a slug the API finds only the one with the smallest id',
-        )
-    },
-
-    onSharedSlugsFailure(error) {
-      logger.debug({ error: messageOf(error) }, 'the shared slugs could not be read')
     },
 
     onClockStep({ stepMs, behindMs }) {

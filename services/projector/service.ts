@@ -11,25 +11,21 @@ import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
-import { programVersion } from '../runtime/program-version.ts'
-import { retry } from '../runtime/retry.ts'
 import { sleep } from '../runtime/sleep.ts'
-import { followMs, isUnknown } from '../tables/generations.ts'
+import { isUnknown } from '../tables/generations.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { reportProjection } from '../tables/projector-stops.ts'
-import { createRejectStore, type StoreRejects } from '../tables/rejects.ts'
 import { rejectCounts } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
 import { isOfBacklog } from './fold/fold-loop.ts'
-import { foldWorkerSettings } from './fold/fold-settings.ts'
 import { createFoldWorkers, untilFirstFails } from './fold/fold-workers.ts'
+import { followGenerations } from './follow.ts'
 import { watchUncommitted } from './freshness/uncommitted.ts'
 import { createUnfolded } from './freshness/unfolded.ts'
 import { createProjectorGauges, type RebuildUnderWay } from './gauges.ts'
 import type { HashBacker } from './ingest/backer-hash.ts'
 import { createDecoder } from './ingest/decode.ts'
-import { readRecentBatches } from './ingest/recent-batches.ts'
-import { createRejectCircuitBreaker, type RejectCircuitBreaker } from './ingest/reject-circuit-breaker.ts'
+import { openCircuitBreaker } from './ingest/recent-batches.ts'
 import { createMisplacedReporter } from './misplaced-records.ts'
 import { createObserver } from './observer.ts'
 import type { Positions } from './positions.ts'
@@ -37,9 +33,10 @@ import { createPresence } from './presence.ts'
 import { readClaims } from './producers/claims.ts'
 import { createVersionReport } from './producers/version-report.ts'
 import { createVersionCheck } from './producers/versions.ts'
-import { collectMsOf, type ProjectorSettings, runProjector } from './projector.ts'
+import { runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
-import { createSlugWatch } from './shared-slugs.ts'
+import { foldWorkerSettings, idleMsMax, projectorSettings, rejectStoreOf, stillMsMaxOf } from './settings.ts'
+import { readSharedSlugs } from './shared-slugs.ts'
 import { runRewriteLoop } from './superseded/rewrite-loop.ts'
 
 export interface ProjectorServiceDependencies {
@@ -96,37 +93,18 @@ export interface ProjectorService {
   isDrained(): Promise<boolean>
 }
 
-// How long the ingest loop waits for records, and the fold loop for batches of other processes.
-const idleMsMax = 500
-// How often the leader looks at the views beside that: another process may have died while it made them.
-const showMs = 60_000
-// Records of one moment share a batch.
-const batchMsMin = 25
-
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
   const { tables, databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
   const uncommitted = watchUncommitted(dependencies.reader, dependencies.now)
   const { reader } = uncommitted
   const observer = createObserver(dependencies)
-  const { presenceMs, positions, follow, showViews } = dependencies
+  const { presenceMs, positions, follow } = dependencies
   let movedAt = monotonicMs()
   let failure: string | undefined
   let records = 0
   let rejects = 0
 
   const shards = dependencies.shards ?? [{ tables, databases }]
-  const slugWatch = createSlugWatch({
-    tables,
-    databases,
-    onLook: observer.onSharedSlugs,
-    async also() {
-      const { unknown, oversold } = await readClaims(shards)
-      dependencies.metrics.unknownCampaignPledges.set(unknown.pledges)
-      dependencies.metrics.oversoldClaims.set(oversold.claims)
-    },
-    onError: observer.onSharedSlugsFailure,
-    sleep,
-  })
   const foldWorkers = createFoldWorkers({
     shards,
     holder: run,
@@ -135,10 +113,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     rememberWatermark: (watermark, shown) => reader.rememberWatermark(watermark, shown).catch(asPause),
     idleMsMax,
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    onFold(report) {
-      observer.onFold(report)
-      if (report.campaigns > 0) slugWatch.noteFold()
-    },
+    onFold: observer.onFold,
     onRetry: error => observer.onRetry('fold', error),
     onSuperseded: observer.onSuperseded,
     onLeadership: observer.onLeadership,
@@ -166,6 +141,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     unfolded,
     lag: () => reader.lag(),
     rejectCounts: () => rejectCounts({ tables, databases }),
+    sharedSlugCount: async () => (await readSharedSlugs(tables, databases)).count,
+    claims: () => readClaims(shards),
     reportProjection: () => reportProjection({ metrics: dependencies.metrics, tables, databases }),
     rebuild: dependencies.rebuild ?? (async () => undefined),
   })
@@ -187,6 +164,9 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     )
   })
 
+  const following = follow
+    ? [(signal: AbortSignal) => followGenerations({ ...dependencies, follow, reader }, signal)]
+    : []
   const notes = {
     write: (note: ProjectorNote) => writeNote(tables, databases, run, note),
     onFailure: (error: Error) =>
@@ -228,25 +208,6 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     // A loop that waits for another service is alive. Restarting the process would not bring that service back.
     noteMove()
     observer.onRetry(error instanceof SchemaRegistryError ? 'schemas' : 'ingest', error)
-  }
-
-  /** When another generation is current, reads on from its positions. The leader makes the views show it. A failed look is repeated. */
-  async function followGenerations(signal: AbortSignal): Promise<void> {
-    let shown = { ledger: '', at: 0 }
-    while (follow && !signal.aborted) {
-      await sleep(followMs, signal)
-      try {
-        await follow()
-        if (positions?.areSuperseded()) await reader.restart()
-        const isShown = shown.ledger === databases.ledger && monotonicMs() - shown.at < showMs
-        if (!showViews || isShown || !reader.leads()) continue
-        await showViews()
-        shown = { ledger: databases.ledger, at: monotonicMs() }
-      } catch (error) {
-        if (signal.aborted) return
-        dependencies.logger.warn({ error: messageOf(error) }, 'the current generation could not be followed')
-      }
-    }
   }
 
   /**
@@ -324,7 +285,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
 
   return {
     async run(signal) {
-      const works = [ingest, followGenerations, foldWorkers.run, slugWatch.run, ...rewriteLoops]
+      const works = [ingest, ...following, foldWorkers.run, ...rewriteLoops]
       try {
         await untilFirstFails(works.map(noteFailure), signal)
       } finally {
@@ -357,71 +318,4 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
 function asPause(error: unknown): never {
   if (!(error instanceof SupersededAssignment)) throw error
   throw new FoldPaused('the consumer group is being given its partitions', { cause: error })
-}
-
-/** The circuit breaker, with what it has to remember of earlier runs. Notes the setting of this run for later ones. */
-function openCircuitBreaker(
-  { reader, tables, databases, config, run, monotonicMs, random }: ProjectorServiceDependencies,
-  signal: AbortSignal,
-  onRetry: (error: Error) => void,
-): Promise<RejectCircuitBreaker> {
-  const settings = {
-    shareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX,
-    windowRecords: config.PLEDGEVIEW_REJECT_WINDOW_RECORDS,
-    rejectsMin: config.PLEDGEVIEW_REJECTS_MIN,
-  }
-  const policy = {
-    // A rebalance at the start is over soon.
-    isRetryable: (error: unknown) => !(error instanceof TablesError) || error.retryable,
-    msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    pauseMsMin: 200,
-    pauseMsMax: 5_000,
-    onRetry,
-  }
-  async function open(): Promise<RejectCircuitBreaker> {
-    const partitions = (await reader.lag()).map(({ topic, partition }) => `${topic}/${partition}`)
-    const earlier = await readRecentBatches(tables, databases, { ...settings, partitions })
-    await writeNote(tables, databases, run, {
-      kind: 'started',
-      detail: { rejectShareMax: settings.shareMax, version: programVersion },
-    })
-    return createRejectCircuitBreaker(settings, earlier)
-  }
-  return retry(open, policy, { monotonicMs, random, signal })
-}
-
-// Room for a busy machine, and for the last request of a step.
-const stillMarginMs = 30_000
-
-/** Longer than any step of the ingest loop may take: to collect a batch, to write its rows or its positions, and to commit its offsets. */
-function stillMsMaxOf(config: Config): number {
-  // A statement is tried again within the first bound, and may then be silent for the second, twice: a read is sent again.
-  const statementMs = config.PLEDGEVIEW_RETRY_MS_MAX + 2 * config.PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX
-  const collectMs = collectMsOf(
-    { batchMsMax: config.PLEDGEVIEW_BATCH_MS_MAX },
-    { isBacklog: true, sinceLastMs: 0 },
-  )
-  return Math.max(statementMs, config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX, collectMs) + stillMarginMs
-}
-
-/** The rejects of these tables. */
-export function rejectStoreOf(
-  tables: Tables,
-  databases: Databases,
-  config: Config,
-  now: () => number,
-): StoreRejects {
-  return createRejectStore({ tables, databases, keptMs: config.PLEDGEVIEW_REJECT_RETENTION_MS, now })
-}
-
-/** The limits of the ingest loop. */
-export function projectorSettings(config: Config): ProjectorSettings {
-  return {
-    batchRecordsMax: config.PLEDGEVIEW_BATCH_RECORDS_MAX,
-    batchBytesMax: config.PLEDGEVIEW_BATCH_BYTES_MAX,
-    batchMsMax: config.PLEDGEVIEW_BATCH_MS_MAX,
-    batchMsMin: Math.min(batchMsMin, config.PLEDGEVIEW_BATCH_MS_MAX),
-    idleMsMax,
-    retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-  }
 }

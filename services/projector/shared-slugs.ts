@@ -1,10 +1,8 @@
 /**
  * Slugs that several public campaigns have. The platform promises that there are none, but nothing enforces it between two
  * events. The API then finds the campaign with the smallest id by such a slug, and the others only in lists. So an
- * operator is told: in the status, by a metric, and once in the log.
+ * operator is told: in the status, and by a metric.
  */
-import { createNotifier } from '../runtime/notifier.ts'
-import type { Sleep } from '../runtime/sleep.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 
 export interface SharedSlugs {
@@ -38,69 +36,4 @@ export async function readSharedSlugs(
   if (!row) throw new Error('the shared slugs returned no row')
   const examples = row.examples.map(([slug, ids]) => ({ slug, campaign_ids: ids }))
   return { count: row.count, examples }
-}
-
-export interface SlugWatchDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-  /** Called for every look. `isNew`: not what the look before has found. */
-  onLook: (found: SharedSlugs, isNew: boolean) => void
-  /** What else is looked at, of all campaigns. */
-  also?: () => Promise<void>
-  onError: (error: unknown) => void
-  sleep: Sleep
-}
-
-export interface SlugWatch {
-  /** Tells that campaigns were folded, so their slugs may have changed. */
-  noteFold(): void
-  /** Looks after folds, at most once a minute, until the signal aborts. It never throws: the fold does not depend on it. */
-  run(signal: AbortSignal): Promise<void>
-}
-
-const restMs = 60_000
-const idleMsMax = 3_600_000
-
-export function createSlugWatch({
-  tables,
-  databases,
-  onLook,
-  also,
-  onError,
-  sleep,
-}: SlugWatchDependencies): SlugWatch {
-  const folded = createNotifier()
-  let isFolded = false
-  let before = JSON.stringify({ count: 0, examples: [] } satisfies SharedSlugs)
-
-  async function look(): Promise<void> {
-    isFolded = false
-    try {
-      const found = await readSharedSlugs(tables, databases)
-      const text = JSON.stringify(found)
-      onLook(found, text !== before)
-      before = text
-      await also?.()
-    } catch (error) {
-      // The next minute looks again.
-      isFolded = true
-      onError(error)
-    }
-  }
-
-  return {
-    noteFold() {
-      isFolded = true
-      folded.notify()
-    },
-
-    async run(signal) {
-      while (!signal.aborted) {
-        if (!isFolded) await folded.wait(idleMsMax, signal)
-        if (!isFolded || signal.aborted) continue
-        await look()
-        await sleep(restMs, signal)
-      }
-    },
-  }
 }

@@ -157,7 +157,6 @@ const settingsSchema = z
     PLEDGEVIEW_CLICKHOUSE_USER: z.string().default('default'),
     PLEDGEVIEW_CLICKHOUSE_PASSWORD: z.string().default(''),
     PLEDGEVIEW_CLICKHOUSE_CA_FILE: z.string().optional(),
-    PLEDGEVIEW_CLICKHOUSE_COMPRESSION: flag(false),
     PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX: count(30_000),
     PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX: count(2_000),
     PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX: count(16),

@@ -65,8 +65,6 @@ const passingCodes: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
   'ENOTFOUND',
   'ERR_STREAM_PREMATURE_CLOSE',
-  // A compressed answer that ended in the middle.
-  'Z_BUF_ERROR',
 ])
 
 // ClickHouse's error for a refused insert may quote rows. So its text is passed on only if it cannot be about rows.

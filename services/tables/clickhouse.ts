@@ -41,8 +41,6 @@ export interface TablesSettings {
   password: string
   /** PEM text of the server's certificate authority, if Node does not know it. */
   caCertificate?: string | undefined
-  /** gzip of inserted rows and of results: it saves time only on a slow network. */
-  compression: boolean
   /** How long the server may be silent before a request is given up, ms. */
   silenceMsMax: number
   /** How many connections are open at once. Further statements wait. */
@@ -207,7 +205,7 @@ async function textOf(stream: Readable, signal: AbortSignal | undefined): Promis
 }
 
 function connect(settings: TablesSettings, url: URL): ClickHouseClient {
-  const { caCertificate, compression } = settings
+  const { caCertificate } = settings
   return createClient({
     url,
     username: settings.user,
@@ -216,7 +214,6 @@ function connect(settings: TablesSettings, url: URL): ClickHouseClient {
     request_timeout: settings.silenceMsMax,
     max_open_connections: settings.connectionsMax,
     max_response_headers_size: answerHeaderBytesMax,
-    compression: { request: compression && { codec: 'gzip', level: 1 }, response: compression },
     keep_alive: {
       idle_socket_ttl: settings.idleConnectionMsMax,
       eagerly_destroy_stale_sockets: true,
@@ -251,12 +248,10 @@ function threadSettings(threadsMax: number | undefined): ClickHouseSettings {
   return threadsMax === undefined ? {} : { max_threads: threadsMax }
 }
 
-// Uncompressed: servers are known to drop the encoding header after progress headers.
 function progressSettings(silenceMsMax: number): ClickHouseSettings {
   return {
     send_progress_in_http_headers: 1,
     http_headers_progress_interval_ms: String(Math.ceil(silenceMsMax / 3)),
-    enable_http_compression: 0,
   }
 }
 

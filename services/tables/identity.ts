@@ -72,40 +72,6 @@ export async function checkTablesIdentity(
   return held
 }
 
-/** Whether a service has used the tables with its secrets, so that others would not match. New tables do not depend on any. */
-export async function dependOnSecrets(tables: Pick<Tables, 'rows'>, { base }: Databases): Promise<boolean> {
-  const [found] = await tables.rows<{ rows: number }>({
-    query: `SELECT
-              (SELECT count() FROM ${base}.identity WHERE setting IN ('PLEDGEVIEW_BACKER_KEY', 'PLEDGEVIEW_KEY_PEPPER')) +
-              (SELECT count() FROM (SELECT 1 FROM ${base}.api_key_ledger LIMIT 1)) AS rows`,
-  })
-  return found === undefined || Number(found.rows) > 0
-}
-
-/** The hash functions for a backer's id. New tables use the first. */
-export const backerHashes = ['siphash-2-4', 'sha3-256'] as const
-export type BackerHash = (typeof backerHashes)[number]
-
-const hashSetting = 'backer_hash'
-
-/** The hash function of these tables. For a process that writes, after `holdTablesIdentity`. */
-export async function heldBackerHash(
-  tables: Pick<Tables, 'rows' | 'insert'>,
-  { base }: Databases,
-): Promise<BackerHash> {
-  const [held] = await tables.rows<{ hash: BackerHash }>({
-    query: `SELECT any(fingerprint) AS hash FROM ${base}.identity WHERE setting = '${hashSetting}' HAVING count() > 0`,
-  })
-  if (held) return held.hash
-  const [hash] = backerHashes
-  await tables.insert({
-    table: `${base}.identity`,
-    columns,
-    rows: encodeRows(columns, [[hashSetting, hash]]),
-  })
-  return hash
-}
-
 const idSetting = 'tables'
 
 /**

@@ -22,7 +22,7 @@ export const versionedTables = {
   campaign_ledger: { key: 'campaign_id', version: 'version', hasContent: 'is_public' },
   pledge_ledger: { key: 'campaign_id, pledge_id', version: 'version', hasContent: 'counts' },
   api_key_ledger: { key: 'api_key', version: 'version', hasContent: "account_id != ''" },
-  account_ledger: { key: 'account_id, integration_id', version: 'version', hasContent: "email != ''" },
+  account_ledger: { key: 'account_id', version: 'version', hasContent: "email != ''" },
   notice_ledger: { key: 'notice_id', version: 'version', hasContent: "recipient != ''" },
   campaigns: { key: 'campaign_id', version: 'fold_id', hasContent: 'is_deleted = 0' },
   api_keys: { key: 'api_key', version: 'fold_id', hasContent: "account_id != ''" },

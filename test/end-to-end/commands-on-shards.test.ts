@@ -1,18 +1,15 @@
 /**
- * The operator's commands on a cluster of two shards: status, rejects and purge. What concerns both shards is
+ * The operator's commands on a cluster of two shards: explain, status and purge. What concerns both shards is
  * done on both, and a command that cannot reach both says so. `migrate` is not here: on a cluster
  * it needs Keeper. A rebuild of shards is in test/integration/generations/shards.
  */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
 import type { ShardServers } from '../support/clickhouse/shards.ts'
 import type { Deployment } from '../support/deployment/deployment.ts'
 import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
-import type { ServiceProcess } from '../support/deployment/service-process.ts'
-import type { LocalServices } from '../support/deployment/stack.ts'
 import { outputOf, whenFolded } from '../support/deployment/status.ts'
 import { filesWith, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
 import { untilLeads } from '../support/events/kickstarter.ts'
@@ -22,7 +19,6 @@ import {
   pledgeEvent,
   pledgeTombstone,
 } from '../support/events/sample-events.ts'
-import { startFakeSchemaRegistry } from '../support/servers/fake-schema-registry.ts'
 
 // Only a hang takes this long, also on a busy machine.
 const soon = { timeout: 180_000, interval: 100 }
@@ -33,23 +29,15 @@ const ids = Array.from({ length: campaigns }, (_, index) => `c${index}`)
 
 describe('the commands on two shards', () => {
   let shards: ShardServers
-  let services: LocalServices
   let deployment: Deployment
-  let registry: Awaited<ReturnType<typeof startFakeSchemaRegistry>>
-  let projector: ServiceProcess
 
-  beforeAll(async () => {
-    registry = await startFakeSchemaRegistry()
-    await registerSchemas(createSchemaRegistry({ url: registry.url }), topic => topic)
-  })
   useLocalDeployment({
     shards: 2,
-    settings: () => ({ PLEDGEVIEW_SCHEMA_REGISTRY_URL: registry.url, PLEDGEVIEW_CACHE_MS: '1000' }),
+    settings: { PLEDGEVIEW_CACHE_MS: '1000' },
     prepare: async local => {
-      ;({ services, deployment } = local)
-      shards = services.shards as ShardServers
-      projector = await deployment.startProjector()
-      await untilLeads(projector)
+      deployment = local.deployment
+      shards = local.services.shards as ShardServers
+      await untilLeads(await deployment.startProjector())
       await append(
         ...ids.flatMap(id => [
           campaignEvent({ campaign_id: id, slug: `slug-${id}` }),
@@ -58,7 +46,6 @@ describe('the commands on two shards', () => {
       )
     },
   })
-  afterAll(() => registry.close())
 
   async function append(...events: ChangeEvent[]): Promise<void> {
     const { code, stderr } = await deployment.command(

@@ -8,7 +8,7 @@ const acceptLoss = {
 const common = { ...dataDirOption, ...jsonOption }
 
 export const rebuildHelp: Help = {
-  call: 'rebuild [--from-time TIME] [--dry-run] [--accept-loss] [--ignore-disk] [--data-dir D] [--json]',
+  call: 'rebuild [--dry-run] [--accept-loss] [--ignore-disk] [--data-dir D] [--json]',
   does:
     'Replays the event log into new tables beside the live ones, verifies them, and makes them the current ones. The API and the projector ' +
     'go on meanwhile. A campaign that comes out the same keeps its updated_at. If a rebuild was killed or interrupted, the same ' +
@@ -16,7 +16,6 @@ export const rebuildHelp: Help = {
     'in a consumer group of its own, embedded beside the service that runs on the data directory. Exit code: 0 done; 1 failed, ' +
     'refused or interrupted; 2 called wrongly.',
   options: {
-    '--from-time TIME': 'read only what was appended to the log at TIME (ISO 8601, with its zone) or later',
     '--dry-run': 'build and compare, print what would change, and drop the new tables',
     ...acceptLoss,
     '--ignore-disk': 'begin although the disk seems too small',

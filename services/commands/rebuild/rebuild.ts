@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { withDistributedRebuilds } from '../../generations/distributed.ts'
 import type { RebuildRequest } from '../../generations/rebuild-log.ts'
 import type { RebuildReport, Rebuilds } from '../../generations/rebuilds.ts'
@@ -15,7 +14,6 @@ import { resultJson, statusJson } from './json.ts'
 import { type Outcome, outcomeOf, resultText, statusText, unfinishedText } from './view.ts'
 
 const options = {
-  'from-time': { type: 'string' },
   'dry-run': { type: 'boolean', default: false },
   'accept-loss': { type: 'boolean', default: false },
   'ignore-disk': { type: 'boolean', default: false },
@@ -29,7 +27,7 @@ type Option = keyof Values
 const always: readonly Option[] = ['data-dir', 'json']
 // What each subcommand accepts in addition to these.
 const optionsOf = {
-  begin: ['from-time', 'dry-run', 'accept-loss', 'ignore-disk'],
+  begin: ['dry-run', 'accept-loss', 'ignore-disk'],
   status: [],
   abort: [],
   rollback: ['accept-loss'],
@@ -79,21 +77,12 @@ function verbOf([name, ...rest]: string[]): Verb {
 }
 
 function requestOf(verb: Verb, values: Values): RebuildRequest {
-  const fromTime = values['from-time']
   return {
     kind: verb === 'rollback' ? 'rollback' : 'rebuild',
-    fromTime: fromTime === undefined ? null : timeOf(fromTime),
     isDry: values['dry-run'],
     acceptsLoss: values['accept-loss'],
     ignoresDisk: values['ignore-disk'],
   }
-}
-
-const isoTime = z.union([z.iso.date(), z.iso.datetime({ offset: true })])
-
-function timeOf(text: string): number {
-  if (isoTime.safeParse(text).success) return Date.parse(text)
-  throw new UsageError(`--from-time takes a time as 2026-03-01T09:00:00Z, not ${JSON.stringify(text)}`)
 }
 
 async function withRebuilds<T>(

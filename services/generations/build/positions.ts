@@ -1,6 +1,5 @@
 /** Where the log is read for a generation that is built: its positions stand with its rows, as those of the projectors do. */
-import { isChangeTopic } from '../../../contracts/events/event.ts'
-import { type LogState, partitionName } from '../../log/port.ts'
+import type { LogState } from '../../log/port.ts'
 import {
   createPositions,
   type Positions,
@@ -10,17 +9,14 @@ import {
 } from '../../projector/positions.ts'
 import type { RebuildContext } from '../context.ts'
 
-/** A new generation is read from the start of the log, or from the time in the request. */
+/** A new generation is read from the start of the log. */
 export function createBuildPositions({
   tables,
   rebuilt,
   parts,
-  history,
-  fromTime,
   now,
   warn,
-}: Pick<RebuildContext, 'tables' | 'rebuilt' | 'parts' | 'history' | 'now'> & {
-  fromTime: number | null
+}: Pick<RebuildContext, 'tables' | 'rebuilt' | 'parts' | 'now'> & {
   warn: (message: string) => void
 }): Positions {
   const shards = parts.map(part => ({ tables: part.tables, databases: part.rebuilt }))
@@ -29,26 +25,16 @@ export function createBuildPositions({
     ...positions,
     async find(state) {
       const { ofLog } = await readPositions(shards, state.log)
-      if (ofLog.size === 0) await writePositions(shards, await firstPositions(state))
+      if (ofLog.size === 0) await writePositions(shards, firstPositions(state))
       return positions.find(state)
     },
   }
 
-  async function firstPositions({ log, partitions }: LogState): Promise<StoredPosition[]> {
+  function firstPositions({ log, partitions }: LogState): StoredPosition[] {
     const none = { log, era: 0, lastAt: 0, againUntil: 0, lostWatermark: 0 }
-    const starts = partitions.map(({ topic, partition, low }) => ({
+    return partitions.map(({ topic, partition, low }) => ({
       ...{ ...none, topic, partition, next: low, readUntil: now() },
     }))
-    if (fromTime === null) return starts
-    const later = new Map(
-      (await history.positionsAt(fromTime)).map(at => [partitionName(at), at.next] as const),
-    )
-    // What was deleted before that time is known to the current generation only. The portal's topics are always read whole.
-    return starts.map(row =>
-      isChangeTopic(row.topic)
-        ? { ...row, next: later.get(partitionName(row)) ?? row.next, readUntil: 0 }
-        : row,
-    )
   }
 }
 

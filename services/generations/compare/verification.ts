@@ -7,7 +7,7 @@
  */
 
 import type { EventReader } from '../../log/port.ts'
-import { foldWorkerSettings } from '../../projector/fold/fold-settings.ts'
+import { foldWorkerSettings } from '../../projector/settings.ts'
 import { catchUp } from '../build/ingest.ts'
 import { changedSince, rangesOf, type Scope } from '../build/scope.ts'
 import { onEach } from '../cluster.ts'

@@ -4,13 +4,11 @@
  * A rebuild takes hours, so each request is repeated while the cluster is away, for at most `outageMsMax`.
  */
 import type { Logger } from 'pino'
-import { topics } from '../../../contracts/events/event.ts'
 import { retry } from '../../runtime/retry.ts'
-import type { History, Position } from '../port.ts'
-import { createKafka, isOutage, topicName } from './client.ts'
+import type { History } from '../port.ts'
+import { createKafka, isOutage } from './client.ts'
 import { readRanges } from './offsets.ts'
 import { type KafkaReaderSettings, openKafkaReader, outageMsMaxDefault } from './reader.ts'
-import { askLeaders } from './repairs/leaders.ts'
 
 const retryPauseMs = 500
 
@@ -43,18 +41,6 @@ export async function openKafkaHistory(
     async forget(consumer) {
       // It fails if the group is gone already, or still has a member. Neither is an error here.
       await admin.deleteGroups([groupOf(consumer)]).catch(() => undefined)
-    },
-
-    async positionsAt(time) {
-      const positions: Position[] = []
-      for (const topic of topics) {
-        const name = topicName(settings, topic)
-        const found = await patient(() =>
-          askLeaders(admin, () => admin.fetchTopicOffsetsByTimestamp(name, time)),
-        )
-        for (const { partition, offset } of found) positions.push({ topic, partition, next: Number(offset) })
-      }
-      return positions
     },
 
     async ends() {

@@ -22,7 +22,6 @@ export const recordsTable: Readonly<Record<Topic, string>> = {
   campaigns: 'records_campaigns',
   pledges: 'records_pledges',
   'api-keys': 'records_api_keys',
-  // They are no part of schema version 1, which an older program reads, too.
   accounts: 'state_accounts',
   notices: 'state_notices',
 }
@@ -154,9 +153,6 @@ function prepareSchema(db: DatabaseSync, path: string): void {
     db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
   }
   checkVersion(db, path)
-  // Earlier versions kept rejects here, with original bytes that a purge would no longer reach. Their records are still in the log.
-  if (!isNew) db.exec('DROP TABLE IF EXISTS rejects')
-  db.exec(readFileSync(new URL('./portal-schema.sql', import.meta.url), 'utf8'))
 }
 
 function checkVersion(db: DatabaseSync, path: string): void {

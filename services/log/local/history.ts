@@ -1,7 +1,7 @@
 /** The journal's history, for a rebuild. */
 import { topics } from '../../../contracts/events/event.ts'
 import type { History } from '../port.ts'
-import { endOf, inWriteTransaction, onlyPartition, openJournalFile, recordsTable } from './file.ts'
+import { endOf, inWriteTransaction, onlyPartition, openJournalFile } from './file.ts'
 import { openJournalReader } from './journal.ts'
 
 export async function openJournalHistory(path: string): Promise<History> {
@@ -14,15 +14,6 @@ export async function openJournalHistory(path: string): Promise<History> {
       await inWriteTransaction(db, path, () => {
         db.prepare('DELETE FROM positions WHERE consumer = ?').run(consumer)
         db.prepare('DELETE FROM consumers WHERE name = ?').run(consumer)
-      })
-    },
-
-    async positionsAt(time) {
-      return topics.map(topic => {
-        const first = db
-          .prepare(`SELECT min(offset) AS first FROM ${recordsTable[topic]} WHERE appended_at >= ?`)
-          .get(time)?.first
-        return { topic, partition: onlyPartition, next: Number(first ?? endOf(db, topic)) }
       })
     },
 

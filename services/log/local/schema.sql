@@ -27,6 +27,23 @@ CREATE TABLE records_api_keys
     value       BLOB
 ) STRICT;
 
+-- The portal's topics.
+CREATE TABLE state_accounts
+(
+    offset      INTEGER PRIMARY KEY AUTOINCREMENT,
+    appended_at INTEGER NOT NULL,
+    key         BLOB,
+    value       BLOB
+) STRICT;
+
+CREATE TABLE state_notices
+(
+    offset      INTEGER PRIMARY KEY AUTOINCREMENT,
+    appended_at INTEGER NOT NULL,
+    key         BLOB,
+    value       BLOB
+) STRICT;
+
 -- Opening a consumer raises its generation, so its previous reader can commit no more.
 CREATE TABLE consumers
 (

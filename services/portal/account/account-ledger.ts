@@ -1,5 +1,5 @@
 /** Reads accounts in the ledger. */
-import { type AccountEvent, removedPart, versionIn } from '../../../contracts/events/portal-event.ts'
+import { type AccountEvent, versionIn } from '../../../contracts/events/portal-event.ts'
 import { nameDatabases } from '../../tables/migrate.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
@@ -10,22 +10,12 @@ export interface LedgerTables {
   databases: Databases
 }
 
-/** What the ledger has of one account, with what is deleted. Only an earlier version of the portal made integrations. */
-export interface HeldAccount {
-  account: LedgerRow | undefined
-  integrations: LedgerRow[]
-}
-
-/** A row of an account, or of an integration. Times are Unix milliseconds. */
+/** The row of an account. Times are Unix milliseconds. */
 export interface LedgerRow {
   account_id: string
-  /** Empty: the account. */
-  integration_id: string
   version: bigint
-  /** Of the account, or the contact of the integration. Empty: deleted. */
+  /** Empty: deleted. */
   email: string
-  name: string
-  url: string
   created_at_ms: number
   sessions_valid_from_ms: number
   changed_at_ms: number
@@ -43,16 +33,12 @@ const keySampleMax = 100
 export async function readAccount(
   { tables, databases }: LedgerTables,
   accountId: string,
-): Promise<HeldAccount> {
-  const rows = await tables.rows<Omit<LedgerRow, 'version'> & { version: string }>(
+): Promise<LedgerRow | undefined> {
+  const [row] = await tables.rows<Omit<LedgerRow, 'version'> & { version: string }>(
     { query: nameDatabases(accountSql, databases), query_params: { account_id: accountId } },
     { signal: AbortSignal.timeout(readMsMax) },
   )
-  const held = rows.map(row => ({ ...row, version: BigInt(row.version) }))
-  return {
-    account: held.find(({ integration_id }) => integration_id === ''),
-    integrations: held.filter(({ integration_id }) => integration_id !== ''),
-  }
+  return row && { ...row, version: BigInt(row.version) }
 }
 
 /** The accounts of which something is left that has to go. */
@@ -60,7 +46,7 @@ export async function readUnfinished(
   { tables, databases }: LedgerTables,
   settledMs: number,
 ): Promise<string[]> {
-  const query_params = { life: String(versionIn(1n, 0)), removed: removedPart, settled_ms: settledMs }
+  const query_params = { life: String(versionIn(1n, 0)), settled_ms: settledMs }
   const rows = await tables.rows<{ account_id: string }>(
     { query: nameDatabases(unfinishedSql, databases), query_params },
     { signal: AbortSignal.timeout(unfinishedMsMax) },
@@ -88,7 +74,7 @@ export function sampleAccounts({
   return tables.rows(
     {
       query: `SELECT account_id, email FROM ${databases.base}.account_ledger FINAL
-              WHERE integration_id = '' AND email != '' LIMIT {rows_max:UInt32}`,
+              WHERE email != '' LIMIT {rows_max:UInt32}`,
       query_params: { rows_max: keySampleMax },
     },
     { signal: AbortSignal.timeout(readMsMax) },
@@ -96,7 +82,7 @@ export function sampleAccounts({
 }
 
 /** The account, unless it is deleted. */
-export function liveAccount({ account }: HeldAccount): (Account & { version: bigint }) | undefined {
+export function liveAccount(account: LedgerRow | undefined): (Account & { version: bigint }) | undefined {
   if (!account || account.email === '') return undefined
   const { account_id, email, version, created_at_ms, sessions_valid_from_ms } = account
   return {
@@ -110,16 +96,13 @@ export function liveAccount({ account }: HeldAccount): (Account & { version: big
 
 /** The state that a row was written from. */
 export function eventOf(row: LedgerRow): AccountEvent {
-  const { account_id, integration_id, version, email, name, url, created_at_ms, changed_at_ms } = row
-  const common = {
-    account_id,
-    version: longOf(version),
-    created_at: created_at_ms,
-    changed_at: changed_at_ms,
+  const { account_id, email } = row
+  const times = {
+    created_at: row.created_at_ms,
+    sessions_valid_from: row.sessions_valid_from_ms,
+    changed_at: row.changed_at_ms,
   }
-  return integration_id === ''
-    ? { type: 'account', data: { ...common, email, sessions_valid_from: row.sessions_valid_from_ms } }
-    : { type: 'integration', data: { ...common, integration_id, name, url, contact_email: email } }
+  return { type: 'account', data: { account_id, email, ...times, version: longOf(row.version) } }
 }
 
 /** The version as Avro takes it. */

@@ -6,7 +6,6 @@
  * - A deleted account stays deleted, whatever was written before and lands late. A sign-up and a deletion begin a new life of
  *   the account, and the life is the high part of each version. So no clock has to be right.
  * - Sessions that were ended stay ended: within a life, `sessions_valid_from` is the version.
- * - Nothing of an integration stays. An earlier version of the portal kept them as records of their own.
  *
  * A compacted topic keeps the record of a key that was appended last. If that is one that landed late, a replay into new tables
  * would bring it back. So whatever wrote it sees the newer state in the ledger, and appends that once more. If its process was
@@ -18,14 +17,12 @@ import {
   lifeOf,
   partOf,
   portalVersionOf,
-  removedPart,
   versionIn,
 } from '../../../contracts/events/portal-event.ts'
 import { type OwnEventsDependencies, recordOf, writeOwn } from '../own-events.ts'
 import type { Account, Accounts } from '../ports.ts'
 import {
   eventOf,
-  type HeldAccount,
   hasKeys,
   type LedgerRow,
   type LedgerTables,
@@ -85,13 +82,13 @@ function people(
       let held = await readAccount(dependencies, account_id)
       for (let tries = 0; tries < signUpTriesMax && !liveAccount(held); tries++) {
         // What is left of the life before must not become a part of the new one.
-        if (held.account && (await hasKeys(dependencies, account_id))) throw beingDeleted()
+        if (held && (await hasKeys(dependencies, account_id))) throw beingDeleted()
         const at = now()
         const sessions_valid_from = at - meetMsMax
-        const version = longOf(versionIn(lifeOf(held.account?.version ?? 0n) + 1n, sessions_valid_from))
+        const version = longOf(versionIn(lifeOf(held?.version ?? 0n) + 1n, sessions_valid_from))
         const data = { account_id, email, created_at: at, sessions_valid_from, changed_at: at, version }
         // Another portal may have made it, too. Then the state with the higher version counts, everywhere.
-        held = await write(dependencies, account_id, [{ type: 'account', data }])
+        held = await write(dependencies, { type: 'account', data })
       }
       return liveAccount(held) ?? fail(beingDeleted())
     },
@@ -107,7 +104,7 @@ function people(
         ...{ account_id: accountId, email, created_at, sessions_valid_from: part, changed_at: now() },
         version: longOf(versionIn(lifeOf(version), part)),
       }
-      await write(dependencies, accountId, [{ type: 'account', data }])
+      await write(dependencies, { type: 'account', data })
     },
   }
 }
@@ -116,83 +113,43 @@ function deletions(
   dependencies: AccountsDependencies,
 ): Pick<Accounts, 'delete' | 'unfinished' | 'finishDeletion'> {
   const { now, settledMs = settledMsDefault } = dependencies
-
-  function removals({ integrations }: HeldAccount): AccountEvent[] {
-    return integrations.filter(({ email }) => email !== '').map(row => removalOf(row, now()))
-  }
-
   return {
     async delete(accountId) {
-      const held = await readAccount(dependencies, accountId)
-      const account = liveAccount(held)
+      const account = liveAccount(await readAccount(dependencies, accountId))
       if (!account) return
       const life = lifeOf(account.version) + 1n
-      await write(dependencies, accountId, [
-        deletionOf(accountId, versionIn(life, 0), now()),
-        ...removals(held),
-      ])
+      await write(dependencies, deletionOf(accountId, versionIn(life, 0), now()))
     },
 
     unfinished: () => readUnfinished(dependencies, settledMs),
 
     async finishDeletion(accountId) {
-      const held = await readAccount(dependencies, accountId)
-      const { account, integrations } = held
-      if (!account) return
-      const left = removals(held)
-      const isEnding = account.email !== '' || !(await hasKeys(dependencies, accountId))
-      const due = [...(isEnding ? [account] : []), ...integrations].filter(
-        row => isFirstOfTwo(row) && row.age_ms >= settledMs,
-      )
-      const again = due.map(row => eventOf({ ...row, version: row.version + 1n }))
-      if (left.length + again.length > 0) await write(dependencies, accountId, [...left, ...again])
+      const account = await readAccount(dependencies, accountId)
+      // A deletion that was appended once has the part 0.
+      const isDue = account?.email === '' && partOf(account.version) === 0 && account.age_ms >= settledMs
+      if (!isDue || (await hasKeys(dependencies, accountId))) return
+      await write(dependencies, eventOf({ ...account, version: account.version + 1n }))
     },
   }
 }
 
 /**
- * Appends the states, and resolves with the account once the ledger has all of them, or newer ones. If it has newer ones, these
- * states came late. Then the newer ones are appended again, so that they are the last ones in the log.
+ * Appends a state, and resolves with the account once the ledger has it, or a newer one. If it has a newer one, this state came late. Then
+ * the newer one is appended again, so that it is the last one in the log.
  */
-async function write(
-  dependencies: AccountsDependencies,
-  accountId: string,
-  events: readonly AccountEvent[],
-): Promise<HeldAccount> {
-  return writeOwn(dependencies, events, async () => {
-    const held = await readAccount(dependencies, accountId)
-    const rows = events.map(event => rowOf(event, held))
-    const isProjected = rows.every(
-      (row, i) => row && row.version >= portalVersionOf(events[i] as AccountEvent),
-    )
-    if (!isProjected) return undefined
-    const newer = rows.filter((row, i) => row && row.version > portalVersionOf(events[i] as AccountEvent))
-    if (newer.length > 0)
-      await dependencies.writer.append(newer.map(row => recordOf(eventOf(row as LedgerRow))))
+function write(dependencies: AccountsDependencies, event: AccountEvent): Promise<LedgerRow> {
+  const version = portalVersionOf(event)
+  return writeOwn(dependencies, [event], async () => {
+    const held = await readAccount(dependencies, event.data.account_id)
+    if (!held || held.version < version) return undefined
+    if (held.version > version) await dependencies.writer.append([recordOf(eventOf(held))])
     return held
   })
-}
-
-function rowOf(event: AccountEvent, { account, integrations }: HeldAccount): LedgerRow | undefined {
-  if (event.type === 'account') return account
-  return integrations.find(({ integration_id }) => integration_id === event.data.integration_id)
 }
 
 function deletionOf(account_id: string, version: bigint, at: number): AccountEvent {
   const times = { created_at: 0, sessions_valid_from: 0, changed_at: at }
   return { type: 'account', data: { account_id, email: '', ...times, version: longOf(version) } }
-}
-
-/** Whether it is a deletion that has to be appended once more. */
-function isFirstOfTwo({ integration_id, email, version }: LedgerRow): boolean {
-  return email === '' && partOf(version) === (integration_id === '' ? 0 : removedPart)
-}
-
-/** Outranks every state of this integration. */
-function removalOf(row: LedgerRow, at: number): AccountEvent {
-  const version = versionIn(lifeOf(row.version), removedPart)
-  const blank = { email: '', name: '', url: '', created_at_ms: 0 }
-  return eventOf({ ...row, ...blank, version, changed_at_ms: at })
 }
 
 /** Every id is made of its address with the key. One that fits is enough. */

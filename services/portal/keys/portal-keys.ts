@@ -15,7 +15,6 @@ import {
   type KeyAdmin,
   KeyError,
   type KeyRecord,
-  type NewKey,
   revokeKey,
   seen,
   visibleMsMax,
@@ -46,9 +45,8 @@ export function createPortalKeys(admin: KeyAdmin): PortalKeys {
     return { own, keys }
   }
 
-  function issue(account: string, fields: KeyFields, replaces?: NewKey['replaces']) {
-    const { name, url, contact_email: email } = fields
-    return issueKey(admin, { account, name, url, email, ...(replaces && { replaces }) })
+  function issue(account: string, { name, url, contact_email: email }: KeyFields) {
+    return issueKey(admin, { account, name, url, email })
   }
 
   /** Writes a state of a key, and waits until the ledger has it. */
@@ -88,7 +86,7 @@ export function createPortalKeys(admin: KeyAdmin): PortalKeys {
         requireRoomBeside(old, keys)
         await write(expiringState(old, until, now(), randomBytes))
       }
-      return issue(accountId, old, { key: old.key, until }).catch((error: unknown) => {
+      return issue(accountId, old).catch((error: unknown) => {
         if (!(error instanceof KeyError)) throw error
         const state = until === null ? 'is revoked' : `ends at ${new Date(until).toISOString()}`
         const what = `The key ${keyPrefix(old.key)} ${state}, but no new one was created`

@@ -82,7 +82,5 @@ const blank = {
   recipient: '',
   subject: '',
   text: '',
-  attempts: 0,
   sent_at: null,
-  sender: null,
 } as const

@@ -1,12 +1,8 @@
 /**
- * The keyed hash of a backer id, an unsigned 64-bit integer. It allows backers to be counted without being identified.
- *
- * Tables keep the hash algorithm that they began with, because another one would count every backer again. New tables begin
- * with SipHash-2-4. Older ones use SHA3-256 over key and id, cut to 64 bits. That costs more than all other work for a
- * pledge.
+ * The keyed hash of a backer id, an unsigned 64-bit integer: SipHash-2-4. It allows backers to be counted without being identified.
+ * Another hash would count every backer of the tables again.
  */
-import { createHash, hash } from 'node:crypto'
-import type { BackerHash } from '../../tables/identity.ts'
+import { createHash } from 'node:crypto'
 import { createSipHash, type Hash64 } from './siphash.ts'
 
 export interface HashBacker {
@@ -16,25 +12,9 @@ export interface HashBacker {
 }
 
 /** `key`: 64 hex digits. */
-export function backerHasher(key: string, algorithm: BackerHash): HashBacker {
-  switch (algorithm) {
-    case 'siphash-2-4': {
-      const sipHash = createSipHash(sipHashKey(key))
-      return Object.assign((backerId: string) => sipHash(backerId), { ofAscii: sipHash.ofBytes })
-    }
-    case 'sha3-256': {
-      // SHA-3 is safe with the key as a prefix. It has no length extension, unlike SHA-256.
-      const ofText = (backerId: string): Hash64 => {
-        const digest = hash('sha3-256', key + backerId, 'buffer')
-        return { low: digest.readInt32BE(4), high: digest.readInt32BE(0) }
-      }
-      const ofAscii = (bytes: Uint8Array, at: number, length: number): Hash64 =>
-        ofText(asciiText(bytes, at, length))
-      return Object.assign(ofText, { ofAscii })
-    }
-    default:
-      return algorithm satisfies never
-  }
+export function backerHasher(key: string): HashBacker {
+  const sipHash = createSipHash(sipHashKey(key))
+  return Object.assign((backerId: string) => sipHash(backerId), { ofAscii: sipHash.ofBytes })
 }
 
 /** SipHash takes a key of 128 bits. It is derived, so that the configured key itself is used for nothing else. */

@@ -24,7 +24,6 @@ import {
   apiKeyColumns,
   apiKeyRow,
   campaignRow,
-  integrationRow,
   ledgerCampaignColumns,
   noticeColumns,
   noticeRow,
@@ -223,9 +222,6 @@ function addEvent(batch: Batch, event: LogEvent): void {
       return
     case 'account':
       batch.accountRows.add(accountRow(event.data))
-      return
-    case 'integration':
-      batch.accountRows.add(integrationRow(event.data))
       return
     case 'notice':
       batch.noticeRows.add(noticeRow(event.data))

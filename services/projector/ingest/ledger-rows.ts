@@ -15,7 +15,6 @@ import {
 } from '../../../contracts/events/event.ts'
 import {
   type AccountState,
-  type IntegrationState,
   type NoticeState,
   portalVersionOf,
   type RemovedNotice,
@@ -55,19 +54,13 @@ export const apiKeyColumns: readonly TableColumn[] = [
   { name: 'secret_hash', type: 'String' },
   { name: 'scopes', type: 'Array(String)' },
   { name: 'issued_at', type: "DateTime64(3, 'UTC')" },
-  { name: 'integration_id', type: 'String' },
   { name: 'expires_at', type: "Nullable(DateTime64(3, 'UTC'))" },
-  { name: 'replaces', type: 'String' },
-  { name: 'replaced_until', type: "Nullable(DateTime64(3, 'UTC'))" },
 ]
 
 export const accountColumns: readonly TableColumn[] = [
   { name: 'account_id', type: 'String' },
-  { name: 'integration_id', type: 'String' },
   { name: 'version', type: 'UInt64' },
   { name: 'email', type: 'String' },
-  { name: 'name', type: 'String' },
-  { name: 'url', type: 'String' },
   { name: 'created_at', type: "DateTime64(3, 'UTC')" },
   { name: 'sessions_valid_from', type: "DateTime64(3, 'UTC')" },
   { name: 'changed_at', type: "DateTime64(3, 'UTC')" },
@@ -82,7 +75,6 @@ export const noticeColumns: readonly TableColumn[] = [
   { name: 'recipient', type: 'String' },
   { name: 'subject', type: 'String' },
   { name: 'text', type: 'String' },
-  { name: 'attempts', type: 'UInt32' },
   { name: 'created_at', type: "DateTime64(3, 'UTC')" },
   { name: 'sent_at', type: "Nullable(DateTime64(3, 'UTC'))" },
   { name: 'changed_at', type: "DateTime64(3, 'UTC')" },
@@ -173,7 +165,7 @@ function writeUncounted(
 /** A row for `apiKeyColumns`. A deleted key keeps no address and no hash. */
 export function apiKeyRow(key: string, apiKey: ApiKeyState | null): Row {
   if (apiKey === null) {
-    return [key, tombstoneVersion, false, '', '', '', '', '', [], 0, '', null, '', null]
+    return [key, tombstoneVersion, false, '', '', '', '', '', [], 0, null]
   }
   const { integration } = apiKey
   return [
@@ -187,24 +179,14 @@ export function apiKeyRow(key: string, apiKey: ApiKeyState | null): Row {
     apiKey.secret_hash,
     apiKey.scopes,
     apiKey.issued_at ?? apiKey.changed_at,
-    apiKey.integration_id ?? '',
     apiKey.expires_at,
-    apiKey.replaces ?? '',
-    apiKey.replaced_until,
   ]
 }
 
-/** A row for `accountColumns`: the account itself. */
+/** A row for `accountColumns`. */
 export function accountRow(account: AccountState): Row {
   const { account_id, version, email, created_at, sessions_valid_from, changed_at } = account
-  return [account_id, '', version, email, '', '', created_at, sessions_valid_from, changed_at]
-}
-
-/** A row for `accountColumns`: an integration of an account. */
-export function integrationRow(integration: IntegrationState): Row {
-  const { account_id, integration_id, version, contact_email, name, url, created_at, changed_at } =
-    integration
-  return [account_id, integration_id, version, contact_email, name, url, created_at, 0, changed_at]
+  return [account_id, version, email, created_at, sessions_valid_from, changed_at]
 }
 
 /** A row for `noticeColumns`. */
@@ -218,7 +200,6 @@ export function noticeRow(notice: NoticeState): Row {
     notice.recipient,
     notice.subject,
     notice.text,
-    Math.min(notice.attempts, 0xffff_ffff),
     notice.created_at,
     notice.sent_at,
     notice.changed_at,
@@ -228,5 +209,5 @@ export function noticeRow(notice: NoticeState): Row {
 /** A row for `noticeColumns`: nothing of the notice is left. */
 export function removedNoticeRow({ notice_id, at }: RemovedNotice): Row {
   const time = Math.min(Math.max(at, 0), versionPartMax)
-  return [notice_id, tombstoneVersion, '', '', '', '', '', '', 0, time, null, time]
+  return [notice_id, tombstoneVersion, '', '', '', '', '', '', time, null, time]
 }

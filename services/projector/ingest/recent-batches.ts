@@ -5,8 +5,13 @@
  * The batch log has the counts. Batches that an operator let pass with a higher share do not count, and neither does
  * anything before them. So the documented way on works: one run with a higher share, and then the usual share again.
  */
-import type { Databases, Tables } from '../../tables/port.ts'
-import { rejectSharesOf } from '../projector-log.ts'
+import type { EventReader } from '../../log/port.ts'
+import type { Config } from '../../runtime/config.ts'
+import { programVersion } from '../../runtime/program-version.ts'
+import { retry } from '../../runtime/retry.ts'
+import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
+import { rejectSharesOf, writeNote } from '../projector-log.ts'
+import { createRejectCircuitBreaker, type RejectCircuitBreaker } from './reject-circuit-breaker.ts'
 
 export interface BatchCounts {
   records: number
@@ -31,6 +36,48 @@ export interface RecentBatchesQuery {
 // Longer than any row is worth reading for: a window that spans a week has no burst in it.
 const ageDaysMax = 7
 const batchesMax = 10_000
+
+export interface CircuitBreakerDependencies {
+  reader: Pick<EventReader, 'lag'>
+  tables: Pick<Tables, 'rows' | 'insert'>
+  databases: Databases
+  config: Config
+  /** Names this run of this process. */
+  run: string
+  monotonicMs: () => number
+  random: () => number
+}
+
+/** The circuit breaker, with what it has to remember of earlier runs. Notes the setting of this run for later ones. */
+export function openCircuitBreaker(
+  { reader, tables, databases, config, run, monotonicMs, random }: CircuitBreakerDependencies,
+  signal: AbortSignal,
+  onRetry: (error: Error) => void,
+): Promise<RejectCircuitBreaker> {
+  const settings = {
+    shareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX,
+    windowRecords: config.PLEDGEVIEW_REJECT_WINDOW_RECORDS,
+    rejectsMin: config.PLEDGEVIEW_REJECTS_MIN,
+  }
+  const policy = {
+    // A rebalance at the start is over soon.
+    isRetryable: (error: unknown) => !(error instanceof TablesError) || error.retryable,
+    msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
+    pauseMsMin: 200,
+    pauseMsMax: 5_000,
+    onRetry,
+  }
+  async function open(): Promise<RejectCircuitBreaker> {
+    const partitions = (await reader.lag()).map(({ topic, partition }) => `${topic}/${partition}`)
+    const earlier = await readRecentBatches(tables, databases, { ...settings, partitions })
+    await writeNote(tables, databases, run, {
+      kind: 'started',
+      detail: { rejectShareMax: settings.shareMax, version: programVersion },
+    })
+    return createRejectCircuitBreaker(settings, earlier)
+  }
+  return retry(open, policy, { monotonicMs, random, signal })
+}
 
 /** The recent batches of all runs, the oldest first. Throws `TablesError`. */
 export async function readRecentBatches(

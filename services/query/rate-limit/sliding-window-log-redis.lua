@@ -5,9 +5,9 @@
 --
 -- KEYS[1]  a sorted set: the hits that count, scored by the millisecond at which they were admitted
 -- KEYS[2]  a sorted set: the keys of all windows, scored by the millisecond after which none of their hits counts
--- ARGV     1 limit, 2 length of the window (ms), 3 deadline (Unix ms), 4 id of the hit, empty for a report;
---          then the id and the Unix ms of each hit that was admitted elsewhere and counts here too
--- Returns  1 or 0 (admitted, or would be), the hits that count, the ms of the hit that makes room when it expires, the time.
+-- ARGV     1 limit, 2 length of the window (ms), 3 deadline (Unix ms), 4 id of the hit;
+--          then the id and the Unix ms of each hit that was admitted before and may be missing here
+-- Returns  1 or 0 (admitted or not), the hits that count, the ms of the hit that makes room when it expires, the time.
 --          The first number is -1 if the deadline has passed: the caller has stopped waiting, and nothing was changed.
 local key, windows = KEYS[1], KEYS[2]
 local limit, window, deadline, id = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
@@ -22,18 +22,16 @@ end
 -- Its first write only removes, so Redis runs the script to its end even if its memory is full.
 redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. now - window)
 
-if id == '' then
-  for at = 5, #ARGV, 2 do
-    local time = math.min(tonumber(ARGV[at + 1]), now)
-    if time >= now - window then redis.call('ZADD', key, 'NX', time, ARGV[at]) end
-  end
-  -- Keep only the newest hits up to the limit: there is no room before the oldest of them expires.
-  redis.call('ZREMRANGEBYRANK', key, 0, -limit - 1)
+for at = 5, #ARGV, 2 do
+  local time = math.min(tonumber(ARGV[at + 1]), now)
+  if time >= now - window then redis.call('ZADD', key, 'NX', time, ARGV[at]) end
 end
+-- Keep only the newest hits up to the limit: there is no room before the oldest of them expires.
+redis.call('ZREMRANGEBYRANK', key, 0, -limit - 1)
 
 local count = redis.call('ZCARD', key)
 local allowed = count < limit
-if allowed and id ~= '' then
+if allowed then
   redis.call('ZADD', key, now, id)
   count = count + 1
 end

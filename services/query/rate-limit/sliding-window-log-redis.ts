@@ -23,19 +23,17 @@ declare module 'ioredis' {
   }
 }
 
-/** The hits of one bucket as times, in milliseconds of the process's clock. */
-export type BucketHits = [bucket: string, times: readonly number[]]
-
 /** The state of a window in Redis, and Redis's clock at that moment, in Unix milliseconds. */
 export interface RedisWindowState extends WindowState {
   time: number
 }
 
 export interface RedisSlidingWindowLog {
-  /** Admits and counts the hit that the process made at `time`. No two hits of a process have the same time. */
-  take(bucket: string, time: number): Promise<RedisWindowState>
-  /** Adds hits that were admitted without Redis. Requests that are sent after this call are answered after it. */
-  report(hits: readonly BucketHits[]): Promise<void>
+  /**
+   * Admits and counts the hit that the process made at `time`. No two hits of a process have the same time. `lacking`: the times of hits
+   * that were admitted before, and that Redis may lack.
+   */
+  take(bucket: string, time: number, lacking: readonly number[]): Promise<RedisWindowState>
   /** By how much Redis's clock was ahead of the process's clock at the last request. */
   aheadMs(): number
 }
@@ -48,9 +46,6 @@ export interface RedisSlidingWindowLogDependencies {
   /** The process's clock, in milliseconds. */
   now: () => number
 }
-
-// Hits per run of the script: a run blocks all other clients of Redis.
-const reportedHitsMax = 250
 
 /** Creates the shared logs. Every method rejects if the connection does. */
 export function createRedisSlidingWindowLog(
@@ -66,35 +61,19 @@ export function createRedisSlidingWindowLog(
   const windows = `${keyPrefix}windows`
   let aheadMs = 0
 
-  function query(bucket: string, id: string, reported: readonly number[] = []): Promise<RedisWindowState> {
-    return connection.run(async (redis, { latest }) => {
-      aheadMs = latest - now()
-      const deadline = Math.ceil(latest + connection.deadlineMs)
-      // Round up, so that a hit never leaves the window in Redis before it leaves the local window.
-      const hits = reported.flatMap(time => [idOf(instance, time), Math.ceil(time + aheadMs)])
-      const parameters = [limit, windowMs, deadline, id, ...hits]
-      return stateOf(await redis.slidingWindowLog(keyPrefix + digest(bucket), windows, ...parameters))
-    })
-  }
-
   return {
-    take: (bucket, time) => query(bucket, idOf(instance, time)),
-
-    async report(hits) {
-      const questions = hits.flatMap(([bucket, times]) =>
-        piecesOf(times, reportedHitsMax).map(piece => query(bucket, '', piece)),
-      )
-      await Promise.all(questions)
-    },
+    take: (bucket, time, lacking) =>
+      connection.run(async (redis, { latest }) => {
+        aheadMs = latest - now()
+        const deadline = Math.ceil(latest + connection.deadlineMs)
+        // Round up, so that a hit never leaves the window in Redis before it leaves the local window.
+        const hits = lacking.flatMap(one => [idOf(instance, one), Math.ceil(one + aheadMs)])
+        const parameters = [limit, windowMs, deadline, idOf(instance, time), ...hits]
+        return stateOf(await redis.slidingWindowLog(keyPrefix + digest(bucket), windows, ...parameters))
+      }),
 
     aheadMs: () => aheadMs,
   }
-}
-
-function piecesOf<T>(items: readonly T[], lengthMax: number): T[][] {
-  return Array.from({ length: Math.ceil(items.length / lengthMax) }, (_, piece) =>
-    items.slice(piece * lengthMax, (piece + 1) * lengthMax),
-  )
 }
 
 /** The microsecond of the hit in base 36: Redis stores one id per hit, so it should be short. */

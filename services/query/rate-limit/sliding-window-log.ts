@@ -23,8 +23,8 @@ export interface SlidingWindowLog {
   take(bucket: string, time: number): WindowState
   /** Removes the hit that was counted at exactly this time. */
   release(bucket: string, time: number): void
-  /** The hits since `earliest` that still count at `time`, by bucket. The overflow window is left out. */
-  since(earliest: number, time: number): [bucket: string, times: number[]][]
+  /** The hits of a bucket that counted when it was last taken from. Of a bucket without a window of its own: none. */
+  times(bucket: string): number[]
 }
 
 /** Times, oldest first, in a ring buffer that grows as needed. */
@@ -90,14 +90,9 @@ export function createSlidingWindowLog(
       remove(windows.get(bucket) ?? overflow, time)
     },
 
-    since(earliest, time) {
-      const from = Math.max(earliest, time - windowMs)
-      const found: [string, number[]][] = []
-      for (const [bucket, window] of windows) {
-        const times = timesFrom(window, from)
-        if (times.length > 0) found.push([bucket, times])
-      }
-      return found
+    times(bucket) {
+      const window = windows.get(bucket)
+      return window ? Array.from({ length: window.length }, (_, index) => at(window, index)) : []
     },
   }
 }
@@ -128,14 +123,6 @@ function at({ times, head }: Window, index: number): number {
 
 function newest(window: Window): number {
   return window.length === 0 ? Number.NEGATIVE_INFINITY : at(window, window.length - 1)
-}
-
-function timesFrom(window: Window, from: number): number[] {
-  const times: number[] = []
-  for (let index = window.length - 1; index >= 0 && at(window, index) >= from; index--) {
-    times.push(at(window, index))
-  }
-  return times.reverse()
 }
 
 function append(window: Window, time: number): void {

@@ -7,9 +7,7 @@
  * - No two rows of different requests have one name. A minute is counted once, and if the clock steps back, the process
  *   counts on under another name.
  *
- * Memory: at most `rowsMax` rows. A row leaves when its minute is over and the table has it. While nothing can be written,
- * rows of earlier minutes that were never sent are summed by key and day, at the key's latest minute. The sums of a day and
- * the last use stay right. If that is not enough, requests of further keys are not counted, and `lost` says how many.
+ * Memory: this minute and the one before. What could not be written by then is lost, and `lost` says how many requests that are at most.
  */
 
 export interface UsageRow {
@@ -28,8 +26,6 @@ export interface UsageRow {
   requests: number
   /** How many of the requests the table has for certain. */
   written: number
-  /** Whether an insert with this row was sent: the table may have it. */
-  isSent: boolean
 }
 
 /** Rows to write now, and how many requests each of them has at this moment. */
@@ -42,28 +38,20 @@ export interface UsageCounts {
   count(key: string, status: number, isDeprecated: boolean): void
   /** The rows that have requests which the table lacks, oldest first. */
   unwritten(): UsageRow[]
-  /** These rows as they are now, to be inserted: from here on the table may have them. */
-  send(rows: readonly UsageRow[]): UsageBatch
   /** The table has these rows. */
   confirm(batch: UsageBatch): void
-  /** Makes room if more than half of it is used. Returns how many rows it summed into others. */
-  sum(): number
-  /** Rows in memory. */
-  size(): number
-  /** Requests that were not counted because the memory was full. */
+  /** Requests that were forgotten before the table had them for certain. */
   lost(): number
 }
 
 export interface UsageCountsOptions {
   /** The name of the process. No other run may have it. */
   process: string
-  rowsMax: number
   /** Unix milliseconds. */
   now: () => number
 }
 
 const minuteMs = 60_000
-const minutesOfDay = 1_440
 
 interface Minute {
   minute: number
@@ -71,48 +59,28 @@ interface Minute {
   rows: Map<string, UsageRow>
 }
 
-export function createUsageCounts({ process, rowsMax, now }: UsageCountsOptions): UsageCounts {
+export function createUsageCounts({ process, now }: UsageCountsOptions): UsageCounts {
   let current: Minute = { minute: Math.floor(now() / minuteMs), process, rows: new Map() }
-  /** In the order in which they began; the current one is the last. */
-  let minutes: Minute[] = [current]
+  let before: Minute['rows'] = new Map()
   let stepsBack = 0
-  let size = 0
   let lost = 0
 
   function begin(minute: number): void {
+    for (const { requests, written } of before.values()) lost += requests - written
     if (minute < current.minute) stepsBack++
-    const name = stepsBack === 0 ? process : `${process}.${stepsBack}`
-    if (current.rows.size === 0) minutes.pop()
-    current = { minute, process: name, rows: new Map() }
-    minutes.push(current)
+    before = current.rows
+    current = { minute, process: stepsBack === 0 ? process : `${process}.${stepsBack}`, rows: new Map() }
   }
 
-  function add(key: string): UsageRow | undefined {
-    if (size >= rowsMax) {
-      lost++
-      return undefined
-    }
-    size++
+  function add(key: string): UsageRow {
+    const { minute, process, rows } = current
     const row: UsageRow = {
-      key,
-      minute: current.minute,
-      process: current.process,
-      ok: 0,
-      not_modified: 0,
-      unauthorized: 0,
-      too_many: 0,
-      other: 0,
-      deprecated: 0,
-      requests: 0,
-      written: 0,
-      isSent: false,
+      ...{ key, minute, process },
+      ...{ ok: 0, not_modified: 0, unauthorized: 0, too_many: 0, other: 0 },
+      ...{ deprecated: 0, requests: 0, written: 0 },
     }
-    current.rows.set(key, row)
+    rows.set(key, row)
     return row
-  }
-
-  function dropEmpty(): void {
-    minutes = minutes.filter(({ rows }) => rows === current.rows || rows.size > 0)
   }
 
   return {
@@ -120,7 +88,6 @@ export function createUsageCounts({ process, rowsMax, now }: UsageCountsOptions)
       const minute = Math.floor(now() / minuteMs)
       if (minute !== current.minute) begin(minute)
       const row = current.rows.get(key) ?? add(key)
-      if (row === undefined) return
       row.requests++
       if (isDeprecated) row.deprecated++
       if (status === 200) row.ok++
@@ -130,68 +97,13 @@ export function createUsageCounts({ process, rowsMax, now }: UsageCountsOptions)
       else row.other++
     },
 
-    unwritten() {
-      const unwritten: UsageRow[] = []
-      for (const { rows } of minutes) {
-        for (const row of rows.values()) if (row.requests > row.written) unwritten.push(row)
-      }
-      return unwritten
+    unwritten: () =>
+      [...before.values(), ...current.rows.values()].filter(({ requests, written }) => requests > written),
+
+    confirm({ rows, requests }) {
+      for (const [index, row] of rows.entries()) row.written = requests[index] ?? 0
     },
 
-    send(rows) {
-      for (const row of rows) row.isSent = true
-      return { rows, requests: rows.map(row => row.requests) }
-    },
-
-    confirm(batch) {
-      for (const [index, row] of batch.rows.entries()) row.written = batch.requests[index] ?? 0
-      for (const { rows } of minutes) {
-        if (rows === current.rows) continue
-        for (const row of rows.values()) {
-          if (row.requests > row.written) continue
-          rows.delete(row.key)
-          size--
-        }
-      }
-      dropEmpty()
-    },
-
-    sum() {
-      if (size <= rowsMax / 2) return 0
-      const before = size
-      // For each day: each key's row of the latest minute.
-      const days = new Map<number, Map<string, UsageRow>>()
-      for (const { minute, rows } of minutes.toReversed()) {
-        if (rows === current.rows) continue
-        const day = Math.floor(minute / minutesOfDay)
-        const latest = days.get(day) ?? new Map<string, UsageRow>()
-        days.set(day, latest)
-        for (const row of rows.values()) {
-          // The table may have this row, so its requests must stay in it.
-          if (row.isSent) continue
-          const into = latest.get(row.key)
-          if (into) {
-            addTo(into, row)
-            rows.delete(row.key)
-            size--
-          } else latest.set(row.key, row)
-        }
-      }
-      dropEmpty()
-      return before - size
-    },
-
-    size: () => size,
     lost: () => lost,
   }
-}
-
-function addTo(into: UsageRow, row: UsageRow): void {
-  into.ok += row.ok
-  into.not_modified += row.not_modified
-  into.unauthorized += row.unauthorized
-  into.too_many += row.too_many
-  into.other += row.other
-  into.deprecated += row.deprecated
-  into.requests += row.requests
 }

@@ -4,13 +4,13 @@
  * Promises:
  * - A request never waits for it, and no failure of it reaches a request.
  * - A retry, a restart and a late insert count nothing twice (usage-counts.ts).
- * - A crash loses what was counted since the last flush: `flushMs`, or as long as ClickHouse did not take inserts.
+ * - A crash loses what was counted since the last flush, and an outage of ClickHouse what was counted until the minute before its end.
  */
 
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Databases, TableInsert, Tables } from '../../tables/port.ts'
 import { encodeRows } from '../../tables/row-binary.ts'
-import { createUsageCounts, type UsageBatch } from './usage-counts.ts'
+import { createUsageCounts, type UsageBatch, type UsageRow } from './usage-counts.ts'
 
 export interface UsageRecorder {
   /** Counts an answer to a key. */
@@ -33,8 +33,6 @@ export const defaultUsageRecorderOptions = {
   edgeMsMax: 2_000,
   /** Rows of one insert. */
   batchRowsMax: 5_000,
-  /** Rows in memory: about 20 MB. */
-  rowsMax: 100_000,
 }
 
 // A flush that fails again and again is logged once in this time.
@@ -48,7 +46,7 @@ export function createUsageRecorder(
   options: typeof defaultUsageRecorderOptions,
   { now, monotonicMs, sleep, logger, metrics }: Omit<Runtime, 'random'>,
 ): UsageRecorder {
-  const counts = createUsageCounts({ process, rowsMax: options.rowsMax, now })
+  const counts = createUsageCounts({ process, now })
   const stopping = new AbortController()
   let version = 0
   let lostBefore = 0
@@ -58,14 +56,13 @@ export function createUsageRecorder(
   async function writeAll(signalOf: () => AbortSignal): Promise<void> {
     const rows = counts.unwritten()
     for (let first = 0; first < rows.length; first += options.batchRowsMax) {
-      const batch = counts.send(rows.slice(first, first + options.batchRowsMax))
+      const batch = batchOf(rows.slice(first, first + options.batchRowsMax))
       await tables.insert(countsInsert(databases, batch, ++version), { signal: signalOf() })
       counts.confirm(batch)
     }
   }
 
   async function tryWriteAll(isLast: boolean, signalOf: () => AbortSignal): Promise<boolean> {
-    const summed = counts.sum()
     const error = await writeAll(signalOf).then(
       () => undefined,
       (cause: unknown) => ({ cause }),
@@ -76,10 +73,8 @@ export function createUsageRecorder(
     if (error && !isCutOff && monotonicMs() - loggedAt >= logPauseMs) {
       loggedAt = monotonicMs()
       const cause = String(error.cause)
-      logger.warn({ error: cause }, 'the usage of keys could not be written; it is written later')
+      logger.warn({ error: cause }, 'the usage of keys could not be written')
     }
-    metrics.usageRows.set(counts.size())
-    metrics.usageSummedRows.inc(summed)
     metrics.usageLostRequests.inc(counts.lost() - lostBefore)
     lostBefore = counts.lost()
     return error === undefined
@@ -116,6 +111,11 @@ export function createUsageRecorder(
       await tryWriteAll(true, () => deadline)
     },
   }
+}
+
+/** The rows as they are now. */
+function batchOf(rows: readonly UsageRow[]): UsageBatch {
+  return { rows, requests: rows.map(({ requests }) => requests) }
 }
 
 const minuteMs = 60_000

@@ -130,11 +130,6 @@ export function createMetrics() {
       labelNames: ['stage'] as const,
       registers,
     }),
-    sharedSlugs: new Gauge({
-      name: 'pledgeview_shared_slugs',
-      help: 'Slugs that several public campaigns have, as the projector that folds has last seen them',
-      registers,
-    }),
     redisUp: new Gauge({
       name: 'pledgeview_redis_up',
       help: 'Whether Redis answers, by connection (limits, caches): 1 or 0',
@@ -147,19 +142,9 @@ export function createMetrics() {
       labelNames: ['outcome'] as const,
       registers,
     }),
-    usageRows: new Gauge({
-      name: 'pledgeview_usage_rows',
-      help: 'Counts of a key and a minute that are in memory: those of this minute, and those that are not written yet',
-      registers,
-    }),
-    usageSummedRows: new Counter({
-      name: 'pledgeview_usage_summed_rows_total',
-      help: 'Counts of a key and a minute that were added to a later minute of the day, because ClickHouse took no inserts for long',
-      registers,
-    }),
     usageLostRequests: new Counter({
       name: 'pledgeview_usage_lost_requests_total',
-      help: 'Requests that no usage counts, because the memory for the counts was full',
+      help: 'Requests that no usage counts, because they could not be written for minutes',
       registers,
     }),
     cacheLookups: new Counter({

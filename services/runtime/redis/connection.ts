@@ -56,10 +56,9 @@ export interface RedisConnection {
    */
   run<T>(roundTrip: (redis: Redis, time: RedisTime) => Promise<T>): Promise<T>
   /**
-   * Calls back whenever the connection comes up, and at once if it is up. `server` identifies the run of the server. If
-   * it differs from the last one, or is undefined, data that was stored before may be lost.
+   * Calls back whenever the connection comes up, and at once if it is up. Data that was stored before may be lost.
    */
-  onUp(callback: (server: string | undefined) => void): void
+  onUp(callback: () => void): void
   /** Registers a Lua script of one key, or of more, which `run` then calls as a method of the client. */
   defineCommand(name: string, lua: string, options?: { keys: number }): void
   close(): void
@@ -98,15 +97,13 @@ export function createRedisConnection(
     lost: state.setUnavailable,
   })
 
-  /** Reads the server's id and clock on a new connection. The connection is up when both are known. */
+  /** Reads the server's clock on a new connection. The connection is up when it is known. */
   async function handshake(): Promise<void> {
     try {
-      // Some hosted services forbid INFO. Then every connection counts as one to another server.
-      const replies = Promise.all([redis.info('server').catch(() => ''), readClock(redis, now)])
-      const [info, reading] = await within(deadlineMs, replies)
+      const reading = await within(deadlineMs, readClock(redis, now))
       if (redis.status !== 'ready') return
       clock = reading
-      state.setUp(/^run_id:(\w+)/m.exec(info)?.[1])
+      state.setUp()
       clearTimeout(heartbeatTimer)
       heartbeatTimer = setTimeout(heartbeat, heartbeatMs).unref()
     } catch (error) {
@@ -164,7 +161,6 @@ function createState({ now, logger, onChange }: Omit<RedisDependencies, 'random'
   let state: 'starting' | 'up' | 'unavailable' | 'closed' = 'starting'
   let changedAt = now()
   let upCount = 0
-  let server: string | undefined
 
   return {
     isUp: () => state === 'up',
@@ -173,15 +169,14 @@ function createState({ now, logger, onChange }: Omit<RedisDependencies, 'random'
     /** How long the present state has lasted, ms. */
     stateAgeMs: () => now() - changedAt,
 
-    setUp(reached: string | undefined) {
+    setUp() {
       if (state === 'closed') return
       logger.info({ awayMs: Math.round(now() - changedAt) }, 'Redis is available')
       state = 'up'
       changedAt = now()
       upCount++
-      server = reached
       onChange?.(true)
-      for (const callback of callbacks) callback(server)
+      for (const callback of callbacks) callback()
     },
 
     /** Does nothing if it is unavailable already, so that an outage is one log line. */
@@ -199,7 +194,7 @@ function createState({ now, logger, onChange }: Omit<RedisDependencies, 'random'
 
     onUp(callback: (typeof callbacks)[number]) {
       callbacks.push(callback)
-      if (state === 'up') callback(server)
+      if (state === 'up') callback()
     },
   }
 }

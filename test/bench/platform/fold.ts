@@ -1,7 +1,7 @@
 /** Makes the bench's platform ready to be read: loads it, folds it with the projector's fold worker, and merges it. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { foldWorkerSettings } from '../../../services/projector/fold/fold-settings.ts'
 import { createFoldWorker, type FoldWorker } from '../../../services/projector/fold/fold-worker.ts'
+import { foldWorkerSettings } from '../../../services/projector/settings.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
 import { migrate } from '../../../services/tables/migrate.ts'

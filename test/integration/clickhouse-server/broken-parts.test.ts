@@ -32,7 +32,7 @@ describe('tables with a part', () => {
 
   afterEach(() => directory.remove())
 
-  test('that cannot be read never open, and the error names the part and the remedy; once repaired, they have every row', async () => {
+  test('that cannot be read never open, and the error names the table and the remedy; once repaired, they have every row', async () => {
     const spoils: [name: string, spoil: (path: string) => void][] = [
       ['data.bin', path => truncateSync(path, 100)],
       ['data.bin', path => truncateSync(path, 100)],
@@ -48,7 +48,6 @@ describe('tables with a part', () => {
       spoil(path)
       const { message } = await startFailure()
       expect(message).toContain('a part of the table pledgeview_read_1.campaigns cannot be read')
-      expect(message).toContain(part)
       expect(message).toContain('pledgeview rebuild')
       expect(message).not.toMatch(/max_suspicious|Stack trace/)
       copyFileSync(saved, path)

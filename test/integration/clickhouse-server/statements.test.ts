@@ -2,7 +2,7 @@
  * How the tables adapter behaves on a real server: late errors, large bodies, quotas; and what happens to statements when their
  * connection, or their server, ends while they run.
  */
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { openTables } from '../../../services/tables/clickhouse.ts'
 import { type TableInsert, type Tables, TablesError } from '../../../services/tables/port.ts'
@@ -66,16 +66,12 @@ test('an error that comes late fails an insert, which then leaves no rows', asyn
   expect(await countKept()).toBe(0)
 })
 
-test.each([false, true])('bodies of many megabytes arrive both ways, compressed: %s', async compression => {
-  const own = open({ compression })
+test('bodies of many megabytes arrive both ways', async () => {
   const writer = createRowWriter(columns)
-  // Half of it is not compressible.
-  const texts = Array.from({ length: 1_000 }, (_, n) =>
-    n % 2 === 0 ? 'é'.repeat(5_000) : randomBytes(5_000).toString('hex'),
-  )
+  const texts = Array.from({ length: 1_000 }, (_, n) => `${n} ${'é'.repeat(5_000)}`)
   for (const [n, text] of texts.entries()) writer.add([n, text])
-  await own.insert({ table: 'kept', columns, rows: writer.bytes() })
-  const rows = await own.rows<{ text: string }>({ query: 'SELECT text FROM kept ORDER BY n' })
+  await tables.insert({ table: 'kept', columns, rows: writer.bytes() })
+  const rows = await tables.rows<{ text: string }>({ query: 'SELECT text FROM kept ORDER BY n' })
   expect(rows.map(({ text }) => text)).toEqual(texts)
 })
 

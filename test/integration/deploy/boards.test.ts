@@ -113,6 +113,11 @@ describe('the queries of Prometheus', () => {
       unfolded: { read: async () => {}, waitsSince: () => undefined },
       lag: async () => [],
       rejectCounts: async () => ({ total: 0, open: 0 }),
+      sharedSlugCount: async () => 0,
+      claims: async () => ({
+        unknown: { campaigns: 0, pledges: 0, examples: [] },
+        oversold: { tiers: 0, claims: 0, examples: [] },
+      }),
       reportProjection: async () => {},
       rebuild: async () => undefined,
     })

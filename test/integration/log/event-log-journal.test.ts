@@ -137,16 +137,6 @@ describe('the journal', () => {
     await reader.close()
   })
 
-  test('forgets the rejects that an earlier version kept in it, which a purge would not reach', async () => {
-    await append(recordsOf('pledges', 1))
-    const db = new DatabaseSync(path)
-    db.exec("CREATE TABLE rejects (value TEXT); INSERT INTO rejects VALUES ('private')")
-    db.close()
-    await (await openJournalWriter(path)).close()
-    const tables = new DatabaseSync(path).prepare('SELECT name FROM sqlite_schema').all()
-    expect(tables.map(({ name }) => name)).not.toContain('rejects')
-  })
-
   test('is readable by its owner alone, in every file that it makes', async () => {
     const writer = await openJournalWriter(path)
     await writer.append(recordsOf('pledges', 1))

@@ -86,7 +86,7 @@ export function describeUnreadable({ address, openReader, openWriter }: KafkaSui
     const rejects: Reject[] = []
     let accepted = 0
     for (const delivery of await readDeliveries(reader, count)) {
-      const batch = emptyBatch(delivery.assignment, backerHasher('0'.repeat(64), 'siphash-2-4'))
+      const batch = emptyBatch(delivery.assignment, backerHasher('0'.repeat(64)))
       addDelivery(batch, delivery, createDecoder())
       await store(reader, batch.rejects)
       await reader.commit(delivery.assignment, [...batch.positions.values()])

@@ -188,10 +188,7 @@ describe('API keys', () => {
         version: 2,
         changed_at: 2 * n,
         issued_at: 2 * n,
-        integration_id: null,
         expires_at: null,
-        replaces: null,
-        replaced_until: null,
       }),
     )
     await writer.append(

@@ -212,6 +212,7 @@ test('pledges of campaigns that never came, and claims beyond the quantity of a 
     oversold_tiers: { tiers: 1, claims: 2, examples: ['c/early'] },
   })
   await vi.waitFor(async () => {
+    await projector.beforeScrape()
     const text = await metrics.registry.metrics()
     expect(text).toContain('\npledgeview_unknown_campaign_pledges 2\n')
     expect(text).toContain('\npledgeview_oversold_claims 2\n')

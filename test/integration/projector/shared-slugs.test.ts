@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventReader, EventWriter } from '../../../services/log/port.ts'
 import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
-import { createSlugWatch, type SharedSlugs } from '../../../services/projector/shared-slugs.ts'
 import { statusOf } from '../../../services/projector/status.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
@@ -17,7 +16,6 @@ import { hashBacker, type ModelTables, openModelTables } from '../../support/pro
 
 const wait = { timeout: 30_000 }
 const metrics = createMetrics()
-const log: string[] = []
 let model: ModelTables
 let databases: Databases
 let root: string
@@ -51,7 +49,7 @@ beforeAll(async () => {
     hashBacker,
     run: 'run',
     metrics,
-    logger: pino({ level: 'info' }, { write: (line: string) => void log.push(line) }),
+    logger: pino({ level: 'silent' }),
     now: Date.now,
     monotonicMs: () => performance.now(),
     random: () => 0,
@@ -75,45 +73,15 @@ afterAll(async () => {
 describe('a slug that several public campaigns have', () => {
   const shared = { count: 1, examples: [{ slug: 'lanterns', campaign_ids: ['c1', 'c2'] }] }
 
-  test('is in the metrics after a fold, and in the log once, with its campaigns', async () => {
-    await vi.waitFor(async () => {
-      expect(await metrics.registry.metrics()).toContain('\npledgeview_shared_slugs 1\n')
-    }, wait)
-    const lines = log.map(line => JSON.parse(line)).filter(({ msg }) => msg.includes('same slug'))
-    expect(lines).toEqual([expect.objectContaining({ slugs: 1, examples: shared.examples })])
+  test('is in the metrics of the leader', async () => {
+    await drained()
+    await projector.beforeScrape()
+    expect(await metrics.registry.metrics()).toContain('\npledgeview_shared_slugs 1\n')
   })
 
   test('is in the status, with the campaign that the API shows as the first one', async () => {
     await drained()
     const { tables } = await statusOf({ projector, tables: model.tables, databases })
     expect(tables?.shared_slugs).toEqual(shared)
-  })
-
-  test('is told of again only if it has changed', async () => {
-    const looks: { found: SharedSlugs; isNew: boolean }[] = []
-    const watch = createSlugWatch({
-      tables: model.tables,
-      databases,
-      onLook: (found, isNew) => looks.push({ found, isNew }),
-      onError: error => expect.unreachable(String(error)),
-      sleep: async () => undefined,
-    })
-    const abort = new AbortController()
-    const running = watch.run(abort.signal)
-    for (const looked of [1, 2]) {
-      watch.noteFold()
-      await vi.waitFor(() => expect(looks).toHaveLength(looked), wait)
-    }
-    await writer.append([campaign('c2', 'lanterns-of-paper', 2)])
-    await drained()
-    watch.noteFold()
-    await vi.waitFor(() => expect(looks).toHaveLength(3), wait)
-    expect(looks).toEqual([
-      { found: shared, isNew: true },
-      { found: shared, isNew: false },
-      { found: { count: 0, examples: [] }, isNew: true },
-    ])
-    abort.abort()
-    await running
   })
 })

@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
-  heldBackerHash,
   holdTablesId,
   holdTablesIdentity,
   IdentityDiffers,
   readTablesId,
 } from '../../../services/tables/identity.ts'
-import type { Databases } from '../../../services/tables/port.ts'
 import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 
 describe('the identity of tables', () => {
@@ -17,11 +15,6 @@ describe('the identity of tables', () => {
   })
 
   afterAll(() => model.dispose())
-
-  async function putPledge(databases: Databases): Promise<void> {
-    const query = `INSERT INTO ${databases.ledger}.pledge_ledger (campaign_id, pledge_id) SELECT 'c', 'p' SETTINGS async_insert = 0`
-    await model.tables.run({ query })
-  }
 
   test('is that of the first writer: another secret or currency is refused, and the secret is not kept', async () => {
     const databases = await model.freshDatabases()
@@ -50,12 +43,5 @@ describe('the identity of tables', () => {
     const others = await model.freshDatabases()
     await holdTablesId(model.tables, others, 'd')
     expect(await readTablesId(model.tables, others)).toBe('d')
-  })
-
-  test('new tables begin with SipHash and keep to it, also once they have pledges', async () => {
-    const databases = await model.freshDatabases()
-    expect(await heldBackerHash(model.tables, databases)).toBe('siphash-2-4')
-    await putPledge(databases)
-    expect(await heldBackerHash(model.tables, databases)).toBe('siphash-2-4')
   })
 })

@@ -16,16 +16,11 @@ import { clickHouseService } from '../../support/services/clickhouse.ts'
 import { useService } from '../../support/services/test-service.ts'
 import { describeTables } from './tables.conformance.ts'
 
-describe.each([
-  ['plain', false],
-  ['compressed', true],
-])('%s', (name, compression) => {
-  const clickHouse = useService(clickHouseService)
+const server = useService(clickHouseService)
 
-  describeTables(`ClickHouse over HTTP, ${name}`, async () => {
-    const tables = openTables({ ...settingsFor(clickHouse()), compression })
-    return { tables, dispose: tables.close }
-  })
+describeTables('ClickHouse over HTTP', async () => {
+  const tables = openTables(settingsFor(server()))
+  return { tables, dispose: tables.close }
 })
 
 describe('ClickHouse over HTTP', () => {

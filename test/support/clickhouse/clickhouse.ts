@@ -79,7 +79,6 @@ export function settingsFor({ url, user, password }: ClickHouseAddress): TablesS
     url,
     user,
     password,
-    compression: false,
     silenceMsMax: 10_000,
     connectionsMax: 12,
     idleConnectionMsMax: 2_500,

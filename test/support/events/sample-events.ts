@@ -128,10 +128,7 @@ export function apiKeyEvent(state: Partial<ApiKeyState> & { key: string; account
     version: 1,
     changed_at: Date.UTC(2026, 0, 1),
     issued_at: Date.UTC(2026, 0, 1),
-    integration_id: null,
     expires_at: null,
-    replaces: null,
-    replaced_until: null,
     ...state,
   }
   return { type: 'api-key', key: data.key, data }

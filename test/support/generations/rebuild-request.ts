@@ -4,7 +4,6 @@ import type { RebuildRequest } from '../../../services/generations/rebuild-log.t
 /** Reads the whole log, and accepts no loss. */
 export const wholeRequest: RebuildRequest = {
   kind: 'rebuild',
-  fromTime: null,
   isDry: false,
   acceptsLoss: false,
   ignoresDisk: false,

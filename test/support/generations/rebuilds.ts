@@ -278,6 +278,23 @@ export function compactLog({ journal }: Pick<RebuildableModel, 'journal'>): void
   }
 }
 
+/**
+ * Forgets all events, as a log does whose retention is over. The last record of a topic says where the log ends: it becomes a deletion of what
+ * never was.
+ */
+export function emptyLog({ journal }: Pick<RebuildableModel, 'journal'>): void {
+  const file = new DatabaseSync(journal)
+  for (const [table, key] of [
+    ['records_campaigns', 'gone'],
+    ['records_pledges', 'gone/p'],
+    ['records_api_keys', 'gone'],
+  ] as const) {
+    file.exec(`DELETE FROM ${table} WHERE offset < (SELECT max(offset) FROM ${table})`)
+    file.prepare(`UPDATE ${table} SET key = ?, value = NULL`).run(Buffer.from(key))
+  }
+  file.close()
+}
+
 /** Campaigns with up to four pledges each, several versions of everything, some that are not public, and a key. */
 export function platformHistory(campaigns: number): ChangeEvent[] {
   const events: ChangeEvent[] = [apiKeyEvent({ key: 'k', account_id: 'acc' })]

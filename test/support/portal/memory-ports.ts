@@ -51,9 +51,9 @@ export function memoryKeys(now: () => number) {
     if (active.length >= 3) throw new KeyError('three keys are active already')
     const [key, secret] = [generateApiKey(randomBytes), generateSecret(randomBytes)]
     all.push({
-      ...{ key, version: '1', account_id, integration_id: '', name, url, contact_email, secret_hash: '' },
+      ...{ key, version: '1', account_id, name, url, contact_email, secret_hash: '' },
       ...{ scopes: ['read:public'], issued_at_ms: now(), status: 'active' },
-      ...{ expires_at_ms: null, replaces: '', replaced_until_ms: null },
+      expires_at_ms: null,
     })
     calls.secrets.set(key, secret)
     return { key, secret }

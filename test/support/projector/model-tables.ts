@@ -30,7 +30,7 @@ import type { CampaignReading, ReadModel } from '../events/model.ts'
 import { newRecordOf } from '../events/sample-events.ts'
 import { awayFromMidnight } from '../runner/midnight.ts'
 
-export const hashBacker = backerHasher('0123456789abcdef'.repeat(4), 'siphash-2-4')
+export const hashBacker = backerHasher('0123456789abcdef'.repeat(4))
 /** Digits of the platform currency that the tests fold with. */
 export const platformDigits = 2
 

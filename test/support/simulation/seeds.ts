@@ -6,7 +6,7 @@ import { type Outcome, playWorld, type WorldOptions } from './world.ts'
  * How many worlds the proof plays, unless the environment sets a number. Each safeguard that is removed (safeguards.test.ts) is missed
  * by one of the first 144 worlds, on replicas by one of the first 20.
  */
-export const proofSeeds = Number(process.env.SIMULATION_SEEDS ?? 200)
+export const proofSeeds = Number(process.env.SIMULATION_SEEDS ?? 150)
 const onlySeed = process.env.SIMULATION_SEED
 
 /** The worlds of the proof, from 1 on. If a climate is given, only its worlds. */

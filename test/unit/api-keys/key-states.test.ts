@@ -20,10 +20,7 @@ const record: KeyRecord = {
   secret_hash: 'ab'.repeat(32),
   scopes: ['read:public'],
   issued_at_ms: now - 1_000,
-  integration_id: 'int_7',
   expires_at_ms: null,
-  replaces: 'pv_live_old',
-  replaced_until_ms: now + 3_600_000,
   status: 'active',
 }
 
@@ -44,10 +41,7 @@ describe('the events of a key', () => {
       scopes: ['read:public'],
       changed_at: now,
       issued_at: record.issued_at_ms,
-      integration_id: 'int_7',
       expires_at: null,
-      replaces: 'pv_live_old',
-      replaced_until: record.replaced_until_ms,
     }
     const states = [
       [revokedState(record, now), { ...whole, status: 'REVOKED' }],

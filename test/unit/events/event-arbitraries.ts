@@ -127,10 +127,7 @@ export const apiKeyState: fc.Arbitrary<ApiKeyState> = fc.record({
   version: count,
   changed_at: timestamp,
   issued_at: fc.option(timestamp),
-  integration_id: fc.option(id),
   expires_at: fc.option(timestamp),
-  replaces: fc.option(id),
-  replaced_until: fc.option(timestamp),
 })
 
 export const stateEvent: fc.Arbitrary<StateEvent> = fc.oneof(

@@ -121,7 +121,7 @@ const nullablePaths: Readonly<Record<EventType, readonly string[]>> = {
     'rewards.quantity_available',
   ],
   pledge: ['reward_id'],
-  'api-key': ['issued_at', 'integration_id', 'expires_at', 'replaces', 'replaced_until'],
+  'api-key': ['issued_at', 'expires_at'],
 }
 
 /** Paths without array indexes; a null that any element has wins. */

@@ -11,13 +11,11 @@ import {
   portalSchemas,
 } from '../../../contracts/events/portal-codec.ts'
 import {
-  lifeOf,
   type PortalEvent,
   type PortalTopic,
   portalKeyOf,
   portalTopicOf,
   portalTypes,
-  portalVersionOf,
 } from '../../../contracts/events/portal-event.ts'
 
 interface GoldenState {
@@ -39,20 +37,17 @@ describe.each(portalTypes)('the golden examples of type %s', type => {
   const examples = readGolden(type).filter(({ value_hex }) => value_hex !== null)
   const [example = {} as GoldenState] = examples
 
-  test.each(examples.filter(({ name }) => !name.startsWith('a claim')))(
-    'are read and written as these bytes: $name',
-    golden => {
-      const { data, ...rest } = JSON.parse(golden.line) as Holder
-      expect(rest.type).toBe(type)
-      expect(golden.topic).toBe(portalTopicOf[type])
-      const holder: Holder = { data }
-      expect(compileForm(portalSchemas[type]).read(holder, 'data')).toBeUndefined()
-      const event = { type, data: holder.data } as PortalEvent
-      expect(portalKeyOf(event)).toBe(golden.key)
-      expect(encodePortalEvent(event).toString('hex')).toBe(golden.value_hex)
-      expect(decode(golden)).toEqual(event)
-    },
-  )
+  test.each(examples)('are read and written as these bytes: $name', golden => {
+    const { data, ...rest } = JSON.parse(golden.line) as Holder
+    expect(rest.type).toBe(type)
+    expect(golden.topic).toBe(portalTopicOf[type])
+    const holder: Holder = { data }
+    expect(compileForm(portalSchemas[type]).read(holder, 'data')).toBeUndefined()
+    const event = { type, data: holder.data } as PortalEvent
+    expect(portalKeyOf(event)).toBe(golden.key)
+    expect(encodePortalEvent(event).toString('hex')).toBe(golden.value_hex)
+    expect(decode(golden)).toEqual(event)
+  })
 
   test('are no event under another key, or in another topic', () => {
     const { key, topic } = example
@@ -77,25 +72,16 @@ describe.each(portalTypes)('the golden examples of type %s', type => {
   })
 })
 
-describe('what an earlier version has written', () => {
-  test.each(readGolden('portal-earlier'))('counts in the order of its times: $name', golden => {
-    const event = decode(golden)
-    const { data } = JSON.parse(golden.line) as { data: Record<string, unknown> | null }
-    if (!('data' in event) || event.type === 'notice') throw new Error('it is no state of an account')
-    expect(portalKeyOf(event)).toBe(golden.key)
-    // A tombstone is a deletion at the time of its record.
-    const at = data === null ? appendedAt : Date.parse(String(data.changed_at))
-    expect(lifeOf(portalVersionOf(event))).toBe(0n)
-    expect(portalVersionOf(event)).toBe(BigInt(at))
-    const address = event.type === 'account' ? event.data.email : event.data.contact_email
-    expect(address).toBe(data?.email ?? data?.contact_email ?? '')
-  })
-
-  test.each(
-    readGolden('notice').filter(({ name, value_hex }) => name.startsWith('a claim') || value_hex === null),
-  )('is removed from the notices: $name', golden => {
+test.each(readGolden('notice').filter(({ value_hex }) => value_hex === null))(
+  'a tombstone removes a notice: $name',
+  golden => {
     expect(decode(golden)).toEqual({ type: 'removed-notice', notice_id: golden.key, at: appendedAt })
-  })
+  },
+)
+
+test('an account has no tombstone: its deletion is a state', () => {
+  const tombstone = { ...(readGolden('account')[0] as GoldenState), value_hex: null }
+  expect(decode(tombstone)).toEqual({ reason: 'an account has no tombstone' })
 })
 
 test('the ids of the portal and of the change events are all different', () => {

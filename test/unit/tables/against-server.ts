@@ -33,7 +33,6 @@ export function open(url: string, settings: Partial<TablesSettings> = {}): Table
       url,
       user,
       password,
-      compression: false,
       silenceMsMax: 5_000,
       connectionsMax: 4,
       idleConnectionMsMax: 1_000,

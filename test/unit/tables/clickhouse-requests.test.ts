@@ -116,15 +116,6 @@ describe('what is sent', () => {
     expect(many?.parameters.has('param_ids')).toBe(false)
     expect(many?.body).toContain(ids.at(-1))
   })
-
-  test('is compressed if that is configured', async () => {
-    const { server, tables } = await against([answers('')], { compression: true })
-    await tables.insert(insert)
-    await tables.rows({ query: 'SELECT 1' })
-    expect(server.requests[0]?.headers['content-encoding']).toBe('gzip')
-    expect(server.requests[1]?.headers['accept-encoding']).toBe('gzip')
-    expect(server.requests[1]?.parameters.get('enable_http_compression')).toBe('1')
-  })
 })
 
 test.each([

@@ -1,5 +1,4 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { gzipSync } from 'node:zlib'
 import { describe, expect, test, vi } from 'vitest'
 import type { Tables } from '../../../services/tables/port.ts'
 import {
@@ -33,15 +32,6 @@ describe('a request that got no whole answer', () => {
       const { tables } = await against([behaviour], { silenceMsMax: 100 })
       expect(await failureOf(send(tables))).toMatchObject({ retryable: true, type: undefined })
     }
-  })
-
-  test('that was compressed and cut may be tried again', async () => {
-    const whole = gzipSync('{"n":1}\n'.repeat(100))
-    const { tables } = await against(
-      [response => response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(whole.subarray(0, 20))],
-      { compression: true },
-    )
-    expect(await failureOf(tables.rows({ query: 'SELECT n' }))).toMatchObject({ retryable: true })
   })
 
   test('that was refused may be tried again', async () => {

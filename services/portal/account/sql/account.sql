@@ -1,13 +1,9 @@
--- An account and its integrations, as the ledger has them now (private). The account's own row has no integration_id. A row
--- without an address is deleted.
+-- An account, as the ledger has it now (private). A row without an address is deleted.
 
 SELECT
     account_id,
-    integration_id,
     toString(version) AS version,
     email,
-    name,
-    url,
     toUnixTimestamp64Milli(created_at) AS created_at_ms,
     toUnixTimestamp64Milli(sessions_valid_from) AS sessions_valid_from_ms,
     toUnixTimestamp64Milli(changed_at) AS changed_at_ms,

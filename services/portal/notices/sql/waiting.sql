@@ -12,7 +12,7 @@ SELECT
     (
         SELECT account_id
         FROM ${base}.account_ledger FINAL
-        WHERE integration_id = '' AND email = ''
+        WHERE email = ''
             AND account_id GLOBAL IN (SELECT account_id FROM ${base}.notice_ledger WHERE status = 'WAITING')
     )) AS is_over
 FROM (SELECT * FROM ${base}.notice_ledger FINAL) AS ledger

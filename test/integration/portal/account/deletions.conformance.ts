@@ -5,13 +5,11 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { lifeOf, versionIn } from '../../../../contracts/events/portal-event.ts'
 import type { EventWriter } from '../../../../services/log/port.ts'
 import { readAccount } from '../../../../services/portal/account/account-ledger.ts'
 import { openAccounts } from '../../../../services/portal/account/accounts.ts'
 import { deleteAccount } from '../../../../services/portal/account/deletions.ts'
-import { recordOf } from '../../../../services/portal/own-events.ts'
-import type { Account, Accounts } from '../../../../services/portal/ports.ts'
+import type { Accounts } from '../../../../services/portal/ports.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
 import { compacted, type ProjectedLog, replay } from '../../../support/portal/projected-log.ts'
@@ -20,11 +18,8 @@ import type { ModelTables } from '../../../support/projector/model-tables.ts'
 const portalKey = 'ab'.repeat(32)
 const noKeys = { deleteAll: async () => undefined }
 
-/** What may be under way: a sign-out everywhere, or an integration of an earlier version of the portal. */
-type Step = 'sign-out' | 'integration'
-
+/** A sign-out everywhere that is under way. */
 interface Late {
-  step: Step
   /** How far the clock of the portal is ahead, ms. */
   aheadMs: number
   /** The portal is killed after it has sent the change. */
@@ -32,7 +27,6 @@ interface Late {
 }
 
 const late: fc.Arbitrary<Late> = fc.record({
-  step: fc.constantFrom<Step>('sign-out', 'integration'),
   aheadMs: fc.constantFrom(-3_600_000, 0, 3_600_000),
   isKilled: fc.boolean(),
 })
@@ -94,16 +88,6 @@ export function describeDeletions(
       return { writer, arrived: arrived.promise, landed: landed.promise, release: gate.resolve }
     }
 
-    async function addIntegration(writer: Pick<EventWriter, 'append'>, account: Account, aheadMs = 0) {
-      const { account_id, created_at } = account
-      const changed_at = Date.now() + aheadMs
-      const held = await readAccount(log, account_id)
-      const version = versionIn(lifeOf(held.account?.version ?? 0n), changed_at)
-      const fields = { name: 'Board', url: 'https://board.example', contact_email: 'ops@board.example' }
-      const data = { integration_id: randomUUID(), account_id, ...fields, created_at, changed_at, version }
-      await writer.append([recordOf({ type: 'integration', data })])
-    }
-
     /** Finishes deletions until nothing is left to do, as the portals do every half a minute. */
     async function finishAll(accounts: Accounts): Promise<void> {
       await expect
@@ -126,8 +110,8 @@ export function describeDeletions(
       return readAccount({ tables, databases: again }, accountId)
     }
 
-    const addressesOf = ({ account, integrations }: Awaited<ReturnType<typeof readAccount>>) =>
-      [account, ...integrations].flatMap(row => (row && row.email !== '' ? [row.email] : []))
+    const addressesOf = (row: Awaited<ReturnType<typeof readAccount>>) =>
+      row && row.email !== '' ? [row.email] : []
 
     test('stays, in whatever order late writes land, whatever the clocks say, and whoever is killed', async () => {
       await fc.assert(
@@ -138,17 +122,12 @@ export function describeDeletions(
           async (lates, order, signsUpAgain) => {
             const address = `ann-${randomUUID()}@example.com`
             const one = await portal()
-            const account = await one.ofVerifiedEmail(address)
-            const { account_id } = account
-            if (writers[0]) await addIntegration(writers[0], account)
+            const { account_id } = await one.ofVerifiedEmail(address)
             const under = await Promise.all(
-              lates.map(async ({ step, aheadMs, isKilled }) => {
+              lates.map(async ({ aheadMs, isKilled }) => {
                 const hung = slow(isKilled)
-                const begun =
-                  step === 'sign-out'
-                    ? (await portal({ writer: hung.writer, aheadMs })).endSessions(account_id)
-                    : addIntegration(hung.writer, account, aheadMs)
-                const done = begun.catch(() => undefined)
+                const late = await portal({ writer: hung.writer, aheadMs })
+                const done = late.endSessions(account_id).catch(() => undefined)
                 await hung.arrived
                 return { ...hung, done: isKilled ? hung.landed : done }
               }),

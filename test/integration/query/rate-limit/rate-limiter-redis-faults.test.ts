@@ -58,7 +58,6 @@ describe('the limiter without Redis', () => {
     await redis.client.replicaof('NO', 'ONE')
     await untilShared(limiters)
     expect(await admittedOf(limiter, 20)).toBe(6)
-    // The refusal of an earlier report may have been under way. Then the limiter has decided alone, and reports again.
     await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(10)
   })
 })
@@ -99,9 +98,9 @@ describe('the limiter after Redis came back', () => {
     expect(await admittedOf(a, 8)).toBe(8)
     redis.resume()
     await untilShared(limiters)
-    await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(9)
-    expect(await admittedOf(b, 20)).toBe(1)
-    expect(await admittedOf(a, 20)).toBe(0)
+    expect(await admittedOf(a, 1)).toBe(1)
+    expect(await redis.client.zcard(keyOf('a'))).toBe(10)
+    expect(await admittedOf(b, 20)).toBe(0)
   })
 
   it('knows after a restart of Redis the hits of every process before it', async () => {
@@ -112,9 +111,10 @@ describe('the limiter after Redis came back', () => {
     await kill(limiters)
     await redis.restart()
     await untilShared(limiters)
-    await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(7)
-    expect(await admittedOf(a, 20)).toBe(3)
-    expect(await admittedOf(b, 20)).toBe(0)
+    expect(await admittedOf(a, 1)).toBe(1)
+    expect(await admittedOf(b, 20)).toBe(2)
+    expect(await redis.client.zcard(keyOf('a'))).toBe(10)
+    expect(await admittedOf(a, 20)).toBe(0)
   })
 
   it('counts a hit once if Redis admitted it and the reply was lost', async () => {
@@ -133,27 +133,7 @@ describe('the limiter after Redis came back', () => {
     proxy.release()
     await untilShared(limiters)
     expect(await admittedOf(limiter, 20)).toBe(4)
-    // Read last: the report precedes the hits on their connection, but a read on another connection may overtake it.
     expect(await redis.client.zcard(keyOf('a'))).toBe(10)
-  })
-
-  it('reports every bucket that was hit meanwhile, including those hit during the report', async () => {
-    const { limiters, keyOf } = await open(1, 1_000_000, minute, 2000)
-    const [limiter] = limiters
-    const buckets = Array.from({ length: 100 }, (_, n) => `bucket ${n}`)
-    for (const bucket of buckets) await limiter.hit(bucket)
-    await kill(limiters)
-    const restarting = redis.restart()
-    let made = buckets.length
-    // Until Redis decides again, and a little longer.
-    for (let after = 0; after < 100; made++) {
-      if (limiter.isShared()) after++
-      await limiter.hit(`bucket ${made % buckets.length}`)
-      await yieldToEventLoop()
-    }
-    await restarting
-    const counts = await Promise.all(buckets.map(bucket => redis.client.zcard(keyOf(bucket))))
-    expect(counts.reduce((sum, count) => sum + count)).toBe(made)
   })
 
   it('never lets one process exceed the limit, whatever happens to Redis', async () => {

@@ -1,6 +1,6 @@
 /**
  * The promise of the usage: whatever fails, in whatever order, the sums that the portal shows are the requests that were
- * counted. Flushes, lost answers, inserts that land late, restarts, kills and steps of the clock come in any order, on a real
+ * counted and not lost. Flushes, lost answers, inserts that land late, restarts, kills and steps of the clock come in any order, on a real
  * ClickHouse.
  */
 import fc from 'fast-check'
@@ -85,7 +85,7 @@ function requestsOf(sums: readonly Sums[]): number {
 interface Outcome {
   counted: Sums[]
   shown: Sums[]
-  /** Requests that did not fit into the memory. */
+  /** Requests that waited for longer than a minute. An insert whose answer was lost may have written them. */
   lost: number
   /** Requests that a killed process had not written. */
   unwritten: number
@@ -99,7 +99,7 @@ const noon = Math.floor(Date.now() / dayMs) * dayMs + dayMs / 2
 let worlds = 0
 
 /** Two processes count at the same time. The requests alternate between them. */
-async function play(played: readonly Step[], rowsMax: number): Promise<Outcome> {
+async function play(played: readonly Step[]): Promise<Outcome> {
   const world = ++worlds
   const start = noon
   const keys = [0, 1].map(key => `world ${world} key ${key}`)
@@ -119,7 +119,7 @@ async function play(played: readonly Step[], rowsMax: number): Promise<Outcome> 
     },
   }
   const metrics = createMetrics()
-  const options = { ...defaultUsageRecorderOptions, batchRowsMax: 2, rowsMax }
+  const options = { ...defaultUsageRecorderOptions, batchRowsMax: 2 }
   const open = () => {
     const process = `world ${world} run ${++runs}`
     const recorder = createTestRecorder(tables, databases, process, { now: () => now, metrics }, options)
@@ -168,14 +168,13 @@ test('any order of flushes, retries, restarts, kills and late inserts gives exac
   timeout: 180_000,
 }, async () => {
   await fc.assert(
-    fc.asyncProperty(steps, fc.constantFrom(4, 1_000), async (played, rowsMax) => {
-      const { counted, shown, lost, unwritten } = await play(played, rowsMax)
-      if (rowsMax === 1_000) expect(lost).toBe(0)
+    fc.asyncProperty(steps, async played => {
+      const { counted, shown, lost, unwritten } = await play(played)
       if (lost + unwritten === 0) expect(shown).toEqual(counted)
-      const [wanted, found] = [requestsOf(counted) - lost, requestsOf(shown)]
+      const [wanted, found] = [requestsOf(counted), requestsOf(shown)]
       expect(found).toBeLessThanOrEqual(wanted)
       // A kill loses at most what its process had not written.
-      expect(found).toBeGreaterThanOrEqual(wanted - unwritten)
+      expect(found).toBeGreaterThanOrEqual(wanted - lost - unwritten)
     }),
     { numRuns: 12, interruptAfterTimeLimit: 120_000 },
   )

@@ -19,10 +19,7 @@ export function sampleKey(changes: Partial<PortalKey> = {}): PortalKey {
     scopes: ['read:public'],
     issued_at_ms: now - dayMs,
     status: 'active',
-    integration_id: '',
     expires_at_ms: null,
-    replaces: '',
-    replaced_until_ms: null,
     ...changes,
   }
 }

@@ -1,0 +1,59 @@
+/** What the loops of a projector take from the configuration. */
+import { currencyDigits } from '../../contracts/events/currencies.ts'
+import type { Config } from '../runtime/config.ts'
+import type { Databases, Tables } from '../tables/port.ts'
+import { createRejectStore, type StoreRejects } from '../tables/rejects.ts'
+import type { FoldWorkerSettings } from './fold/fold-worker.ts'
+import { collectMsOf, type ProjectorSettings } from './projector.ts'
+
+/** How long the ingest loop waits for records, and the fold loop for batches of other processes, ms. */
+export const idleMsMax = 500
+// Records of one moment share a batch.
+const batchMsMin = 25
+
+/** The limits of the fold. */
+export function foldWorkerSettings(config: Config): FoldWorkerSettings {
+  return {
+    foldMsMax: config.PLEDGEVIEW_FOLD_MS_MAX,
+    platformDigits: currencyDigits(config.PLEDGEVIEW_PLATFORM_CURRENCY) ?? 2,
+    campaignsPerStatementMax: config.PLEDGEVIEW_FOLD_CAMPAIGNS_MAX,
+    memoryBytesMax: config.PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX,
+    aloneMsMax: config.PLEDGEVIEW_FOLD_ALONE_MS_MAX,
+  }
+}
+
+// Room for a busy machine, and for the last request of a step.
+const stillMarginMs = 30_000
+
+/** Longer than any step of the ingest loop may take: to collect a batch, to write its rows or its positions, and to commit its offsets. */
+export function stillMsMaxOf(config: Config): number {
+  // A statement is tried again within the first bound, and may then be silent for the second, twice: a read is sent again.
+  const statementMs = config.PLEDGEVIEW_RETRY_MS_MAX + 2 * config.PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX
+  const collectMs = collectMsOf(
+    { batchMsMax: config.PLEDGEVIEW_BATCH_MS_MAX },
+    { isBacklog: true, sinceLastMs: 0 },
+  )
+  return Math.max(statementMs, config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX, collectMs) + stillMarginMs
+}
+
+/** The rejects of these tables. */
+export function rejectStoreOf(
+  tables: Tables,
+  databases: Databases,
+  config: Config,
+  now: () => number,
+): StoreRejects {
+  return createRejectStore({ tables, databases, keptMs: config.PLEDGEVIEW_REJECT_RETENTION_MS, now })
+}
+
+/** The limits of the ingest loop. */
+export function projectorSettings(config: Config): ProjectorSettings {
+  return {
+    batchRecordsMax: config.PLEDGEVIEW_BATCH_RECORDS_MAX,
+    batchBytesMax: config.PLEDGEVIEW_BATCH_BYTES_MAX,
+    batchMsMax: config.PLEDGEVIEW_BATCH_MS_MAX,
+    batchMsMin: Math.min(batchMsMin, config.PLEDGEVIEW_BATCH_MS_MAX),
+    idleMsMax,
+    retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
+  }
+}
