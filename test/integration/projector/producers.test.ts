@@ -120,7 +120,15 @@ test('stale versions and one version for two states are told by topic, with thei
   await createIngest(
     model.tables,
     databases,
-  )([campaign(5), pledge(7), key(3), pledge(2, 5, 'gone'), pledgeTombstone('c', 'gone')])
+  )([
+    campaign(5),
+    pledge(7),
+    pledge(7, 100, 'q'),
+    key(3),
+    key(3, 'ab'.repeat(32), 'k2'),
+    pledge(2, 5, 'gone'),
+    pledgeTombstone('c', 'gone'),
+  ])
   const report = createVersionReport({
     metrics,
     warn: () => undefined,
