@@ -12,8 +12,8 @@ import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { sleep } from '../runtime/sleep.ts'
-import { isUnknown } from '../tables/generations.ts'
-import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
+import { tablesOfCurrent } from '../tables/generations.ts'
+import type { Databases, Shard, Tables } from '../tables/port.ts'
 import { reportProjection } from '../tables/projector-stops.ts'
 import { rejectCounts } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
@@ -94,17 +94,22 @@ export interface ProjectorService {
 }
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
-  const { tables, databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
+  const { databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
   const uncommitted = watchUncommitted(dependencies.reader, dependencies.now)
   const { reader } = uncommitted
   const observer = createObserver(dependencies)
   const { presenceMs, positions, follow } = dependencies
+  const ofCurrent = (of: Shard): Tables =>
+    follow ? tablesOfCurrent(of.tables, of.databases, follow) : of.tables
+  const tables = ofCurrent(dependencies)
   let movedAt = monotonicMs()
   let failure: string | undefined
   let records = 0
   let rejects = 0
 
-  const shards = dependencies.shards ?? [{ tables, databases }]
+  const shards = dependencies.shards?.map(shard => ({ ...shard, tables: ofCurrent(shard) })) ?? [
+    { tables, databases },
+  ]
   const foldWorkers = createFoldWorkers({
     shards,
     holder: run,
@@ -210,28 +215,12 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     observer.onRetry(error instanceof SchemaRegistryError ? 'schemas' : 'ingest', error)
   }
 
-  /**
-   * If this process stood still until the generation of the table was dropped, the batch is dropped, too: the next try finds that. By now
-   * the positions may be those of the next generation already, so only the table tells.
-   */
-  async function ofCurrent(error: unknown, table: string): Promise<never> {
-    if (!isUnknown(error)) throw error
-    await follow?.()
-    const { base, ledger, read } = databases
-    if ([base, ledger, read].some(database => table.startsWith(`${database}.`))) throw error
-    throw new TablesError('the generation of this batch was dropped', { retryable: true, cause: error })
-  }
-
   async function ingest(signal: AbortSignal): Promise<void> {
     const circuitBreaker = await openCircuitBreaker({ ...dependencies, reader }, signal, onRetry)
     // A batch may need several long statements.
     const noted: Tables = {
       ...tables,
-      insert: (insert, options) =>
-        tables
-          .insert(insert, options)
-          .catch(error => ofCurrent(error, insert.table))
-          .finally(noteMove),
+      insert: (insert, options) => tables.insert(insert, options).finally(noteMove),
     }
     return runProjector(
       {
