@@ -38,6 +38,8 @@ export interface ProjectorSettings {
 
 /** What the loop reports. */
 export interface ProjectorEvents {
+  /** The batch is written next. The one before is written. */
+  onWrite?(batch: Batch): void
   /** The fold can begin: the batch is in the ledger and in the batch log, and its positions are in the tables. */
   onLogged?(batch: Batch): void
   onBatch(batch: Batch, timing: { collectMs: number; writeMs: number }): void
@@ -109,6 +111,7 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
       if (!isAdmitted && batch.rejects.length > 0) throw tooManyRejects(batch, circuitBreaker.window())
       const collectMs = monotonicMs() - startedAt
       pace.isWriting = true
+      events.onWrite?.(batch)
       const counts = { 'pledgeview.records': batch.records, 'pledgeview.rejects': batch.rejects.length }
       const written = () => write(dependencies, batch, sequences, collectMs, signal)
       writing = inBatch(collected.trace, counts, written).finally(() => {

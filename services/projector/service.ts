@@ -15,7 +15,7 @@ import { sleep } from '../runtime/sleep.ts'
 import { tablesOfCurrent } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
 import { reportProjection } from '../tables/projector-stops.ts'
-import { countRejects } from '../tables/stored-rejects.ts'
+import { rejectCounts } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
 import { isOfBacklog } from './fold/fold-loop.ts'
 import { createFoldWorkers, untilFirstFails } from './fold/fold-workers.ts'
@@ -30,6 +30,9 @@ import { createMisplacedReporter } from './misplaced-records.ts'
 import { createObserver } from './observer.ts'
 import type { Positions } from './positions.ts'
 import { createPresence } from './presence.ts'
+import { readClaims } from './producers/claims.ts'
+import { createVersionReport } from './producers/version-report.ts'
+import { createVersionCheck } from './producers/versions.ts'
 import { runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
 import { foldWorkerSettings, idleMsMax, projectorSettings, rejectStoreOf, stillMsMaxOf } from './settings.ts'
@@ -142,8 +145,9 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     oldestUncommitted: uncommitted.oldest,
     unfolded,
     lag: () => reader.lag(),
-    rejectCount: () => countRejects({ tables, databases }),
+    rejectCounts: () => rejectCounts({ tables, databases }),
     sharedSlugCount: async () => (await readSharedSlugs(tables, databases)).count,
+    claims: () => readClaims(shards),
     reportProjection: () => reportProjection({ metrics: dependencies.metrics, tables, databases }),
     rebuild: dependencies.rebuild ?? (async () => undefined),
   })
@@ -177,6 +181,17 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const misplaced = createMisplacedReporter({
     ...notes,
     warn: (found, message) => dependencies.logger.warn(found, message),
+  })
+  const decode = createDecoder(schemaRegistry?.known)
+  const versionReport = createVersionReport({
+    ...notes,
+    metrics: dependencies.metrics,
+    warn: (found, message) => dependencies.logger.warn(found, message),
+  })
+  const versions = createVersionCheck({
+    ...{ tables, databases, decode, hashBacker: dependencies.hashBacker, monotonicMs },
+    onCompared: versionReport.note,
+    onError: error => dependencies.logger.debug({ error: error.message }, 'versions could not be compared'),
   })
   const presence =
     presenceMs && positions
@@ -214,13 +229,14 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         databases,
         storeRejects: rejectStoreOf(noted, databases, config, dependencies.now),
         ...(positions && { positions }),
-        decode: createDecoder(schemaRegistry?.known),
+        decode,
         schemaRegistry,
         hashBacker: dependencies.hashBacker,
         circuitBreaker,
         projector: run,
         settings: projectorSettings(config),
         events: {
+          onWrite: batch => versions.next(batch.last),
           onLogged(batch) {
             unfolded.noteBatch(batch.oldestAt)
             const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())
@@ -264,6 +280,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       } finally {
         await presence?.close()
         await misplaced.close()
+        await versions.close()
+        await versionReport.close()
       }
     },
     health: () => ({
