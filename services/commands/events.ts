@@ -4,11 +4,10 @@
  * It stops at the first bad line. Everything before that line is appended, and the message says how to go on. Memory
  * is bounded for any input. Events that are appended a second time change nothing, so a run can be repeated.
  */
-import { createReadStream, mkdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { createReadStream, statSync } from 'node:fs'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
-import { kafkaSettings, stateEncoderOf } from '../distributed.ts'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
 import {
   eventLineBytesMax,
   isBlank,
@@ -17,13 +16,11 @@ import {
   recordOf,
   splitLines,
 } from '../log/event-lines.ts'
-import { openKafkaWriter } from '../log/kafka/writer.ts'
-import { openJournalWriter } from '../log/local/journal.ts'
 import type { EventWriter, NewRecord } from '../log/port.ts'
-import { type Config, readConfig } from '../runtime/config.ts'
+import { readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import { createLogger } from '../runtime/ops/logger.ts'
 import { createProgress, grouped, megabytes } from '../runtime/progress.ts'
+import { type AppendTarget, openJournalTarget, openKafkaTarget, type StaleCounter } from './append-target.ts'
 import {
   type Command,
   commonOptions,
@@ -48,7 +45,8 @@ export const eventsCommand: Command = {
         does:
           'Validates change events, one JSON object per line, and appends them to the event log. It stops at the first bad ' +
           'line and names it; the events before that line are appended. The log is Kafka if PLEDGEVIEW_KAFKA_BROKERS is ' +
-          'set and --data-dir is not given. Otherwise it is the journal in the data directory.',
+          'set and --data-dir is not given. Otherwise it is the journal in the data directory. If the ledger can be asked, it says how many ' +
+          'of the events were stale: there was a newer version, so they change nothing.',
         options: {
           FILE: 'a path, or - for stdin',
           '--from-line N':
@@ -79,7 +77,7 @@ export const eventsCommand: Command = {
     const config = readConfig(process.env)
     const directory = embeddedDirectory(values['data-dir'], config)
     const openTarget = () =>
-      directory === undefined ? openKafkaTarget(config) : openJournalTarget(directory)
+      directory === undefined ? openKafkaTarget(config) : openJournalTarget(directory, config)
     return runEventsAppend({ file, fromLine, json: values.json }, io, openTarget)
   },
 }
@@ -92,6 +90,8 @@ export interface AppendOptions {
   /** The first line to read, from 1. Lines before it are skipped. */
   fromLine?: number
   onProgress?: (progress: AppendProgress) => void
+  /** Counts the stale ones of a batch that is appended next. Default: nothing is counted. */
+  countStale?: StaleCounter['count'] | undefined
   lineBytesMax?: number
   batchRowsMax?: number
   batchBytesMax?: number
@@ -101,6 +101,8 @@ export interface AppendOptions {
 export interface AppendProgress {
   lines: number
   appended: number
+  /** Of these: events of which there was a newer version, if that could be told. */
+  stale?: number | undefined
 }
 
 /**
@@ -137,6 +139,7 @@ function beforeText(appended: number): string {
 
 interface Batch {
   records: NewRecord[]
+  events: ChangeEvent[]
   bytes: number
   firstLine: number
 }
@@ -148,17 +151,20 @@ export async function eventsAppend({
   encode = encodeState,
   fromLine = 1,
   onProgress = () => undefined,
+  countStale,
   lineBytesMax = eventLineBytesMax,
   batchRowsMax = 2_000,
   batchBytesMax = 4 * 1024 ** 2,
 }: AppendOptions): Promise<AppendProgress> {
-  const progress: AppendProgress = { lines: 0, appended: 0 }
+  const progress: AppendProgress = { lines: 0, appended: 0, ...(countStale && { stale: 0 }) }
   let batch = emptyBatch()
 
   async function flush(): Promise<void> {
-    const { records, firstLine } = batch
+    const { records, events, firstLine } = batch
     batch = emptyBatch()
     if (records.length === 0) return
+    // Before they are in the log, where they could be projected at once.
+    const stale = progress.stale === undefined ? undefined : await countStale?.(events)
     try {
       await writer.append(records)
     } catch (cause) {
@@ -166,6 +172,8 @@ export async function eventsAppend({
       throw new EventsAppendError({ line: firstLine, reason, appended: progress.appended, cause })
     }
     progress.appended += records.length
+    if (progress.stale !== undefined)
+      progress.stale = stale === undefined ? undefined : progress.stale + stale
     // Appending may have blocked the event loop, and reading may never wait. So other work gets a chance here.
     await yieldToEventLoop()
   }
@@ -181,6 +189,7 @@ export async function eventsAppend({
     const record = recordOf(read.event, encode)
     if (batch.records.length === 0) batch.firstLine = line.number
     batch.records.push(record)
+    batch.events.push(read.event)
     batch.bytes += (record.key?.length ?? 0) + (record.value?.length ?? 0)
     if (batch.records.length >= batchRowsMax || batch.bytes >= batchBytesMax) await flush()
   }
@@ -202,13 +211,7 @@ export async function eventsAppend({
 }
 
 function emptyBatch(): Batch {
-  return { records: [], bytes: 0, firstLine: 0 }
-}
-
-/** An event log that is open for appending, and the encoder for its values. */
-interface AppendTarget {
-  writer: EventWriter
-  encode: StateEncoder
+  return { records: [], events: [], bytes: 0, firstLine: 0 }
 }
 
 interface EventsAppendArgs {
@@ -227,7 +230,7 @@ export async function runEventsAppend(
   const startedMs = performance.now()
   try {
     const { source, totalBytes } = openInput(file, io)
-    const { writer, encode } = await openTarget()
+    const { writer, encode, stale: counter } = await openTarget()
     const bar = createProgress({
       stream: io.stderr,
       label: 'appending',
@@ -243,16 +246,17 @@ export async function runEventsAppend(
     }
     const onProgress = ({ lines }: AppendProgress) => bar.update(readBytes, `${grouped(lines)} lines`)
     try {
-      const { lines, appended } = await eventsAppend({
-        ...{ source: counted(), writer, encode, fromLine, onProgress },
+      const { lines, appended, stale } = await eventsAppend({
+        ...{ source: counted(), writer, encode, fromLine, onProgress, countStale: counter?.count },
       })
       const elapsedMs = Math.round(performance.now() - startedMs)
-      if (json) printJson(io, { appended, lines, elapsed_ms: elapsedMs })
-      else io.stdout.write(`${doneText({ lines, appended, elapsedMs }, file, fromLine)}\n`)
+      if (json) printJson(io, { appended, lines, stale: stale ?? null, elapsed_ms: elapsedMs })
+      else io.stdout.write(`${doneText({ lines, appended, stale, elapsedMs }, file, fromLine)}\n`)
       return 0
     } finally {
       bar.done()
       await writer.close()
+      await counter?.close()
     }
   } catch (cause) {
     if (json) printJson(io, { error: errorObject(cause) })
@@ -279,30 +283,16 @@ async function* readFile(file: string): AsyncGenerator<Buffer> {
   yield* createReadStream(file, { highWaterMark: 256 * 1024 })
 }
 
-/** Appends to the journal of a data directory, which is made if it is missing. */
-export async function openJournalTarget(directory: string): Promise<AppendTarget> {
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-  } catch (cause) {
-    throw new Error(`cannot make the data directory ${directory}: ${messageOf(cause)}`, { cause })
-  }
-  return { writer: await openJournalWriter(join(directory, 'journal.sqlite')), encode: encodeState }
-}
-
-async function openKafkaTarget(config: Config): Promise<AppendTarget> {
-  const encode = await stateEncoderOf(config)
-  return { encode, writer: await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') }) }
-}
-
 function doneText(
-  { lines, appended, elapsedMs }: AppendProgress & { elapsedMs: number },
+  { lines, appended, stale = 0, elapsedMs }: AppendProgress & { elapsedMs: number },
   file: string,
   fromLine: number,
 ): string {
   if (lines === 0) return `${file} is empty: nothing was appended`
   if (lines < fromLine) return `${file} ends with line ${lines}: nothing was appended`
   const seconds = (elapsedMs / 1000).toFixed(1)
-  return `${countText(appended, 'event')} appended, of ${countText(lines, 'line')}, in ${seconds} s`
+  const old = stale > 0 ? `; ${grouped(stale)} of them stale, because there is a newer version` : ''
+  return `${countText(appended, 'event')} appended, of ${countText(lines, 'line')}, in ${seconds} s${old}`
 }
 
 function errorObject(cause: unknown): object {

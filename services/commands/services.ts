@@ -5,6 +5,7 @@ import { type Config, readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { sleep } from '../runtime/sleep.ts'
+import { openTraces } from '../runtime/traces.ts'
 import { type Command, type Io, readArguments } from './command.ts'
 import type { Help } from './help.ts'
 
@@ -89,7 +90,12 @@ function serviceCommand(help: Help, run: (running: Running) => Promise<void>): C
       const config = readConfig(process.env)
       const logger = createLogger(config.PLEDGEVIEW_LOG_LEVEL)
       const say = (text: string) => void io.stdout.write(`${text}\n`)
-      return untilInterrupted(logger, signal => run({ config, logger, signal, say }))
+      const closeTraces = await openTraces(help.call)
+      try {
+        return await untilInterrupted(logger, signal => run({ config, logger, signal, say }))
+      } finally {
+        await closeTraces()
+      }
     },
   }
 }

@@ -26,6 +26,7 @@ import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { createProgress } from '../runtime/progress.ts'
 import { createRuntime } from '../runtime/runtime.ts'
+import { openTraces } from '../runtime/traces.ts'
 import type { Databases } from '../tables/port.ts'
 import { type Command, defaultDataDirectory, type Io, readArguments, wholeNumber } from './command.ts'
 import { printableLines } from './printable.ts'
@@ -86,6 +87,7 @@ export const startCommand: Command = {
       port: wholeNumber('portal-port', portalPort, portBounds),
       showMail: (mail: Mail) => void io.stdout.write(mailText(mail)),
     }
+    const closeTraces = await openTraces('start')
     const directory = openDataDirectory(values['data-dir'])
     const service = await startEmbeddedService({
       directory,
@@ -102,6 +104,7 @@ export const startCommand: Command = {
       if (err) logger.fatal({ error: messageOf(err), stack: err.stack }, 'closing after a failure')
       stop.abort()
       await service.close()
+      await closeTraces()
       closed.resolve()
     })
     service.model.stopped.then(error => {

@@ -7,6 +7,7 @@ import type { PartitionLag, RememberedWatermark } from '../log/port.ts'
 import { readNextPositions } from '../projector/positions.ts'
 import type { SharedSlugs } from '../projector/shared-slugs.ts'
 import {
+  type ProducersStatus,
   type QuarantineStatus,
   type ReachedTables,
   reachedTables,
@@ -141,8 +142,9 @@ function printStatus(heading: Found['heading'], status: ShownStatus, io: Io): vo
     ]),
     ...lagLine(status),
     ...(clickhouse.ok ? tablesLines(status) : [['clickhouse', whyUnread(clickhouse)]]),
-    ...(rejects ? [['rejects', String(rejects.total)]] : []),
+    ...(rejects ? [['rejects', `${rejects.total}, ${rejects.open} open`]] : []),
     ...misplacedLines(misplaced),
+    ...(status.producers ? producerLines(status.producers) : []),
     ...projector.warnings.map(warning => ['warning', warning]),
   ]
   for (const [name = '', text = ''] of lines) io.stdout.write(`${name.padEnd(14)}${printable(text)}\n`)
@@ -184,6 +186,19 @@ function misplacedLines(misplaced: ShownStatus['misplaced']): [string, string][]
     ...examples.map((example): [string, string] => ['', example]),
     ['', 'a deletion of these keys may not last: see the partition in contracts/events/README.md'],
   ]
+}
+
+function producerLines({ versions, unknown_campaigns: unknown, oversold_tiers: oversold }: ProducersStatus) {
+  const lines = versions.map(({ topic, stale, conflicting, last_at, examples }): [string, string] => [
+    'versions',
+    `of ${topic}, ${stale} stale and ${conflicting} conflicting in 30 days, the last at ${last_at}: ${examples.join(', ')}`,
+  ])
+  const since = unknown.since === null ? '' : ` since ${unknown.since}`
+  const of = `${unknown.pledges} pledges of ${unknown.campaigns} campaigns that never came${since}: ${unknown.examples.join(', ')}`
+  if (unknown.campaigns > 0) lines.push(['unknown', of])
+  const more = `${oversold.claims} claims beyond the quantity of ${oversold.tiers} tiers: ${oversold.examples.join(', ')}`
+  if (oversold.tiers > 0) lines.push(['oversold', more])
+  return lines
 }
 
 function sharedSlugsLine({ count, examples }: SharedSlugs): [name: string, text: string] {

@@ -1,5 +1,5 @@
 /** Writes the demo platform to an event log: first its history, then new events as time passes. */
-import { encodeState } from '../../contracts/events/codec.ts'
+import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import { keyOf, type StateEvent, topicOf } from '../../contracts/events/event.ts'
 import type { EventWriter, NewRecord } from '../log/port.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -16,6 +16,7 @@ export async function appendDemo(
   writer: EventWriter,
   endMs: number,
   onProgress: (events: number) => void = () => {},
+  encode: StateEncoder = encodeState,
 ): Promise<{ appended: number }> {
   let appended = 0
   let batch: NewRecord[] = []
@@ -27,7 +28,7 @@ export async function appendDemo(
   }
   for (const event of sampleEvents(endMs)) {
     if (event.data.changed_at > endMs) break
-    batch.push(recordOf(event))
+    batch.push(recordOf(event, encode))
     if (batch.length === batchRecordsMax) await flush()
   }
   if (batch.length > 0) await flush()
@@ -37,18 +38,23 @@ export async function appendDemo(
 /** Continues the platform whose history ended at `endMs`, until the signal is aborted. Throws the writer's errors. */
 export async function runTrickle(
   writer: EventWriter,
-  { endMs, intervalMs, signal }: { endMs: number; intervalMs: number; signal: AbortSignal },
+  {
+    endMs,
+    intervalMs,
+    signal,
+    encode = encodeState,
+  }: { endMs: number; intervalMs: number; signal: AbortSignal; encode?: StateEncoder },
   { now, random, sleep }: Pick<Runtime, 'now' | 'random' | 'sleep'>,
 ): Promise<void> {
   const trickle = demoTrickle({ endMs, random })
   for (;;) {
     await sleep(intervalMs, signal)
     if (signal.aborted) return
-    const records = trickle.next(now()).map(recordOf)
+    const records = trickle.next(now()).map(event => recordOf(event, encode))
     if (records.length > 0) await writer.append(records)
   }
 }
 
-function recordOf(event: StateEvent): NewRecord {
-  return { topic: topicOf[event.type], key: Buffer.from(keyOf(event)), value: encodeState(event) }
+function recordOf(event: StateEvent, encode: StateEncoder): NewRecord {
+  return { topic: topicOf[event.type], key: Buffer.from(keyOf(event)), value: encode(event) }
 }

@@ -108,7 +108,7 @@ function withOwnModel<T>(
 }
 
 /** Whether the process is alive. A killed process leaves its address behind. */
-function isAlive({ pid }: ServiceAddress): boolean {
+export function isAlive({ pid }: Pick<ServiceAddress, 'pid'>): boolean {
   try {
     process.kill(pid, 0)
     return true

@@ -10,6 +10,7 @@ import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { LastFold } from './fold/fold-workers.ts'
 import type { OldestRecord } from './freshness/uncommitted.ts'
 import type { Unfolded } from './freshness/unfolded.ts'
+import type { Claims } from './producers/claims.ts'
 
 export interface GaugeDependencies {
   metrics: Metrics
@@ -21,9 +22,11 @@ export interface GaugeDependencies {
   oldestUncommitted: () => OldestRecord[]
   unfolded: Pick<Unfolded, 'read' | 'waitsSince'>
   lag: () => Promise<PartitionLag[]>
-  rejectCount: () => Promise<number>
+  /** Rejects in the dead-letter queue, and how many of them no retry has settled. */
+  rejectCounts: () => Promise<{ total: number; open: number }>
   /** Reads all public slugs: about 0.1 s for 400,000 campaigns. */
   sharedSlugCount: () => Promise<number>
+  claims: () => Promise<Claims>
   reportProjection: () => Promise<void>
   rebuild: () => Promise<RebuildUnderWay | undefined>
 }
@@ -42,8 +45,9 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     now,
     isLeading,
     lag,
-    rejectCount,
+    rejectCounts,
     sharedSlugCount,
+    claims,
     reportProjection,
     oldestUncommitted,
     unfolded,
@@ -67,16 +71,23 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     gauges.rebuildPhase.reset()
     if (present) gauges.rebuildPhase.set({ phase: present.phase }, 1)
     gauges.rebuildSilence.set(present ? present.silentMs / 1000 : 0)
-    gauges.rejects.set(await rejectCount())
+    const rejects = await rejectCounts()
+    gauges.rejects.set(rejects.total)
+    gauges.openRejects.set(rejects.open)
     await reportProjection()
   }
 
   /** The leader reads them, at most once a minute. */
   async function readSlugs(): Promise<void> {
-    if (!isLeading()) gauges.sharedSlugs.set(0)
+    if (!isLeading())
+      for (const gauge of [gauges.sharedSlugs, metrics.unknownCampaignPledges, metrics.oversoldClaims])
+        gauge.set(0)
     if (!isLeading() || now() - slugsAt < slugsMs) return
     slugsAt = now()
     gauges.sharedSlugs.set(await sharedSlugCount())
+    const { unknown, oversold } = await claims()
+    metrics.unknownCampaignPledges.set(unknown.pledges)
+    metrics.oversoldClaims.set(oversold.claims)
   }
 
   let slugsAt = Number.NEGATIVE_INFINITY
@@ -174,6 +185,10 @@ function registerAsked(metrics: Metrics) {
     rejects: gaugeOf(metrics, {
       name: 'pledgeview_rejects_stored',
       help: 'Records in the dead-letter queue. A retry leaves them there',
+    }),
+    openRejects: gaugeOf(metrics, {
+      name: 'pledgeview_rejects_open',
+      help: 'Records in the dead-letter queue that no retry has settled',
     }),
     sharedSlugs: gaugeOf(metrics, {
       name: 'pledgeview_shared_slugs',

@@ -7,6 +7,7 @@ import type { FoldReport } from './fold/fold-worker.ts'
 import type { OnQuarantine, QuarantineChange } from './fold/quarantine.ts'
 import type { ClockStep } from './fold/watermark.ts'
 import type { Batch } from './ingest/batch.ts'
+import { outcomes } from './producers/versions.ts'
 import type { Rewrite } from './superseded/rewrite-loop.ts'
 
 export interface ObserverDependencies {
@@ -121,10 +122,13 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
 }
 
 /** Prometheus sees an increase only of a counter that it has seen before, so what alerts watch begins at 0. */
-function startCounters({ events, misplacedRecords, retries, clockSteps }: Metrics): void {
+function startCounters({ events, misplacedRecords, comparedVersions, retries, clockSteps }: Metrics): void {
   for (const topic of topics) {
     for (const outcome of ['accepted', 'rejected']) events.inc({ topic, outcome }, 0)
     misplacedRecords.inc({ topic }, 0)
+  }
+  for (const topic of ['campaigns', 'pledges', 'api-keys']) {
+    for (const outcome of outcomes) comparedVersions.inc({ topic, outcome }, 0)
   }
   for (const stage of ['schemas', 'ingest', 'fold', 'rewrite']) retries.inc({ stage }, 0)
   for (const direction of ['back', 'forward']) clockSteps.inc({ direction }, 0)

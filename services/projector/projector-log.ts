@@ -2,6 +2,7 @@
  * The projector log: what a run notes for later runs and for `status`. The batch log has the batches; this has what is
  * not a batch.
  */
+import type { Topic } from '../../contracts/events/event.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { encodeRows } from '../tables/row-binary.ts'
 
@@ -10,6 +11,8 @@ export type ProjectorNote =
   | { kind: 'started'; detail: { rejectShareMax: number; version: string } }
   /** Records that are not in the partition of their key, since the run's last such note. */
   | { kind: 'misplaced'; detail: { records: number; examples: string[] } }
+  /** Stale and conflicting records of a topic (producers/versions.ts), since the run's last such note. Examples name places, no keys. */
+  | { kind: 'versions'; detail: { topic: Topic; stale: number; conflicting: number; examples: string[] } }
 
 const columns = [
   { name: 'projector', type: 'String' },
@@ -53,6 +56,32 @@ export async function readMisplaced(
   })
   if (!found) throw new Error('the projector log returned no row')
   return found
+}
+
+/** Stale and conflicting records of the last 30 days, of those that were compared. */
+export interface VersionsStatus {
+  topic: string
+  stale: number
+  conflicting: number
+  /** ISO 8601. */
+  last_at: string
+  /** The latest, as `stale topic/partition/offset`. */
+  examples: string[]
+}
+
+export function readVersionFaults(
+  tables: Pick<Tables, 'rows'>,
+  { base }: Databases,
+): Promise<VersionsStatus[]> {
+  return tables.rows({
+    query: `SELECT JSONExtractString(detail, 'topic') AS topic, sum(JSONExtractUInt(detail, 'stale')) AS stale,
+              sum(JSONExtractUInt(detail, 'conflicting')) AS conflicting,
+              formatDateTime(max(noted_at), '%Y-%m-%dT%H:%i:%S.%fZ') AS last_at,
+              arraySlice(arrayFlatten(groupArray(JSONExtract(detail, 'examples', 'Array(String)'))), 1, ${examplesMax}) AS examples
+            FROM (SELECT detail, noted_at FROM ${base}.projector_log
+                  WHERE kind = 'versions' AND noted_at > now() - INTERVAL ${misplacedDays} DAY ORDER BY noted_at DESC)
+            GROUP BY topic ORDER BY topic`,
+  })
 }
 
 /** The share of rejects that runs allowed, by projector. Runs of a program without this log are missing. */

@@ -12,6 +12,7 @@ import { SchemaRegistryError } from '../log/registry/answers.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import { retry } from '../runtime/retry.ts'
 import type { Sleep } from '../runtime/sleep.ts'
+import { type BatchTrace, beginBatch, decodeTraced, inBatch } from '../runtime/traces.ts'
 import { yieldToEventLoop } from '../runtime/yield-to-event-loop.ts'
 import { type Databases, type Tables, TablesError } from '../tables/port.ts'
 import { loggedReason, type StoreRejects } from '../tables/rejects.ts'
@@ -37,6 +38,8 @@ export interface ProjectorSettings {
 
 /** What the loop reports. */
 export interface ProjectorEvents {
+  /** The batch is written next. The one before is written. */
+  onWrite?(batch: Batch): void
   /** The fold can begin: the batch is in the ledger and in the batch log, and its positions are in the tables. */
   onLogged?(batch: Batch): void
   onBatch(batch: Batch, timing: { collectMs: number; writeMs: number }): void
@@ -108,7 +111,10 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
       if (!isAdmitted && batch.rejects.length > 0) throw tooManyRejects(batch, circuitBreaker.window())
       const collectMs = monotonicMs() - startedAt
       pace.isWriting = true
-      writing = write(dependencies, batch, sequences, collectMs, signal).finally(() => {
+      events.onWrite?.(batch)
+      const counts = { 'pledgeview.records': batch.records, 'pledgeview.rejects': batch.rejects.length }
+      const written = () => write(dependencies, batch, sequences, collectMs, signal)
+      writing = inBatch(collected.trace, counts, written).finally(() => {
         pace.isWriting = false
       })
       // The next turn awaits it. Until then a failure must not count as an unhandled rejection.
@@ -135,14 +141,16 @@ async function collect(
   dependencies: ProjectorDependencies,
   signal: AbortSignal,
   { carried, pace }: { carried: Delivery | undefined; pace: Pace },
-): Promise<{ batch: Batch; carried: Delivery | undefined }> {
+): Promise<{ batch: Batch; trace?: BatchTrace | undefined; carried: Delivery | undefined }> {
   const { reader, decode, hashBacker, settings, monotonicMs, now } = dependencies
   let delivery = carried ?? (await reader.poll(pollBounds(settings, 0, 0, settings.idleMsMax), signal))
   const batch = emptyBatch(delivery.assignment, hashBacker)
   if (!(await learnSchemas(dependencies, delivery, signal))) return { batch, carried: undefined }
   const startedAt = monotonicMs()
+  const trace = beginBatch()
   for (;;) {
-    addDelivery(batch, delivery, decode)
+    const { records } = delivery
+    decodeTraced(trace, records, () => addDelivery(batch, delivery, decode))
     const isBacklog = isOfBacklog(batch.oldestAt, now())
     const waitMs =
       startedAt + collectMsOf(settings, { isBacklog, sinceLastMs: startedAt - pace.endedAt }) - monotonicMs()
@@ -150,12 +158,12 @@ async function collect(
     const isDue = waitMs <= 0 || (isBacklog && batch.isLogDry)
     // A batch that could not be written yet takes more records instead of waiting.
     const isOver = isFull || batch.records === 0 || (isDue && !pace.isWriting)
-    if (isOver || signal.aborted) return { batch, carried: undefined }
+    if (isOver || signal.aborted) return { batch, trace, carried: undefined }
     await yieldToEventLoop()
     const pollMs = isDue ? busyWaitMsMax : isBacklog ? Math.min(backlogWaitMsMax, waitMs) : waitMs
     delivery = await reader.poll(pollBounds(settings, batch.records, batch.bytes, pollMs), signal)
     const isOfBatch = delivery.assignment === batch.assignment && isDecodable(dependencies, delivery)
-    if (!isOfBatch) return { batch, carried: delivery }
+    if (!isOfBatch) return { batch, trace, carried: delivery }
   }
 }
 

@@ -12,10 +12,10 @@ import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { sleep } from '../runtime/sleep.ts'
-import { isUnknown } from '../tables/generations.ts'
-import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
+import { tablesOfCurrent } from '../tables/generations.ts'
+import type { Databases, Shard, Tables } from '../tables/port.ts'
 import { reportProjection } from '../tables/projector-stops.ts'
-import { countRejects } from '../tables/stored-rejects.ts'
+import { rejectCounts } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
 import { isOfBacklog } from './fold/fold-progress.ts'
 import { createFoldWorkers, untilFirstFails } from './fold/fold-workers.ts'
@@ -30,6 +30,9 @@ import { createMisplacedReporter } from './misplaced-records.ts'
 import { createObserver } from './observer.ts'
 import type { Positions } from './positions.ts'
 import { createPresence } from './presence.ts'
+import { readClaims } from './producers/claims.ts'
+import { createVersionReport } from './producers/version-report.ts'
+import { createVersionCheck } from './producers/versions.ts'
 import { runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
 import { foldWorkerSettings, idleMsMax, projectorSettings, rejectStoreOf, stillMsMaxOf } from './settings.ts'
@@ -91,17 +94,22 @@ export interface ProjectorService {
 }
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
-  const { tables, databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
+  const { databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
   const uncommitted = watchUncommitted(dependencies.reader, dependencies.now)
   const { reader } = uncommitted
   const observer = createObserver(dependencies)
   const { presenceMs, positions, follow } = dependencies
+  const ofCurrent = (of: Shard): Tables =>
+    follow ? tablesOfCurrent(of.tables, of.databases, follow) : of.tables
+  const tables = ofCurrent(dependencies)
   let movedAt = monotonicMs()
   let failure: string | undefined
   let records = 0
   let rejects = 0
 
-  const shards = dependencies.shards ?? [{ tables, databases }]
+  const shards = dependencies.shards?.map(shard => ({ ...shard, tables: ofCurrent(shard) })) ?? [
+    { tables, databases },
+  ]
   const foldWorkers = createFoldWorkers({
     shards,
     holder: run,
@@ -137,8 +145,9 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     oldestUncommitted: uncommitted.oldest,
     unfolded,
     lag: () => reader.lag(),
-    rejectCount: () => countRejects({ tables, databases }),
+    rejectCounts: () => rejectCounts({ tables, databases }),
     sharedSlugCount: async () => (await readSharedSlugs(tables, databases)).count,
+    claims: () => readClaims(shards),
     reportProjection: () => reportProjection({ metrics: dependencies.metrics, tables, databases }),
     rebuild: dependencies.rebuild ?? (async () => undefined),
   })
@@ -173,6 +182,17 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     ...notes,
     warn: (found, message) => dependencies.logger.warn(found, message),
   })
+  const decode = createDecoder(schemaRegistry?.known)
+  const versionReport = createVersionReport({
+    ...notes,
+    metrics: dependencies.metrics,
+    warn: (found, message) => dependencies.logger.warn(found, message),
+  })
+  const versions = createVersionCheck({
+    ...{ tables, databases, decode, hashBacker: dependencies.hashBacker, monotonicMs },
+    onCompared: versionReport.note,
+    onError: error => dependencies.logger.debug({ error: error.message }, 'versions could not be compared'),
+  })
   const presence =
     presenceMs && positions
       ? createPresence({
@@ -195,28 +215,12 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     observer.onRetry(error instanceof SchemaRegistryError ? 'schemas' : 'ingest', error)
   }
 
-  /**
-   * If this process stood still until the generation of the table was dropped, the batch is dropped, too: the next try finds that. By now
-   * the positions may be those of the next generation already, so only the table tells.
-   */
-  async function ofCurrent(error: unknown, table: string): Promise<never> {
-    if (!isUnknown(error)) throw error
-    await follow?.()
-    const { base, ledger, read } = databases
-    if ([base, ledger, read].some(database => table.startsWith(`${database}.`))) throw error
-    throw new TablesError('the generation of this batch was dropped', { retryable: true, cause: error })
-  }
-
   async function ingest(signal: AbortSignal): Promise<void> {
     const circuitBreaker = await openCircuitBreaker({ ...dependencies, reader }, signal, onRetry)
     // A batch may need several long statements.
     const noted: Tables = {
       ...tables,
-      insert: (insert, options) =>
-        tables
-          .insert(insert, options)
-          .catch(error => ofCurrent(error, insert.table))
-          .finally(noteMove),
+      insert: (insert, options) => tables.insert(insert, options).finally(noteMove),
     }
     return runProjector(
       {
@@ -225,13 +229,14 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         databases,
         storeRejects: rejectStoreOf(noted, databases, config, dependencies.now),
         ...(positions && { positions }),
-        decode: createDecoder(schemaRegistry?.known),
+        decode,
         schemaRegistry,
         hashBacker: dependencies.hashBacker,
         circuitBreaker,
         projector: run,
         settings: projectorSettings(config),
         events: {
+          onWrite: batch => versions.next(batch.last),
           onLogged(batch) {
             unfolded.noteBatch(batch.oldestAt)
             const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())
@@ -275,6 +280,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       } finally {
         await presence?.close()
         await misplaced.close()
+        await versions.close()
+        await versionReport.close()
       }
     },
     health: () => ({

@@ -3,9 +3,15 @@ import type { PartitionLag } from '../log/port.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { type ProjectorStop, readProjection } from '../tables/projector-stops.ts'
-import { countRejects } from '../tables/stored-rejects.ts'
+import { rejectCounts } from '../tables/stored-rejects.ts'
 import { readLongRuns, readPending } from './fold/fold-progress.ts'
-import { type MisplacedStatus, readMisplaced } from './projector-log.ts'
+import { type OversoldTiers, readClaims, type UnknownCampaigns, unknownSince } from './producers/claims.ts'
+import {
+  type MisplacedStatus,
+  readMisplaced,
+  readVersionFaults,
+  type VersionsStatus,
+} from './projector-log.ts'
 import type { ProjectorService } from './service.ts'
 import { readSharedSlugs, type SharedSlugs } from './shared-slugs.ts'
 
@@ -34,6 +40,7 @@ export type ReachedTables =
       fold: null
       tables: null
       misplaced: null
+      producers: null
       rejects: null
       stopped: ProjectorStop | null
       lag: null
@@ -46,7 +53,9 @@ export interface TablesStatus {
   tables: TableCounts
   /** In the last 30 days: records that are not in the partition of their key. */
   misplaced: MisplacedStatus
-  rejects: { total: number }
+  /** What producers did wrong, and what only all events together show. */
+  producers: ProducersStatus
+  rejects: { total: number; open: number }
   /** Why the projectors stopped, if they did and none leads since. */
   stopped: ProjectorStop | null
   lag: TablesLag
@@ -59,6 +68,14 @@ export interface TablesLag {
   /** The age of the watermark, and the watermark itself; null before the first fold. */
   fold_seconds: number | null
   as_of: string | null
+}
+
+export interface ProducersStatus {
+  /** In the last 30 days, of the events that were compared. */
+  versions: VersionsStatus[]
+  /** `since`: when the first such pledge of the last 30 days entered the log. */
+  unknown_campaigns: UnknownCampaigns & { since: string | null }
+  oversold_tiers: OversoldTiers
 }
 
 interface FoldStatus {
@@ -127,7 +144,16 @@ export async function reachedTables(read: () => Promise<TablesStatus>): Promise<
   } catch (error) {
     const answers = !(error instanceof TablesError && error.retryable)
     const clickhouse = { ok: false, answers, detail: messageOf(error) } as const
-    return { clickhouse, fold: null, tables: null, misplaced: null, rejects: null, stopped: null, lag: null }
+    return {
+      clickhouse,
+      fold: null,
+      tables: null,
+      misplaced: null,
+      producers: null,
+      rejects: null,
+      stopped: null,
+      lag: null,
+    }
   }
 }
 
@@ -137,14 +163,27 @@ export async function tablesStatus({ tables, databases, shards }: StatusTables):
   const folds = await Promise.all((shards ?? [{ tables, databases }]).map(readFold))
   const counts = await readCounts(tables, databases)
   const misplaced = await readMisplaced(tables, databases)
-  const rejects = { total: await countRejects({ tables, databases }) }
+  const producers = await readProducers({ tables, databases }, shards)
+  const rejects = await rejectCounts({ tables, databases })
   const { stopped, ...projection } = await readProjection(tables, databases)
   const [furthestBehind] = folds.toSorted((a, b) => b.fold.pending_batches - a.fold.pending_batches)
   if (!furthestBehind) throw new Error('there is no shard')
   const quarantine = folds.flatMap(({ fold }) => fold.quarantine)
   const fold = { ...furthestBehind.fold, quarantine }
   const lag = { ledger_seconds: Math.max(...folds.map(({ waitsSeconds }) => waitsSeconds)), ...projection }
-  return { fold, tables: counts, misplaced, rejects, stopped, lag }
+  return { fold, tables: counts, misplaced, producers, rejects, stopped, lag }
+}
+
+async function readProducers(whole: Shard, shards: readonly Shard[] = [whole]): Promise<ProducersStatus> {
+  const { unknown, oversold } = await readClaims(shards)
+  const [first] = shards
+  // The batch log is whole in the ledger of each shard.
+  const since = first ? await unknownSince(first, unknown.examples) : null
+  return {
+    versions: await readVersionFaults(whole.tables, whole.databases),
+    unknown_campaigns: { ...unknown, since },
+    oversold_tiers: oversold,
+  }
 }
 
 async function readCounts(tables: Tables, databases: Databases): Promise<TableCounts> {

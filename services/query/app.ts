@@ -19,6 +19,7 @@ import { type ApiVersion, versions as declaredVersions } from '../../contracts/a
 import { addressMatcher } from '../runtime/http/addresses.ts'
 import { createConnections } from '../runtime/http/connections.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import { nameRequest, traceRequests } from '../runtime/traces.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import type { KeyRing } from './auth/key-ring.ts'
 import type { OnLookup } from './cache/cache.ts'
@@ -146,7 +147,9 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     else if (!isDone) done()
   })
   app.addHook('onResponse', (request, reply, done) => {
-    requestLog.report(answeredRequest(request, reply), reply.elapsedTime)
+    const answered = answeredRequest(request, reply)
+    nameRequest(reply.raw, answered)
+    requestLog.report(answered, reply.elapsedTime)
     done()
   })
   app.setErrorHandler((error, request, reply) => {
@@ -179,6 +182,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   })
   // Only an answer that is decided at once can be direct.
   connections.listen(app.server, limiters.keys.hitNow && direct.answer)
+  traceRequests(app.server)
   clientErrors.listen(app.server)
   return app
 }

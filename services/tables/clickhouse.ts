@@ -23,6 +23,7 @@ import {
   createClient,
 } from '@clickhouse/client'
 import { type RetryPolicy, retry } from '../runtime/retry.ts'
+import { statementTracer } from '../runtime/traces.ts'
 import {
   answerError,
   connectionError,
@@ -206,6 +207,7 @@ async function textOf(stream: Readable, signal: AbortSignal | undefined): Promis
 
 function connect(settings: TablesSettings, url: URL): ClickHouseClient {
   const { caCertificate } = settings
+  const tracer = statementTracer()
   return createClient({
     url,
     username: settings.user,
@@ -220,6 +222,7 @@ function connect(settings: TablesSettings, url: URL): ClickHouseClient {
     },
     // The client logs the same errors that it throws, and they may contain rows.
     log: { level: ClickHouseLogLevel.OFF },
+    ...(tracer && { tracer }),
     ...(caCertificate !== undefined && { tls: { ca_cert: Buffer.from(caCertificate) } }),
   })
 }

@@ -118,6 +118,40 @@ export function isUnknown(error: unknown): error is TablesError {
   return error instanceof TablesError && /^UNKNOWN_(TABLE|DATABASE)$/.test(error.type ?? '')
 }
 
+/**
+ * Tables for a process that may stand still until its generation is dropped. A statement on tables that are gone, of a generation that is not
+ * current any more, fails with an error that passes: another try is made on the current one. `follow` looks up which one that is.
+ */
+export function tablesOfCurrent(
+  tables: Tables,
+  databases: Databases,
+  follow: () => Promise<unknown>,
+): Tables {
+  async function guarded<T>(names: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isUnknown(error)) throw error
+      await follow()
+      const { base, ledger, read } = presentOf(databases)
+      // By now another generation may have been followed already, so only the statement tells which one it meant.
+      const meant =
+        names.match(new RegExp(`\\b${base.replace(/_all$/, '')}_(?:ledger|read)_\\d+(?:_all)?\\b`, 'g')) ?? []
+      if (meant.every(name => name === ledger || name === read)) throw error
+      throw new TablesError('the generation of this statement was dropped, and another one is current', {
+        retryable: true,
+        cause: error,
+      })
+    }
+  }
+  return {
+    rows: (statement, options) => guarded(statement.query, () => tables.rows(statement, options)),
+    run: (statement, options) => guarded(statement.query, () => tables.run(statement, options)),
+    insert: (insert, options) => guarded(insert.table, () => tables.insert(insert, options)),
+    close: () => tables.close(),
+  }
+}
+
 export const followMs = 1_000
 
 /** Follows which generation is current, until the signal aborts. Never throws. `onChange` runs when it is another one. */

@@ -84,6 +84,28 @@ export function createRejectStore({ tables, databases, keptMs, now }: RejectStor
   }
 }
 
+/** Settles rejects: their events are in the ledger now. Their rows stay as long as they would have. */
+export async function settleRejects(
+  tables: Pick<Tables, 'run'>,
+  { base }: Databases,
+  records: readonly LogRecord[],
+): Promise<void> {
+  if (records.length === 0) return
+  const columns = rejectColumns.map(({ name }) => name).join(', ')
+  await tables.run({
+    query: `INSERT INTO ${base}.rejects (${columns}, settled_at, earliness)
+      SELECT ${columns}, now64(3, 'UTC'), 18446744073709551615 FROM ${base}.rejects FINAL
+      WHERE toUnixTimestamp64Milli(settled_at) = 0 AND (topic, partition, offset, appended_at) IN (SELECT arrayJoin(arrayZip(
+        {topics:Array(String)}, {partitions:Array(UInt32)}, {offsets:Array(UInt64)}, {appended:Array(Int64)})))`,
+    query_params: {
+      topics: records.map(({ topic }) => topic),
+      partitions: records.map(({ partition }) => partition),
+      offsets: records.map(({ offset }) => offset),
+      appended: records.map(({ appendedAt }) => Math.round(appendedAt)),
+    },
+  })
+}
+
 /** `pledges/0/17` */
 export function placeName({ topic, partition, offset }: RejectPlace): string {
   return `${topic}/${partition}/${offset}`

@@ -7,6 +7,8 @@ import { placeName, type Reject, type RejectPlace } from './rejects.ts'
 export interface StoredReject extends Reject {
   /** Unix ms. */
   rejectedAt: number
+  /** When a retry settled it, Unix ms; 0: it is open. */
+  settledAt?: number
   /** What the record had, in bytes. More than what is stored if something was cut off. */
   sizes: { key: number; value: number; headers: number }
 }
@@ -22,6 +24,10 @@ export interface RejectFilter {
   until?: number
   /** Of one of these places. A topic that was made anew has its places twice. At most a thousand. */
   places?: readonly RejectPlace[]
+  /** No retry has settled it. */
+  isOpen?: boolean
+  /** Of one of these, as `topic/key`. */
+  entities?: readonly string[]
 }
 
 export interface ReasonCount {
@@ -56,6 +62,13 @@ const place = 'log, topic, partition, offset, appended_at'
 export async function countRejects(source: Source, filter: RejectFilter = {}): Promise<number> {
   const [found] = await selected<{ rejects: number }>(source, 'count() AS rejects', filter)
   return found?.rejects ?? 0
+}
+
+/** All rejects, and those of them that no retry has settled. */
+export async function rejectCounts(source: Source): Promise<{ total: number; open: number }> {
+  const columns = 'count() AS total, countIf(toUnixTimestamp64Milli(settled_at) = 0) AS open'
+  const [found] = await selected<{ total: number; open: number }>(source, columns, {})
+  return found ?? { total: 0, open: 0 }
 }
 
 /** The latest rejects first; fewer than `limit` if they have more than 64 MiB. */
@@ -125,7 +138,7 @@ function references(
 function selected<Row>(
   { tables, databases: { base } }: Source,
   columns: string,
-  { topic, reasonPart, since, until, places }: RejectFilter,
+  { topic, reasonPart, since, until, places, isOpen, entities }: RejectFilter,
   end = '',
   more: Record<string, unknown> = {},
 ): Promise<Row[]> {
@@ -134,9 +147,11 @@ function selected<Row>(
     reasonPart !== undefined && 'position(reason, {reasonPart:String}) > 0',
     since !== undefined && 'toUnixTimestamp64Milli(rejected_at) >= {since:Int64}',
     until !== undefined && 'toUnixTimestamp64Milli(rejected_at) < {until:Int64}',
+    isOpen && 'toUnixTimestamp64Milli(settled_at) = 0',
+    entities && "concat(topic, '/', ifNull(key, '')) IN {entities:Array(String)}",
     places && "concat(topic, '/', toString(partition), '/', toString(offset)) IN {places:Array(String)}",
   ]
-  const parameters = { topic, reasonPart, since, until, places: places?.map(placeName), ...more }
+  const parameters = { topic, reasonPart, since, until, entities, places: places?.map(placeName), ...more }
   return tables.rows({
     query: `SELECT ${columns} FROM ${base}.rejects FINAL WHERE ${['true', ...conditions.filter(Boolean)].join(' AND ')} ${end}`,
     query_params: Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined)),
@@ -163,6 +178,7 @@ function* partsOf(found: readonly Reference[]): Generator<Reference[]> {
 
 type Row = Omit<Reference, 'bytes'> & {
   rejected_ms: number
+  settled_ms: number
   reason: string
   key_base64: string | null
   key_bytes: number
@@ -179,7 +195,8 @@ async function read(
   references: readonly Reference[],
 ): Promise<StoredReject[]> {
   const rows = await tables.rows<Row>({
-    query: `SELECT ${place}, toUnixTimestamp64Milli(rejected_at) AS rejected_ms, reason,
+    query: `SELECT ${place}, toUnixTimestamp64Milli(rejected_at) AS rejected_ms,
+        toUnixTimestamp64Milli(settled_at) AS settled_ms, reason,
         base64Encode(key) AS key_base64, key_bytes, base64Encode(value) AS value_base64, value_bytes,
         header_names, arrayMap(one -> base64Encode(one), header_values) AS headers_base64, header_bytes
       FROM ${base}.rejects FINAL
@@ -218,6 +235,7 @@ function storedReject(row: Row): StoredReject {
     record,
     reason: row.reason,
     rejectedAt: row.rejected_ms,
+    settledAt: row.settled_ms,
     sizes: { key: row.key_bytes, value: row.value_bytes, headers: row.header_bytes },
   }
 }

@@ -12,8 +12,8 @@ import { openTables } from '../../services/tables/clickhouse.ts'
 import { settingsFor } from '../support/clickhouse/clickhouse.ts'
 import type { Deployment } from '../support/deployment/deployment.ts'
 import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
+import type { LocalServices } from '../support/deployment/local-services.ts'
 import type { ServiceProcess } from '../support/deployment/service-process.ts'
-import type { LocalServices } from '../support/deployment/stack.ts'
 import { outputOf, type StatusOutput, whenFolded } from '../support/deployment/status.ts'
 import { projectionStatus } from '../support/events/kickstarter.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/events/sample-events.ts'
@@ -90,6 +90,22 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     const { stdout } = await deployment.command(['status'])
     expect(stdout).toContain('campaigns     1 public of 1 known')
     expect(stdout).toContain('projectors    1')
+  })
+
+  test('events append says how many of its events were stale, by the ledger and by what it has appended itself', async () => {
+    const state = (version: number) =>
+      formatEvent(campaignEvent({ campaign_id: 'c1', slug: 'lanterns', version }))
+    const append = (...lines: string[]) =>
+      deployment.command(['events', 'append', '-'], `${lines.join('\n')}\n`)
+    const ended = await append(state(4), state(3), state(4))
+    expect(ended).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/3 events appended.*; 1 of them stale/),
+    })
+    await drained()
+    const json = await deployment.command(['events', 'append', '-', '--json'], `${state(2)}\n${state(5)}\n`)
+    expect(JSON.parse(json.stdout)).toMatchObject({ appended: 2, stale: 1 })
+    await drained()
   })
 
   test('rejects list shows a reject with its place, reason and bytes', async context => {
@@ -220,30 +236,69 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
       outcome: { matched: 2, retried: 0, no_event: 2 },
     })
     registry.put(77, { schema: JSON.stringify(schemas.pledge) })
+    expect(await retry('--dry-run')).toMatchObject({ code: 0, outcome: { matched: 3, no_event: 1 } })
+    // This projector asks no registry, so it rejects the record again, and the retry says so.
+    expect(await retry('--reason', 'schema id 77')).toMatchObject({
+      code: 1,
+      outcome: {
+        settled: 0,
+        not_settled: 2,
+        rejected_again: [{ reason: 'schema id 77 is unknown for a pledge' }],
+      },
+    })
+    expect(await json('rejects', 'list')).toMatchObject({ open: 4 })
+
     await projector?.stop()
     projector = await deployment.startProjector(withRegistry)
-    expect(await retry('--dry-run')).toMatchObject({ code: 0, outcome: { matched: 3, no_event: 1 } })
     const before = await endOfLog()
     const { code, stderr, outcome } = await retry()
     expect(code, stderr).toBe(0)
-    expect(outcome).toMatchObject({ matched: 3, no_event: 1, omitted: 0 })
+    expect(outcome).toMatchObject({ matched: 4, no_event: 1, omitted: 0, settled: 3, not_settled: 0 })
     // Which of two versions is met first is up to their partitions.
-    expect(outcome.retried + outcome.outdated).toBe(2)
+    expect(outcome.retried + outcome.outdated).toBe(3)
     expect(await endOfLog()).toBe(before + outcome.retried)
     expect((await drained()).tables.known_pledges).toBe(4)
 
-    expect(await retry()).toMatchObject({ code: 0, outcome: { retried: 0, outdated: 2, no_event: 1 } })
+    expect(await retry()).toMatchObject({ code: 1, outcome: { matched: 1, retried: 0, no_event: 1 } })
     const again = await drained()
     expect(again.tables.known_pledges).toBe(4)
-    expect(again.rejects.total).toBe(3)
+    expect(again.rejects).toEqual({ total: 4, open: 1 })
     expect(await endOfLog()).toBe(before + outcome.retried)
     const appended = (await readTopic(kafkaAt(address), 'pledges')).filter(
       ({ key }) => String(key) === 'c1/late',
     )
-    expect(appended).toHaveLength(2 + outcome.retried)
+    expect(appended).toHaveLength(3 + outcome.retried)
     const last = appended.at(-1)
     expect(last?.value).toEqual(pledges[1]?.value)
     expect(String(last?.headers?.trace)).toBe('t-1')
+  })
+
+  test('a retry right after the schema was registered is not rejected again', async context => {
+    const registry = await startFakeSchemaRegistry()
+    context.onTestFinished(() => registry.close())
+    await registerSchemas(createSchemaRegistry({ url: registry.url }), topic => topic)
+    const withRegistry = { PLEDGEVIEW_SCHEMA_REGISTRY_URL: registry.url }
+    await projector?.stop()
+    projector = await deployment.startProjector(withRegistry)
+    const writer = await openKafkaWriter(kafkaAt(services.addresses.kafka), { logger: silent })
+    await writer.append([recordUnder(78, pledgeEvent({ campaign_id: 'c1', pledge_id: 'early' }))])
+    await writer.close()
+    const { rejects } = await vi.waitFor(async () => {
+      const found = await json<{ rejects: object[] }>(
+        'rejects',
+        'list',
+        '--reason',
+        '78 is not in the schema registry',
+      )
+      expect(found.rejects).toHaveLength(1)
+      return found
+    }, soon)
+    expect(rejects).toMatchObject([{ key_text: 'c1/early', settled_at: null }])
+
+    registry.put(78, { schema: JSON.stringify(schemas.pledge) })
+    const retry = ['rejects', 'retry', '--all-matching', '--reason', 'schema id 78', '--json']
+    const { code, stdout } = await deployment.command(retry, undefined, withRegistry)
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, retried: 1, settled: 1, not_settled: 0 })
   })
 
   test('projectors that stop leave their reason to status, to other processes and to an alert, until one leads again', async () => {

@@ -10,8 +10,12 @@ import { defaultDatabases } from '../../services/tables/generations.ts'
 import type { Tables } from '../../services/tables/port.ts'
 import { settingsFor } from '../support/clickhouse/clickhouse.ts'
 import { type Deployment, deploy } from '../support/deployment/deployment.ts'
+import {
+  type LocalServices,
+  localServices,
+  startLocalServices,
+} from '../support/deployment/local-services.ts'
 import type { ServiceProcess } from '../support/deployment/service-process.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/deployment/stack.ts'
 import {
   generatedKickstarter,
   projectionStatus,

@@ -12,8 +12,8 @@ import { openTables } from '../../services/tables/clickhouse.ts'
 import { settingsFor } from '../support/clickhouse/clickhouse.ts'
 import type { Deployment } from '../support/deployment/deployment.ts'
 import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
+import type { LocalServices } from '../support/deployment/local-services.ts'
 import type { ServiceProcess } from '../support/deployment/service-process.ts'
-import type { LocalServices } from '../support/deployment/stack.ts'
 import {
   type Appended,
   appendKickstarter,

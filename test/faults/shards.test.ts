@@ -6,7 +6,7 @@
  * PLEDGEVIEW_TEST_SEED repeats the events. The exact timing depends on the machine.
  */
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
-import { localServices } from '../support/deployment/stack.ts'
+import { localServices } from '../support/deployment/local-services.ts'
 import { openStage, type Stage } from '../support/faults/stage.ts'
 import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { describeTheEnd } from './at-the-end.ts'

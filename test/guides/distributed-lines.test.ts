@@ -8,7 +8,11 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
 import { freePort } from '../../services/runtime/free-port.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/deployment/stack.ts'
+import {
+  type LocalServices,
+  localServices,
+  startLocalServices,
+} from '../support/deployment/local-services.ts'
 import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { blocksOf, nameOf } from './blocks.ts'
 import { openReader, programsOf, type Reader } from './reader.ts'

@@ -23,13 +23,14 @@ export const rejectsHelp: Help = {
   subcommands: {
     list: {
       call:
-        'rejects list [--topic T] [--reason TEXT] [--since TIME] [--until TIME] [--by-reason] [--limit N] [--data-dir D] ' +
-        '[--json]',
+        'rejects list [--topic T] [--reason TEXT] [--since TIME] [--until TIME] [--open] [--by-reason] [--limit N] ' +
+        '[--data-dir D] [--json]',
       does:
-        'Lists rejects, the latest first, each with its place, its entity and its reason. With --json each has its original key ' +
-        'and value in base64.',
+        'Says how many rejects there are, and how many are open: no retry has settled them. Then it lists them, the latest first, each ' +
+        'with its place, its key and its reason. With --json each has its original key and value in base64.',
       options: {
         ...filterHelp,
+        '--open': 'only rejects that are open',
         '--by-reason':
           'count rejects by reason, the most frequent first, each with its first, its last and an example',
         '--limit N': 'at most N rejects, or reasons (default 20, at most 10000)',
@@ -53,22 +54,22 @@ export const rejectsHelp: Help = {
         '[--data-dir D] [--json]',
       does:
         'Decodes rejects again, with this program and the schemas of today. It appends each record that is a valid event now to ' +
-        'its topic, with its original bytes, and it is projected like any other. The other rejects are counted by reason. The ' +
-        'dead-letter queue is not changed. The journal does not keep headers. A record that was cut, because it is larger than what ' +
+        'its topic, with its original bytes, and it is projected like any other. Then it waits until the projectors have read it. A ' +
+        'reject is settled when the ledger has its event or a newer one. What was rejected again, and what is still no event, is counted ' +
+        'by reason and stays open. The journal does not keep headers. A record that was cut, because it is larger than what ' +
         'is kept of a reject, is left out and named. Restart a service of an older version, or with ' +
-        'other settings, before you retry. A service that was told that a schema does not exist asks again after 10 s. The ' +
-        'exit code is 1 if nothing could be retried.',
+        'other settings, before you retry. The exit code is 1 if nothing could be settled.',
       options: {
         PLACE: place,
-        '--all-matching': 'all rejects that match the filter, instead of places',
+        '--all-matching': 'all open rejects that match the filter, instead of places',
         ...filterHelp,
         '--dry-run': 'append nothing, and print what would be appended',
         ...common,
       },
       examples: ['rejects retry pledges/0/17', 'rejects retry --all-matching --since 1d --dry-run'],
       cost:
-        'Retrying twice is harmless. On Kafka it waits up to 30 s until the projectors have reached the end of the log. It ' +
-        'leaves out an entity if the ledger has the same or a newer version, because a compacted topic keeps what was appended ' +
+        'Retrying twice is harmless. Before and after, it waits up to 30 s until the projectors have reached the end of the log. It ' +
+        'appends no record if the ledger has the same or a newer version of it, because a compacted topic keeps what was appended ' +
         `last. ${cost}`,
     },
   },

@@ -1,7 +1,13 @@
 /** `pledgeview rejects list`: rejects one by one, or by reason. */
 import { grouped } from '../../runtime/progress.ts'
 import { placeName } from '../../tables/rejects.ts'
-import { countReasons, countRejects, latestRejects, type RejectFilter } from '../../tables/stored-rejects.ts'
+import {
+  countReasons,
+  countRejects,
+  latestRejects,
+  type RejectFilter,
+  rejectCounts,
+} from '../../tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
 import { printable } from '../printable.ts'
 import { entityText, isoTime, jsonOfReject } from './show.ts'
@@ -19,18 +25,19 @@ export async function listRejects(
   { filter, limit, json }: ListOptions,
   io: Io,
 ): Promise<number> {
-  const total = await countRejects(source)
+  const { total, open } = await rejectCounts(source)
   const matched = await countRejects(source, filter)
   const rejects = await latestRejects(source, filter, limit)
   if (json) {
-    printJson(io, { total, matched, rejects: rejects.map(jsonOfReject) })
+    printJson(io, { total, open, matched, rejects: rejects.map(jsonOfReject) })
     return 0
   }
   const asked = matched === total ? '' : `, ${grouped(matched)} as asked for`
   const latest = rejects.length < matched ? `, the latest ${grouped(rejects.length)}` : ''
-  io.stdout.write(`${grouped(total)} rejects in all${asked}${latest}\n`)
-  for (const { record, reason, rejectedAt } of rejects) {
+  io.stdout.write(`${grouped(total)} rejects in all, ${grouped(open)} open${asked}${latest}\n`)
+  for (const { record, reason, rejectedAt, settledAt } of rejects) {
     const line = [isoTime(rejectedAt), placeName(record), entityText(record), printable(reason)]
+    if (settledAt) line.push(`settled ${isoTime(settledAt)}`)
     io.stdout.write(`${line.join('  ')}\n`)
   }
   return 0

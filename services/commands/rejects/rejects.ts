@@ -23,10 +23,15 @@ export const rejectsCommand: Command = {
   async run([verb, ...args], io) {
     switch (verb) {
       case 'list': {
-        const own = { 'by-reason': { type: 'boolean' }, limit: { type: 'string', default: '20' } } as const
+        const own = {
+          'by-reason': { type: 'boolean' },
+          open: { type: 'boolean' },
+          limit: { type: 'string', default: '20' },
+        } as const
         const { values } = readArguments({ args, options: { ...filterOptions, ...own, ...commonOptions } })
         const limit = wholeNumber('limit', values.limit, { min: 1, max: 10_000 })
-        const options = { filter: readFilter(values, Date.now()), limit, json: values.json }
+        const filter = { ...readFilter(values, Date.now()), ...(values.open && { isOpen: true }) }
+        const options = { filter, limit, json: values.json }
         const list = values['by-reason'] ? listReasons : listRejects
         return withRejects(values['data-dir'], source => list(source, options, io))
       }
@@ -52,7 +57,8 @@ export const rejectsCommand: Command = {
         const filter = readFilter(values, Date.now())
         if (positionals.length > 0 && Object.keys(filter).length > 0)
           throw new UsageError('a filter goes with --all-matching, not with PLACEs')
-        const wanted = positionals.length > 0 ? { places: positionals.map(readPlace) } : filter
+        const wanted =
+          positionals.length > 0 ? { places: positionals.map(readPlace) } : { ...filter, isOpen: true }
         const isDry = values['dry-run'] === true
         return withRejects(values['data-dir'], source =>
           retryRejects(source, { wanted, isDry, json: values.json }, io),

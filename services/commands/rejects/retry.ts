@@ -1,20 +1,22 @@
 /**
  * `pledgeview rejects retry`: appends a rejected record to its topic again if it is a valid event now, with its original bytes.
  *
- * Nothing is removed from the rejects, and appending a record twice changes nothing. So a retry may be killed and repeated. A
- * record that is still not a valid event is not appended, because it would only be rejected again.
+ * Then it settles what has come into the ledger (settle.ts). Appending a record twice changes nothing. So a retry may be killed and
+ * repeated. A record that is still not a valid event is not appended, because it would only be rejected again.
  */
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import type { NewRecord } from '../../log/port.ts'
+import { schemaMissing } from '../../log/registry/schema-registry.ts'
 import { createDecoder } from '../../projector/ingest/decode.ts'
-import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
 import { grouped } from '../../runtime/progress.ts'
+import { entityOf } from '../../tables/ledger-versions.ts'
 import { placeName, reasonKind } from '../../tables/rejects.ts'
 import { type RejectFilter, type StoredReject, walkRejects } from '../../tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
 import { printable } from '../printable.ts'
+import { type Settlement, settle, versionOf } from './settle.ts'
 import { isCut } from './show.ts'
-import { entityOf, type RejectSource, type RetryTarget } from './source.ts'
+import type { RejectSource, RetryTarget } from './source.ts'
 
 interface RetryOptions {
   wanted: RejectFilter
@@ -38,24 +40,29 @@ export interface RetryOutcome {
 
 const shownMax = 100
 
-/** Runs the command. Exit code 0; 1 if something was requested and nothing of it is in the log. */
+/** Runs the command. Exit code 0; 1 if something was requested and nothing of it is settled. */
 export async function retryRejects(source: RejectSource, options: RetryOptions, io: Io): Promise<number> {
   const { wanted, isDry, json } = options
   const missing = new Set(wanted.places?.map(placeName))
+  const since = Date.now()
   const target = isDry ? undefined : await source.openTarget()
   const { take, outcome } = createRetry(source, target)
+  let settlement: Settlement = { settled: 0, not_settled: 0, rejected_again: [] }
   try {
     for await (const rejects of walkRejects(source, wanted)) {
       await take(rejects)
       for (const { record } of rejects) missing.delete(placeName(record))
     }
+    if (outcome.retried > 0) await target?.untilProjected()
+    if (target && outcome.retried + outcome.outdated > 0) settlement = await settle(source, wanted, since)
   } finally {
     await target?.close()
   }
-  if (json) printJson(io, { dry_run: isDry, ...outcome, missing_places: [...missing] })
-  else printOutcome(outcome, [...missing], isDry, io)
+  if (json) printJson(io, { dry_run: isDry, ...outcome, ...settlement, missing_places: [...missing] })
+  else printOutcome({ ...outcome, ...settlement }, [...missing], isDry, io)
   const asked = outcome.matched + missing.size
-  return asked === 0 || outcome.retried + outcome.outdated > 0 ? 0 : 1
+  const done = isDry ? outcome.retried + outcome.outdated : settlement.settled
+  return asked === 0 || done > 0 ? 0 : 1
 }
 
 /** Takes rejects part by part, appends what is an event now, and counts the outcomes. Without a target nothing is appended. */
@@ -102,6 +109,9 @@ export function createRetry(
     outcome.matched += rejects.length
     const ready = await eventsOf(rejects)
     const present = await versions(ready.map(({ event }) => event))
+    // A projector that was told that a schema is missing would reject its records for a moment more.
+    if (target && rejects.some(({ reason }) => reason.includes(schemaMissing)))
+      await schemas.untilAskedAgain()
     // The newest version of an entity comes first here, so the older ones count as outdated.
     const inTurn = ready.toSorted((a, b) => (versionOf(a.event) < versionOf(b.event) ? 1 : -1))
     const records: NewRecord[] = []
@@ -127,25 +137,33 @@ interface Ready {
   record: NewRecord
 }
 
-/** A deletion is newer than any state. */
-function versionOf({ data }: ChangeEvent): bigint {
-  return BigInt(data === null ? tombstoneVersion : data.version)
-}
-
 function newRecordOf({ record: { topic, key, value, headers, repeatedHeaders } }: StoredReject): NewRecord {
   return { topic, key, value, ...(headers && { headers }), ...(repeatedHeaders && { repeatedHeaders }) }
 }
 
-function printOutcome(outcome: RetryOutcome, missing: readonly string[], isDry: boolean, io: Io): void {
+function printOutcome(
+  outcome: RetryOutcome & Settlement,
+  missing: readonly string[],
+  isDry: boolean,
+  io: Io,
+): void {
   const { matched, retried, outdated, no_event, by_reason, omitted, omitted_places } = outcome
   const say = (count: number, text: string) => {
     if (count > 0) io.stdout.write(`${grouped(count)} ${text}\n`)
   }
-  io.stdout.write(`${grouped(retried)} ${isDry ? 'would be' : 'were'} appended, of ${grouped(matched)}\n`)
-  say(outdated, 'are in the log already, as they are or newer')
-  say(no_event, 'are still not valid events:')
-  for (const { reason, count, example } of by_reason)
+  const sayReason = ({ reason, count, example }: RetryOutcome['by_reason'][number]) =>
     io.stdout.write(`${grouped(count).padStart(8)}  ${printable(reason)}, for example ${example}\n`)
+  io.stdout.write(`${grouped(retried)} ${isDry ? 'would be' : 'were'} appended, of ${grouped(matched)}\n`)
+  say(outdated, 'are in the ledger or in the log already, as they are or newer')
+  say(outcome.settled, 'are settled: the ledger has them')
+  const { not_settled, rejected_again } = outcome
+  say(
+    not_settled,
+    `${rejected_again.length > 0 ? 'were rejected again' : 'are not projected yet'}, and stay open${rejected_again.length > 0 ? ':' : '. Retry again'}`,
+  )
+  for (const one of rejected_again) sayReason(one)
+  say(no_event, 'are still not valid events:')
+  for (const one of by_reason) sayReason(one)
   const cut = 'are larger than what is kept of a reject, so have their producer append them again'
   say(omitted, `${cut}: ${omitted_places.join(', ')}`)
   say(missing.length, `are not stored rejects: ${missing.join(', ')}`)

@@ -28,12 +28,13 @@ export async function showReject(
     printJson(io, shown)
     return 0
   }
-  const { record, reason, rejectedAt, sizes } = reject
+  const { record, reason, rejectedAt, settledAt, sizes } = reject
   const lines: [name: string, text: string][] = [
     ['record', `${record.topic}, partition ${record.partition}, offset ${record.offset}`],
     ['entity', entityText(record)],
     ['appended', isoTime(record.appendedAt)],
     ['rejected', isoTime(rejectedAt)],
+    ...(settledAt ? [['settled', isoTime(settledAt)] as [string, string]] : []),
     ['reason', reason],
     ['now', shown.reason_now ?? 'an event: a retry appends it'],
     ...(shown.field === null ? [] : [['field', shown.field] as [string, string]]),
@@ -103,10 +104,11 @@ const typeOf: Readonly<Record<Topic, string>> = { ...eventTypeOf, accounts: 'acc
 
 /** What every JSON of a reject has. */
 export function jsonOfReject(reject: StoredReject) {
-  const { record, reason, rejectedAt, sizes } = reject
+  const { record, reason, rejectedAt, settledAt, sizes } = reject
   const { topic, partition, offset, key, value } = record
   return {
     ...{ topic, partition, offset, type: typeOf[topic], reason, rejected_at: isoTime(rejectedAt) },
+    settled_at: settledAt ? isoTime(settledAt) : null,
     ...{ key_text: textOf(key) ?? null, key_base64: base64(key), value_base64: base64(value) },
     // The sizes of the record, if what is kept of it is less.
     cut: isCut(reject)

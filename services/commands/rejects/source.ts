@@ -1,28 +1,29 @@
 /** What the rejects commands work on: the dead-letter table, and the log that a retry appends to again. */
-import { type ChangeEvent, topicOf } from '../../../contracts/events/event.ts'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { databasesOf, kafkaSettings, readerSettings, registryOf, serverSettings } from '../../distributed.ts'
 import { withModel } from '../../local/access.ts'
 import { openExistingDataDirectory } from '../../local/data-directory.ts'
-import { type KafkaInspector, openKafkaInspector } from '../../log/kafka/inspector.ts'
+import { openKafkaInspector } from '../../log/kafka/inspector.ts'
 import { openKafkaWriter } from '../../log/kafka/writer.ts'
 import type { LogRecord, NewRecord, PartitionLag } from '../../log/port.ts'
+import { schemaMissingMs } from '../../log/registry/schema-registry.ts'
 import { schemaIdsOf, type WriterSchemas } from '../../projector/ingest/decode.ts'
 import { closing } from '../../runtime/closing.ts'
 import { type Config, readConfig } from '../../runtime/config.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
 import { retry } from '../../runtime/retry.ts'
+import { sleep } from '../../runtime/sleep.ts'
 import { openTables } from '../../tables/clickhouse.ts'
-import { qualified } from '../../tables/generations.ts'
-import { idParts } from '../../tables/parameter-parts.ts'
+import { ledgerVersions } from '../../tables/ledger-versions.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { embeddedDirectory } from '../command.ts'
 
 export interface RejectSource {
-  tables: Pick<Tables, 'rows'>
+  tables: Pick<Tables, 'rows' | 'run'>
   databases: Databases
   schemas: Schemas
   openTarget(): Promise<RetryTarget>
-  /** The versions that the log is known to have of these events' entities, by `entityOf`. */
+  /** The versions that the ledger has of these events' entities, by `entityOf`. */
   versions(events: readonly ChangeEvent[]): Promise<Map<string, bigint>>
 }
 
@@ -32,11 +33,15 @@ export interface Schemas {
   known: WriterSchemas | undefined
   /** Looks up the schema ids of the records. Throws `SchemaRegistryError` if one cannot be looked up. */
   learn(records: readonly LogRecord[]): Promise<void>
+  /** Resolves when every service that believes now that a schema is missing will have asked for it again. */
+  untilAskedAgain(): Promise<void>
 }
 
 export interface RetryTarget {
   /** Appends in order. Resolves when the records are durable. */
   append(records: readonly NewRecord[]): Promise<void>
+  /** Waits for the projectors to read what was appended, but not for ever. */
+  untilProjected(): Promise<void>
   close(): Promise<void>
 }
 
@@ -49,22 +54,27 @@ export async function withRejects<T>(
   const root = embeddedDirectory(dataDir, config)
   if (root !== undefined) {
     const directory = openExistingDataDirectory(root)
-    return withModel(directory, config, { isCaughtUp: false }, ({ tables, databases, writer }) =>
-      work({
-        ...{ tables, databases, schemas: { known: undefined, learn: async () => {} } },
-        openTarget: async () => ({ append: records => writer.append(records), close: async () => {} }),
-        // A journal is never compacted to what came last, so an older version may follow a newer one.
-        versions: async () => new Map(),
-      }),
-    )
+    return withModel(directory, config, { isCaughtUp: false }, ({ tables, databases, writer, status }) => {
+      const group = async () => ({ lag: (await status()).projector.lag })
+      const schemas = { known: undefined, learn: async () => {}, untilAskedAgain: async () => {} }
+      const append = (records: readonly NewRecord[]) => writer.append(records)
+      const untilProjected = () => awaitProjected({ group }).catch(ifWaiting)
+      return work({
+        ...{ tables, databases, schemas },
+        openTarget: async () => ({ append, untilProjected, close: async () => {} }),
+        versions: events => ledgerVersions(tables, databases, events),
+      })
+    })
   }
   return closing(async open => {
     const tables = open(openTables(serverSettings(config)))
     const registry = registryOf(config)
     const databases = databasesOf(config)
+    let askedAgain: Promise<void> | undefined
     const schemas: Schemas = {
       known: registry?.known,
       learn: async records => registry?.learn(schemaIdsOf(records)),
+      untilAskedAgain: () => (askedAgain ??= sleep(schemaMissingMs)),
     }
     return work({
       ...{ tables, databases, schemas, openTarget: () => openKafkaTarget(config) },
@@ -83,13 +93,27 @@ export async function withRejects<T>(
 async function openKafkaTarget(config: Config): Promise<RetryTarget> {
   const logger = createLogger('error')
   const inspector = await openKafkaInspector(readerSettings(config), { logger })
-  await awaitProjected(inspector).finally(() => inspector.close())
-  return openKafkaWriter(kafkaSettings(config), { logger })
+  try {
+    await awaitProjected(inspector)
+    const writer = await openKafkaWriter(kafkaSettings(config), { logger })
+    return {
+      append: records => writer.append(records),
+      untilProjected: () => awaitProjected(inspector).catch(ifWaiting),
+      close: async () => void (await Promise.all([writer.close(), inspector.close()])),
+    }
+  } catch (error) {
+    await inspector.close()
+    throw error
+  }
+}
+
+function ifWaiting(error: unknown): void {
+  if (!(error instanceof Waiting)) throw error
 }
 
 /** Waits until the projectors have committed what is in the log now. Throws if that takes too long. */
 export async function awaitProjected(
-  inspector: Pick<KafkaInspector, 'group'>,
+  inspector: { group(): Promise<{ lag: PartitionLag[] }> },
   bounds = { msMax: 30_000, pauseMsMin: 250 },
 ): Promise<void> {
   const ends = (await inspector.group()).lag
@@ -113,38 +137,4 @@ function waitingBelow(ends: readonly PartitionLag[], present: readonly Partition
   const committed = new Map(present.map(at => [`${at.topic}/${at.partition}`, at.committed]))
   const left = ends.map(({ topic, partition, end }) => end - (committed.get(`${topic}/${partition}`) ?? 0))
   return left.reduce((sum, records) => sum + Math.max(0, records), 0)
-}
-
-export function entityOf({ type, key }: Pick<ChangeEvent, 'type' | 'key'>): string {
-  return `${topicOf[type]}/${key}`
-}
-
-const keysMax = 1_000
-// The ledger of each type, the first column of its order, and the expression for the key of an event.
-const ledgers = {
-  campaign: ['campaign_ledger', 'campaign_id', 'campaign_id'],
-  pledge: ['pledge_ledger', 'campaign_id', "concat(campaign_id, '/', pledge_id)"],
-  'api-key': ['api_key_ledger', 'api_key', 'api_key'],
-} as const
-
-/** The highest version that the ledger has of each of these events' entities. */
-export async function ledgerVersions(
-  tables: Pick<Tables, 'rows'>,
-  databases: Databases,
-  events: readonly ChangeEvent[],
-): Promise<Map<string, bigint>> {
-  const versions = new Map<string, bigint>()
-  for (const [type, ofType] of Map.groupBy(events, event => event.type)) {
-    const [ledger, first, key] = ledgers[type]
-    for (const keys of idParts([...new Set(ofType.map(event => event.key))], keysMax)) {
-      const firsts = type === 'pledge' ? keys.map(one => one.slice(0, one.indexOf('/'))) : keys
-      const rows = await tables.rows<{ id: string; version: string }>({
-        query: `SELECT ${key} AS id, toString(max(version)) AS version FROM ${qualified(ledger, databases)}
-          WHERE ${first} IN {firsts:Array(String)} AND ${key} IN {keys:Array(String)} GROUP BY id`,
-        query_params: { firsts, keys },
-      })
-      for (const { id, version } of rows) versions.set(entityOf({ type, key: id }), BigInt(version))
-    }
-  }
-  return versions
 }

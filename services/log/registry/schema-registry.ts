@@ -4,7 +4,7 @@
  * Promises:
  * - the schema of an id never changes, so it is requested once and kept;
  * - an id counts as unknown only if the registry has said so several times in a row, because one of its instances may
- *   be behind the others. Even then it counts only for `missingMs`, because it may be registered later;
+ *   be behind the others. Even then it counts only for `missingMs`, because it may be registered later. Then it is asked for once;
  * - every other failure is a `SchemaRegistryError`: an event is never rejected because the registry is away;
  * - at most `requestsMax` requests run at once, each for at most `requestMsMax`, and none after a call has ended;
  * - no message contains credentials.
@@ -32,7 +32,7 @@ export interface SchemaRegistrySettings extends RegistryAddress {
   requestsMax?: number
   /** Ids that are remembered. More only while one call of `learn` needs them. Default 1,000. */
   schemasMax?: number
-  /** How long an answer that a schema does not exist is believed, ms. Default 10,000. */
+  /** How long an answer that a schema does not exist is believed, ms. Default: `schemaMissingMs`. */
   missingMs?: number
 }
 
@@ -58,7 +58,12 @@ export interface SchemaRegistry {
   register(subject: string, schema: object, signal?: AbortSignal): Promise<number>
 }
 
-const defaults = { requestMsMax: 5_000, requestsMax: 4, schemasMax: 1_000, missingMs: 10_000 }
+/** The default of `missingMs`. Records of an unknown schema may come all the time, and each question delays the others. */
+export const schemaMissingMs = 1_000
+/** Why a record is rejected if its schema does not exist. */
+export const schemaMissing = 'is not in the schema registry'
+
+const defaults = { requestMsMax: 5_000, requestsMax: 4, schemasMax: 1_000, missingMs: schemaMissingMs }
 
 const missingAsksMax = 3
 const missingPauseMs = 200
@@ -127,13 +132,13 @@ export function createSchemaRegistry(
 
     async learn(schemaIds, signal) {
       let asked = [...schemaIds].filter(schemaId => known(schemaId) === undefined)
+      const asksMax = asked.some(schemaId => !entries.has(schemaId)) ? missingAsksMax : 1
       for (let attempt = 1; asked.length > 0; attempt++) {
         asked = await askAll(asked, signal)
-        if (attempt === missingAsksMax) break
+        if (attempt === asksMax) break
         if (asked.length > 0) await sleep(missingPauseMs * attempt, signal)
       }
-      const reason = 'is not in the schema registry'
-      for (const schemaId of asked) keep(schemaId, { reason }, monotonicMs() + missingMs)
+      for (const schemaId of asked) keep(schemaId, { reason: schemaMissing }, monotonicMs() + missingMs)
       forgetSome(schemaIds)
     },
 

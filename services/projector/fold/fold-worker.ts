@@ -13,6 +13,7 @@
  * longer: the caller acquires leadership again.
  */
 import type { Sleep } from '../../runtime/sleep.ts'
+import { inSpan } from '../../runtime/traces.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import type { LongRun } from './batch-conditions.ts'
 import { createFoldLeadership, type FoldLeadership } from './fold-leadership.ts'
@@ -151,7 +152,7 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     }
     let pending = waiting
     const hasQuarantine = quarantine !== undefined && !quarantine.isEmpty()
-    const done = await withTarget(async target => {
+    const foldTarget = async (target: bigint) => {
       // The target covers batches that came since, too: their keys, for example.
       pending = (await pendingBatches()) ?? pending
       const { campaigns, keys, isAgain } = pending
@@ -159,6 +160,10 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
       const statements = keys > 0 && stampsFrom === undefined ? await keyFold.fold() : 0
       if (campaigns === 0) return statements
       return statements + (await foldCampaigns(campaigns, { target, longRuns, hasQuarantine, isAgain }))
+    }
+    const done = await inSpan('fold', () => withTarget(foldTarget), {
+      'pledgeview.campaigns': waiting.campaigns,
+      'pledgeview.keys': waiting.keys,
     })
     const { campaigns, keys, oldestAt } = pending
     await lead.keepHistory({ campaigns, isOfBacklog: now !== undefined && isOfBacklog(oldestAt, now()) })

@@ -6,7 +6,6 @@
  */
 import { createNotifier } from '../../runtime/notifier.ts'
 import { sleep } from '../../runtime/sleep.ts'
-import { isUnknown } from '../../tables/generations.ts'
 import type { Shard } from '../../tables/port.ts'
 import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
 import { runFoldLoop } from './fold-loop.ts'
@@ -89,19 +88,6 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
     lastFold: undefined as LastFold | undefined,
   }))
 
-  /** This process may have stood still until its generation was dropped. That is no failure: another one is current. */
-  async function ofCurrent<T>({ databases }: Shard, work: () => Promise<T>): Promise<T> {
-    const { ledger } = databases
-    try {
-      return await work()
-    } catch (error) {
-      if (!isUnknown(error)) throw error
-      await dependencies.follow?.()
-      if (databases.ledger === ledger) throw error
-      throw new FoldPaused('its generation was dropped, and another one is current', { cause: error })
-    }
-  }
-
   function runOne(own: (typeof foldWorkers)[number], signal: AbortSignal): Promise<void> {
     const foldWorker = createFoldWorker({
       ...dependencies,
@@ -139,7 +125,7 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
           async acquireLeadership() {
             own.isLeading = false
             await dependencies.follow?.()
-            await ofCurrent(own.shard, () => foldWorker.acquireLeadership())
+            await foldWorker.acquireLeadership()
             own.isLeading = true
           },
           /**
@@ -151,7 +137,7 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
             const beganAt = dependencies.monotonicMs()
             own.leftOut = false
             try {
-              const report = await ofCurrent(own.shard, () => foldWorker.fold())
+              const report = await foldWorker.fold()
               if (!own.leftOut) own.batchesFolded = written
               own.lastFold = { beganAt, completedAt: dependencies.now() }
               return report

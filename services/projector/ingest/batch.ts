@@ -47,6 +47,8 @@ export interface Batch {
   /** Campaigns whose read row may have to change. */
   campaignIds: Set<string>
   rejects: Reject[]
+  /** The last records, at most `lastMax`. */
+  last: readonly LogRecord[]
   /** Of the events: those whose records are not in the partition of their key. */
   misplaced: MisplacedRecords
   records: number
@@ -57,6 +59,8 @@ export interface Batch {
   /** The last poll of the log brought no records. */
   isLogDry: boolean
 }
+
+const lastMax = 500
 
 export function emptyBatch(assignment: string, hashBacker: HashBacker): Batch {
   const campaignIds = new Set<string>()
@@ -71,6 +75,7 @@ export function emptyBatch(assignment: string, hashBacker: HashBacker): Batch {
     pledgeTranscoder: createPledgeTranscoder(hashBacker, id => campaignIds.add(id)),
     campaignIds,
     rejects: [],
+    last: [],
     misplaced: noMisplacedRecords(),
     records: 0,
     bytes: 0,
@@ -78,6 +83,11 @@ export function emptyBatch(assignment: string, hashBacker: HashBacker): Batch {
     oldestAt: Number.POSITIVE_INFINITY,
     isLogDry: false,
   }
+}
+
+function lastOf(before: readonly LogRecord[], records: readonly LogRecord[]): readonly LogRecord[] {
+  const added = records.slice(-lastMax)
+  return added.length < lastMax ? [...before, ...added].slice(-lastMax) : added
 }
 
 /** Decodes a delivery into the batch. Both must have the same assignment. */
@@ -102,6 +112,7 @@ export function addDelivery(batch: Batch, delivery: Delivery, decode: Decode | D
       addEvent(batch, decoded)
     }
   }
+  batch.last = lastOf(batch.last, delivery.records)
   batch.isLogDry = delivery.records.length === 0
   for (const position of delivery.positions) {
     batch.positions.set(`${position.topic}/${position.partition}`, position)

@@ -13,6 +13,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { LRUCache } from 'lru-cache'
 import { readScope } from '../../../contracts/api/conventions.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { nameRequest } from '../../runtime/traces.ts'
 import type { ResponseCache } from '../cache/response-cache.ts'
 import { operations } from '../endpoints/all.ts'
 import { type Keeper, keptMsMax } from '../forgetting.ts'
@@ -84,6 +85,7 @@ export function createDirectAnswers(
       const answered = { id: requestId, method: 'GET', route, status, admission, parameters, isDeprecated }
       requestLog.report(answered, monotonicMs() - startedAt)
     })
+    nameRequest(response, { id: requestId, method: 'GET', route })
     return true
   }
 

@@ -33,6 +33,24 @@ export function createMetrics() {
       labelNames: ['topic'] as const,
       registers,
     }),
+    comparedVersions: new Counter({
+      name: 'pledgeview_compared_versions_total',
+      help:
+        'Events whose version was compared with the ledger, by topic and outcome (in_order, stale, conflicting): all of small batches, ' +
+        'a sample of large ones',
+      labelNames: ['topic', 'outcome'] as const,
+      registers,
+    }),
+    unknownCampaignPledges: new Gauge({
+      name: 'pledgeview_unknown_campaign_pledges',
+      help: 'Pledges that would count, of campaigns that are not in the ledger, as the projector that folds has last seen them',
+      registers,
+    }),
+    oversoldClaims: new Gauge({
+      name: 'pledgeview_oversold_claims',
+      help: 'Claims of tiers beyond their quantity, as the projector that folds has last seen them',
+      registers,
+    }),
     batchRecords: new Histogram({
       name: 'pledgeview_batch_records',
       help: 'Records in one batch',

@@ -11,12 +11,12 @@ import { openTables } from '../../../services/tables/clickhouse.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
 import { type Deployment, deploy } from '../../support/deployment/deployment.ts'
-import type { ServiceProcess } from '../../support/deployment/service-process.ts'
 import {
   type LocalServiceOptions,
   localServices,
   startLocalServices,
-} from '../../support/deployment/stack.ts'
+} from '../../support/deployment/local-services.ts'
+import type { ServiceProcess } from '../../support/deployment/service-process.ts'
 import type { Workspace } from '../workspace.ts'
 
 export interface KafkaServices {

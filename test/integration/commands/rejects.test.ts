@@ -6,12 +6,12 @@ import { encodeState } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
 import { runCommand } from '../../../services/commands/command.ts'
 import { rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
-import { entityOf, ledgerVersions } from '../../../services/commands/rejects/source.ts'
 import { openDataDirectory } from '../../../services/local/data-directory.ts'
 import { type EmbeddedService, startEmbeddedService } from '../../../services/local/service.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
+import { entityOf, ledgerVersions } from '../../../services/tables/ledger-versions.ts'
 import { makeDataDirectory } from '../../support/deployment/service-process.ts'
 import { journalEnds } from '../../support/events/journal-positions.ts'
 import { readModelOf } from '../../support/events/model.ts'
@@ -70,7 +70,7 @@ describe('rejects list', () => {
   test('says how many there are of those that it shows', async () => {
     const { stdout } = await run('list', '--topic', 'pledges', '--reason', 'slug is', '--limit', '2')
     const expected = placesAskedFor(rejects, { topic: 'pledges', reasonPart: 'slug is' }).length
-    expect(stdout).toContain(`2,000 rejects in all, ${expected} as asked for, the latest 2\n`)
+    expect(stdout).toContain(`2,000 rejects in all, 2,000 open, ${expected} as asked for, the latest 2\n`)
     expect(stdout.split('\n')).toHaveLength(4)
     expect(stdout).toMatch(/Z {2}pledges\/0\/\d+ {2}pledge key \d+ {2}slug is empty$/im)
   })
@@ -230,13 +230,28 @@ describe('rejects retry', () => {
 
     const events = [...smallWorld(), late, pledge]
     const first = await json<{ by_reason: object[] }>('retry', '--all-matching')
-    expect(first).toMatchObject({ dry_run: false, matched: 4, retried: 2, no_event: 2 })
+    expect(first).toMatchObject({
+      dry_run: false,
+      matched: 4,
+      retried: 2,
+      no_event: 2,
+      settled: 2,
+      not_settled: 0,
+    })
     expect(first.by_reason).toMatchObject([
       { reason: 'the first byte is …, not … (Confluent framing)', count: 1, example: 'pledges/0/103' },
       { reason: 'amount_minor … is negative', count: 1, example: 'pledges/0/104' },
     ])
     expect(await reading()).toEqual(expected(events))
-    await json('retry', '--all-matching')
+    expect(await json('list')).toMatchObject({ total: 4, open: 2 })
+    expect(await json('list', '--open')).toMatchObject({
+      matched: 2,
+      rejects: [{ settled_at: null }, { settled_at: null }],
+    })
+    // The record is read and rejected once more, by a projector that was killed before. It stays settled.
+    await put([reject(newRecordOf(late), { offset: 101, reason: 'schema id 1 is unknown for a campaign' })])
+    expect((await run('retry', '--all-matching')).stdout).toContain('0 were appended, of 2\n')
+    expect(await json('retry', 'campaigns/0/101')).toMatchObject({ retried: 0, outdated: 1, settled: 1 })
     expect(await reading()).toEqual(expected(events))
     const kept = await keptRejects(service.model.tables, service.model.databases)
     expect(placesOf(kept).toSorted()).toEqual([

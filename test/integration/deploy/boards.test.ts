@@ -112,8 +112,12 @@ describe('the queries of Prometheus', () => {
       oldestUncommitted: () => [],
       unfolded: { read: async () => {}, waitsSince: () => undefined },
       lag: async () => [],
-      rejectCount: async () => 0,
+      rejectCounts: async () => ({ total: 0, open: 0 }),
       sharedSlugCount: async () => 0,
+      claims: async () => ({
+        unknown: { campaigns: 0, pledges: 0, examples: [] },
+        oversold: { tiers: 0, claims: 0, examples: [] },
+      }),
       reportProjection: async () => {},
       rebuild: async () => undefined,
     })

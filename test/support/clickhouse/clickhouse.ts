@@ -28,6 +28,8 @@ export interface ClickHouse extends ClickHouseAddress {
   nativePort: number | undefined
   directory: string
   pid: number
+  /** Resolves with the reason when it has ended. */
+  ended: Promise<string>
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void
   /** Ends it, and removes the directory if it made it. */
   stop(): Promise<void>
@@ -64,6 +66,7 @@ export async function startClickHouse({
     nativePort: configuration.nativePort,
     directory,
     pid: child.pid,
+    ended: child.ended,
     signal: signal => void process.kill(child.pid, signal),
     kill: () => child.kill(),
     async stop() {

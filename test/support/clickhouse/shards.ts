@@ -54,12 +54,14 @@ const memoryBytesMax = 1_500_000_000
 export interface ShardOptions {
   /** Whether the servers reach each other through `links`. Default: false. */
   hasLinks?: boolean
+  /** Of the program's user; see clickhouse.ts. */
+  programPassword?: string
 }
 
 /** Starts the servers, which takes as long as one, and migrates them. If that fails, none is left. */
 export async function startShards(
   count: number,
-  { hasLinks = false }: ShardOptions = {},
+  { hasLinks = false, programPassword }: ShardOptions = {},
 ): Promise<ShardServers> {
   const ports = await Promise.all(
     Array.from({ length: count }, async () => ({ http: await freePort(), native: await freePort() })),
@@ -71,6 +73,7 @@ export async function startShards(
     httpPort: ports[server]?.http,
     nativePort: ports[server]?.native,
     memoryBytesMax,
+    ...(programPassword !== undefined && { programPassword }),
     more: clusterSettings(
       server,
       // A server knows itself by its own port, so it reads its own shard without a connection.

@@ -2,7 +2,12 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { needs, type Requirement } from '../runner/requirements.ts'
 import { type Deployment, deploy } from './deployment.ts'
-import { type LocalServiceOptions, type LocalServices, localServices, startLocalServices } from './stack.ts'
+import {
+  type LocalServiceOptions,
+  type LocalServices,
+  localServices,
+  startLocalServices,
+} from './local-services.ts'
 
 export interface LocalDeployment {
   services: LocalServices

@@ -35,6 +35,8 @@ export interface KafkaBroker {
   certificate: Certificate
   /** The folder with one folder per partition. */
   dataDirectory: string
+  /** The process that runs now. */
+  child(): ChildProcess
   /** Ends the process, SIGKILL by default, and keeps its data and its ports. */
   halt(signal?: NodeJS.Signals): Promise<void>
   /** Starts it again after `halt`; resolves when it answers. */
@@ -65,11 +67,12 @@ const java = [
 
 /**
  * Starts a broker whose jars `kafkaRequirement` has downloaded. Resolves when it answers. `overrides` are broker
- * properties. Rejects with the end of its log if it does not start.
+ * properties, and `port` is that of its plain address (default: a free one). Rejects with the end of its log if it does not start.
  */
 export async function startKafka(
   version: KafkaVersion,
   overrides: Readonly<Record<string, string>> = {},
+  port?: number,
 ): Promise<KafkaBroker> {
   const directory = mkdtempSync(join(tmpdir(), 'kafka-'))
   const certificate = await makeCertificate(directory)
@@ -80,7 +83,7 @@ export async function startKafka(
   const ports: Ports = {
     proxied,
     proxy: proxy.port,
-    plain: await freePort(),
+    plain: port ?? (await freePort()),
     sasl: await freePort(),
     tls: await freePort(),
     controller: await freePort(),
@@ -105,6 +108,7 @@ export async function startKafka(
     tlsAddress: loopback(ports.tls),
     certificate,
     dataDirectory: dataDirectoryOf(directory),
+    child: () => broker,
     halt: (signal = 'SIGKILL') => end(broker, signal),
     async resume() {
       broker = await launch(version, directory, properties, ports.plain)

@@ -7,7 +7,7 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { deploy } from '../deployment/deployment.ts'
-import { localServices, startLocalServices } from '../deployment/stack.ts'
+import { localServices, startLocalServices } from '../deployment/local-services.ts'
 import { connectRequirement, startConnect } from './connect.ts'
 import { type Postgres, postgresProgram, startPostgres } from './postgres.ts'
 

@@ -19,7 +19,7 @@ export const longSuites: readonly string[] = [
   'test/end-to-end/{rebuild-embedded,restore,restore-kafka}.test.ts',
   'test/end-to-end/erasure-distributed.test.ts',
   'test/integration/deploy/{balancer,kubernetes}.test.ts',
-  'test/end-to-end/{kill,from-postgres}.test.ts',
+  'test/end-to-end/{kill,from-postgres,stack}.test.ts',
   'test/clients/**/*.test.ts',
   'test/guides/{guides,distributed-lines}.test.ts',
   'test/contracts/**/*.test.ts',

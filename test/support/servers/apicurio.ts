@@ -27,6 +27,7 @@ const saidLinesMax = 40
 export interface Apicurio {
   /** The address of Confluent's API. */
   url: string
+  child: ChildProcess
   close(): Promise<void>
 }
 
@@ -43,13 +44,13 @@ export async function apicurioRegistry(): Promise<Requirement> {
   }
 }
 
-/** Starts it, empty, on a free loopback port. Rejects with its output if it does not start. */
-export async function startApicurio(): Promise<Apicurio> {
+/** Starts it, empty, on a loopback port; 0: a free one. Rejects with its output if it does not start. */
+export async function startApicurio(port = 0): Promise<Apicurio> {
   const child = spawn(
     'java',
     [
       ...['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'],
-      ...['-Dquarkus.http.host=127.0.0.1', '-Dquarkus.http.port=0'],
+      ...['-Dquarkus.http.host=127.0.0.1', `-Dquarkus.http.port=${port}`],
       ...['-jar', join(apicurioFolder, `apicurio-registry-app-${version}-runner.jar`)],
     ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
@@ -68,7 +69,7 @@ export async function startApicurio(): Promise<Apicurio> {
     await end(child)
     throw cause
   })
-  return { url, close: () => end(child) }
+  return { url, child, close: () => end(child) }
 }
 
 async function warmUp(url: string): Promise<void> {

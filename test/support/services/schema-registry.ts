@@ -33,6 +33,6 @@ export const schemaRegistryService: TestService<TestSchemaRegistry> = inOrder('a
       ...(await apicurioRegistry()),
       source: 'Apicurio Registry from Maven Central',
     }),
-    open: startApicurio,
+    open: (): Promise<TestSchemaRegistry> => startApicurio(),
   },
 ])

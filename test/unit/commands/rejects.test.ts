@@ -4,8 +4,9 @@ import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts
 import { UsageError } from '../../../services/commands/command.ts'
 import { readFilter, readPlace } from '../../../services/commands/rejects/rejects.ts'
 import { createRetry, type RetryOutcome } from '../../../services/commands/rejects/retry.ts'
-import { awaitProjected, entityOf, type Schemas } from '../../../services/commands/rejects/source.ts'
+import { awaitProjected, type Schemas } from '../../../services/commands/rejects/source.ts'
 import type { NewRecord, PartitionLag } from '../../../services/log/port.ts'
+import { entityOf } from '../../../services/tables/ledger-versions.ts'
 import { reasonKind } from '../../../services/tables/rejects.ts'
 import type { StoredReject } from '../../../services/tables/stored-rejects.ts'
 import {
@@ -15,7 +16,11 @@ import {
   pledgeEvent,
 } from '../../support/events/sample-events.ts'
 
-const fixedIds: Schemas = { known: undefined, learn: async () => undefined }
+const fixedIds: Schemas = {
+  known: undefined,
+  learn: async () => undefined,
+  untilAskedAgain: async () => undefined,
+}
 let offset = 0
 
 function rejectOf(record: NewRecord, more: Partial<StoredReject> = {}): StoredReject {
@@ -75,6 +80,7 @@ describe('a retry', () => {
       async learn() {
         isLearned = true
       },
+      untilAskedAgain: async () => undefined,
     }
     const parts = () => [[rejectOf({ ...newRecordOf(pledge), value })]]
     expect((await retry(parts(), { schemas: registry })).appended).toMatchObject([{ value }])

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { settingNames } from '../../../services/runtime/config.ts'
+import { readConfig, settingNames } from '../../../services/runtime/config.ts'
 
 const root = new URL('../../../deploy/kubernetes/', import.meta.url).pathname
 const dockerfile = readFileSync(new URL('../../../deploy/Dockerfile', import.meta.url), 'utf8')
@@ -34,4 +34,15 @@ test('a migration only adds, so that the processes of the version before go on w
       /\b(DROP (TABLE|COLUMN|VIEW|DATABASE)|RENAME|EXCHANGE|TRUNCATE|DETACH)\b/i,
     )
   }
+})
+
+test('KEDA scales the projectors by the lag of their group, between two and the number of partitions', () => {
+  const scaled = readFileSync(join(root, 'scaling/projector.yaml'), 'utf8')
+  const { PLEDGEVIEW_KAFKA_GROUP: group, PLEDGEVIEW_KAFKA_PARTITIONS: partitions } = readConfig({})
+  expect(scaled).toContain(`consumerGroup: ${group}\n`)
+  expect(scaled).toContain(`maxReplicaCount: ${partitions}\n`)
+  expect(scaled).toMatch(/scaleTargetRef:\n {4}name: pledgeview-projector\n/)
+  expect(readFileSync(join(root, 'services/projector.yaml'), 'utf8')).toContain(
+    '  name: pledgeview-projector\n',
+  )
 })

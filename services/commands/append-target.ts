@@ -1,0 +1,118 @@
+/**
+ * Where `events append` appends: the journal of a data directory, or Kafka. Beside it, the ledger counts the events that change nothing,
+ * because it or this run has a newer version of the entity. Without a ledger that answers, nothing is counted; it never stops the command.
+ */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
+import { databasesOf, kafkaSettings, serverSettings, stateEncoderOf } from '../distributed.ts'
+import { isAlive } from '../local/access.ts'
+import { openDataDirectory, readServiceAddress } from '../local/data-directory.ts'
+import { openRunningTables } from '../local/tables.ts'
+import { openKafkaWriter } from '../log/kafka/writer.ts'
+import { openJournalWriter } from '../log/local/journal.ts'
+import type { EventWriter } from '../log/port.ts'
+import { tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
+import type { Config } from '../runtime/config.ts'
+import { messageOf } from '../runtime/message-of.ts'
+import { createLogger } from '../runtime/ops/logger.ts'
+import { openTables } from '../tables/clickhouse.ts'
+import { entityOf, ledgerVersions } from '../tables/ledger-versions.ts'
+import type { Databases, Tables } from '../tables/port.ts'
+
+/** An event log that is open for appending, and the encoder for its values. */
+export interface AppendTarget {
+  writer: EventWriter
+  encode: StateEncoder
+  stale?: StaleCounter | undefined
+}
+
+export interface StaleCounter {
+  /** How many of these, which are appended next, are stale; `undefined` if it cannot be told. */
+  count(events: readonly ChangeEvent[]): Promise<number | undefined>
+  close(): Promise<void>
+}
+
+// Of this run. Then it begins to forget, and the ledger tells.
+const rememberedMax = 100_000
+
+/** Appends to the journal of a data directory, which is made if it is missing. */
+export async function openJournalTarget(directory: string, config?: Config): Promise<AppendTarget> {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    throw new Error(`cannot make the data directory ${directory}: ${messageOf(cause)}`, { cause })
+  }
+  const writer = await openJournalWriter(join(directory, 'journal.sqlite'))
+  return { writer, encode: encodeState, stale: config && (await openStaleCounter(directory, config)) }
+}
+
+/** Appends to Kafka, under the ids of the registry if one is configured. */
+export async function openKafkaTarget(config: Config): Promise<AppendTarget> {
+  const encode = await stateEncoderOf(config)
+  const writer = await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') })
+  return { encode, writer, stale: await openStaleCounter(undefined, config) }
+}
+
+/** Counts by the ledger of the service that runs on the directory, or by that of the configured ClickHouse. `undefined` if there is none. */
+async function openStaleCounter(
+  directory: string | undefined,
+  config: Config,
+): Promise<StaleCounter | undefined> {
+  try {
+    const ledger = directory === undefined ? await ofServer(config) : await ofService(directory, config)
+    if (!ledger) return undefined
+    const { tables, databases } = ledger
+    const count = createStaleCount(events => ledgerVersions(tables, databases, events))
+    return { count: events => count(events).catch(() => undefined), close: () => ledger.close() }
+  } catch {
+    return undefined
+  }
+}
+
+interface Ledger {
+  tables: Tables
+  databases: Databases
+  close(): Promise<void>
+}
+
+async function ofServer(config: Config): Promise<Ledger | undefined> {
+  if (config.PLEDGEVIEW_CLICKHOUSE_URL === undefined) return undefined
+  const tables = openTables(serverSettings(config))
+  const databases = databasesOf(config)
+  try {
+    await databases.follow(tables)
+    return { tables, databases, close: () => tables.close() }
+  } catch (error) {
+    await tables.close()
+    throw error
+  }
+}
+
+async function ofService(directory: string, config: Config): Promise<Ledger | undefined> {
+  const service = readServiceAddress(openDataDirectory(directory))
+  return service && isAlive(service) ? openRunningTables(service.clickhouse, config) : undefined
+}
+
+/** `versions`: those of the ledger, by `entityOf`. */
+export function createStaleCount(
+  versions: (events: readonly ChangeEvent[]) => Promise<ReadonlyMap<string, bigint>>,
+): (events: readonly ChangeEvent[]) => Promise<number> {
+  const appended = new Map<string, bigint>()
+  return async events => {
+    const present = await versions(events)
+    let stale = 0
+    for (const event of events) {
+      const entity = entityOf(event)
+      const version = event.data === null ? tombstoneVersion : BigInt(event.data.version)
+      const isStale = [present.get(entity), appended.get(entity)].some(
+        known => known !== undefined && known > version,
+      )
+      if (isStale) stale++
+      else appended.set(entity, version)
+    }
+    if (appended.size > rememberedMax) appended.clear()
+    return stale
+  }
+}

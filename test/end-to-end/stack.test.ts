@@ -1,0 +1,158 @@
+/** `npm run stack`, run as its users run it: what it prints, a part that is killed, and ports that are taken. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
+import { afterAll, describe, expect, test } from 'vitest'
+import { freePort } from '../../services/runtime/free-port.ts'
+import { localServices } from '../support/deployment/local-services.ts'
+import { needs } from '../support/runner/requirements.ts'
+import { type Part, superviseParts } from '../support/stack/supervisor.ts'
+
+const main = new URL('../support/stack/main.ts', import.meta.url).pathname
+const flags = ['api', 'api-2', 'portal', 'registry', 'clickhouse', 'kafka', 'redis', 'prometheus']
+// Only a hang takes this long, also on a busy machine.
+const startMsMax = 400_000
+const running: ChildProcess[] = []
+
+afterAll(async () => {
+  for (const child of running.filter(({ exitCode }) => exitCode === null)) {
+    child.kill('SIGINT')
+    await once(child, 'exit')
+  }
+}, startMsMax)
+
+function stack(args: readonly string[]) {
+  const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  running.push(child)
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (data: Buffer) => {
+      output += data.toString()
+    })
+  const closed = once(child, 'close')
+  return {
+    child,
+    output: () => output,
+    ended: async () => {
+      await closed
+      return { code: child.exitCode, output }
+    },
+    async says(pattern: RegExp): Promise<RegExpExecArray> {
+      const found = () => pattern.exec(output)
+      await expect.poll(() => found() ?? child.exitCode, { timeout: startMsMax }).not.toBeNull()
+      const match = found()
+      if (!match) throw new Error(`it ended with ${child.exitCode}:\n${output}`)
+      return match
+    },
+  }
+}
+
+/** A range of five free ports begins somewhere: each is looked at when the stack starts. */
+async function freeArguments(): Promise<string[]> {
+  const args: string[] = []
+  for (const flag of flags) args.push(`--${flag}-port`, String(await freePort()))
+  let first = await freePort()
+  for (let next = await freePort(), length = 1; length < 5; next = await freePort(), length++)
+    if (next !== first + length) [first, length] = [next, 0]
+  return [...args, '--ops-port', String(first)]
+}
+
+test('help and wrong arguments are answered without a stack trace', async () => {
+  expect(await stack(['--help']).ended()).toMatchObject({
+    code: 0,
+    output: expect.stringContaining('--kafka-port'),
+  })
+  const wrong = await stack(['--nonsense']).ended()
+  expect(wrong).toMatchObject({ code: 2, output: expect.stringContaining('--help lists the options') })
+  expect(wrong.output).not.toContain('    at ')
+})
+
+test('a port that is taken is answered with the flag that changes it', async () => {
+  const port = await freePort()
+  const server = createServer().listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  const { code, output } = await stack([...(await freeArguments()), '--redis-port', String(port)]).ended()
+  server.close()
+  expect({ code, output }).toEqual({
+    code: 1,
+    output: `port ${port} is taken (Redis): give another with --redis-port\n`,
+  })
+})
+
+describe('the supervisor', () => {
+  function world(startsOf: (start: number) => { reason: string } | Error) {
+    const said: string[] = []
+    let starts = 0
+    let nowMs = 0
+    const pass = (ms: number) => {
+      nowMs += ms
+    }
+    const supervisor = superviseParts({
+      say: text => void said.push(text),
+      async sleep(ms) {
+        pass(ms)
+        await turn()
+      },
+      nowMs: () => nowMs,
+    })
+    const part: Part = {
+      name: 'part',
+      async start() {
+        const start = startsOf(starts++)
+        if (start instanceof Error) throw start
+        return { place: 'here', ended: Promise.resolve(start.reason), stop: async () => {} }
+      },
+    }
+    return { said, supervisor, part, starts: () => starts, pass }
+  }
+
+  test('says why a part ended, also if it cannot be started, and leaves it down after five ends within a minute', async () => {
+    const { said, supervisor, part, starts } = world(start =>
+      start === 0 || start === 2 ? new Error('no disk') : { reason: `end ${start}` },
+    )
+    await supervisor.start(part)
+    await expect.poll(() => said.at(-1)).toContain('stays down')
+    expect(starts()).toBe(6)
+    expect(said.join('\n')).toContain('part did not start: no disk')
+    expect(said.join('\n')).toContain('part ended: end 1')
+    expect(said.join('\n')).toContain('part ended: it could not be started: no disk')
+  })
+
+  test('goes on for as long as a part ends now and then', async () => {
+    const { supervisor, part, starts, pass } = world(() => {
+      pass(20_000)
+      return { reason: 'now and then' }
+    })
+    await supervisor.start(part)
+    await expect.poll(starts).toBeGreaterThan(20)
+    await supervisor.stop()
+  })
+})
+
+test(
+  'a killed projector and a killed Redis are reported, and run again; the API shows the demo platform',
+  async context => {
+    needs(context, await localServices({ withSchemaRegistry: true }))
+    const { child, says, ended } = stack(await freeArguments())
+    const [, curl = ''] = await says(/ (curl -s .*)\n/)
+    const [, projector] = await says(/projector 1 +ops: \S+ \(process (\d+)\)/)
+    const [, redis] = await says(/Redis +redis:\S+ \(process (\d+)\)/)
+    await says(/Ctrl-C stops everything/)
+    for (const pid of [projector, redis]) process.kill(Number(pid), 'SIGKILL')
+    await says(/projector 1 ended: killed by SIGKILL\n {2}It is started again/)
+    await says(/Redis ended: killed by SIGKILL\n/)
+    await says(/projector 1 runs again: /)
+    await says(/Redis runs again: /)
+    const [, key = '', secret = '', url = ''] =
+      /X-API-Key: (\S+)' .*X-API-Secret: (\S+)' '(\S+)'/.exec(curl) ?? []
+    const ask = async () => {
+      const response = await fetch(url, { headers: { 'X-API-Key': key, 'X-API-Secret': secret } })
+      return ((await response.json()) as { data?: unknown[] }).data?.length
+    }
+    await expect.poll(ask, { timeout: startMsMax, interval: 500 }).toBe(3)
+    child.kill('SIGINT')
+    expect(await ended()).toMatchObject({ code: 0 })
+  },
+  startMsMax * 2,
+)

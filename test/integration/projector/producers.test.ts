@@ -1,0 +1,237 @@
+/** What a producer does wrong is told by topic, in the status and in the metrics, and stops nothing. What is in order is never told. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import type { EventReader, EventWriter } from '../../../services/log/port.ts'
+import { createDecoder } from '../../../services/projector/ingest/decode.ts'
+import { createVersionReport } from '../../../services/projector/producers/version-report.ts'
+import {
+  type ComparedVersions,
+  createVersionCheck,
+  type Outcome,
+} from '../../../services/projector/producers/versions.ts'
+import { readVersionFaults, writeNote } from '../../../services/projector/projector-log.ts'
+import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
+import { statusOf } from '../../../services/projector/status.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
+import type { Databases } from '../../../services/tables/port.ts'
+import {
+  apiKeyEvent,
+  campaignEvent,
+  newRecordOf,
+  pledgeEvent,
+  pledgeTombstone,
+  sampleReward,
+} from '../../support/events/sample-events.ts'
+import {
+  createIngest,
+  hashBacker,
+  type ModelTables,
+  openModelTables,
+} from '../../support/projector/model-tables.ts'
+
+const wait = { timeout: 60_000 }
+let metrics: Metrics
+let model: ModelTables
+let databases: Databases
+let root: string
+let writer: EventWriter
+let reader: EventReader
+let projector: ProjectorService
+let stop: () => Promise<void>
+
+beforeEach(async () => {
+  metrics = createMetrics()
+  model = await openModelTables()
+  databases = await model.freshDatabases()
+  root = await mkdtemp(join(tmpdir(), 'pledgeview-producers-'))
+  writer = await openJournalWriter(join(root, 'journal.sqlite'))
+  reader = await openJournalReader(join(root, 'journal.sqlite'), { consumer: 'projector' })
+  stop = async () => undefined
+})
+
+afterEach(async () => {
+  await stop()
+  await reader.close()
+  await writer.close()
+  await model.dispose()
+  await rm(root, { recursive: true, force: true })
+})
+
+function start(): void {
+  projector = createProjectorService({
+    ...{ reader, tables: model.tables, databases, hashBacker, run: 'run', metrics },
+    config: readConfig({ PLEDGEVIEW_FOLD_MS_MAX: '30000', PLEDGEVIEW_BATCH_MS_MAX: '50' }),
+    logger: pino({ level: 'silent' }),
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    random: () => 0,
+  })
+  const abort = new AbortController()
+  const running = projector.run(abort.signal)
+  stop = async () => {
+    abort.abort()
+    await running
+  }
+}
+
+async function project(...events: ChangeEvent[]): Promise<void> {
+  await writer.append(events.map(newRecordOf))
+  await vi.waitFor(async () => expect(await projector.isDrained()).toBe(true), wait)
+}
+
+async function compared(topic: string, outcome: string): Promise<number> {
+  const { values } = await metrics.comparedVersions.get()
+  const found = values.find(({ labels }) => Object.values(labels).join(' ') === `${topic} ${outcome}`)
+  return found?.value ?? 0
+}
+
+const status = async () => (await statusOf({ projector, tables: model.tables, databases })).producers
+
+const campaign = (version: number, title = 'Lanterns') => campaignEvent({ campaign_id: 'c', version, title })
+const pledge = (version: number, amount_minor = 100, pledge_id = 'p') =>
+  pledgeEvent({ campaign_id: 'c', pledge_id, version, amount_minor })
+const key = (version: number, secret_hash = 'ab'.repeat(32), name = 'k') =>
+  apiKeyEvent({ key: name, account_id: 'a', version, secret_hash })
+
+/** Compares what a batch of these events has, as the projector does when it begins to write it. */
+function compareTo(onCompared: (found: ComparedVersions) => void) {
+  const check = createVersionCheck({
+    ...{ tables: model.tables, databases, hashBacker, decode: createDecoder(), onCompared },
+    onError: error => expect.unreachable(error.message),
+    monotonicMs: () => 0,
+  })
+  return {
+    next(...events: ChangeEvent[]) {
+      check.next(
+        events.map((event, offset) => ({ ...newRecordOf(event), partition: 0, offset, appendedAt: 0 })),
+      )
+    },
+    close: check.close,
+  }
+}
+
+test('stale versions and one version for two states are told by topic, with their places', async () => {
+  await createIngest(
+    model.tables,
+    databases,
+  )([
+    campaign(5),
+    pledge(7),
+    pledge(7, 100, 'q'),
+    key(3),
+    key(3, 'ab'.repeat(32), 'k2'),
+    pledge(2, 5, 'gone'),
+    pledgeTombstone('c', 'gone'),
+  ])
+  const report = createVersionReport({
+    metrics,
+    warn: () => undefined,
+    write: note => writeNote(model.tables, databases, 'run', note),
+    onFailure: error => expect.unreachable(error.message),
+    monotonicMs: () => 0,
+  })
+  const { next, close } = compareTo(report.note)
+  next(
+    campaign(4, 'Lamps'),
+    pledge(6, 900),
+    pledge(7, 101, 'q'),
+    pledge(3, 900, 'gone'),
+    pledge(8, 100, 'r'),
+    key(2),
+    key(3, 'cd'.repeat(32), 'k2'),
+    key(4),
+  )
+  await close()
+  await report.close()
+  expect(await readVersionFaults(model.tables, databases)).toEqual(
+    [
+      {
+        topic: 'api-keys',
+        stale: 1,
+        conflicting: 1,
+        examples: ['stale api-keys/0/5', 'conflicting api-keys/0/6'],
+      },
+      { topic: 'campaigns', stale: 1, conflicting: 0, examples: ['stale campaigns/0/0'] },
+      {
+        ...{ topic: 'pledges', stale: 2, conflicting: 1 },
+        examples: ['stale pledges/0/1', 'conflicting pledges/0/2', 'stale pledges/0/3'],
+      },
+    ].map(one => ({ ...one, last_at: expect.stringMatching(/^2\S+Z$/) })),
+  )
+  expect(await compared('pledges', 'stale')).toBe(2)
+  expect(await compared('pledges', 'conflicting')).toBe(1)
+  expect(await compared('pledges', 'in_order')).toBe(1)
+})
+
+test('what is in order is never counted, with many versions of few keys in each batch, and while the batch itself comes into the ledger', async () => {
+  const ingest = createIngest(model.tables, databases)
+  const found: ComparedVersions[] = []
+  const { next, close } = compareTo(one => found.push(one))
+  let version = 0
+  for (let batch = 0; batch < 30; batch++) {
+    const events = Array.from({ length: 40 }, (_, n) => [
+      campaignEvent({ campaign_id: `c${n % 3}`, version: ++version }),
+      pledgeEvent({ campaign_id: `c${n % 3}`, pledge_id: 'p', version, amount_minor: version }),
+    ]).flat()
+    // The last state of each key once more, as after a kill.
+    const all = [...events, ...events.slice(-6)]
+    next(...all)
+    // A few answers come from before the write, and most from during it.
+    if (batch % 3 === 0) await close()
+    await ingest(all)
+    await close()
+  }
+  const sum = (outcome: Outcome) => found.reduce((all, { counts }) => all + counts[outcome], 0)
+  expect({ stale: sum('stale'), conflicting: sum('conflicting') }).toEqual({ stale: 0, conflicting: 0 })
+  expect(sum('in_order')).toBe(30 * 86)
+}, 120_000)
+
+test('pledges of campaigns that never came, and claims beyond the quantity of a tier, are told with examples until they are mended', async () => {
+  start()
+  const reward = sampleReward({ reward_id: 'early', quantity_available: 2 })
+  const claim = (pledge_id: string) => pledgeEvent({ campaign_id: 'c', pledge_id, reward_id: 'early' })
+  await project(
+    campaignEvent({
+      campaign_id: 'c',
+      rewards: [reward, sampleReward({ reward_id: 'free', quantity_available: null })],
+    }),
+    campaignEvent({ campaign_id: 'draft', status: 'DRAFT' }),
+    ...['a', 'b', 'd', 'e'].map(claim),
+    pledgeEvent({ campaign_id: 'c', pledge_id: 'f', reward_id: 'free' }),
+    pledgeEvent({ campaign_id: 'draft', pledge_id: 'p' }),
+    pledgeEvent({ campaign_id: 'lost', pledge_id: 'p' }),
+    pledgeEvent({ campaign_id: 'lost', pledge_id: 'q' }),
+    pledgeEvent({ campaign_id: 'lost', pledge_id: 'r', status: 'REFUNDED' }),
+  )
+  expect(await status()).toEqual({
+    versions: [],
+    unknown_campaigns: {
+      campaigns: 1,
+      pledges: 2,
+      examples: ['lost'],
+      since: expect.stringMatching(/^2\S+Z$/),
+    },
+    oversold_tiers: { tiers: 1, claims: 2, examples: ['c/early'] },
+  })
+  await vi.waitFor(async () => {
+    await projector.beforeScrape()
+    const text = await metrics.registry.metrics()
+    expect(text).toContain('\npledgeview_unknown_campaign_pledges 2\n')
+    expect(text).toContain('\npledgeview_oversold_claims 2\n')
+  }, wait)
+
+  await project(
+    campaignEvent({ campaign_id: 'lost' }),
+    campaignEvent({ campaign_id: 'c', version: 9, rewards: [] }),
+  )
+  expect(await status()).toMatchObject({
+    unknown_campaigns: { campaigns: 0, pledges: 0, examples: [], since: null },
+    oversold_tiers: { tiers: 0, claims: 0, examples: [] },
+  })
+}, 120_000)
