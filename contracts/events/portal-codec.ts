@@ -85,11 +85,26 @@ export function decodePortalRecord(
   }
 }
 
-/** A tombstone. The deletion of an account is a state. */
-function withoutValue(topic: PortalTopic, key: string, at: number): RemovedNotice | { reason: string } {
-  if (topic === 'accounts') return { reason: 'an account has no tombstone' }
-  const isId = key.length > 0 && key.length <= portalIdLengthMax
-  return isId ? { type: 'removed-notice', notice_id: key, at } : { reason: 'the key is no id of a notice' }
+/**
+ * A tombstone: of an account it is its deletion at that time, though the portal deletes by a state. A purge appends tombstones of a key
+ * that nothing else has.
+ */
+function withoutValue(
+  topic: PortalTopic,
+  key: string,
+  at: number,
+): PortalEvent | RemovedNotice | { reason: string } {
+  if (topic === 'notices') {
+    const isId = key.length > 0 && key.length <= portalIdLengthMax
+    return isId ? { type: 'removed-notice', notice_id: key, at } : { reason: 'the key is no id of a notice' }
+  }
+  const times = { created_at: 0, changed_at: 0, version: Math.max(0, at) }
+  const event: PortalEvent = {
+    type: 'account',
+    data: { account_id: key, email: '', sessions_valid_from: 0, ...times },
+  }
+  const fault = portalFaultOf(event)
+  return fault ? { reason: `${fault.field} ${fault.reason}` } : event
 }
 
 function readSchema(name: string): object {

@@ -1,7 +1,7 @@
 /** The view `about` says what fills the views and how current they are. An analyst can look up what every view and column means. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openDataDirectory } from '../../../services/local/data-directory.ts'
+import { holdSecrets, openDataDirectory } from '../../../services/local/data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from '../../../services/local/model.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
@@ -24,11 +24,14 @@ interface About {
 // as_of moves each quarter of it. On a busy machine a statement may take half of it.
 const readingsMax = 5_000
 const directory = makeTestDirectory()
+const config = readConfig({ PLEDGEVIEW_PLATFORM_CURRENCY: 'KWD' })
 
 afterAll(() => directory.remove())
 
 describe('before any process has filled the tables', () => {
   test('about has one row, which promises nothing', async () => {
+    // As `pledgeview migrate` does.
+    holdSecrets(openDataDirectory(directory.path), config)
     const { clickHouse, close } = await directory.open()
     const [about, ...others] = await readAbout(clickHouse.url)
     await close()
@@ -51,9 +54,7 @@ describe('while a process fills the tables', () => {
   beforeAll(async () => {
     model = await openEmbeddedModel({
       directory: openDataDirectory(directory.path),
-      config: readConfig({
-        PLEDGEVIEW_PLATFORM_CURRENCY: 'KWD',
-      }),
+      config,
       sql: freeDoor,
       metrics: createMetrics(),
       logger: pino({ level: 'silent' }),

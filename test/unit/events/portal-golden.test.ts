@@ -79,9 +79,14 @@ test.each(readGolden('notice').filter(({ value_hex }) => value_hex === null))(
   },
 )
 
-test('an account has no tombstone: its deletion is a state', () => {
-  const tombstone = { ...(readGolden('account')[0] as GoldenState), value_hex: null }
-  expect(decode(tombstone)).toEqual({ reason: 'an account has no tombstone' })
+test('a tombstone deletes an account at its time, as a purge writes one for a key that nothing has', () => {
+  expect(decodePortalRecord('accounts', 'purge', { value: null, appendedAt })).toMatchObject({
+    type: 'account',
+    data: { account_id: 'purge', email: '', version: appendedAt },
+  })
+  expect(decodePortalRecord('accounts', 'a/b', { value: null, appendedAt })).toEqual({
+    reason: expect.stringContaining('account_id'),
+  })
 })
 
 test('the ids of the portal and of the change events are all different', () => {
