@@ -21,7 +21,7 @@ describe('a campaign’s tiers', () => {
     // Every second tier is claimed once. The other pledges name tiers that the campaign does not have.
     await tables.run({
       query: `INSERT INTO ${databases.ledger}.pledge_ledger
-              SELECT 'c', toString(number), 1, true, number, 100, 100, concat('r', toString(2 * number))
+              SELECT 'c', toString(number), 1, true, number, 100, 100, concat('r', toString(2 * number)), today()
               FROM numbers(40000) SETTINGS async_insert = 0`,
     })
     await projected.project([pledgeEvent({ campaign_id: 'c', pledge_id: 'last', reward_id: 'r1' })])

@@ -107,7 +107,7 @@ describe('a campaign that cannot be folded within the bounds', () => {
   const writeManyPledges = () =>
     model.tables.run({
       query: `INSERT INTO ${databases.ledger}.pledge_ledger
-              SELECT 'heavy', toString(number), 1, true, sipHash64(number), 100, 100, toString(number)
+              SELECT 'heavy', toString(number), 1, true, sipHash64(number), 100, 100, toString(number), today()
               FROM numbers(600000) SETTINGS async_insert = 0`,
     })
   const memoryBytesMax = 67_108_864
