@@ -34,8 +34,8 @@ export interface StaleCounter {
   close(): Promise<void>
 }
 
-// Of this run. Then it begins to forget, and the ledger tells.
-const rememberedMax = 100_000
+// A question for each thousand events would take most of the time of a load. `status` samples what a load did.
+const countedMax = 10_000
 
 /** Appends to the journal of a data directory, which is made if it is missing. */
 export async function openJournalTarget(directory: string, config?: Config): Promise<AppendTarget> {
@@ -95,12 +95,16 @@ async function ofService(directory: string, config: Config): Promise<Ledger | un
   return service && isAlive(service) ? openRunningTables(service.clickhouse, config) : undefined
 }
 
-/** `versions`: those of the ledger, by `entityOf`. */
+/** Counts in a run of at most so many events. `versions`: those of the ledger, by `entityOf`. */
 export function createStaleCount(
   versions: (events: readonly ChangeEvent[]) => Promise<ReadonlyMap<string, bigint>>,
-): (events: readonly ChangeEvent[]) => Promise<number> {
+  eventsMax = countedMax,
+): (events: readonly ChangeEvent[]) => Promise<number | undefined> {
   const appended = new Map<string, bigint>()
+  let counted = 0
   return async events => {
+    counted += events.length
+    if (counted > eventsMax) return undefined
     const present = await versions(events)
     let stale = 0
     for (const event of events) {
@@ -112,7 +116,6 @@ export function createStaleCount(
       if (isStale) stale++
       else appended.set(entity, version)
     }
-    if (appended.size > rememberedMax) appended.clear()
     return stale
   }
 }

@@ -45,8 +45,8 @@ export const eventsCommand: Command = {
         does:
           'Validates change events, one JSON object per line, and appends them to the event log. It stops at the first bad ' +
           'line and names it; the events before that line are appended. The log is Kafka if PLEDGEVIEW_KAFKA_BROKERS is ' +
-          'set and --data-dir is not given. Otherwise it is the journal in the data directory. If the ledger can be asked, it says how many ' +
-          'of the events were stale: there was a newer version, so they change nothing.',
+          'set and --data-dir is not given. Otherwise it is the journal in the data directory. Of at most ' +
+          '10,000 events it says how many were stale, if the ledger can be asked: there was a newer version, so they change nothing.',
         options: {
           FILE: 'a path, or - for stdin',
           '--from-line N':

@@ -66,6 +66,14 @@ describe('appending events', () => {
     }
     const unknown = await eventsAppend({ source: streamOf(lines), writer, batchRowsMax: 5, countStale })
     expect(unknown).toEqual({ lines: 17, appended: 17, stale: undefined })
+    // A long run asks only at its begin: a question for each batch would take most of its time.
+    let questions = 0
+    const atBegin = createStaleCount(async () => {
+      questions++
+      return new Map()
+    }, 10)
+    const long = await eventsAppend({ source: streamOf(lines), writer, batchRowsMax: 5, countStale: atBegin })
+    expect({ ...long, questions }).toEqual({ lines: 17, appended: 17, stale: undefined, questions: 2 })
     await writer.close()
     expect(asked.map(keys => keys.length)).toEqual([5, 5, 5, 2])
   })
