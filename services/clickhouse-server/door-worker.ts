@@ -3,8 +3,8 @@
  * says nothing. A large result takes no time from the program's own thread.
  *
  * The bound is one for all clients of a port, not one for each address: every client comes from the loopback. At the bound, a new
- * connection takes the place of the one that has been idle for longest. So who only holds connections shuts nobody out, and a query
- * that runs keeps its place:
+ * connection takes the place of the one that has been idle for longest. So a client that only holds connections shuts nobody out, and a
+ * query that runs keeps its place:
  * - Over HTTP, a connection is idle until the head of a request is whole, and again from the last byte that ClickHouse sent.
  * - In the native protocol, it is idle until ClickHouse has answered its hello.
  */

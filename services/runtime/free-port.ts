@@ -38,7 +38,8 @@ async function mark(port: number): Promise<(() => void) | undefined> {
   return () => socket.close()
 }
 
-async function isFree(port: number): Promise<boolean> {
+/** Whether a server may listen on this port of 127.0.0.1 now. */
+export async function isFree(port: number): Promise<boolean> {
   const server = createServer().listen(port, '127.0.0.1')
   try {
     await once(server, 'listening')

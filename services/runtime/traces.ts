@@ -65,7 +65,7 @@ export async function openTraces(
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: its types are there only where somebody has installed it.
+// biome-ignore lint/suspicious/noExplicitAny: the package, and so its types, are there only if an operator has installed it.
 async function loadSdk(name: string): Promise<any> {
   try {
     return await import(`@opentelemetry/${name}`)

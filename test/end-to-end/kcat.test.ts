@@ -1,4 +1,4 @@
-/** kcat, a Kafka client that nobody here wrote, with its default partitioner: what it puts elsewhere is named to the operator. */
+/** kcat shares no code with us. Its default partitioner puts keys into other partitions, and the operator is told which. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'

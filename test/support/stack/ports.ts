@@ -1,7 +1,6 @@
 /** The arguments of `npm run stack`: its ports, each with the flag that changes it. */
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { parseArgs } from 'node:util'
+import { isFree } from '../../../services/runtime/free-port.ts'
 
 /** By flag: the port, and what listens there. */
 const places = {
@@ -90,15 +89,4 @@ export async function checkPorts(ports: Ports, ignored: readonly Flag[]): Promis
       if (!(await isFree(port))) taken.push(`port ${port} is taken (${what}): give another with --${flag}`)
   }
   if (taken.length > 0) throw new StackError(taken.join('\n'), 1)
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer().listen(port, '127.0.0.1')
-  try {
-    await once(server, 'listening')
-  } catch {
-    return false
-  }
-  await once(server.close(), 'close')
-  return true
 }

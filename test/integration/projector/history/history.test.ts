@@ -269,7 +269,7 @@ describe('the days before the history', () => {
     const sums = await funding()
     expect(sums).toHaveLength(11)
     expect(sums.slice(-2)).toMatchObject([
-      // What was kept of the hidden one stays. Its days before, which nobody kept, do not.
+      // The kept days of the hidden campaign still count. Its derived days do not.
       { new: 8, opening: 30, standing: 45 },
       { departed: 30, standing: 15 },
     ])
