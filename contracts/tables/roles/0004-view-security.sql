@@ -9,6 +9,7 @@ ALTER TABLE ${views}.about MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_defi
 ALTER TABLE ${read}.campaign_changes MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${read}.campaign_pages MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${read}.campaign_by_slug MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${read}.removals MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${read}.watermark MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${base}.revoked_keys MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.campaign_days MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
