@@ -147,7 +147,7 @@ FROM (
         campaign_id,
         if(min(updated_at) = max(updated_at), toUnixTimestamp64Milli(max(updated_at)), ${severalChanges}) AS stamp
     FROM ${databases.read}.campaign_changes
-    WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
+    WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC') AND campaign_id != ''
     GROUP BY campaign_id
     LIMIT {ids_max:UInt32}
 )
