@@ -26,13 +26,12 @@ import { createProjectorGauges, type RebuildUnderWay } from './gauges.ts'
 import type { HashBacker } from './ingest/backer-hash.ts'
 import { createDecoder } from './ingest/decode.ts'
 import { openCircuitBreaker } from './ingest/recent-batches.ts'
-import { createMisplacedReporter } from './misplaced-records.ts'
 import { createObserver } from './observer.ts'
 import type { Positions } from './positions.ts'
 import { createPresence } from './presence.ts'
 import { readClaims } from './producers/claims.ts'
-import { createVersionReport } from './producers/version-report.ts'
-import { createVersionCheck } from './producers/versions.ts'
+import { createFaultReport } from './producers/fault-report.ts'
+import { createVersionCheck, versionFault } from './producers/versions.ts'
 import { runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
 import { foldWorkerSettings, idleMsMax, projectorSettings, rejectStoreOf, stillMsMaxOf } from './settings.ts'
@@ -178,19 +177,17 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       dependencies.logger.warn({ error: error.message }, 'the projector log was not written'),
     monotonicMs,
   }
-  const misplaced = createMisplacedReporter({
-    ...notes,
-    warn: (found, message) => dependencies.logger.warn(found, message),
-  })
   const decode = createDecoder(schemaRegistry?.known)
-  const versionReport = createVersionReport({
+  const faults = createFaultReport({
     ...notes,
-    metrics: dependencies.metrics,
     warn: (found, message) => dependencies.logger.warn(found, message),
   })
   const versions = createVersionCheck({
     ...{ tables, databases, decode, hashBacker: dependencies.hashBacker, monotonicMs },
-    onCompared: versionReport.note,
+    onCompared(found) {
+      observer.onCompared(found)
+      faults.note(versionFault(found))
+    },
     onError: error => dependencies.logger.debug({ error: error.message }, 'versions could not be compared'),
   })
   const presence =
@@ -246,7 +243,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
             records += batch.records
             rejects += batch.rejects.length
             observer.onBatch(batch, timing)
-            misplaced.note(batch.misplaced)
+            for (const [topic, { records, examples }] of batch.misplaced)
+              faults.note({ kind: 'misplaced', detail: { topic, counts: { records }, examples } })
           },
           onRetry,
           onTurn: () => {
@@ -279,9 +277,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         await untilFirstFails(works.map(noteFailure), signal)
       } finally {
         await presence?.close()
-        await misplaced.close()
         await versions.close()
-        await versionReport.close()
+        await faults.close()
       }
     },
     health: () => ({
