@@ -63,8 +63,8 @@ export async function startConnect(postgres: Postgres, brokers: string): Promise
           ...process.env,
           ...postgres.environment,
           PLEDGEVIEW_KAFKA_BROKERS: brokers,
-          PLEDGEVIEW_CONNECT_OFFSETS: join(directory, 'offsets'),
-          PLEDGEVIEW_CONNECT_PORT: `${port}`,
+          CONNECT_OFFSETS: join(directory, 'offsets'),
+          CONNECT_PORT: `${port}`,
         },
       },
     )
