@@ -2,7 +2,14 @@
 import { type Topic, topics } from '../../contracts/events/event.ts'
 import type { LogRecord } from '../log/port.ts'
 import type { Databases, Tables } from './port.ts'
-import { placeName, type Reject, type RejectPlace } from './rejects.ts'
+import {
+  headerBytesMax,
+  keyBytesMax,
+  placeName,
+  type Reject,
+  type RejectPlace,
+  valueBytesMax,
+} from './rejects.ts'
 
 export interface StoredReject extends Reject {
   /** Unix ms. */
@@ -43,7 +50,7 @@ export interface ReasonCount {
 
 type Source = { tables: Pick<Tables, 'rows'>; databases: Databases }
 
-/** A row without its bytes. */
+/** A row without its bytes. `bytes`: at most how many it stores. */
 interface Reference {
   log: string
   topic: string
@@ -122,7 +129,8 @@ function references(
   end: string,
   after?: Reference,
 ): Promise<Reference[]> {
-  const columns = `${place}, key_bytes + value_bytes + header_bytes AS bytes`
+  const columns = `${place}, least(key_bytes, ${keyBytesMax}) + least(value_bytes, ${valueBytesMax})
+    + least(header_bytes, ${headerBytesMax}) AS bytes`
   if (!after) return selected(source, columns, filter, end)
   const later = `AND (${place}) > ({log:String}, {after:String}, {partition:UInt32}, {offset:UInt64}, {appended:Int64})`
   const { log, topic, partition, offset, appended_at: appended } = after
