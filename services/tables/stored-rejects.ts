@@ -50,13 +50,14 @@ export interface ReasonCount {
 
 type Source = { tables: Pick<Tables, 'rows'>; databases: Databases }
 
-/** A row without its bytes. `bytes`: at most how many it stores. */
+/** A row without its bytes. */
 interface Reference {
   log: string
   topic: string
   partition: number
   offset: number
   appended_at: number
+  /** What is kept of it, at most. */
   bytes: number
 }
 
@@ -78,7 +79,7 @@ export async function rejectCounts(source: Source): Promise<{ total: number; ope
   return found ?? { total: 0, open: 0 }
 }
 
-/** The latest rejects first; fewer than `limit` if they have more than 64 MiB. */
+/** The latest rejects first; fewer than `limit` if more than 64 MiB are kept of them. */
 export async function latestRejects(
   source: Source,
   filter: RejectFilter,
@@ -129,8 +130,13 @@ function references(
   end: string,
   after?: Reference,
 ): Promise<Reference[]> {
-  const columns = `${place}, least(key_bytes, ${keyBytesMax}) + least(value_bytes, ${valueBytesMax})
-    + least(header_bytes, ${headerBytesMax}) AS bytes`
+  const kept = Object.entries({
+    key_bytes: keyBytesMax,
+    value_bytes: valueBytesMax,
+    header_bytes: headerBytesMax,
+  })
+  const bytes = kept.map(([column, max]) => `least(${column}, ${max})`).join(' + ')
+  const columns = `${place}, ${bytes} AS bytes`
   if (!after) return selected(source, columns, filter, end)
   const later = `AND (${place}) > ({log:String}, {after:String}, {partition:UInt32}, {offset:UInt64}, {appended:Int64})`
   const { log, topic, partition, offset, appended_at: appended } = after

@@ -145,8 +145,7 @@ describe('the limiter after Redis came back', () => {
     const knocking = Promise.all(
       Array.from({ length: 4 }, async () => {
         while (!isOver) {
-          // In whole microseconds, as the limiter counts.
-          const from = Math.floor(performance.now() * 1_000) / 1_000
+          const from = performance.now()
           if ((await limiter.hit('a')).allowed) admitted.push({ from, to: performance.now() })
           await yieldToEventLoop()
         }
@@ -167,7 +166,8 @@ describe('the limiter after Redis came back', () => {
     admitted.sort((a, b) => a.from - b.from)
     for (const [index, first] of admitted.entries()) {
       const last = admitted[index + settings.limit]
-      if (last) expect(last.to - first.from).toBeGreaterThan(settings.windowMs)
+      // The limiter's times are whole microseconds, so two of them are up to one nearer to each other than the clock's.
+      if (last) expect(last.to - first.from).toBeGreaterThan(settings.windowMs - 0.001)
     }
     expect(admitted.length).toBeGreaterThan(settings.limit)
   })
