@@ -53,8 +53,6 @@ export interface RebuildDetail {
   /** How long each phase took, ms, over all runs. */
   phaseMs: Partial<Record<WorkPhase, number>>
   progress: RebuildProgress | null
-  /** What it waits for now, if it is not work of its own. */
-  waitsFor?: string | null
   /** Records that were read, and how many of them were rejected. The last records of a killed run may be missing. */
   records: number
   rejects: number
