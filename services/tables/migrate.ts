@@ -101,7 +101,7 @@ export async function createGeneration(
   return applied
 }
 
-/** Makes all other views again: they show this generation. */
+/** Makes all views again: they show this generation, and read as the definer that the options name. */
 export async function pointViews(
   tables: Pick<Tables, 'run'>,
   databases: Databases,
@@ -112,7 +112,7 @@ export async function pointViews(
 
 function viewStatements(databases: Databases, options: MigrateOptions): string[] {
   if (options.replicated) return readClusterViews(databases, options)
-  const single = readStatements(viewsDirectory).flatMap(file => file.statements)
+  const single = allStatements().filter(statement => statement.startsWith('CREATE OR REPLACE VIEW '))
   return single.map(statement => withDefinerIn(nameDatabases(statement, databases), options))
 }
 
@@ -285,9 +285,7 @@ export function readClusterViews(
 ): string[] {
   if (!replicated) return []
   const [parts = [], wholes = [], people = []] = readStatements(clusterDirectory).map(file => file.statements)
-  const folders = [directory, generationDirectory, viewsDirectory]
-  const migrations = folders.flatMap(readStatements).flatMap(({ statements }) => statements)
-  const all = { migrations, parts, wholes, people }
+  const all = { migrations: allStatements(), parts, wholes, people }
   return clusterViews(all, replicated.cluster, viewsDefiner).map(statement =>
     nameDatabases(statement, databases),
   )
@@ -302,6 +300,12 @@ export function readSqlFiles(folder: URL, databases: Databases, options: Migrate
     ...file,
     statements: file.statements.flatMap(statement => forms(statement, databases, options)),
   }))
+}
+
+/** All statements of one server, in order, as they are. */
+function allStatements(): string[] {
+  const folders = [directory, generationDirectory, viewsDirectory]
+  return folders.flatMap(readStatements).flatMap(({ statements }) => statements)
 }
 
 /** The numbered SQL files of a folder in order, as they are. */
