@@ -8,11 +8,13 @@ import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventReader, EventWriter } from '../../../services/log/port.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
-import { createVersionReport } from '../../../services/projector/producers/version-report.ts'
+import { createObserver } from '../../../services/projector/observer.ts'
+import { createFaultReport } from '../../../services/projector/producers/fault-report.ts'
 import {
   type ComparedVersions,
   createVersionCheck,
   type Outcome,
+  versionFault,
 } from '../../../services/projector/producers/versions.ts'
 import { readVersionFaults, writeNote } from '../../../services/projector/projector-log.ts'
 import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
@@ -129,14 +131,17 @@ test('stale versions and one version for two states are told by topic, with thei
     pledge(2, 5, 'gone'),
     pledgeTombstone('c', 'gone'),
   ])
-  const report = createVersionReport({
-    metrics,
+  const report = createFaultReport({
     warn: () => undefined,
     write: note => writeNote(model.tables, databases, 'run', note),
     onFailure: error => expect.unreachable(error.message),
     monotonicMs: () => 0,
   })
-  const { next, close } = compareTo(report.note)
+  const observer = createObserver({ run: 'run', metrics, logger: pino({ level: 'silent' }), now: Date.now })
+  const { next, close } = compareTo(found => {
+    observer.onCompared(found)
+    report.note(versionFault(found))
+  })
   next(
     campaign(4, 'Lamps'),
     pledge(6, 900),
