@@ -1,6 +1,7 @@
 /** Which answers of the API count for which key. The requests are real; the counts go through ClickHouse to the portal. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Credentials, generateSecret } from '../../../../services/api-keys/credentials.ts'
+import { totalOf } from '../../../../services/portal/usage/usage-view.ts'
 import type { UsageRecorder } from '../../../../services/query/usage/usage-recorder.ts'
 import { defaultDatabases as databases } from '../../../../services/tables/generations.ts'
 import { migrate } from '../../../../services/tables/migrate.ts'
@@ -8,7 +9,7 @@ import { type OwnTables, openOwnTables } from '../../../support/clickhouse/click
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'
 import { sendRaw } from '../../../support/query/raw-http.ts'
-import { createTestRecorder, readUsage, totalOf } from '../../../support/query/usage.ts'
+import { createTestRecorder, readUsage } from '../../../support/query/usage.ts'
 
 const rawHeaders = (key: Credentials) =>
   Object.entries(keyHeaders(key)).map(([name, value]) => `${name}: ${value}`)
@@ -73,15 +74,14 @@ describe('the usage of a key', () => {
     // The limit of twelve: nine were admitted above.
     for (let request = 0; request < 5; request++) await app.get('/projects', key)
     await expect.poll(() => answered - before).toBe(15)
-    expect(totalOf(await usageOf(key.key))).toEqual({
+    expect(totalOf((await usageOf(key.key)).days)).toEqual({
+      ...none,
       ok: 5,
       not_modified: 1,
-      unauthorized: 0,
       too_many: 2,
       other: 6,
-      deprecated: 0,
     })
-    expect(totalOf(await usageOf(other.key))).toEqual(none)
+    expect(totalOf((await usageOf(other.key)).days)).toEqual(none)
   })
 
   test('has the 401 to a wrong secret, which is no use of the key; a key that does not exist has nothing', async () => {
@@ -99,10 +99,10 @@ describe('the usage of a key', () => {
     expect((await app.get('/stats', wrong(key))).status).toBe(429)
     await expect.poll(() => answered - before).toBe(11)
     const found = await usageOf(key.key)
-    expect(totalOf(found)).toEqual({ ...none, unauthorized: 2 })
+    expect(totalOf(found.days)).toEqual({ ...none, unauthorized: 2 })
     expect(found.last_used).not.toBeTypeOf('number')
     for (const name of [revoked.key, unknown.key, '']) {
-      expect(totalOf(await usageOf(name)), name).toEqual(none)
+      expect(totalOf((await usageOf(name)).days), name).toEqual(none)
     }
   })
 })
