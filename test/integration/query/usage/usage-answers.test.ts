@@ -8,11 +8,9 @@ import { migrate } from '../../../../services/tables/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse/clickhouse.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'
-import { sendRaw } from '../../../support/query/raw-http.ts'
+import { rawRequest, sendRaw } from '../../../support/query/raw-http.ts'
 import { createTestRecorder, readUsage } from '../../../support/query/usage.ts'
 
-const rawHeaders = (key: Credentials) =>
-  Object.entries(keyHeaders(key)).map(([name, value]) => `${name}: ${value}`)
 const none = { ok: 0, not_modified: 0, unauthorized: 0, too_many: 0, other: 0, deprecated: 0 }
 
 describe('the usage of a key', () => {
@@ -69,8 +67,7 @@ describe('the usage of a key', () => {
       method: 'OPTIONS',
       headers: keyHeaders(key),
     })
-    const connect = ['CONNECT example.com:80 HTTP/1.1', 'Host: x', ...rawHeaders(key), '', ''].join('\r\n')
-    expect((await sendRaw(app.port, connect))[0]?.status).toBe(405)
+    expect((await sendRaw(app.port, rawRequest('CONNECT example.com:80', key)))[0]?.status).toBe(405)
     // The limit of twelve: nine were admitted above.
     for (let request = 0; request < 5; request++) await app.get('/projects', key)
     await expect.poll(() => answered - before).toBe(15)
