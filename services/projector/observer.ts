@@ -8,7 +8,6 @@ import type { OnQuarantine, QuarantineChange } from './fold/quarantine.ts'
 import type { ClockStep } from './fold/watermark.ts'
 import type { Batch } from './ingest/batch.ts'
 import { type ComparedVersions, outcomes } from './producers/versions.ts'
-import type { Rewrite } from './superseded/rewrite-loop.ts'
 
 export interface ObserverDependencies {
   /** Names this run of this process. */
@@ -24,7 +23,7 @@ export interface Observer {
   onCompared(found: ComparedVersions): void
   onFold(report: FoldReport): void
   onRetry(stage: 'schemas' | 'ingest' | 'fold', error: Error): void
-  onRewrite(rewrite: Rewrite): void
+  onRewrite(rewrite: { what: string; elapsedMs: number }): void
   onRewriteFailure(error: Error): void
   onSuperseded(error: Error): void
   onLeadership(): void
@@ -83,7 +82,6 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
     },
 
     onRewrite(rewrite) {
-      metrics.rewrites.inc({ table: rewrite.table })
       logger.info(rewrite, 'superseded rows were removed from disk')
     },
 

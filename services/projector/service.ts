@@ -34,9 +34,9 @@ import { createFaultReport } from './producers/fault-report.ts'
 import { createVersionCheck, versionFault } from './producers/versions.ts'
 import { runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
+import { runRewriteLoop } from './rewrite-loop.ts'
 import { foldWorkerSettings, idleMsMax, projectorSettings, rejectStoreOf, stillMsMaxOf } from './settings.ts'
 import { readSharedSlugs } from './shared-slugs.ts'
-import { runRewriteLoop } from './superseded/rewrite-loop.ts'
 
 export interface ProjectorServiceDependencies {
   reader: EventReader
@@ -157,8 +157,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       {
         shard,
         leads: () => reader.leads(),
-        checkMs: config.PLEDGEVIEW_WITHDRAWN_CHECK_MS,
-        supersededMsMax: config.PLEDGEVIEW_SUPERSEDED_MS_MAX,
+        msMax: config.PLEDGEVIEW_SUPERSEDED_MS_MAX,
         onRewrite,
         onFailure,
         monotonicMs,
@@ -291,7 +290,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     lag: () => reader.lag(),
     beforeScrape,
     async isDrained() {
-      // This costs nothing to ask; the lag is read from the log.
+      // This costs nothing to ask. The current generation is read from the tables, and the lag from the log.
+      if (!foldWorkers.isDone()) return false
       await follow?.()
       if (!foldWorkers.isDone() || positions?.areSuperseded()) return false
       const lag = await reader.lag()

@@ -111,7 +111,7 @@ describe('private values', () => {
     return places.toSorted()
   }
 
-  /** Does what the leading projector does within its bounds (superseded/rewrite-loop.test.ts). */
+  /** Does what the leading projector does within its bounds (rewrite-loop.test.ts). */
   async function mergeAll(): Promise<void> {
     const engines = await model.tables.rows<{ name: string }>({
       query: `SELECT concat(database, '.', name) AS name FROM system.tables

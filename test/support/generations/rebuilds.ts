@@ -174,7 +174,7 @@ export async function openRebuildable(
         if (!(await isDrained())) return false
         return !(await Promise.all(shards.map(isBehind))).includes(true)
       }
-      await vi.waitUntil(isFolded, { timeout: settledMsMax, interval: 10 })
+      await vi.waitUntil(isFolded, { timeout: settledMsMax, interval: 25 })
     },
     async committed() {
       const ends = await history.ends()
@@ -183,7 +183,7 @@ export async function openRebuildable(
         const at = await readNextPositions(cluster?.shards ?? [{ tables, databases }], '')
         return ends.every(end => (at.get(partitionName(end)) ?? firstOffset) >= end.next)
       }
-      await vi.waitUntil(isCommitted, { timeout: 60_000, interval: 5 })
+      await vi.waitUntil(isCommitted, { timeout: 60_000, interval: 25 })
     },
     control: { tables, databases, cluster, history, sleep },
     rebuild: ({
