@@ -290,7 +290,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     lag: () => reader.lag(),
     beforeScrape,
     async isDrained() {
-      // This costs nothing to ask; the lag is read from the log.
+      // This costs nothing to ask. The current generation is read from the tables, and the lag from the log.
+      if (!foldWorkers.isDone()) return false
       await follow?.()
       if (!foldWorkers.isDone() || positions?.areSuperseded()) return false
       const lag = await reader.lag()

@@ -13,7 +13,7 @@ import { sleep } from '../../../services/runtime/sleep.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
-import { secureViews } from '../../../services/tables/roles.ts'
+import { definerUser } from '../../../services/tables/roles.ts'
 import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { fillHistory } from '../../support/examples/history-rows.ts'
@@ -37,8 +37,7 @@ describe('the queries of ClickHouse', () => {
     if (left < lastSecondsMs) await sleep(left)
     own = await openOwnTables({ analyst: { password: '' } })
     const { tables } = own
-    await migrate(tables, defaultDatabases)
-    await secureViews(tables, defaultDatabases)
+    await migrate(tables, defaultDatabases, { viewsDefiner: definerUser })
     await holdTablesIdentity(tables, defaultDatabases, { PLEDGEVIEW_PLATFORM_CURRENCY: 'USD' })
     world = exampleWorld(Date.now(), campaigns)
     await createIngest(tables, defaultDatabases)(world.events)

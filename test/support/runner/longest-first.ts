@@ -17,7 +17,6 @@ export const longSuites: readonly string[] = [
   'test/faults/shards.test.ts',
   'test/end-to-end/portal-kills.test.ts',
   'test/end-to-end/{rebuild-embedded,restore,restore-kafka}.test.ts',
-  'test/end-to-end/erasure-distributed.test.ts',
   'test/integration/deploy/{balancer,kubernetes}.test.ts',
   'test/end-to-end/{kill,from-postgres,stack}.test.ts',
   'test/clients/**/*.test.ts',
