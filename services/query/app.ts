@@ -163,6 +163,8 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   })
   const direct = createDirectAnswers(admissions, cache, publications, requestLog, newRequestId, runtime)
   if (parts.forgets) {
+    // Small buffers share 64 KiB by default, and one that stays, as a constant does, keeps the bytes of all.
+    Buffer.poolSize = 0
     const keepers = [cache, direct, ...opened.keepers]
     whileOpen(app, signal => forget(keepers, tables, databases, runtime, signal))
   }
