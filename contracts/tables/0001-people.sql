@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS ${base}.api_key_ledger
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY api_key
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- The columns of a key that authentication needs, and no other columns. The three oldest unrevoked keys of an account are active.
 CREATE TABLE IF NOT EXISTS ${base}.api_keys
@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS ${base}.api_keys
 )
 ENGINE = ReplacingMergeTree(fold_id, is_deleted)
 ORDER BY api_key
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- The keys that the ledger already knows as revoked or ended, while the fold has not yet made them inactive. The query service
 -- refuses them at once: a revocation does not wait for a fold, which may be busy, paused, or without a leader. Private.
@@ -73,7 +73,7 @@ CREATE TABLE IF NOT EXISTS ${base}.account_ledger
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY account_id
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- A notice that is settled has no address and no text. After its time it is removed by a row without content. ClickHouse forgets
 -- every row 800 days after its last change.
@@ -94,4 +94,4 @@ CREATE TABLE IF NOT EXISTS ${base}.notice_ledger
 ENGINE = ReplacingMergeTree(version)
 ORDER BY notice_id
 TTL toDateTime(changed_at) + INTERVAL 800 DAY
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;

@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS ${base}.campaign_days
 )
 ENGINE = ReplacingMergeTree(updated_at)
 ORDER BY (campaign_id, day)
-SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- How far the history is written. A row per shard of a cluster stays; the others are merged away.
 CREATE TABLE IF NOT EXISTS ${base}.history_marks

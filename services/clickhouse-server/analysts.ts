@@ -119,11 +119,18 @@ export function heldStatement(configuration: ServerConfiguration): string {
             '')`
 }
 
-/** The time that a query may take, in SQL. One that has reset its setting has the time of the profile. */
+/**
+ * The time that a query may take, in SQL. One that has reset its setting has the time of the profile. So has one that asked for more,
+ * if all slots are held by queries that have taken it, and another query waits.
+ */
 function secondsOf(configuration: ServerConfiguration): string {
   const { value } = boundOf('max_execution_time', configuration)
   const asked = "toFloat64OrZero(Settings['max_execution_time'])"
-  return `if(${asked} > 0, least(${asked}, ${mostOf('max_execution_time', configuration)}), ${value})`
+  const crowded = `(SELECT count() FROM system.scheduler
+            WHERE resource = 'query' AND path LIKE '%/bounded/semaphore' AND is_satisfied = 0 AND active_children > 0) > 0
+            AND (SELECT min(elapsed) FROM system.processes WHERE user = '${analystUser}') > ${value}`
+  const most = `if(${crowded}, ${value}, ${mostOf('max_execution_time', configuration)})`
+  return `if(${asked} > 0, least(${asked}, ${most}), ${value})`
 }
 
 function mostOf(name: string, configuration: ServerConfiguration): number {

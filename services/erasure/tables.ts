@@ -11,12 +11,11 @@ import type { Sleep } from '../runtime/sleep.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
 import {
-  countWithdrawn,
   oldPartsMs,
   readPartsStates,
   rewriteParts,
   type VersionedTable,
-  versionedTableNames,
+  versionedTables,
 } from '../tables/superseded.ts'
 import { purgeDeleted } from './deleted.ts'
 import { purgeRejects } from './rejects.ts'
@@ -67,21 +66,19 @@ export async function purgeTables(
 async function planTables(tables: Tables, databases: Databases): Promise<PurgedCopy[]> {
   const states = await readPartsStates(tables, databases)
   const copies: PurgedCopy[] = []
-  for (const table of versionedTableNames) {
+  for (const table of versionedTables) {
     const state = states.get(table)
     const isMerged = state !== undefined && state.parts > 1
-    const withdrawn = isMerged ? await countWithdrawn(tables, databases, table, state) : 0
-    const details = withdrawn === undefined ? '' : `, with ${counted(withdrawn, 'withdrawn row')}`
-    copies.push(purged(copyOf(table), isMerged ? `merges ${state.parts} parts${details}` : nothingToMerge))
+    copies.push(purged(copyOf(table), isMerged ? `merges ${state.parts} parts` : nothingToMerge))
   }
   return copies
 }
 
 /** One table after the other, so that the disk needs room for the largest only. Then waits for the files of them all. */
 function mergeTables(tables: Tables, databases: Databases, purge: TablesPurge): Promise<PurgedCopy[]> {
-  return withQuickRemoval(tables, databases, versionedTableNames, async () => {
+  return withQuickRemoval(tables, databases, versionedTables, async () => {
     const merged: Merged[] = []
-    for (const table of versionedTableNames) merged.push(await mergeTable(tables, databases, table, purge))
+    for (const table of versionedTables) merged.push(await mergeTable(tables, databases, table, purge))
     const copies: PurgedCopy[] = []
     for (const { table, active, replaced, failure } of merged) {
       const copy = copyOf(table)

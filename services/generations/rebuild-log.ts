@@ -2,7 +2,7 @@
  * The state of each rebuild, as its process writes it to the generation log with every sign of life. It lets others watch a rebuild, and
  * lets a process continue after a kill.
  */
-import { registeredGenerations } from '../tables/migrate.ts'
+import { registeredGenerations } from '../tables/generations.ts'
 import { type LogPlace, writeRow } from './attempts.ts'
 import type { Differences } from './compare/differences.ts'
 
@@ -53,8 +53,6 @@ export interface RebuildDetail {
   /** How long each phase took, ms, over all runs. */
   phaseMs: Partial<Record<WorkPhase, number>>
   progress: RebuildProgress | null
-  /** What it waits for now, if it is not work of its own. */
-  waitsFor?: string | null
   /** Records that were read, and how many of them were rejected. The last records of a killed run may be missing. */
   records: number
   rejects: number

@@ -95,7 +95,6 @@ async function carryThrough(context: RebuildContext): Promise<void> {
     await enter(context, 'preparing')
     // Also when it continues: if the program was upgraded since they were made, they may need new columns.
     await makeGeneration(context, generation)
-    tracker.waitFor(history.waitsFor)
     const reader = await history.open(consumerOf(tracker), context.positions)
     try {
       await build(context, reader)

@@ -29,8 +29,6 @@ export interface RebuildTracker {
   readonly detail: RebuildDetail
   /** Begins a phase. It is in the log when this resolves. */
   enter(phase: Phase): Promise<void>
-  /** Reports what it waits for, until the next phase begins. */
-  waitFor(what: string | undefined): void
   progress(amounts: Pick<RebuildProgress, 'done' | 'of' | 'unit'> & { lagRecords?: number }): void
   /** Stops the signs of life. If there was a failure, writes it to the log. */
   close(failure?: string): Promise<void>
@@ -77,15 +75,9 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
     async enter(phase) {
       countTime()
       state.phase = phase
-      Object.assign(state.detail, { progress: null, waitsFor: null })
+      state.detail.progress = null
       first = undefined
       await write()
-      onProgress(structuredClone(state))
-    },
-
-    waitFor(what) {
-      if (what === undefined) return
-      state.detail.waitsFor = what
       onProgress(structuredClone(state))
     },
 

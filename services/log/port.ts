@@ -155,8 +155,6 @@ export class SupersededAssignment extends Error {
 
 /** The event log for a rebuild: it reads the log again, beside the projectors. */
 export interface History {
-  /** What `open` waits for, if that takes seconds; for a message after "waits for". */
-  waitsFor?: string
   /** Opens a reader that begins where the starts say. */
   open(consumer: string, starts: FindStarts): Promise<EventReader>
   /** Removes what the log keeps of a consumer. Does nothing if the consumer is not known or has a reader. */

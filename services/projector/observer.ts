@@ -7,8 +7,7 @@ import type { FoldReport } from './fold/fold-worker.ts'
 import type { OnQuarantine, QuarantineChange } from './fold/quarantine.ts'
 import type { ClockStep } from './fold/watermark.ts'
 import type { Batch } from './ingest/batch.ts'
-import { outcomes } from './producers/versions.ts'
-import type { Rewrite } from './superseded/rewrite-loop.ts'
+import { type ComparedVersions, outcomes } from './producers/versions.ts'
 
 export interface ObserverDependencies {
   /** Names this run of this process. */
@@ -21,9 +20,10 @@ export interface ObserverDependencies {
 
 export interface Observer {
   onBatch(batch: Batch, timing: { writeMs: number }): void
+  onCompared(found: ComparedVersions): void
   onFold(report: FoldReport): void
   onRetry(stage: 'schemas' | 'ingest' | 'fold', error: Error): void
-  onRewrite(rewrite: Rewrite): void
+  onRewrite(rewrite: { what: string; elapsedMs: number }): void
   onRewriteFailure(error: Error): void
   onSuperseded(error: Error): void
   onLeadership(): void
@@ -48,7 +48,7 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
       for (const [topic, accepted] of Object.entries(batch.eventsByTopic)) {
         if (accepted > 0) metrics.events.inc({ topic, outcome: 'accepted' }, accepted)
       }
-      for (const [topic, records] of Object.entries(batch.misplaced.byTopic)) {
+      for (const [topic, { records }] of batch.misplaced) {
         metrics.misplacedRecords.inc({ topic }, records)
       }
       for (const { record } of batch.rejects) metrics.events.inc({ topic: record.topic, outcome: 'rejected' })
@@ -61,6 +61,10 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
       metrics.batchRecords.observe(batch.records)
       metrics.batchSeconds.observe(writeMs / 1000)
       logger.debug({ records: batch.records, rejects: batch.rejects.length, writeMs }, 'batch')
+    },
+
+    onCompared({ topic, counts }) {
+      for (const outcome of outcomes) metrics.comparedVersions.inc({ topic, outcome }, counts[outcome])
     },
 
     onFold(report) {
@@ -78,7 +82,6 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
     },
 
     onRewrite(rewrite) {
-      metrics.rewrites.inc({ table: rewrite.table })
       logger.info(rewrite, 'superseded rows were removed from disk')
     },
 

@@ -8,11 +8,16 @@ import { encodeRows } from '../tables/row-binary.ts'
 
 export type ProjectorNote =
   /** The run began to read, under this setting. The view `about` shows the version of the latest such run. */
-  | { kind: 'started'; detail: { rejectShareMax: number; version: string } }
-  /** Records that are not in the partition of their key, since the run's last such note. */
-  | { kind: 'misplaced'; detail: { records: number; examples: string[] } }
-  /** Stale and conflicting records of a topic (producers/versions.ts), since the run's last such note. Examples name places, no keys. */
-  | { kind: 'versions'; detail: { topic: Topic; stale: number; conflicting: number; examples: string[] } }
+  { kind: 'started'; detail: { rejectShareMax: number; version: string } } | ProducerFault
+
+/**
+ * What was wrong in a topic since the run's last such note. `misplaced`: `records` that are not in the partition of their key. `versions`:
+ * `stale` and `conflicting` records (producers/versions.ts); their examples name places, no keys.
+ */
+export interface ProducerFault {
+  kind: 'misplaced' | 'versions'
+  detail: { topic: Topic; counts: Record<string, number>; examples: string[] }
+}
 
 const columns = [
   { name: 'projector', type: 'String' },
@@ -48,7 +53,7 @@ export async function readMisplaced(
   { base }: Databases,
 ): Promise<MisplacedStatus> {
   const [found] = await tables.rows<MisplacedStatus>({
-    query: `SELECT sum(JSONExtractUInt(detail, 'records')) AS records,
+    query: `SELECT sum(JSONExtractUInt(detail, 'counts', 'records')) AS records,
               if(count() = 0, NULL, formatDateTime(max(noted_at), '%Y-%m-%dT%H:%i:%S.%fZ')) AS last_at,
               arraySlice(arrayDistinct(arrayFlatten(groupArray(JSONExtract(detail, 'examples', 'Array(String)')))), 1, ${examplesMax}) AS examples
             FROM (SELECT detail, noted_at FROM ${base}.projector_log
@@ -74,8 +79,8 @@ export function readVersionFaults(
   { base }: Databases,
 ): Promise<VersionsStatus[]> {
   return tables.rows({
-    query: `SELECT JSONExtractString(detail, 'topic') AS topic, sum(JSONExtractUInt(detail, 'stale')) AS stale,
-              sum(JSONExtractUInt(detail, 'conflicting')) AS conflicting,
+    query: `SELECT JSONExtractString(detail, 'topic') AS topic, sum(JSONExtractUInt(detail, 'counts', 'stale')) AS stale,
+              sum(JSONExtractUInt(detail, 'counts', 'conflicting')) AS conflicting,
               formatDateTime(max(noted_at), '%Y-%m-%dT%H:%i:%S.%fZ') AS last_at,
               arraySlice(arrayFlatten(groupArray(JSONExtract(detail, 'examples', 'Array(String)'))), 1, ${examplesMax}) AS examples
             FROM (SELECT detail, noted_at FROM ${base}.projector_log
@@ -84,7 +89,7 @@ export function readVersionFaults(
   })
 }
 
-/** The share of rejects that runs allowed, by projector. Runs of a program without this log are missing. */
+/** The share of rejects that runs allowed, by projector. */
 export async function rejectSharesOf(
   tables: Pick<Tables, 'rows'>,
   { base, ledger }: Databases,

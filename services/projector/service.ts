@@ -26,18 +26,17 @@ import { createProjectorGauges, type RebuildUnderWay } from './gauges.ts'
 import type { HashBacker } from './ingest/backer-hash.ts'
 import { createDecoder } from './ingest/decode.ts'
 import { openCircuitBreaker } from './ingest/recent-batches.ts'
-import { createMisplacedReporter } from './misplaced-records.ts'
 import { createObserver } from './observer.ts'
 import type { Positions } from './positions.ts'
 import { createPresence } from './presence.ts'
 import { readClaims } from './producers/claims.ts'
-import { createVersionReport } from './producers/version-report.ts'
-import { createVersionCheck } from './producers/versions.ts'
+import { createFaultReport } from './producers/fault-report.ts'
+import { createVersionCheck, versionFault } from './producers/versions.ts'
 import { runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
+import { runRewriteLoop } from './rewrite-loop.ts'
 import { foldWorkerSettings, idleMsMax, projectorSettings, rejectStoreOf, stillMsMaxOf } from './settings.ts'
 import { readSharedSlugs } from './shared-slugs.ts'
-import { runRewriteLoop } from './superseded/rewrite-loop.ts'
 
 export interface ProjectorServiceDependencies {
   reader: EventReader
@@ -158,8 +157,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       {
         shard,
         leads: () => reader.leads(),
-        checkMs: config.PLEDGEVIEW_WITHDRAWN_CHECK_MS,
-        supersededMsMax: config.PLEDGEVIEW_SUPERSEDED_MS_MAX,
+        msMax: config.PLEDGEVIEW_SUPERSEDED_MS_MAX,
         onRewrite,
         onFailure,
         monotonicMs,
@@ -178,19 +176,17 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       dependencies.logger.warn({ error: error.message }, 'the projector log was not written'),
     monotonicMs,
   }
-  const misplaced = createMisplacedReporter({
-    ...notes,
-    warn: (found, message) => dependencies.logger.warn(found, message),
-  })
   const decode = createDecoder(schemaRegistry?.known)
-  const versionReport = createVersionReport({
+  const faults = createFaultReport({
     ...notes,
-    metrics: dependencies.metrics,
     warn: (found, message) => dependencies.logger.warn(found, message),
   })
   const versions = createVersionCheck({
     ...{ tables, databases, decode, hashBacker: dependencies.hashBacker, monotonicMs },
-    onCompared: versionReport.note,
+    onCompared(found) {
+      observer.onCompared(found)
+      faults.note(versionFault(found))
+    },
     onError: error => dependencies.logger.debug({ error: error.message }, 'versions could not be compared'),
   })
   const presence =
@@ -246,7 +242,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
             records += batch.records
             rejects += batch.rejects.length
             observer.onBatch(batch, timing)
-            misplaced.note(batch.misplaced)
+            for (const [topic, { records, examples }] of batch.misplaced)
+              faults.note({ kind: 'misplaced', detail: { topic, counts: { records }, examples } })
           },
           onRetry,
           onTurn: () => {
@@ -279,9 +276,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         await untilFirstFails(works.map(noteFailure), signal)
       } finally {
         await presence?.close()
-        await misplaced.close()
         await versions.close()
-        await versionReport.close()
+        await faults.close()
       }
     },
     health: () => ({
@@ -294,7 +290,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     lag: () => reader.lag(),
     beforeScrape,
     async isDrained() {
-      // This costs nothing to ask; the lag is read from the log.
+      // This costs nothing to ask. The current generation is read from the tables, and the lag from the log.
+      if (!foldWorkers.isDone()) return false
       await follow?.()
       if (!foldWorkers.isDone() || positions?.areSuperseded()) return false
       const lag = await reader.lag()

@@ -54,10 +54,11 @@ export async function noteStop(
   )
 }
 
-/** A stop counts until a projector leads the fold again, because the watermark moves only then. */
+/** A stop counts until a projector leads the fold again, because the watermark moves only then. `silentSeconds`: this old, it tells that none leads. */
 export async function readProjection(
   tables: Pick<Tables, 'rows'>,
   { base, views }: Pick<Databases, 'base' | 'views'>,
+  silentSeconds = silentSecondsMax,
 ): Promise<Projection> {
   const [stop] = await tables.rows<{ at: string; at_ms: number; reason: string }>({
     query: `SELECT reason, ${iso('stopped_at')} AS at, toUnixTimestamp64Milli(stopped_at) AS at_ms
@@ -70,7 +71,7 @@ export async function readProjection(
   const projection = asOf === 0 ? { as_of: null, fold_seconds: null } : { as_of: at, fold_seconds: age }
   if (stop && asOf <= stop.at_ms + marginSeconds * 1_000)
     return { ...projection, stopped: { at: stop.at, reason: stop.reason, is_noted: true } }
-  if (asOf === 0 || age <= silentSecondsMax) return { ...projection, stopped: null }
+  if (asOf === 0 || age <= silentSeconds) return { ...projection, stopped: null }
   return { ...projection, stopped: unnoted(at, 'no projector has led the fold since') }
 }
 

@@ -92,9 +92,6 @@ const placements: Readonly<Record<string, string>> = {
 
 const views = '${views}'
 
-// Changes the user that a view reads as.
-const viewSecurity = /^ALTER TABLE (\$\{\w+\}\.\w+)(?= MODIFY SQL SECURITY )/
-
 /**
  * The statements that do on a cluster what this one does on one server. They still contain the placeholders of the databases.
  * None for a view: clusterViews creates them all. Throws if the form of the statement or table on a cluster is not defined.
@@ -121,11 +118,6 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   if (altered !== undefined) return [statement.replace(altered, `${altered} ${onCluster}`)]
   if (/^GRANT (?:SELECT|INSERT) ON /.test(statement))
     return alsoForWhole(statement.replace(/^GRANT/, `GRANT ${onCluster}`))
-  const view = viewSecurity.exec(statement)?.[1]
-  if (view !== undefined) {
-    const ofShard = view.replace(`${views}.`, `${partsOf(views)}.`)
-    return [statement.replace(view, `${ofShard} ${onCluster}`)]
-  }
   throw new Error(`the form on a cluster is not defined for: ${statement.slice(0, 100)}`)
 }
 

@@ -2,7 +2,14 @@
 import { type Topic, topics } from '../../contracts/events/event.ts'
 import type { LogRecord } from '../log/port.ts'
 import type { Databases, Tables } from './port.ts'
-import { placeName, type Reject, type RejectPlace } from './rejects.ts'
+import {
+  headerBytesMax,
+  keyBytesMax,
+  placeName,
+  type Reject,
+  type RejectPlace,
+  valueBytesMax,
+} from './rejects.ts'
 
 export interface StoredReject extends Reject {
   /** Unix ms. */
@@ -50,6 +57,7 @@ interface Reference {
   partition: number
   offset: number
   appended_at: number
+  /** What is kept of it, at most. */
   bytes: number
 }
 
@@ -71,7 +79,7 @@ export async function rejectCounts(source: Source): Promise<{ total: number; ope
   return found ?? { total: 0, open: 0 }
 }
 
-/** The latest rejects first; fewer than `limit` if they have more than 64 MiB. */
+/** The latest rejects first; fewer than `limit` if more than 64 MiB are kept of them. */
 export async function latestRejects(
   source: Source,
   filter: RejectFilter,
@@ -122,7 +130,13 @@ function references(
   end: string,
   after?: Reference,
 ): Promise<Reference[]> {
-  const columns = `${place}, key_bytes + value_bytes + header_bytes AS bytes`
+  const kept = Object.entries({
+    key_bytes: keyBytesMax,
+    value_bytes: valueBytesMax,
+    header_bytes: headerBytesMax,
+  })
+  const bytes = kept.map(([column, max]) => `least(${column}, ${max})`).join(' + ')
+  const columns = `${place}, ${bytes} AS bytes`
   if (!after) return selected(source, columns, filter, end)
   const later = `AND (${place}) > ({log:String}, {after:String}, {partition:UInt32}, {offset:UInt64}, {appended:Int64})`
   const { log, topic, partition, offset, appended_at: appended } = after

@@ -1,5 +1,5 @@
 /**
- * Superseded rows of the ledger, of the read tables and of the history: how to find withdrawn content, and how to remove it from disk.
+ * Superseded rows of the ledger, of the read tables and of the history, and how to remove them from disk.
  *
  * ClickHouse removes a superseded row when it merges the row's part with the part of the newer row. It merges parts of
  * similar size, so under a live stream a row in a large part may stay for months. Here all parts are merged into one.
@@ -7,46 +7,24 @@
  */
 import type { Sleep } from '../runtime/sleep.ts'
 import { qualified } from './generations.ts'
-import { type CallOptions, type Databases, type Statement, type Tables, TablesError } from './port.ts'
-
-interface Versioned {
-  /** The columns of the table's order. */
-  key: string
-  version: string
-  /** Whether a row has content that is removed when its entity is withdrawn or deleted. */
-  hasContent: string
-}
+import { type CallOptions, type Databases, type Tables, TablesError } from './port.ts'
 
 /** The tables in which a newer row supersedes an older one. */
-export const versionedTables = {
-  campaign_ledger: { key: 'campaign_id', version: 'version', hasContent: 'is_public' },
-  pledge_ledger: { key: 'campaign_id, pledge_id', version: 'version', hasContent: 'counts' },
-  api_key_ledger: { key: 'api_key', version: 'version', hasContent: "account_id != ''" },
-  account_ledger: { key: 'account_id', version: 'version', hasContent: "email != ''" },
-  notice_ledger: { key: 'notice_id', version: 'version', hasContent: "recipient != ''" },
-  campaigns: { key: 'campaign_id', version: 'fold_id', hasContent: 'is_deleted = 0' },
-  api_keys: { key: 'api_key', version: 'fold_id', hasContent: "account_id != ''" },
-  campaign_days: { key: 'campaign_id, day', version: 'updated_at', hasContent: 'is_deleted = 0' },
-} as const satisfies Record<string, Versioned>
+export const versionedTables = [
+  ...['campaign_ledger', 'pledge_ledger', 'api_key_ledger', 'account_ledger', 'notice_ledger'],
+  ...['campaigns', 'api_keys', 'campaign_days'],
+] as const
 
-export type VersionedTable = keyof typeof versionedTables
-
-export const versionedTableNames = Object.keys(versionedTables) as VersionedTable[]
+export type VersionedTable = (typeof versionedTables)[number]
 
 /** How long ClickHouse keeps the files of merged parts, ms: its own default of `old_parts_lifetime`. */
 export const oldPartsMs = 480_000
-
-// Beyond this, looking costs as much as rewriting.
-const lookedAtRowsMax = 1_000_000
 
 /** The parts of a table. */
 export interface PartsState {
   parts: number
   /** How long ago the oldest part was written, ms. */
   oldestMs: number
-  /** The part with the most rows, and the rows of all others. */
-  largest: string
-  otherRows: number
 }
 
 /** The parts of all versioned tables. A table without rows has no parts. */
@@ -56,51 +34,13 @@ export async function readPartsStates(
   options: CallOptions = {},
 ): Promise<Map<VersionedTable, PartsState>> {
   const statement = {
-    query: `SELECT table, count() AS parts, argMax(name, part.rows) AS largest,
-              sum(part.rows) - max(part.rows) AS otherRows,
-              1000 * dateDiff('second', min(modification_time), now()) AS oldestMs
-            FROM system.parts AS part WHERE active AND database IN {databases:Array(String)} AND table IN {names:Array(String)}
+    query: `SELECT table, count() AS parts, 1000 * dateDiff('second', min(modification_time), now()) AS oldestMs
+            FROM system.parts WHERE active AND database IN {databases:Array(String)} AND table IN {names:Array(String)}
             GROUP BY table`,
-    query_params: { databases: [base, ledger, read], names: versionedTableNames },
+    query_params: { databases: [base, ledger, read], names: versionedTables },
   }
   const rows = await tables.rows<PartsState & { table: VersionedTable }>(statement, options)
   return new Map(rows.map(({ table, ...state }) => [table, state]))
-}
-
-/**
- * How many entities have lost their content, but still have it in superseded rows; `undefined` if so many rows are
- * outside of the largest part that looking costs as much as rewriting.
- */
-export async function countWithdrawn(
-  tables: Tables,
-  databases: Databases,
-  table: VersionedTable,
-  { largest, otherRows }: PartsState,
-  options: CallOptions = {},
-): Promise<number | undefined> {
-  if (otherRows > lookedAtRowsMax) return undefined
-  const statement = withdrawnStatement(databases, table, largest)
-  const [found] = await tables.rows<{ entities: number }>(statement, options)
-  return found?.entities ?? 0
-}
-
-/**
- * Counts the withdrawn entities. A superseded row and the newer one are in different parts, so at least one of them is
- * outside of the largest part.
- */
-function withdrawnStatement(databases: Databases, table: VersionedTable, largest: string): Statement {
-  const place = qualified(table, databases)
-  const { key, version, hasContent } = versionedTables[table]
-  return {
-    query: `SELECT count() AS entities FROM
-        (
-            SELECT 1 FROM ${place} AS versions
-            WHERE (${key}) IN (SELECT ${key} FROM ${place} WHERE _part != {largest:String})
-            GROUP BY ${key}
-            HAVING count() > 1 AND max(${hasContent}) AND NOT argMax(${hasContent}, versions.${version})
-        )`,
-    query_params: { largest },
-  }
 }
 
 export interface RewriteOptions {

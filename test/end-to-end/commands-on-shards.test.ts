@@ -1,16 +1,23 @@
 /**
- * The operator's commands on a cluster of two shards: explain, status and purge. What concerns both shards is
- * done on both, and a command that cannot reach both says so. `migrate` is not here: on a cluster
- * it needs Keeper. A rebuild of shards is in test/integration/generations/shards.
+ * The operator's commands on a cluster of two shards: explain, status and purge. What concerns both shards is done on both, and a
+ * command that cannot reach both says so. `migrate` is not here: on a cluster it needs Keeper. A rebuild of shards is in
+ * test/integration/generations/shards.
+ *
+ * An erasure request, end to end: after the deletion events and `purge`, the texts of a creator and a backer are in no Kafka topic, in
+ * no file or table of either shard, in no Redis key and in no log line, at the latest when `purge` says.
  */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
+import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import type { ShardServers } from '../support/clickhouse/shards.ts'
 import type { Deployment } from '../support/deployment/deployment.ts'
 import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
+import type { LocalServices } from '../support/deployment/local-services.ts'
+import type { ServiceProcess } from '../support/deployment/service-process.ts'
 import { outputOf, whenFolded } from '../support/deployment/status.ts'
+import { accountRecord } from '../support/events/accounts.ts'
 import { filesWith, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
 import { untilLeads } from '../support/events/kickstarter.ts'
 import {
@@ -19,44 +26,77 @@ import {
   pledgeEvent,
   pledgeTombstone,
 } from '../support/events/sample-events.ts'
+import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
+import { silent } from '../support/kafka/topics.ts'
 
-// Only a hang takes this long, also on a busy machine.
-const soon = { timeout: 180_000, interval: 100 }
+// A busy machine is no failure.
+const soon = { timeout: 180_000, interval: 250 }
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 })
+const compactionMs = 1_000
+const settings = {
+  PLEDGEVIEW_KAFKA_PARTITIONS: '1',
+  PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS: String(compactionMs),
+  PLEDGEVIEW_CACHE_MS: '3000',
+  PLEDGEVIEW_STATS_CACHE_MS: '3000',
+  PLEDGEVIEW_LOG_LEVEL: 'debug',
+}
+const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
+const topics = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices']
 
-const campaigns = 20
-const ids = Array.from({ length: campaigns }, (_, index) => `c${index}`)
+const personal = (what: string) => `${what}-${randomBytes(24).toString('hex')}`
+const [creatorId, name, description, backer, inReject, mailbox] = [
+  personal('creator'),
+  personal('name'),
+  personal('description'),
+  personal('backer'),
+  personal('reject'),
+  personal('mailbox'),
+] as const
+const texts = [creatorId, name, description, backer, inReject, mailbox]
+const creator = {
+  creator_id: creatorId,
+  name,
+  profile_url: 'https://crowdfunding.example/x',
+  avatar_url: null,
+}
+
+// On both shards.
+const gone = Array.from({ length: 6 }, (_, n) => `gone${n}`)
+
+interface PurgeOutput {
+  is_complete: boolean
+  copies: { copy: string; done: string; left: string | null; until: string | null }[]
+}
 
 describe('the commands on two shards', () => {
+  let services: LocalServices
   let shards: ShardServers
   let deployment: Deployment
+  let processes: ServiceProcess[] = []
+  let credentials: { key: string; secret: string }
 
   useLocalDeployment({
+    also: kcatProgram,
     shards: 2,
-    settings: { PLEDGEVIEW_CACHE_MS: '1000' },
+    settings,
     prepare: async local => {
-      deployment = local.deployment
-      shards = local.services.shards as ShardServers
-      await untilLeads(await deployment.startProjector())
+      ;({ services, deployment } = local)
+      shards = services.shards as ShardServers
+      const projector = await deployment.startProjector()
+      processes = [projector, await deployment.startQuery()]
+      await untilLeads(projector)
+      credentials = JSON.parse((await deployment.command(['keys', 'issue', ...identity, '--json'])).stdout)
       await append(
-        ...ids.flatMap(id => [
-          campaignEvent({ campaign_id: id, slug: `slug-${id}` }),
-          pledgeEvent({ campaign_id: id, pledge_id: 'p1' }),
-        ]),
+        ...gone.map(id => campaignEvent({ campaign_id: id, creator, description })),
+        ...gone.map(id => pledgeEvent({ campaign_id: id, pledge_id: 'p1', backer_id: backer })),
+        campaignEvent({ campaign_id: 'kept', creator }),
+        pledgeEvent({ campaign_id: 'kept', pledge_id: 'p2', backer_id: backer }),
       )
     },
   })
 
-  async function append(...events: ChangeEvent[]): Promise<void> {
-    const { code, stderr } = await deployment.command(
-      ['events', 'append', '-'],
-      `${events.map(formatEvent).join('\n')}\n`,
-    )
-    expect(code, stderr).toBe(0)
-  }
-
+  const address = () => services.addresses.kafka
   const json = <T>(...args: string[]) => outputOf<T>(deployment, args)
-  const drained = () => whenFolded(deployment, soon)
 
   /** The campaigns of each shard. */
   async function ofShards(): Promise<string[][]> {
@@ -70,24 +110,78 @@ describe('the commands on two shards', () => {
     )
   }
 
-  test('explain finds a campaign on the shard that has it', async () => {
-    await drained()
-    for (const id of ids.slice(0, 6)) {
+  async function expectNoTexts(): Promise<void> {
+    for (const [index, { tables }] of shards.shards.entries()) {
+      expect(await tablesWith(tables, texts)).toEqual([])
+      expect(await tablesWithOldParts(tables)).toEqual([])
+      expect(filesWith(shards.servers[index]?.directory ?? '', texts)).toEqual([])
+    }
+  }
+
+  async function append(...events: ChangeEvent[]): Promise<void> {
+    const { code, stderr } = await deployment.command(
+      ['events', 'append', '-'],
+      `${events.map(formatEvent).join('\n')}\n`,
+    )
+    expect(code, stderr).toBe(0)
+  }
+
+  async function detail(slug: string): Promise<{ status: number; body: string }> {
+    const headers = { 'x-api-key': credentials.key, 'x-api-secret': credentials.secret }
+    const response = await fetch(`${processes[1]?.apiUrl}/projects/${slug}`, { headers })
+    return { status: response.status, body: await response.text() }
+  }
+
+  async function appendAccount(id: string, email: string): Promise<void> {
+    const kafka = { brokers: [address()], clientId: 'pledgeview-test', topicPrefix: '' }
+    const writer = await openKafkaWriter(kafka, { logger: silent })
+    await writer.append([accountRecord(id, email)])
+    await writer.close()
+  }
+
+  /** The topics that still have a record with one of the texts in its key, value or headers. */
+  async function topicsWith(): Promise<string[]> {
+    const found: string[] = []
+    for (const topic of topics) {
+      const whole = ['-C', '-e', '-q', '-o', 'beginning', '-t', topic, '-f', '%k %s %h\n']
+      const read = await kcat(['-b', address(), ...whole])
+      if (texts.some(text => read.includes(text))) found.push(topic)
+    }
+    return found
+  }
+
+  /** The keys of Redis whose name or value has one of the texts. DUMP would compress the values. */
+  async function redisKeysWith(): Promise<string[]> {
+    const { client } = services.redis
+    const found: string[] = []
+    for (const key of await client.keys('*')) {
+      const type = await client.type(key)
+      const values =
+        type === 'hash'
+          ? Object.values(await client.hgetallBuffer(key))
+          : type === 'string'
+            ? [await client.getBuffer(key)]
+            : []
+      const all = [Buffer.from(key), ...values]
+      if (texts.some(text => all.some(value => value?.includes(text)))) found.push(key)
+    }
+    return found
+  }
+
+  test('status counts what all shards have, and explain finds a campaign on the shard that has it', async () => {
+    const { tables } = await whenFolded(deployment, soon)
+    const all = gone.length + 1
+    expect(tables).toMatchObject({ public_campaigns: all, known_pledges: all })
+    const held = await ofShards()
+    expect(held.flat().toSorted()).toEqual([...gone, 'kept'])
+    expect(held).toHaveLength(2)
+    for (const [id = ''] of held) {
       expect(await json('explain', `slug-${id}`)).toMatchObject({
         campaign_id: id,
         shown: { pledges: 1 },
         why: ['What is shown is what the ledger says.'],
       })
     }
-    expect((await ofShards()).every(shard => shard.some(id => ids.slice(0, 6).includes(id)))).toBe(true)
-  })
-
-  test('status counts what all shards have', async () => {
-    const { tables } = await drained()
-    expect(tables).toMatchObject({ public_campaigns: campaigns, known_pledges: campaigns })
-    const held = await ofShards()
-    for (const of of held) expect(of.length).toBeGreaterThan(0)
-    expect(held.flat().sort()).toEqual([...ids].sort())
   })
 
   test.each([
@@ -103,32 +197,73 @@ describe('the commands on two shards', () => {
     }
   })
 
-  test('purge leaves no text of what was deleted on any shard, and names what it did on each', async () => {
-    const gone = (await ofShards()).map(([, id = '']) => id)
-    const texts = gone.map(() => `creator-${randomBytes(24).toString('hex')}`)
-    await append(
-      ...gone.map((id, shard) =>
-        campaignEvent({ campaign_id: id, slug: `slug-${id}`, version: 5, description: texts[shard] ?? '' }),
-      ),
+  test('an erasure request begins where the texts are in the topics, both shards, the rejects and the caches', async () => {
+    await kcat(
+      ['-b', address(), '-P', '-t', 'pledges', '-p', '0', '-k', 'kept/p3'],
+      `not an event, by ${inReject}\n`,
     )
-    await drained()
-    for (const { tables } of shards.shards)
-      expect(await tablesWith(tables, texts)).toContain('pledgeview_read_1.campaigns')
-    await append(...gone.flatMap(id => [campaignTombstone(id), pledgeTombstone(id, 'p1')]))
-    await drained()
-    const { copies, is_complete } = await json<{
-      is_complete: boolean
-      copies: { copy: string; done: string }[]
-    }>('purge')
+    await appendAccount('acct_gone', `${mailbox}@one.example`)
+    await vi.waitFor(async () => expect((await detail('slug-gone0')).body).toContain(description), soon)
+    await vi.waitFor(
+      async () => expect(await topicsWith()).toEqual(['campaigns', 'pledges', 'accounts']),
+      soon,
+    )
+    // A merge replaces files while they are read.
+    for (const { directory } of shards.servers)
+      await vi.waitFor(() => expect(filesWith(directory, [description])).not.toEqual([]), soon)
+    await vi.waitFor(async () => {
+      await detail('slug-kept')
+      expect(await redisKeysWith()).not.toEqual([])
+    }, soon)
+  })
+
+  test('it is met by the events and a purge, on both shards, at the latest when the purge says', async () => {
+    await append(
+      ...gone.flatMap(id => [campaignTombstone(id), pledgeTombstone(id, 'p1')]),
+      pledgeTombstone('kept', 'p2'),
+      pledgeTombstone('kept', 'p3'),
+      campaignEvent({
+        campaign_id: 'kept',
+        version: 2,
+        creator: { ...creator, creator_id: 'x', name: 'Deleted' },
+      }),
+    )
+    await appendAccount('acct_gone', '')
+    await whenFolded(deployment, soon)
+    const planned = (await json<PurgeOutput>('purge', '--dry-run')).copies
+    expect(ofRejects(planned)).toEqual([
+      ['removes 0 rows', null],
+      ['removes 1 row', null],
+    ])
+    const { copies, is_complete } = await json<PurgeOutput>('purge')
     expect(is_complete).toBe(true)
-    for (const [index, { tables }] of shards.shards.entries()) {
-      const named = copies.filter(({ copy }) => copy.startsWith(`shard ${index + 1}, `))
+    expect(ofRejects(copies)).toEqual([
+      ['removed 0 rows', null],
+      ['removed 1 row', null],
+    ])
+    const named = copies.map(({ copy }) => copy)
+    for (const shard of [1, 2])
       for (const table of ['campaigns', 'campaign_ledger', 'pledge_ledger'])
-        expect(named.map(({ copy }) => copy)).toContain(`shard ${index + 1}, table ${table}`)
-      expect(await tablesWith(tables, texts)).toEqual([])
-      expect(await tablesWithOldParts(tables)).toEqual([])
-      expect(filesWith(shards.servers[index]?.directory ?? '', texts)).toEqual([])
-    }
-    expect((await drained()).tables.public_campaigns).toBe(campaigns - gone.length)
+        expect(named).toContain(`shard ${shard}, table ${table}`)
+    await expectNoTexts()
+
+    // What is left says until when; the topics also need one more event in each partition.
+    const until = copies.flatMap(copy => (copy.until === null ? [] : [Date.parse(copy.until)]))
+    expect(copies.filter(copy => copy.left !== null && copy.until === null)).toEqual([])
+    await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(Math.max(...until)), soon)
+    await append(campaignEvent({ campaign_id: 'next' }), pledgeEvent({ campaign_id: 'next', pledge_id: 'p' }))
+    // Nobody signs up, so a second purge appends what the accounts need, as the first one has said.
+    await json('purge')
+    await vi.waitFor(async () => expect(await topicsWith()).toEqual([]), soon)
+    expect(await redisKeysWith()).toEqual([])
+    for (const started of processes) for (const text of texts) expect(started.output()).not.toContain(text)
+    expect((await detail('slug-gone0')).status).toBe(404)
+    expect((await detail('slug-kept')).body).toContain('Deleted')
   })
 })
+
+/** What was done with the rejects of each shard, and what is left. */
+function ofRejects(copies: PurgeOutput['copies']): unknown[][] {
+  const found = copies.filter(({ copy }) => copy.endsWith(', table rejects'))
+  return found.map(({ done, left }) => [done, left]).toSorted()
+}

@@ -6,9 +6,8 @@
 -- backer's id.
 --
 -- Granules are small because a fold reads scattered campaigns. Inserts are fsynced because offsets are committed
--- after them. min_age_to_force_merge_seconds merges parts that are quiet for an hour. It is no bound for superseded
--- rows, withdrawn content included, because new parts hold back these merges. The leading projector and the command
--- purge keep that bound (services/tables/superseded.ts).
+-- after them. New parts hold back ClickHouse's own merges with a large part, also those that min_age_to_force_merge_seconds
+-- asks for. So the leading projector and the command purge remove superseded rows from disk (services/tables/superseded.ts).
 
 CREATE TABLE IF NOT EXISTS ${ledger}.campaign_ledger
 (
@@ -16,7 +15,7 @@ ${ledger_columns}
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY campaign_id
-SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- A pledge that does not count keeps only its ids and version.
 CREATE TABLE IF NOT EXISTS ${ledger}.pledge_ledger
@@ -33,4 +32,4 @@ CREATE TABLE IF NOT EXISTS ${ledger}.pledge_ledger
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY (campaign_id, pledge_id)
-SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1;

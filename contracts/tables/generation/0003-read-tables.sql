@@ -26,7 +26,7 @@ ${campaign_columns},
 )
 ENGINE = ReplacingMergeTree(fold_id, is_deleted)
 ORDER BY campaign_id
-SETTINGS index_granularity = 128, min_compress_block_size = 4096, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+SETTINGS index_granularity = 128, min_compress_block_size = 4096, fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- Which campaigns changed, and when. The query service keeps its list index current with it. It also has campaigns
 -- that are no longer public, which the views do not show. Private. A campaign appears once for each row that is not

@@ -44,7 +44,6 @@ export function createReporter(
   const line = createPaintedLine({ stream: stderr })
   const reported = new Set<string>()
   let reportedAt = Number.NEGATIVE_INFINITY
-  let reportedWait: string | null | undefined
 
   /** Each finished phase once. One that runs again, for example after a kill, is not reported again. */
   function reportFinished(state: RebuildState): void {
@@ -56,20 +55,12 @@ export function createReporter(
     }
   }
 
-  /** A new wait is due at once, because no other state may follow until it ends. */
-  function isDue({ detail: { waitsFor } }: RebuildState): boolean {
-    const isNewWait = waitsFor && waitsFor !== reportedWait
-    reportedWait = waitsFor
-    if (!isNewWait && monotonicMs() - reportedAt < reportMs) return false
-    reportedAt = monotonicMs()
-    return true
-  }
-
   return {
     report(state) {
       reportFinished(state)
       if (isTerminal) line.paint(() => progressLine(state))
-      else if (isDue(state)) {
+      else if (monotonicMs() - reportedAt >= reportMs) {
+        reportedAt = monotonicMs()
         if (asJson) printJson(io, progressJson(state))
         else stderr.write(`${progressLine(state)}\n`)
       }

@@ -43,9 +43,8 @@ export function statusJson(report: RebuildReport | undefined): object {
   }
 }
 
-function progressOf({ progress, waitsFor }: RebuildDetail): object {
+function progressOf({ progress }: RebuildDetail): object {
   return {
-    ...(waitsFor && { waits_for: waitsFor }),
     percent: progress && percentOf(progress),
     done: progress?.done ?? null,
     of: progress?.of ?? null,

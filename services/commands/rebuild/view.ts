@@ -24,9 +24,8 @@ export function outcomeOf({ phase, isAborting, isAlive }: RebuildReport): Outcom
 }
 
 /** For example `reading log: 43%, 125,000 records/s, 20:07 left, lag 12,340,000`. */
-export function progressLine({ phase, detail: { progress, waitsFor } }: RebuildState): string {
-  if (!progress) return waitsFor ? `${phase}: waits for ${waitsFor}` : phase
-  return `${phase}: ${progressText(progress)}`
+export function progressLine({ phase, detail: { progress } }: RebuildState): string {
+  return progress ? `${phase}: ${progressText(progress)}` : phase
 }
 
 /** The phases that are over, in their order, with the time that each took. */
@@ -85,14 +84,13 @@ export function differencesText(differences: Differences | null): string {
 /** `pledgeview rebuild status`. */
 export function statusText(report: RebuildReport | undefined): string {
   if (!report) return 'There has never been a rebuild.\n'
-  const { id, phase, detail, isAlive, isPreviousKept } = report
-  const { request, startedAt, progress, failure, waitsFor } = detail
+  const { id, phase, detail, isPreviousKept } = report
+  const { request, startedAt, progress, failure } = detail
   const isOpen = isWorking(report)
   const kind = `${request.isDry ? 'dry run' : request.kind} ${id}`
   const lines = [
     ['rebuild', `${kind}, begun ${startedAt}`],
     ['phase', isOpen ? phase : outcomeOf(report)],
-    ...(waitsFor && isOpen && isAlive ? [['waits for', waitsFor]] : []),
     ...(progress && isOpen ? [['progress', progressText(progress)]] : []),
     ...finishedPhases(report).map(({ phase, ms }) => [phase, secondsText(ms)]),
     ...(isOpen ? [['process', processText(report)]] : []),

@@ -36,8 +36,6 @@ export async function openKafkaHistory(
       return openKafkaReader(ofConsumer, { logger, starts })
     },
 
-    waitsFor: 'Kafka to form the consumer group of the rebuild',
-
     async forget(consumer) {
       // It fails if the group is gone already, or still has a member. Neither is an error here.
       await admin.deleteGroups([groupOf(consumer)]).catch(() => undefined)

@@ -15,7 +15,7 @@ import {
   type RowWriter,
   type TableColumn,
 } from '../../tables/row-binary.ts'
-import { addMisplaced, type MisplacedRecords, noMisplacedRecords } from '../misplaced-records.ts'
+import { addMisplaced, type MisplacedRecords } from '../producers/misplaced-records.ts'
 import type { HashBacker } from './backer-hash.ts'
 import type { Decode, Decoder, LogEvent } from './decode.ts'
 import {
@@ -76,7 +76,7 @@ export function emptyBatch(assignment: string, hashBacker: HashBacker): Batch {
     campaignIds,
     rejects: [],
     last: [],
-    misplaced: noMisplacedRecords(),
+    misplaced: new Map(),
     records: 0,
     bytes: 0,
     eventsByTopic: { campaigns: 0, pledges: 0, 'api-keys': 0, accounts: 0, notices: 0 },

@@ -28,6 +28,8 @@ import {
   pledgeEncoder,
   tombstoneVersion,
 } from '../ingest/ledger-rows.ts'
+import type { ProducerFault } from '../projector-log.ts'
+import { examplesMax } from './fault-report.ts'
 
 export const outcomes = ['in_order', 'stale', 'conflicting'] as const
 export type Outcome = (typeof outcomes)[number]
@@ -57,7 +59,6 @@ export interface VersionCheck {
   close(): Promise<void>
 }
 
-const examplesMax = 10
 // A comparison of this length is followed by a rest that is so many times as long.
 const restFactor = 99
 
@@ -94,6 +95,11 @@ export function createVersionCheck(dependencies: VersionCheckDependencies): Vers
     },
     close: async () => comparing,
   }
+}
+
+export function versionFault({ topic, counts, examples }: ComparedVersions): ProducerFault {
+  const { stale, conflicting } = counts
+  return { kind: 'versions', detail: { topic, counts: { stale, conflicting }, examples } }
 }
 
 interface Read {

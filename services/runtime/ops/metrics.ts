@@ -93,12 +93,6 @@ export function createMetrics() {
       buckets: secondsBuckets,
       registers,
     }),
-    rewrites: new Counter({
-      name: 'pledgeview_rewrites_total',
-      help: 'Tables that were rewritten to remove superseded rows from disk, by table',
-      labelNames: ['table'] as const,
-      registers,
-    }),
     clockSteps: new Counter({
       name: 'pledgeview_clock_steps_total',
       help: 'Steps of the clock of ClickHouse that the fold noticed, by direction (back, forward)',

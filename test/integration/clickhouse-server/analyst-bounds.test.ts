@@ -21,7 +21,9 @@ import { nativeHello, queryPacket } from '../../support/clickhouse/native-protoc
 import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
 
 const memoryBytesMax = 2_000_000_000
-const bounds = analystBounds({ memoryBytesMax, cores: availableParallelism(), databases: defaultDatabases })
+const cores = availableParallelism()
+const configuration = { memoryBytesMax, cores, databases: defaultDatabases } as ServerConfiguration
+const bounds = analystBounds(configuration)
 const waits = { timeout: 60_000, interval: 20 }
 const campaigns = 20_000
 const analystsAtOnce = 20
@@ -140,11 +142,7 @@ describe('of an analyst', () => {
       `SELECT randomString(1000), sleepEachRow(0.001) FROM numbers(90000) SETTINGS max_block_size = 1000, ${lifted}`,
     ],
   ])('the statement that ends excessive queries enforces the bound on %s', async (_, query) => {
-    const statement = killStatement({
-      memoryBytesMax,
-      cores: 1,
-      databases: defaultDatabases,
-    } as ServerConfiguration)
+    const statement = killStatement(configuration)
     // The same, with bounds that the test can reach quickly.
     const sooner = statement.replace(', 60) + 5', ', 60) - 57').replace(/(BytesTotal'\] >) \d+/, '$1 5000000')
     expect(sooner.match(/ - 57\b| > 5000000\b/g)).toHaveLength(2)
@@ -156,11 +154,7 @@ describe('of an analyst', () => {
   })
 
   test('a query that does not notice that it was killed is found', async () => {
-    const found = heldStatement({
-      memoryBytesMax,
-      cores: 1,
-      databases: defaultDatabases,
-    } as ServerConfiguration)
+    const found = heldStatement(configuration)
     // The query asks for one second. So it is found after two, and not after 46.
     const sooner = found.replace(', 60) + 45', ', 60) + 1')
     expect(sooner).not.toBe(found)
@@ -177,6 +171,29 @@ describe('of an analyst', () => {
     expect(await held()).toMatch(/^a slot: /)
     await ended
     expect(await held()).toBe('')
+  })
+
+  test('queries that asked for more time than usual keep it until they hold all slots and another one waits', async () => {
+    // The usual time is one second here, and not 60.
+    const query = killStatement(configuration)
+      .replaceAll(/(?<=[>,] )60\b/g, '1')
+      .replace(' + 5', '')
+    const sleeping =
+      'SELECT sleepEachRow(0.1) FROM numbers(6000) SETTINGS max_block_size = 1, max_execution_time = 300'
+    const slots = Math.max(2, Math.floor(cores / 4))
+    const slow = Array.from({ length: slots }, () => codeOf(sleeping))
+    const usual = `SELECT countIf(elapsed > 1) AS slow FROM system.processes WHERE user = 'analyst'`
+    await vi.waitFor(
+      async () => expect(await model.tables.rows({ query: usual })).toEqual([{ slow: slots }]),
+      waits,
+    )
+    await model.tables.run({ query })
+    expect(await runningQueries()).toBe(slots)
+    const other = askAsAnalyst(url, 'SELECT 1')
+    const killing = setInterval(() => void model.tables.run({ query }).catch(() => {}), 200)
+    expect(await Promise.all(slow)).toEqual(slow.map(() => 394))
+    clearInterval(killing)
+    expect(await other).toMatchObject({ status: 200, text: '1\n' })
   })
 
   test('a query whose result nobody reads in the native protocol ends after it was killed', async () => {
@@ -208,15 +225,10 @@ describe('of an analyst', () => {
     await endUntil(Promise.all(asking))
   })
 
-  test.each([
-    ['', 'SELECT sleepEachRow(1) FROM numbers(600) SETTINGS max_block_size = 1'],
+  test('a query that sleeps longer than its role allows leaves a slot to others', async () => {
     // ClickHouse does not check the settings of a subquery.
-    [
-      ', although it sleeps longer than its role allows',
-      'SELECT * FROM (SELECT sleep(20) SETTINGS function_sleep_max_microseconds_per_block = 0)',
-    ],
-  ])('a query that sleeps leaves a slot to others%s', async (_, sleeping) => {
-    const asleep = askAsAnalyst(url, sleeping)
+    const lifted = 'function_sleep_max_microseconds_per_block = 0'
+    const asleep = askAsAnalyst(url, `SELECT * FROM (SELECT sleep(20) SETTINGS ${lifted})`)
     await vi.waitFor(async () => expect(await runningQueries()).toBe(1), waits)
     expect(await askAsAnalyst(url, 'SELECT 1')).toMatchObject({ status: 200, text: '1\n' })
     expect(await runningQueries()).toBe(1)

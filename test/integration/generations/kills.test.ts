@@ -27,8 +27,8 @@ import {
 import { intBetween, randomOf } from '../../support/runner/random.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
-const rebuilds = 5
-const killsPerRebuild = 3
+const rebuilds = 3
+const killsPerRebuild = 5
 const statementMax = 5
 // A promotion has more of them.
 const statementOfPromotionMax = 40
@@ -112,7 +112,7 @@ test(`a rebuild that is killed anywhere continues, and nothing is lost or stampe
           await delay(20)
         }
       })()
-      // Every place has its turn, some of them twice.
+      // Every place has its turn.
       const kills = Array.from({ length: killsPerRebuild }, (_, kill) => {
         const place = places[(n * killsPerRebuild + kill) % places.length] ?? 'promoting'
         const statement = intBetween(

@@ -37,19 +37,17 @@ describe('migrate', () => {
     expect(await migrate(tables, databases)).toEqual([])
   })
 
-  test('a migration that was cut off after any of its statements is repeated, and comes out the same', async () => {
+  test('a migration that is cut off after each of its statements is repeated, and comes out the same', async () => {
     const whole = freshDatabases()
     await migrate(tables, whole)
-    const expected = await schemaOf(whole)
-    for (let cut = 0; ; cut++) {
-      const databases = freshDatabases()
-      const outcome = await migrate(cutOffAfter(tables, cut), databases).then(() => 'whole', String)
-      if (outcome === 'whole') break
-      expect(outcome).toContain('cut off')
-      await migrate(tables, databases)
-      expect(await schemaOf(databases)).toEqual(expected)
-      for (const name of Object.values(databases)) await tables.run({ query: `DROP DATABASE ${name}` })
+    const databases = freshDatabases()
+    const done = new Set<string>()
+    for (let outcome = ''; outcome !== 'whole'; ) {
+      outcome = await migrate(cutOffAfterOne(tables, done), databases).then(() => 'whole', String)
+      expect(outcome).toMatch(/whole|cut off/)
     }
+    expect(done.size).toBeGreaterThan(40)
+    expect(await schemaOf(databases)).toEqual(await schemaOf(whole))
   }, 240_000)
 
   test('migrating again keeps what is in the tables', async () => {
@@ -62,22 +60,6 @@ describe('migrate', () => {
     await migrate(tables, databases)
     const rows = await tables.rows({ query: `SELECT epoch FROM ${databases.ledger}.fold_epochs` })
     expect(rows).toEqual([{ epoch: 7 }])
-  })
-
-  test('tables of a version with other files are refused before anything changes, with what to do', async () => {
-    const databases = freshDatabases()
-    await migrate(tables, databases)
-    const { base } = databases
-    await tables.run({ query: `TRUNCATE TABLE ${base}.migrations` })
-    await tables.run({
-      query: `INSERT INTO ${base}.migrations (number, name) SELECT 2, '0002-batch-log.sql'`,
-    })
-    const before = await schemaOf(databases)
-    await expect(migrate(tables, databases)).rejects.toThrow(
-      /made by an earlier version \(0002-batch-log.*into new ones: name other databases/,
-    )
-    expect(await schemaOf(databases)).toEqual(before)
-    expect(await tables.rows({ query: `SELECT number FROM ${base}.migrations` })).toEqual([{ number: 2 }])
   })
 
   describe('its views', () => {
@@ -111,20 +93,23 @@ describe('migrate', () => {
   })
 })
 
-/** Tables that take that many statements and inserts, and then no more. */
-function cutOffAfter(tables: Tables, calls: number): Tables {
-  let left = calls
-  function counted(): void {
-    if (left-- <= 0) throw new Error('cut off')
+/** Tables that run one statement or insert that is not in `done`, and what is; then no more. */
+function cutOffAfterOne(tables: Tables, done: Set<string>): Tables {
+  let isOver = false
+  function count(name: string): void {
+    if (done.has(name)) return
+    if (isOver) throw new Error('cut off')
+    isOver = true
+    done.add(name)
   }
   return {
     ...tables,
     async run(statement) {
-      counted()
+      count(statement.query)
       await tables.run(statement)
     },
     async insert(insert) {
-      counted()
+      count(`${insert.table} ${Buffer.from(insert.rows).toString('base64')}`)
       await tables.insert(insert)
     },
   }

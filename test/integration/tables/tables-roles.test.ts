@@ -25,8 +25,8 @@ describe('roles', () => {
   beforeAll(async () => {
     own = await openOwnTables({ moreUsers: { users: usersOf(...roles) } })
     const { tables } = own
-    await migrate(tables, defaultDatabases)
-    await createRoles(tables, defaultDatabases)
+    const { options } = await createRoles(tables, defaultDatabases)
+    await migrate(tables, defaultDatabases, options)
     await tables.run({
       query: `INSERT INTO ${read}.campaigns (campaign_id, status, rewards) SELECT 'c1', 'LIVE',
                 [('r1', '', '', 1, NULL, 0, NULL)] SETTINGS async_insert = 0`,

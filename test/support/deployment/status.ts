@@ -10,6 +10,7 @@ export interface StatusOutput {
   tables: { public_campaigns: number; known_pledges: number; active_keys: number }
   projector: { members: number; lag: { committed: number; end: number }[] }
   rejects: { total: number }
+  lag: { as_of: string }
   stopped: { at: string; reason: string; is_noted: boolean } | null
 }
 

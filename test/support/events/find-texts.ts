@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import type { Tables } from '../../../services/tables/port.ts'
-import { versionedTableNames } from '../../../services/tables/superseded.ts'
+import { versionedTables } from '../../../services/tables/superseded.ts'
 import { pathsIn } from '../runner/paths-in.ts'
 
 /** The files below a folder that contain one of the texts, as paths in it. Files that disappear meanwhile are left out. */
@@ -44,7 +44,7 @@ export async function tablesWithOldParts(tables: Tables): Promise<string[]> {
   const rows = await tables.rows<{ place: string }>({
     query: `SELECT DISTINCT concat(database, '.', table) AS place FROM system.parts
             WHERE NOT active AND table IN {names:Array(String)} ORDER BY place`,
-    query_params: { names: versionedTableNames },
+    query_params: { names: versionedTables },
   })
   return rows.map(({ place }) => place)
 }

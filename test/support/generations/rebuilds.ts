@@ -14,8 +14,8 @@ import { firstOffset } from '../../../services/log/local/file.ts'
 import { openJournalHistory } from '../../../services/log/local/history.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import { type EventWriter, partitionName } from '../../../services/log/port.ts'
-import { readNextPositions } from '../../../services/projector/positions.ts'
 import { createProjectorService } from '../../../services/projector/service.ts'
+import { readNextPositions } from '../../../services/projector/stored-positions.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
@@ -174,7 +174,7 @@ export async function openRebuildable(
         if (!(await isDrained())) return false
         return !(await Promise.all(shards.map(isBehind))).includes(true)
       }
-      await vi.waitUntil(isFolded, { timeout: settledMsMax, interval: 10 })
+      await vi.waitUntil(isFolded, { timeout: settledMsMax, interval: 25 })
     },
     async committed() {
       const ends = await history.ends()
@@ -183,7 +183,7 @@ export async function openRebuildable(
         const at = await readNextPositions(cluster?.shards ?? [{ tables, databases }], '')
         return ends.every(end => (at.get(partitionName(end)) ?? firstOffset) >= end.next)
       }
-      await vi.waitUntil(isCommitted, { timeout: 60_000, interval: 5 })
+      await vi.waitUntil(isCommitted, { timeout: 60_000, interval: 25 })
     },
     control: { tables, databases, cluster, history, sleep },
     rebuild: ({

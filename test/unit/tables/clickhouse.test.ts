@@ -145,7 +145,6 @@ describe('an error of ClickHouse', () => {
     expect(new Set(server.requests.map(({ body }) => body)).size).toBe(1)
     const always = await against([refuses], { silenceMsMax: 100 })
     expect(await failureOf(always.tables.insert(insert))).toMatchObject({ retryable: true })
-    expect(always.server.requests.length).toBeGreaterThan(1)
   })
 
   test('that another insert is under way is told to the caller of a fold, which has to know its time', async () => {

@@ -166,7 +166,8 @@ describe('the limiter after Redis came back', () => {
     admitted.sort((a, b) => a.from - b.from)
     for (const [index, first] of admitted.entries()) {
       const last = admitted[index + settings.limit]
-      if (last) expect(last.to - first.from).toBeGreaterThan(settings.windowMs)
+      // The limiter's times are whole microseconds, so two of them are up to one nearer to each other than the clock's.
+      if (last) expect(last.to - first.from).toBeGreaterThan(settings.windowMs - 0.001)
     }
     expect(admitted.length).toBeGreaterThan(settings.limit)
   })

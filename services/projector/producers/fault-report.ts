@@ -1,0 +1,69 @@
+/** Reports what producers do wrong to the log and the projector log: the first records at once, and later ones once a minute. */
+import type { ProducerFault, ProjectorNote } from '../projector-log.ts'
+
+export interface FaultReportDependencies {
+  /** Writes to the program's log. */
+  warn: (found: object, message: string) => void
+  /** Writes to the projector log. It is called once at a time. */
+  write: (note: ProjectorNote) => Promise<void>
+  onFailure: (error: Error) => void
+  monotonicMs: () => number
+}
+
+export interface FaultReport {
+  /** Does nothing if all counts are 0. */
+  note(fault: ProducerFault): void
+  /** Reports what is left. */
+  close(): Promise<void>
+}
+
+const messages: Readonly<Record<ProducerFault['kind'], string>> = {
+  misplaced:
+    'records are not in the partition of their key, so compaction cannot remove what was deleted: set the ' +
+    "producer's partitioner to murmur2 (contracts/events)",
+  versions:
+    'a producer wrote versions that are not higher than those before them (stale), or one version for two states (conflicting); ' +
+    'the outcome is that of the highest version (contracts/events)',
+}
+
+/** Of one topic. */
+export const examplesMax = 10
+const reportMsMin = 60_000
+
+export function createFaultReport(dependencies: FaultReportDependencies): FaultReport {
+  const { warn, write, onFailure, monotonicMs } = dependencies
+  const pending = new Map<string, ProducerFault>()
+  let reportedAt = Number.NEGATIVE_INFINITY
+  let writing: Promise<void> = Promise.resolve()
+
+  function report(): void {
+    reportedAt = monotonicMs()
+    for (const fault of pending.values()) {
+      warn(fault.detail, messages[fault.kind])
+      writing = writing.then(() => write(fault)).catch(onFailure)
+    }
+    pending.clear()
+  }
+
+  return {
+    note(fault) {
+      if (Object.values(fault.detail.counts).every(count => count === 0)) return
+      const name = `${fault.kind} ${fault.detail.topic}`
+      const earlier = pending.get(name)
+      pending.set(name, earlier ? sumOf(earlier, fault) : structuredClone(fault))
+      if (monotonicMs() - reportedAt >= reportMsMin) report()
+    },
+    async close() {
+      report()
+      await writing
+    },
+  }
+}
+
+/** Both are of one kind and topic. */
+function sumOf(earlier: ProducerFault, { detail: { counts, examples } }: ProducerFault): ProducerFault {
+  const { detail } = earlier
+  for (const [name, count] of Object.entries(counts)) detail.counts[name] = (detail.counts[name] ?? 0) + count
+  detail.examples = [...detail.examples, ...examples].slice(0, examplesMax)
+  return earlier
+}

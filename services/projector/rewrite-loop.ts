@@ -1,0 +1,78 @@
+/**
+ * Removes superseded rows from disk within `msMax`, although events keep coming. Runs in the process that folds, once per shard.
+ *
+ * A table is rewritten when its oldest part is older than that, or when this process has not rewritten it for so long. The history of
+ * deleted campaigns is removed as often.
+ *
+ * How it fails: it reports the failure and tries again at the next look. It never stops the projector.
+ */
+import { messageOf } from '../runtime/message-of.ts'
+import type { Sleep } from '../runtime/sleep.ts'
+import { findDeletedHistory, removeRows } from '../tables/deleted.ts'
+import type { Shard } from '../tables/port.ts'
+import { readPartsStates, rewriteParts } from '../tables/superseded.ts'
+
+export interface RewriteLoopDependencies {
+  shard: Shard
+  leads: () => boolean
+  /** How long superseded rows may stay, ms. */
+  msMax: number
+  /** `what`: a table, or the history of deleted campaigns. */
+  onRewrite: (rewrite: { what: string; elapsedMs: number }) => void
+  onFailure: (error: Error) => void
+  monotonicMs: () => number
+  sleep: Sleep
+}
+
+const lookMsMax = 60_000
+
+/** Runs until the signal aborts. Never throws. */
+export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: AbortSignal): Promise<void> {
+  const { shard, leads, msMax, onFailure, monotonicMs, sleep } = loop
+  const lookMs = Math.min(lookMsMax, msMax / 4)
+  const doneAt = new Map<string, number>()
+  while (!signal.aborted) {
+    await sleep(lookMs, signal)
+    if (!leads()) doneAt.clear()
+    else {
+      await attempt(rewriteTables)
+      await attempt(removeDeleted)
+    }
+  }
+
+  async function attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      if (!signal.aborted) await work()
+    } catch (error) {
+      if (!signal.aborted) onFailure(error instanceof Error ? error : new Error(messageOf(error)))
+    }
+  }
+
+  async function rewriteTables(): Promise<void> {
+    const { tables, databases } = shard
+    for (const [table, { parts, oldestMs }] of await readPartsStates(tables, databases, { signal })) {
+      const since = doneAt.get(table) ?? monotonicMs()
+      doneAt.set(table, since)
+      // Within one part, no row is superseded.
+      if (parts < 2 || (oldestMs < msMax && monotonicMs() - since < msMax)) continue
+      const rewrite = () => rewriteParts(tables, databases, table, { msMax, monotonicMs, sleep, signal })
+      await attempt(() => done(table, rewrite))
+    }
+  }
+
+  async function removeDeleted(): Promise<void> {
+    const { tables, databases } = shard
+    const what = 'the history of deleted campaigns'
+    if (monotonicMs() - (doneAt.get(what) ?? Number.NEGATIVE_INFINITY) < msMax) return
+    const ids = await findDeletedHistory(tables, databases, { signal })
+    if (ids.length > 0) await done(what, () => removeRows(shard, 'campaign_days', ids))
+    else doneAt.set(what, monotonicMs())
+  }
+
+  async function done(what: string, work: () => Promise<void>): Promise<void> {
+    const startedAt = monotonicMs()
+    await work()
+    doneAt.set(what, monotonicMs())
+    loop.onRewrite({ what, elapsedMs: monotonicMs() - startedAt })
+  }
+}
