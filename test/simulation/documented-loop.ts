@@ -13,6 +13,8 @@ export interface Place {
   copy: Map<string, Project>
   /** Null: nothing was walked yet. */
   since: string | null
+  /** Whether everything that is gone was removed once. */
+  isClean?: boolean
 }
 
 export interface LoopSettings {
@@ -45,11 +47,14 @@ export async function poll(place: Place, settings: LoopSettings): Promise<void> 
 }
 
 /** Deletes what is gone. Returns the watermark of pages from one snapshot. */
-async function removeGone({ copy, since }: Place, settings: LoopSettings): Promise<string> {
+async function removeGone(place: Place, settings: LoopSettings): Promise<string> {
+  const { copy } = place
+  // A walk that was repeated may have brought what left before it began again.
+  const since = place.isClean ? `&since=${place.since}` : ''
   for (;;) {
     const pages: { asOf: string; snapshotId: string }[] = []
     for (let offset = 0, hasMore = true; hasMore; offset += 100) {
-      const response = await insist(`/removals?limit=100&offset=${offset}&since=${since}`, settings)
+      const response = await insist(`/removals?limit=100&offset=${offset}${since}`, settings)
       const { data, pagination } = (await response.json()) as RemovalListBody
       for (const { id, updated_at } of data) {
         const held = copy.get(id)
@@ -62,7 +67,9 @@ async function removeGone({ copy, since }: Place, settings: LoopSettings): Promi
       hasMore = pagination.has_more
     }
     const [first] = pages
-    if (first && new Set(pages.map(({ snapshotId }) => snapshotId)).size === 1) return first.asOf
+    if (first === undefined || new Set(pages.map(({ snapshotId }) => snapshotId)).size > 1) continue
+    place.isClean = true
+    return first.asOf
   }
 }
 

@@ -52,7 +52,8 @@ export interface FollowOptions {
  * Yields changes without end. What is gone comes from the list of removals. Only if the service does not tell it, or not from so long ago,
  * all campaigns are walked and compared.
  *
- * The first poll of a mirror that resumes asks for all removals that are kept, because an earlier version of this client asked for none.
+ * The first poll after a start, or after the first walk, asks for all removals that are kept: a walk that failed may have brought a campaign
+ * that left before the next one, and an earlier version of this client did not ask.
  *
  * Rejects with `ClientError`, the signal's reason, or an error of the store or a callback.
  */
@@ -80,7 +81,7 @@ export async function* follow(
         : changes(dependencies, since, gone)
       await save(watermarkOf(end))
       if (isReconciling) reconciledAt = startedAt
-      removedSince = end.asOf
+      else removedSince = end.asOf
       // The same query would return the same response.
       if (end.asOf === since) nextAt = Math.max(nextAt, end.freshUntil)
       since = end.asOf
