@@ -155,19 +155,15 @@ export function tablesOfCurrent(
 
 export const followMs = 1_000
 
-/** Follows which generation is current, until the signal aborts. Never throws. `onChange` runs when it is another one. */
+/** Follows which generation is current, until the signal aborts. Never throws. A failed look is repeated. */
 export async function keepFollowing(
   {
-    tables,
-    databases,
+    follow,
     sleep,
-    onChange = async () => {},
     onError,
   }: {
-    tables: Pick<Tables, 'rows'>
-    databases: Pick<FollowedDatabases, 'follow'>
+    follow: () => Promise<unknown>
     sleep: (ms: number, signal: AbortSignal) => Promise<void>
-    onChange?: () => Promise<void>
     onError: (error: unknown) => void
   },
   signal: AbortSignal,
@@ -175,7 +171,7 @@ export async function keepFollowing(
   while (!signal.aborted) {
     await sleep(followMs, signal)
     try {
-      if (await databases.follow(tables)) await onChange()
+      await follow()
     } catch (error) {
       if (!signal.aborted) onError(error)
     }
