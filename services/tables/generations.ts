@@ -47,8 +47,8 @@ export interface FollowedDatabases extends Databases {
   readonly generation: number
   /** The same generation, as a shard of a cluster has it. */
   readonly ofShard: Databases
-  /** Looks up which one is current. Says whether it is another one than before. */
-  follow(tables: Pick<Tables, 'rows'>): Promise<boolean>
+  /** Looks up which one is current. */
+  follow(tables: Pick<Tables, 'rows'>): Promise<void>
 }
 
 /** `named`: the databases of a generation, as the whole of a cluster has them. Default: those of one server. */
@@ -79,9 +79,7 @@ export function followedDatabases(names: BaseDatabases, named = generationOf): F
         return generation
       },
       async follow(tables: Pick<Tables, 'rows'>) {
-        const before = generation
         generation = await readCurrent(tables, whole.base)
-        return before !== 0 && before !== generation
       },
     },
     Object.getOwnPropertyDescriptors(whole),
