@@ -7,6 +7,7 @@ import { createStateEncoder, encodeState, type StateEncoder } from '../contracts
 import { type KafkaSettings, topicName } from './log/kafka/client.ts'
 import type { KafkaReaderSettings } from './log/kafka/reader.ts'
 import type { TopicSettings } from './log/kafka/topics.ts'
+import type { RegistryAddress } from './log/registry/http.ts'
 import { createSchemaRegistry, registerSchemas, type SchemaRegistry } from './log/registry/schema-registry.ts'
 import { type Config, ConfigError } from './runtime/config.ts'
 import { messageOf } from './runtime/message-of.ts'
@@ -101,14 +102,19 @@ export function serverSettings(config: Config): TablesSettings {
 
 /** The schema registry, if one is configured. */
 export function registryOf(config: Config): SchemaRegistry | undefined {
+  const settings = registrySettings(config)
+  return settings && createSchemaRegistry(settings)
+}
+
+export function registrySettings(config: Config): RegistryAddress | undefined {
   const url = config.PLEDGEVIEW_SCHEMA_REGISTRY_URL
   if (url === undefined) return undefined
-  return createSchemaRegistry({
+  return {
     url,
     user: config.PLEDGEVIEW_SCHEMA_REGISTRY_USER,
     password: config.PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD,
     ...certificate('caCertificate', config.PLEDGEVIEW_SCHEMA_REGISTRY_CA_FILE),
-  })
+  }
 }
 
 /** The encoder for values: with the registry's ids (our schemas are registered if needed), or with the fixed ids. */

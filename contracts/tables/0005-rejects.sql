@@ -3,6 +3,9 @@
 --
 -- A record is one row, however often it is read: the engine keeps the first rejection. `appended_at` belongs to the place,
 -- because a topic that was made anew has the same offsets again. Read it with FINAL.
+--
+-- A retry settles a reject: its event is in the ledger now. The row is written once more, with this time and with the highest
+-- `earliness`, so it is the one that stays, also if the record is read and rejected again.
 CREATE TABLE IF NOT EXISTS ${base}.rejects
 (
     log            LowCardinality(String) COMMENT 'Id of the Kafka cluster; empty: the journal',
@@ -22,7 +25,8 @@ CREATE TABLE IF NOT EXISTS ${base}.rejects
     header_values  Array(String),
     header_count   UInt32 COMMENT 'Of the record',
     header_bytes   UInt64 COMMENT 'Of the record: names and values',
-    earliness      UInt64 DEFAULT 18446744073709551615 - toUnixTimestamp64Milli(rejected_at) COMMENT 'The highest one stays'
+    earliness      UInt64 DEFAULT 18446744073709551615 - toUnixTimestamp64Milli(rejected_at) COMMENT 'The highest one stays',
+    settled_at     DateTime64(3, 'UTC') DEFAULT toDateTime64(0, 3, 'UTC') COMMENT '1970: it is open'
 )
 ENGINE = ReplacingMergeTree(earliness)
 ORDER BY (log, topic, partition, offset, appended_at)

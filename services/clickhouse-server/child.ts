@@ -72,7 +72,9 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
   // `close` comes when all of its output has been read. A process that cannot be started has an error and no end.
   const ended = once(process_, 'close')
     .then(
-      ([code, signal]) => stderr() || (signal === null ? `exit code ${code}` : `signal ${signal}`),
+      // What a process that was killed has said is not the reason.
+      ([code, signal]) =>
+        (signal !== 'SIGKILL' && stderr()) || (signal === null ? `exit code ${code}` : `signal ${signal}`),
       (error: Error) => error.message,
     )
     .finally(() => {

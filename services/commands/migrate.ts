@@ -12,7 +12,7 @@ import { openTables } from '../tables/clickhouse.ts'
 import { generationOf } from '../tables/generations.ts'
 import { holdTablesId } from '../tables/identity.ts'
 import { migrate } from '../tables/migrate.ts'
-import { createRoles, withDefiner } from '../tables/roles.ts'
+import { createRoles } from '../tables/roles.ts'
 import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
 import { jsonOption } from './help.ts'
 import { printableLines } from './printable.ts'
@@ -67,14 +67,13 @@ async function migrateDistributed(config: Config): Promise<Done> {
   return closing(async open => {
     const tables = open(openTables(serverSettings(config)))
     const { names, options } = definitionsOf(config)
-    const first = generationOf(names, 1)
-    const applied = await migrate(tables, names, await withDefiner(tables, first, options))
+    const roles = await createRoles(tables, generationOf(names, 1), options)
+    const applied = await migrate(tables, names, roles.options)
     const whole = await currentDatabases(config, tables)
     const databases = generationOf(names, whole.generation)
-    const { refused } = await createRoles(tables, databases, options)
     await holdTablesId(tables, whole, randomUUID())
     await checkParts(tables, databases)
-    return { applied, topics, roles_refused: refused ?? null }
+    return { applied, topics, roles_refused: roles.refused ?? null }
   })
 }
 

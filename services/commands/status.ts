@@ -4,7 +4,6 @@ import { openExistingDataDirectory, type ServiceAddress } from '../local/data-di
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { compactionWarnings } from '../log/kafka/topic-settings.ts'
 import type { PartitionLag, RememberedWatermark } from '../log/port.ts'
-import { readNextPositions } from '../projector/positions.ts'
 import type { SharedSlugs } from '../projector/shared-slugs.ts'
 import {
   type ProducersStatus,
@@ -13,15 +12,18 @@ import {
   reachedTables,
   tablesStatus,
 } from '../projector/status.ts'
+import { readNextPositions } from '../projector/stored-positions.ts'
 import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
-import { lagRecords } from '../runtime/ops/checks.ts'
+import { messageOf } from '../runtime/message-of.ts'
+import { type Check, lagRecords } from '../runtime/ops/checks.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse.ts'
-import { type Shard, TablesError } from '../tables/port.ts'
+import { type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { type ProjectorStop, stopText, unnoted } from '../tables/projector-stops.ts'
 import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
 import { jsonOption } from './help.ts'
+import { type Neighbours, neighboursOf } from './neighbours.ts'
 import { printable } from './printable.ts'
 
 export const statusCommand: Command = {
@@ -42,13 +44,16 @@ export const statusCommand: Command = {
       directory === undefined ? await distributedStatus(config) : await embeddedStatus(directory, config)
     if (json) printJson(io, found.status)
     else printStatus(found.heading, found.status, io)
-    const { clickhouse, stopped } = found.status
-    return clickhouse.ok && stopped === null && !found.failure ? 0 : 1
+    const { clickhouse, kafka, stopped } = found.status
+    return clickhouse.ok && kafka?.ok !== false && stopped === null && !found.failure ? 0 : 1
   },
 }
 
 type ShownStatus = ReachedTables & {
-  projector: { members?: number; lag: PartitionLag[]; warnings: string[] }
+  projector: { members?: number | null; lag: PartitionLag[]; warnings: string[] }
+  /** In the distributed form. If Kafka does not answer, `members` is null and there is no lag. */
+  kafka?: Check
+  neighbours?: Neighbours
   /** How old an answer of the API may be beside that. */
   cache_seconds_max: number
 }
@@ -92,31 +97,71 @@ function shownService(service: ServiceAddress | undefined): { pid: number; port:
 function distributedStatus(config: Config): Promise<Found> {
   return closing(async open => {
     const tables = open(openTables(serverSettings(config)))
-    const withShards = <T>(work: (shards: readonly Shard[]) => Promise<T>): Promise<T> =>
-      closing(async openShards => {
+    let asked: Promise<unknown> | undefined
+    const withShards = async <T>(work: (shards: readonly Shard[]) => Promise<T>): Promise<T> => {
+      // Asked once. Each of the statements would wait for a server that hangs as long as a batch does.
+      asked ??= answerOf(tables, AbortSignal.timeout(answerMsMax))
+      await asked
+      return closing(async openShards => {
         const shards = openShards(await shardsOf(config))?.shards
         return work(shards ?? [{ tables, databases: await currentDatabases(config, tables) }])
       })
-    const inspector = open(
-      await openKafkaInspector(readerSettings(config), {
-        logger: createLogger('error'),
-        // If ClickHouse is away, the status says so, and how far the projectors had come is not known.
-        positions: log => withShards(parts => readNextPositions(parts, log)).catch(noneIfAway),
-      }),
-    )
-    const { members, lag, remembered } = await inspector.group()
-    const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
-    const warnings = compactionWarnings(await inspector.compaction(), retentionMsMin)
+    }
+    const log = await logStatus(config, place => withShards(parts => readNextPositions(parts, place)))
     const ofTables = await reachedTables(() =>
       withShards(async shards =>
         tablesStatus({ tables, databases: await currentDatabases(config, tables), shards }),
       ),
     )
-    const projector = { members, lag, warnings }
-    const status: ShownStatus = { projector, ...ofTables, cache_seconds_max: cacheSeconds(config) }
-    if (members === 0) status.stopped ??= absent(status.lag?.as_of, remembered)
-    return { heading: [['projectors', String(members)]], status }
+    const { remembered, ...ofLog } = log
+    const neighbours = await neighboursOf(config)
+    const status: ShownStatus = {
+      ...ofLog,
+      ...ofTables,
+      neighbours,
+      cache_seconds_max: cacheSeconds(config),
+    }
+    const { members } = log.projector
+    if (members === 0 && remembered) status.stopped ??= absent(status.lag?.as_of, remembered)
+    return { heading: members === null ? [] : [['projectors', String(members)]], status }
   })
+}
+
+const answerMsMax = 10_000
+
+async function answerOf(tables: Tables, signal: AbortSignal): Promise<void> {
+  try {
+    await tables.rows({ query: 'SELECT 1' }, { signal })
+  } catch (cause) {
+    if (!signal.aborted) throw cause
+    throw new TablesError(`no answer within ${answerMsMax} ms`, { retryable: true, cause })
+  }
+}
+
+/** What Kafka reports, or why it reports nothing. */
+async function logStatus(config: Config, positions: (log: string) => Promise<ReadonlyMap<string, number>>) {
+  try {
+    return await closing(async open => {
+      const inspector = open(
+        await openKafkaInspector(
+          { ...readerSettings(config), retriesMax: 2 },
+          // If ClickHouse is away, how far the projectors had come is not known. The status of the tables says why.
+          { logger: createLogger('error'), positions: log => positions(log).catch(() => new Map()) },
+        ),
+      )
+      const { members, lag, remembered } = await inspector.group()
+      const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
+      const warnings = compactionWarnings(await inspector.compaction(), retentionMsMin)
+      return { projector: { members, lag, warnings }, kafka: { ok: true, detail: 'answers' }, remembered }
+    })
+  } catch (error) {
+    const detail = `${messageOf(error)} (${config.PLEDGEVIEW_KAFKA_BROKERS?.join(', ')})`
+    return {
+      projector: { members: null, lag: [], warnings: [] },
+      kafka: { ok: false, detail },
+      remembered: undefined,
+    }
+  }
 }
 
 /** No projector runs. The tables know since when, and if they do not answer, the group does. */
@@ -126,23 +171,23 @@ function absent(asOf: string | null | undefined, { shown }: RememberedWatermark)
   return { at: 'the beginning', reason: `${seen}, and none has folded yet.`, is_noted: false }
 }
 
-function noneIfAway(error: unknown): Map<string, number> {
-  if (error instanceof TablesError) return new Map()
-  throw error
-}
-
 function printStatus(heading: Found['heading'], status: ShownStatus, io: Io): void {
-  const { projector, clickhouse, rejects, misplaced } = status
+  const { projector, clickhouse, kafka, neighbours, rejects, misplaced } = status
   const lines = [
     ...heading,
+    ...(kafka?.ok === false ? [['kafka', `does not answer: ${kafka.detail}`]] : []),
+    ...(clickhouse.ok ? [] : [['clickhouse', whyUnread(clickhouse)]]),
+    ...(neighbours?.redis?.ok === false
+      ? [['redis', `does not answer: ${neighbours.redis.detail}; limits are not shared, nobody can sign in`]]
+      : []),
+    ...(neighbours?.registry?.ok === false
+      ? [['registry', `${neighbours.registry.detail}; projectors wait if they meet a new schema`]]
+      : []),
     ...(status.stopped ? [['stopped', stopText(status.stopped)]] : []),
-    ...projector.lag.map(({ topic, partition, committed, end }) => [
-      `${topic}/${partition}`,
-      `offset ${committed} of ${end}, ${end - committed} waiting`,
-    ]),
+    ...partitionLines(status),
     ...lagLine(status),
-    ...(clickhouse.ok ? tablesLines(status) : [['clickhouse', whyUnread(clickhouse)]]),
-    ...(rejects ? [['rejects', `${rejects.total}, ${rejects.open} open`]] : []),
+    ...(clickhouse.ok ? tablesLines(status) : []),
+    ...(rejects ? [['rejects', rejectsText(rejects)]] : []),
     ...misplacedLines(misplaced),
     ...(status.producers ? producerLines(status.producers) : []),
     ...projector.warnings.map(warning => ['warning', warning]),
@@ -150,13 +195,28 @@ function printStatus(heading: Found['heading'], status: ShownStatus, io: Io): vo
   for (const [name = '', text = ''] of lines) io.stdout.write(`${name.padEnd(14)}${printable(text)}\n`)
 }
 
+/** Partitions with records that wait. In the distributed form their positions stand in ClickHouse. */
+function partitionLines({ projector, kafka, clickhouse }: ShownStatus): [name: string, text: string][] {
+  const isKnown = kafka === undefined || clickhouse.ok
+  return projector.lag
+    .filter(({ committed, end }) => end > committed)
+    .map(({ topic, partition, committed, end }) => [
+      `${topic}/${partition}`,
+      isKnown ? `offset ${committed} of ${end}, ${end - committed} waiting` : `ends at ${end}`,
+    ])
+}
+
+function rejectsText({ total, open }: { total: number; open: number }): string {
+  return `${total}, ${open} open${open > 0 ? '; pledgeview rejects list --by-reason tells why' : ''}`
+}
+
 /** How far each stage is behind. */
-function lagLine({ projector, lag, cache_seconds_max }: ShownStatus): [name: string, text: string][] {
+function lagLine({ projector, kafka, lag, cache_seconds_max }: ShownStatus): [name: string, text: string][] {
   if (lag === null) return []
-  const records = lagRecords(projector.lag)
+  const log = kafka?.ok === false ? 'not known' : `${lagRecords(projector.lag)} records`
   const fold = lag.fold_seconds === null ? 'nothing folded yet' : `fold ${lag.fold_seconds.toFixed(1)} s`
   const cache = `cache up to ${cache_seconds_max} s`
-  return [['lag', `log ${records} records, ledger ${lag.ledger_seconds.toFixed(1)} s, ${fold}, ${cache}`]]
+  return [['lag', `log ${log}, ledger ${lag.ledger_seconds.toFixed(1)} s, ${fold}, ${cache}`]]
 }
 
 function whyUnread({ answers, detail }: { answers: boolean; detail: string }): string {

@@ -2,9 +2,8 @@
  * Purges what the base database has of deleted campaigns and keys. The history of a campaign that is only hidden stays: the sums need it.
  * The usage of a revoked key stays: its account still sees it.
  */
-import { findDeletedHistory, removeHistory } from '../tables/history.ts'
+import { findDeletedHistory, removeRows } from '../tables/deleted.ts'
 import type { Databases, Tables } from '../tables/port.ts'
-import { removeUsage } from '../tables/usage.ts'
 import { counted, type PurgedCopy, purged } from './report.ts'
 import { deleteRows, type TablesPurge } from './tables.ts'
 
@@ -14,10 +13,10 @@ export async function purgeDeleted(
   purge: TablesPurge,
 ): Promise<PurgedCopy[]> {
   const campaigns = await findDeletedHistory(tables, databases)
-  const removeDays = () => removeHistory(tables, databases, campaigns)
+  const removeDays = () => removeRows({ tables, databases }, 'campaign_days', campaigns)
   const days = await purgeOne('campaign_days', 'deleted campaign', campaigns, removeDays)
   const keys = await deletedKeys(tables, databases)
-  const removeKeys = () => removeUsage({ tables, databases }, keys)
+  const removeKeys = () => removeRows({ tables, databases }, 'api_key_usage', keys)
   return [days, await purgeOne('api_key_usage', 'deleted key', keys, removeKeys)]
 
   async function purgeOne(

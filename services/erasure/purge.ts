@@ -1,11 +1,11 @@
 /** A purge: makes what events have deleted or replaced really gone, in each copy of the data, and reports what it did. */
 import type { Rebuilds } from '../generations/rebuilds.ts'
 import type { PartitionLag } from '../log/port.ts'
+import { untilFolded, untilProjected } from '../projector/projected.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { purgeLookMs, writePurge } from '../tables/identity.ts'
 import type { Shard } from '../tables/port.ts'
-import { untilCaughtUp } from './caught-up.ts'
 import { purgeRebuilds } from './rebuilds.ts'
 import { leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
 import { purgeTables, type TablesPurge } from './tables.ts'
@@ -31,7 +31,13 @@ export async function purge(copies: Copies, settings: TablesPurge, config: Confi
   const { whole, shards, rebuilds } = copies
   const { isDry, now } = settings
   const startedAt = new Date(now()).toISOString()
-  if (!isDry) await copies.withLag(lag => untilCaughtUp({ ...settings, lag, shards }))
+  if (!isDry) {
+    // Only then the tables know what was deleted.
+    const wayOn = ': let the projector get to the end of the log, then run the purge again'
+    const bounds = { msMax: settings.msMax, wayOn }
+    await copies.withLag(lag => untilProjected(lag, bounds, settings))
+    for (const shard of shards) await untilFolded(shard, bounds, settings)
+  }
   const done = await copies.purgeLog(settings)
   for (const [index, shard] of shards.entries()) {
     const prefix = shard === whole ? '' : `shard ${index + 1}, `

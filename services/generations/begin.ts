@@ -1,6 +1,6 @@
 /** Begins a rebuild, or takes an open one over: decides which generation is built, and takes the attempt. */
 import { programVersion } from '../runtime/program-version.ts'
-import { registeredGenerations } from '../tables/migrate.ts'
+import { registeredGenerations } from '../tables/generations.ts'
 import { noteDropped, takeAttempt, writeRow } from './attempts.ts'
 import { checkDisk } from './build/disk.ts'
 import { dropDatabases, serversOf } from './cluster.ts'

@@ -2,7 +2,7 @@
  * The state of each rebuild, as its process writes it to the generation log with every sign of life. It lets others watch a rebuild, and
  * lets a process continue after a kill.
  */
-import { registeredGenerations } from '../tables/migrate.ts'
+import { registeredGenerations } from '../tables/generations.ts'
 import { type LogPlace, writeRow } from './attempts.ts'
 import type { Differences } from './compare/differences.ts'
 

@@ -22,16 +22,17 @@ import { retry } from '../runtime/retry.ts'
 import { checkParts, partsCheck } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
-import { holdTablesId, holdTablesIdentity } from '../tables/identity.ts'
+import { holdTablesIdentity } from '../tables/identity.ts'
 import { patientTables } from '../tables/patient.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
-import { createPositions, nextOf, readPositions, readUntilOfNew, type StoredPositions } from './positions.ts'
+import { createPositions } from './positions.ts'
 import { createProjectorService } from './service.ts'
 import { statusOf } from './status.ts'
+import { nextOf, readPositions, readUntilOfNew, type StoredPositions } from './stored-positions.ts'
 
 export interface ProcessDependencies {
   config: Config
@@ -95,8 +96,6 @@ async function project(
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
-  // `migrate` did it, unless that was an earlier version.
-  await holdTablesId(tables, databases, randomUUID())
   const shards = open(await shardsOf(config, databases))
   const parts = shards?.shards ?? [{ tables, databases }]
   const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal })

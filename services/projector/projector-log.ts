@@ -89,7 +89,7 @@ export function readVersionFaults(
   })
 }
 
-/** The share of rejects that runs allowed, by projector. Runs of a program without this log are missing. */
+/** The share of rejects that runs allowed, by projector. */
 export async function rejectSharesOf(
   tables: Pick<Tables, 'rows'>,
   { base, ledger }: Databases,

@@ -8,7 +8,7 @@
  */
 import { messageOf } from '../runtime/message-of.ts'
 import type { Sleep } from '../runtime/sleep.ts'
-import { findDeletedHistory, removeHistory } from '../tables/history.ts'
+import { findDeletedHistory, removeRows } from '../tables/deleted.ts'
 import type { Shard } from '../tables/port.ts'
 import { readPartsStates, rewriteParts } from '../tables/superseded.ts'
 
@@ -65,7 +65,7 @@ export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: Abor
     const what = 'the history of deleted campaigns'
     if (monotonicMs() - (doneAt.get(what) ?? Number.NEGATIVE_INFINITY) < msMax) return
     const ids = await findDeletedHistory(tables, databases, { signal })
-    if (ids.length > 0) await done(what, () => removeHistory(tables, databases, ids))
+    if (ids.length > 0) await done(what, () => removeRows(shard, 'campaign_days', ids))
     else doneAt.set(what, monotonicMs())
   }
 

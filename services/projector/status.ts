@@ -1,6 +1,7 @@
 /** What `pledgeview status` and the ops port report about a projector and its tables. */
 import type { PartitionLag } from '../log/port.ts'
 import { messageOf } from '../runtime/message-of.ts'
+import { within } from '../runtime/within.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { type ProjectorStop, readProjection } from '../tables/projector-stops.ts'
 import { rejectCounts } from '../tables/stored-rejects.ts'
@@ -114,6 +115,9 @@ export interface StatusTables {
   shards?: readonly Shard[]
 }
 
+// While Kafka is away, the lag is asked for again and again.
+const lagMsMax = 10_000
+
 /** Reads the status of the projector and of its tables. */
 export async function statusOf({
   projector,
@@ -124,14 +128,19 @@ export async function statusOf({
   warnings?: readonly string[]
 }): Promise<Status> {
   const { failure, records, rejects } = projector.health()
+  let unread: string[] = []
+  const lag = await within(lagMsMax, projector.lag()).catch((error): PartitionLag[] => {
+    unread = [`the event log does not answer, so the lag is not known: ${messageOf(error)}`]
+    return []
+  })
   return {
     projector: {
       state: failure === undefined ? 'running' : 'stopped',
       failure: failure ?? null,
       records,
       rejects,
-      lag: await projector.lag(),
-      warnings: [...warnings],
+      lag,
+      warnings: [...warnings, ...unread],
     },
     ...(await reachedTables(() => tablesStatus(asked))),
   }

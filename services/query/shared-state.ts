@@ -143,6 +143,7 @@ export function redisState(
     check() {
       const areLimitsShared = limiters.keys.isShared() && limiters.addresses.isShared()
       const detail = [
+        ...(limits.isUp() ? [] : ['Redis does not answer']),
         `limits are ${areLimitsShared ? 'shared' : "this process's own"}`,
         `caches are ${caches.isUp() ? 'shared' : "this process's own"}`,
         ...(fault === undefined ? [] : [fault]),

@@ -14,6 +14,7 @@
  * Everything that reads names its generation, and follows the log within a second.
  */
 import { type BaseDatabases, type Databases, defaultNames, type Tables, TablesError } from './port.ts'
+import { encodeRows } from './row-binary.ts'
 
 /** The databases of the generation with this number. */
 export function generationOf({ base, views }: BaseDatabases, number: number): Databases {
@@ -179,4 +180,26 @@ export async function keepFollowing(
       if (!signal.aborted) onError(error)
     }
   }
+}
+
+/** The generations that are registered and not dropped. */
+export async function registeredGenerations(tables: Pick<Tables, 'rows'>, base: string): Promise<number[]> {
+  const rows = await tables.rows<{ generation: number }>({
+    query: `SELECT generation FROM ${base}.generation_log WHERE kind IN ('registered', 'dropped') GROUP BY generation
+            HAVING countIf(kind = 'dropped') = 0 ORDER BY generation`,
+  })
+  return rows.map(({ generation }) => generation)
+}
+
+/** Writes rows that have no condition. */
+export async function logGenerations(
+  tables: Pick<Tables, 'insert'>,
+  base: string,
+  rows: readonly (readonly [kind: string, generation: number])[],
+): Promise<void> {
+  const columns = [
+    { name: 'kind', type: 'LowCardinality(String)' },
+    { name: 'generation', type: 'UInt32' },
+  ]
+  await tables.insert({ table: `${base}.generation_log`, columns, rows: encodeRows(columns, rows) })
 }

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { withCampaignFields } from '../../contracts/tables/campaign-sql.ts'
 import { retry } from '../runtime/retry.ts'
 import { clusterViews, countsClusterOf } from './cluster-views.ts'
-import { generationOf, readCurrent } from './generations.ts'
+import { generationOf, logGenerations, readCurrent, registeredGenerations } from './generations.ts'
 import { type BaseDatabases, type Databases, type Tables, TablesError } from './port.ts'
 import { distributedDatabases, type Replicated, replicatedForms } from './replicated.ts'
 import { encodeRows } from './row-binary.ts'
@@ -62,8 +62,7 @@ const lostConnection = {
 /**
  * Runs the missing files in order, and returns their names. Makes the first generation if there is none. All statements of a file can
  * run again, so a statement whose connection was lost is repeated, and an interrupted migration as a whole. Throws before anything
- * has changed if the servers do not have the second cluster that the views need, or if the tables were made by a version whose files
- * were others.
+ * has changed if the servers do not have the second cluster that the views need.
  */
 export async function migrate(
   tables: Tables,
@@ -101,7 +100,7 @@ export async function createGeneration(
   return applied
 }
 
-/** Makes all other views again: they show this generation. */
+/** Makes all views again: they show this generation, and read as the definer that the options name. */
 export async function pointViews(
   tables: Pick<Tables, 'run'>,
   databases: Databases,
@@ -112,7 +111,7 @@ export async function pointViews(
 
 function viewStatements(databases: Databases, options: MigrateOptions): string[] {
   if (options.replicated) return readClusterViews(databases, options)
-  const single = readStatements(viewsDirectory).flatMap(file => file.statements)
+  const single = allStatements().filter(statement => statement.startsWith('CREATE OR REPLACE VIEW '))
   return single.map(statement => withDefinerIn(nameDatabases(statement, databases), options))
 }
 
@@ -143,8 +142,7 @@ export async function areViewsOf(
 /** On a cluster, every shard has the file after the first has run it. */
 async function runFiles(tables: Tables, databases: Databases, files: readonly SqlFile[]): Promise<string[]> {
   const log = `${databases.base}.migrations`
-  const done = await tables.rows<AppliedFile>({ query: `SELECT DISTINCT number, name FROM ${log}` })
-  refuseOthers(databases, done, files)
+  const done = await tables.rows<{ number: number }>({ query: `SELECT DISTINCT number FROM ${log}` })
   const applied: string[] = []
   for (const { number, name, statements } of files) {
     if (done.some(file => file.number === number)) continue
@@ -183,46 +181,6 @@ async function registerFirst(
   }
   if (row.registered === 0) await logGenerations(tables, log, [['registered', 1]])
   return true
-}
-
-/** The generations that are registered and not dropped. */
-export async function registeredGenerations(tables: Pick<Tables, 'rows'>, base: string): Promise<number[]> {
-  const rows = await tables.rows<{ generation: number }>({
-    query: `SELECT generation FROM ${base}.generation_log WHERE kind IN ('registered', 'dropped') GROUP BY generation
-            HAVING countIf(kind = 'dropped') = 0 ORDER BY generation`,
-  })
-  return rows.map(({ generation }) => generation)
-}
-
-/** Writes rows that have no condition. */
-export async function logGenerations(
-  tables: Pick<Tables, 'insert'>,
-  base: string,
-  rows: readonly (readonly [kind: string, generation: number])[],
-): Promise<void> {
-  const columns = [
-    { name: 'kind', type: 'LowCardinality(String)' },
-    { name: 'generation', type: 'UInt32' },
-  ]
-  await tables.insert({ table: `${base}.generation_log`, columns, rows: encodeRows(columns, rows) })
-}
-
-type AppliedFile = Pick<SqlFile, 'number' | 'name'>
-
-/** Throws if a file with another name has run under the number of one of these. */
-function refuseOthers(
-  { base }: Databases,
-  done: readonly AppliedFile[],
-  files: readonly AppliedFile[],
-): void {
-  for (const { number, name } of files) {
-    const other = done.find(applied => applied.number === number && applied.name !== name)
-    if (!other) continue
-    throw new Error(
-      `the tables in ${base} were made by an earlier version (${other.name}, and not ${name}). Let the projector read the whole log ` +
-        'into new ones: name other databases, or in the embedded form move `tables` out of the data directory',
-    )
-  }
 }
 
 /** Throws if the cluster over which people are counted is not there, or has other servers than the cluster. */
@@ -285,9 +243,7 @@ export function readClusterViews(
 ): string[] {
   if (!replicated) return []
   const [parts = [], wholes = [], people = []] = readStatements(clusterDirectory).map(file => file.statements)
-  const folders = [directory, generationDirectory, viewsDirectory]
-  const migrations = folders.flatMap(readStatements).flatMap(({ statements }) => statements)
-  const all = { migrations, parts, wholes, people }
+  const all = { migrations: allStatements(), parts, wholes, people }
   return clusterViews(all, replicated.cluster, viewsDefiner).map(statement =>
     nameDatabases(statement, databases),
   )
@@ -302,6 +258,12 @@ export function readSqlFiles(folder: URL, databases: Databases, options: Migrate
     ...file,
     statements: file.statements.flatMap(statement => forms(statement, databases, options)),
   }))
+}
+
+/** All statements of one server, in order, as they are. */
+function allStatements(): string[] {
+  const folders = [directory, generationDirectory, viewsDirectory]
+  return folders.flatMap(readStatements).flatMap(({ statements }) => statements)
 }
 
 /** The numbered SQL files of a folder in order, as they are. */

@@ -92,9 +92,6 @@ const placements: Readonly<Record<string, string>> = {
 
 const views = '${views}'
 
-// Changes the user that a view reads as.
-const viewSecurity = /^ALTER TABLE (\$\{\w+\}\.\w+)(?= MODIFY SQL SECURITY )/
-
 /**
  * The statements that do on a cluster what this one does on one server. They still contain the placeholders of the databases.
  * None for a view: clusterViews creates them all. Throws if the form of the statement or table on a cluster is not defined.
@@ -110,6 +107,9 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   if (statement.startsWith('CREATE OR REPLACE VIEW ')) return []
   const extended = /^ALTER TABLE \$\{\w+\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
   if (extended) return addedColumns(statement, extended, onCluster)
+  // One shard gets the row.
+  const filled = /^INSERT INTO (\$\{\w+\})(?=\.)/.exec(statement)
+  if (filled?.[1]) return [statement.replace(filled[0], `INSERT INTO ${wholeOf(filled[1])}`)]
   // Only the shard's part has a codec and computed columns, and only a user has settings.
   const altered =
     /^ALTER TABLE \$\{\w+\}\.\w+(?= MODIFY COLUMN \w+ (?:CODEC\(|String MATERIALIZED ))|^ALTER USER \w+(?= SETTINGS\s)/.exec(
@@ -118,11 +118,6 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   if (altered !== undefined) return [statement.replace(altered, `${altered} ${onCluster}`)]
   if (/^GRANT (?:SELECT|INSERT) ON /.test(statement))
     return alsoForWhole(statement.replace(/^GRANT/, `GRANT ${onCluster}`))
-  const view = viewSecurity.exec(statement)?.[1]
-  if (view !== undefined) {
-    const ofShard = view.replace(`${views}.`, `${partsOf(views)}.`)
-    return [statement.replace(view, `${ofShard} ${onCluster}`)]
-  }
   throw new Error(`the form on a cluster is not defined for: ${statement.slice(0, 100)}`)
 }
 

@@ -11,13 +11,14 @@ import { type Databases, type Tables, TablesError } from './port.ts'
 export interface RolesOutcome {
   /** The server's reason if it refused; `undefined` if the roles are complete. */
   refused: string | undefined
+  /** With which `migrate` makes views that read as the definer, if the definer can be used. */
+  options: MigrateOptions
 }
 
 export const definerUser = 'pledgeview_definer'
 const directory = new URL('../../contracts/tables/roles/', import.meta.url)
 // On a cluster these files run after those of the same folder above.
 const clusterDirectory = new URL('../cluster/roles/', directory)
-const viewSecurityFile = '0004-view-security.sql'
 
 // Errors that mean that the roles are not ours to manage: we lack the right, or the users are in a read-only place.
 const refusals: ReadonlySet<string> = new Set([
@@ -27,49 +28,24 @@ const refusals: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Creates the roles and their grants. Run it after `migrate`, with the same options. If the server refuses, the
- * outcome says so, and an administrator has to create them. If the definer exists then with its grants, the views are
- * still set to read as the definer. Any other failure is thrown.
+ * Creates the roles and their grants, before `migrate` makes what they are for: views would otherwise read with all rights of the user
+ * who makes them. If the server refuses, the outcome says so, and an administrator has to create them. Any other failure is thrown.
  */
 export async function createRoles(
-  tables: Tables,
+  tables: Pick<Tables, 'rows' | 'run'>,
   databases: Databases,
   options: MigrateOptions = {},
 ): Promise<RolesOutcome> {
+  const usable = { ...options, viewsDefiner: definerUser }
   try {
-    const making = readRoles(databases, options).filter(({ name }) => name !== viewSecurityFile)
-    for (const query of making.flatMap(({ statements }) => statements)) await tables.run({ query })
-    await secureViews(tables, databases, options)
-    return { refused: undefined }
+    for (const { statements } of readRoles(databases, options))
+      for (const query of statements) await tables.run({ query })
+    return { refused: undefined, options: usable }
   } catch (error) {
     const refused = refusalOf(error)
     if (refused === undefined) throw error
-    if (await hasDefiner(tables, databases, options)) await secureViews(tables, databases, options)
-    return { refused }
+    return { refused, options: (await hasDefiner(tables, databases, options)) ? usable : options }
   }
-}
-
-/**
- * The options with which `migrate` makes the views. If the definer can be used already, they read as the definer from
- * the start. Otherwise they would read with all rights, and with settings that a query may choose, until `secureViews`.
- */
-export async function withDefiner(
-  tables: Pick<Tables, 'rows'>,
-  databases: Databases,
-  options: MigrateOptions,
-): Promise<MigrateOptions> {
-  const isUsable = await hasDefiner(tables, databases, options)
-  return isUsable ? { ...options, viewsDefiner: definerUser } : options
-}
-
-/** Makes the views read as the definer. The definer must exist. */
-export async function secureViews(
-  tables: Tables,
-  databases: Databases,
-  options: MigrateOptions = {},
-): Promise<void> {
-  const files = readRoles(databases, options).filter(({ name }) => name === viewSecurityFile)
-  for (const query of files.flatMap(({ statements }) => statements)) await tables.run({ query })
 }
 
 /** The files that create the roles, with the names of the databases filled in. */

@@ -10,7 +10,7 @@ import { analystUser } from '../../services/clickhouse-server/configuration.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
 import { migrate } from '../../services/tables/migrate.ts'
-import { secureViews } from '../../services/tables/roles.ts'
+import { definerUser } from '../../services/tables/roles.ts'
 import {
   askClickHouse,
   type ClickHouse,
@@ -52,8 +52,7 @@ beforeAll(async () => {
     moreUsers: { users: { [user]: { ...known, grants: { query: grants } } } },
   })
   const tables = openTables(settingsFor(clickHouse))
-  await migrate(tables, defaultDatabases)
-  await secureViews(tables, defaultDatabases)
+  await migrate(tables, defaultDatabases, { viewsDefiner: definerUser })
   await tables.close()
   await insertJson(clickHouse, `${read}.campaigns`, campaigns)
   await insertJson(clickHouse, `${base}.identity`, [

@@ -7,7 +7,7 @@ import { analystUser } from '../../services/clickhouse-server/configuration.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
 import { migrate } from '../../services/tables/migrate.ts'
-import { secureViews } from '../../services/tables/roles.ts'
+import { definerUser } from '../../services/tables/roles.ts'
 import {
   askClickHouse,
   type ClickHouse,
@@ -47,8 +47,7 @@ let clickHouse: ClickHouse
 beforeAll(async () => {
   clickHouse = await startClickHouse({ analyst: { password: '' }, nativePort: 0 })
   const tables = openTables(settingsFor(clickHouse))
-  await migrate(tables, defaultDatabases)
-  await secureViews(tables, defaultDatabases)
+  await migrate(tables, defaultDatabases, { viewsDefiner: definerUser })
   await tables.close()
   await insertJson(clickHouse, `${read}.campaigns`, written)
   await insertJson(clickHouse, `${ledger}.pledge_ledger`, pledges)

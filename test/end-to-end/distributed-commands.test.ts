@@ -1,4 +1,6 @@
 /** The operator's commands on the distributed form, as they are called: migrate, events, keys, status, rejects. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
 import { schemas } from '../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
@@ -78,7 +80,35 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     const shown = await deployment.command(['status'], undefined, away)
     expect(shown.code).toBe(1)
     expect(shown.stdout).toMatch(/^clickhouse +does not answer: .*ECONNREFUSED/m)
-    expect(shown.stdout).toMatch(/^pledges\/\d +offset .* waiting$/m)
+    // Nobody knows how far the projectors had come.
+    expect(shown.stdout).toMatch(/^pledges\/\d +ends at \d+$/m)
+  })
+
+  test('status names each service that is away, or hangs, and tells what the others know', async () => {
+    const hanging = createServer(() => {}).listen(0, '127.0.0.1')
+    await once(hanging, 'listening')
+    const { port } = hanging.address() as AddressInfo
+    const away = {
+      PLEDGEVIEW_KAFKA_BROKERS: '127.0.0.1:1',
+      PLEDGEVIEW_CLICKHOUSE_URL: `http://127.0.0.1:${port}`,
+      PLEDGEVIEW_REDIS_URL: 'redis://127.0.0.1:1',
+      PLEDGEVIEW_SCHEMA_REGISTRY_URL: 'http://127.0.0.1:1',
+    }
+    const withoutKafka = { PLEDGEVIEW_KAFKA_BROKERS: away.PLEDGEVIEW_KAFKA_BROKERS }
+    const [all, kafkaOnly] = await Promise.all([
+      deployment.command(['status'], undefined, away),
+      deployment.command(['status'], undefined, withoutKafka),
+    ])
+    hanging.close()
+    expect(all.code).toBe(1)
+    expect(all.stdout).toMatch(/^kafka +does not answer: .*\(127\.0\.0\.1:1\)$/m)
+    expect(all.stdout).toMatch(/^clickhouse +does not answer: no answer within/m)
+    expect(all.stdout).toMatch(/^redis +does not answer: /m)
+    expect(all.stdout).toMatch(/^registry +it did not answer: ECONNREFUSED/m)
+    expect(kafkaOnly.code).toBe(1)
+    expect(kafkaOnly.stdout).toMatch(/^kafka +does not answer: /m)
+    expect(kafkaOnly.stdout).toMatch(/^campaigns +0 public of 0 known$/m)
+    expect(kafkaOnly.stdout).toMatch(/^lag +log not known, /m)
   })
 
   test('status tells who projects and what the tables hold', async () => {

@@ -1,10 +1,13 @@
--- From your tables to events: the part to write anew for your platform. Run it after outbox.sql.
+-- From your tables to events: the part to write anew for your platform. Run it after outbox.sql, and again after each change of it.
 --
 -- A change of a row publishes the whole state of its entity. The trigger runs while the row is locked, and reads what is committed
 -- or its own transaction's: so for one entity the versions follow the changes, whatever transactions do at the same time.
--- Every table is written with its schema, because a trigger runs with the search path of the role that changes the row.
+-- The triggers have the rights of their owner, so the roles of your platform need no new ones. They search Postgres's own functions
+-- alone, so write every table, and every function of an extension, with its schema.
+\set ON_ERROR_STOP on
+BEGIN;
 
-CREATE FUNCTION pledgeview.campaign_state(of_campaign text) RETURNS jsonb STABLE LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION pledgeview.campaign_state(of_campaign text) RETURNS jsonb STABLE LANGUAGE sql SET search_path = pg_catalog AS $$
   SELECT jsonb_build_object(
     'campaign_id', c.campaign_id,
     'status', c.status,
@@ -48,8 +51,8 @@ CREATE FUNCTION pledgeview.campaign_state(of_campaign text) RETURNS jsonb STABLE
   FROM public.campaign AS c WHERE c.campaign_id = of_campaign
 $$;
 
--- 'EUR' is the platform's own currency.
-CREATE FUNCTION pledgeview.pledge_state(p public.pledge) RETURNS jsonb STABLE LANGUAGE sql AS $$
+-- 'EUR' is the platform's own currency, as PLEDGEVIEW_PLATFORM_CURRENCY.
+CREATE OR REPLACE FUNCTION pledgeview.pledge_state(p public.pledge) RETURNS jsonb STABLE LANGUAGE sql SET search_path = pg_catalog AS $$
   SELECT jsonb_build_object(
     'pledge_id', p.pledge_id,
     'campaign_id', p.campaign_id,
@@ -61,11 +64,13 @@ CREATE FUNCTION pledgeview.pledge_state(p public.pledge) RETURNS jsonb STABLE LA
   )
 $$;
 
-CREATE FUNCTION pledgeview.on_campaign() RETURNS trigger LANGUAGE plpgsql AS $$
+-- A row whose key changes is deleted under its old one.
+CREATE OR REPLACE FUNCTION pledgeview.on_campaign() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
-  IF TG_OP = 'DELETE' THEN
-    PERFORM pledgeview.publish('campaigns', OLD.campaign_id, NULL);
-  ELSE
+  IF TG_OP <> 'INSERT' AND OLD.campaign_id IS DISTINCT FROM NEW.campaign_id THEN
+    PERFORM pledgeview.publish_deletion('campaigns', OLD.campaign_id);
+  END IF;
+  IF TG_OP <> 'DELETE' THEN
     PERFORM pledgeview.publish('campaigns', NEW.campaign_id, pledgeview.campaign_state(NEW.campaign_id));
   END IF;
   RETURN NULL;
@@ -74,39 +79,58 @@ $$;
 
 -- A tier or a creator is a part of a campaign's state. An update of the campaign's row takes its lock, and publishes it. After the
 -- campaign itself was deleted there is no row to update.
-CREATE FUNCTION pledgeview.on_tier() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pledgeview.on_tier() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
-  UPDATE public.campaign SET campaign_id = campaign_id WHERE campaign_id = COALESCE(NEW.campaign_id, OLD.campaign_id);
+  UPDATE public.campaign SET campaign_id = campaign_id WHERE campaign_id IN (OLD.campaign_id, NEW.campaign_id);
   RETURN NULL;
 END
 $$;
 
-CREATE FUNCTION pledgeview.on_creator() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pledgeview.on_creator() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
   UPDATE public.campaign SET campaign_id = campaign_id WHERE creator_id = NEW.creator_id;
   RETURN NULL;
 END
 $$;
 
-CREATE FUNCTION pledgeview.on_pledge() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pledgeview.on_pledge() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
-  IF TG_OP = 'DELETE' THEN
-    PERFORM pledgeview.publish('pledges', OLD.campaign_id || '/' || OLD.pledge_id, NULL);
-  ELSE
+  IF TG_OP <> 'INSERT' AND (OLD.campaign_id, OLD.pledge_id) IS DISTINCT FROM (NEW.campaign_id, NEW.pledge_id) THEN
+    PERFORM pledgeview.publish_deletion('pledges', OLD.campaign_id || '/' || OLD.pledge_id);
+  END IF;
+  IF TG_OP <> 'DELETE' THEN
     PERFORM pledgeview.publish('pledges', NEW.campaign_id || '/' || NEW.pledge_id, pledgeview.pledge_state(NEW));
   END IF;
   RETURN NULL;
 END
 $$;
 
-CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.campaign FOR EACH ROW EXECUTE FUNCTION pledgeview.on_campaign();
-CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.tier FOR EACH ROW EXECUTE FUNCTION pledgeview.on_tier();
-CREATE TRIGGER pledgeview AFTER UPDATE ON public.creator FOR EACH ROW EXECUTE FUNCTION pledgeview.on_creator();
-CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.pledge FOR EACH ROW EXECUTE FUNCTION pledgeview.on_pledge();
+-- A TRUNCATE runs no trigger for its rows.
+CREATE OR REPLACE FUNCTION pledgeview.on_truncate() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE 'pledgeview: a TRUNCATE of % would publish no deletions. DELETE its rows', TG_RELID::regclass;
+END
+$$;
+
+CREATE OR REPLACE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.campaign
+FOR EACH ROW EXECUTE FUNCTION pledgeview.on_campaign();
+CREATE OR REPLACE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.tier FOR EACH ROW EXECUTE FUNCTION pledgeview.on_tier();
+CREATE OR REPLACE TRIGGER pledgeview AFTER UPDATE ON public.creator FOR EACH ROW EXECUTE FUNCTION pledgeview.on_creator();
+CREATE OR REPLACE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.pledge FOR EACH ROW EXECUTE FUNCTION pledgeview.on_pledge();
+CREATE OR REPLACE TRIGGER pledgeview_truncate BEFORE TRUNCATE ON public.campaign EXECUTE FUNCTION pledgeview.on_truncate();
+CREATE OR REPLACE TRIGGER pledgeview_truncate BEFORE TRUNCATE ON public.tier EXECUTE FUNCTION pledgeview.on_truncate();
+CREATE OR REPLACE TRIGGER pledgeview_truncate BEFORE TRUNCATE ON public.pledge EXECUTE FUNCTION pledgeview.on_truncate();
+
+-- The state of each row, as a line of NDJSON: to check them all without Kafka, by `pledgeview events append`.
+CREATE OR REPLACE VIEW pledgeview.lines AS
+SELECT jsonb_build_object('type', 'campaign', 'data', pledgeview.stamped(pledgeview.campaign_state(campaign_id))) AS line
+FROM public.campaign
+UNION ALL
+SELECT jsonb_build_object('type', 'pledge', 'data', pledgeview.stamped(pledgeview.pledge_state(p))) FROM public.pledge AS p;
 
 -- Publishes every row that was there before the triggers, a thousand a transaction, while the platform goes on. A row is locked
 -- while its state is read, so no later change can get a lower version. It may be called again at any time.
-CREATE PROCEDURE pledgeview.backfill() LANGUAGE plpgsql AS $$
+CREATE OR REPLACE PROCEDURE pledgeview.backfill() LANGUAGE plpgsql AS $$
 DECLARE
   after_campaign text := '';
   after_pledge text := '';
@@ -141,3 +165,5 @@ BEGIN
   END LOOP;
 END
 $$;
+
+COMMIT;

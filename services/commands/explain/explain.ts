@@ -71,6 +71,7 @@ export function whyOf({
   unfolded_batches,
   quarantine,
   rejects,
+  latest_reject,
 }: Explanation): string[] {
   return [
     shownSentence(),
@@ -78,15 +79,21 @@ export function whyOf({
       ? [`Batches with events of it that are read, and wait for the fold: ${unfolded_batches}.`]
       : []),
     ...(quarantine ? [`It is in quarantine since ${quarantine.since}: ${quarantine.reason}.`] : []),
-    ...(rejects > 0 ? [`Refused records of it: ${rejects}. \`pledgeview rejects list\` says why.`] : []),
+    ...(rejects > 0
+      ? [
+          `Refused records of it: ${rejects}. \`pledgeview rejects show ${latest_reject}\` says why the latest was.`,
+        ]
+      : []),
     ...(pledges.not_counting > 0
       ? [`Pledges that do not count, because they are neither ACTIVE nor COLLECTED: ${pledges.not_counting}.`]
       : []),
   ]
 
   function shownSentence(): string {
-    if (ledger === null)
-      return 'No event of this campaign was read. `pledgeview status` says whether the log has more.'
+    if (ledger === null) {
+      const waiting = pledges.pledges > 0 ? ` Pledges of it that wait for one: ${pledges.pledges}.` : ''
+      return `No event of this campaign was read.${waiting} \`pledgeview status\` says whether the log has more.`
+    }
     if (ledger.state === 'deleted') return stillShown('A tombstone deleted it, for good.')
     if (ledger.state === 'not public')
       return stillShown('Its latest state is not public: only LIVE, FUNDED, FAILED and CANCELLED are.')
@@ -120,11 +127,14 @@ function print(explanation: Explanation, why: readonly string[], io: Io): void {
       ['', `since ${shown.updated_at}, by fold ${counter} of epoch ${epoch}`],
     )
   }
-  if (ledger) lines.push(['ledger', `${ledger.state}, version ${ledger.version}, ${numbers(pledges)}`])
-  lines.push([
-    '',
-    `claimed: ${tiers(pledges.by_tier)}; ${pledges.not_counting} do not count, ${pledges.deleted} deleted`,
-  ])
+  if (ledger)
+    lines.push(
+      ['ledger', `${ledger.state}, version ${ledger.version}, ${numbers(pledges)}`],
+      [
+        '',
+        `claimed: ${tiers(pledges.by_tier)}; ${pledges.not_counting} do not count, ${pledges.deleted} deleted`,
+      ],
+    )
   for (const { appended_at, events, positions } of batches) {
     const places = positions.map(({ topic, partition, next }) => `${topic}/${partition} before ${next}`)
     lines.push(['batch', `${appended_at}, ${events} events: ${places.join(', ')}`])

@@ -21,8 +21,9 @@ export interface Explanation {
   quarantine: { since: string; failures: number; reason: string } | null
   /** The latest batches of the last 30 days with events of this campaign, newest first. */
   batches: Batch[]
-  /** Records of this campaign and its pledges that were refused, as far as their key can be read. */
+  /** Records of this campaign and its pledges that were refused, as far as their key can be read, and the place of the latest. */
   rejects: number
+  latest_reject: string | null
 }
 
 interface Numbers {
@@ -66,15 +67,18 @@ export async function explainCampaign(
 ): Promise<Explanation> {
   const found = await Promise.all(shards.map(shard => readCampaign(name, shard)))
   const known = found.find(({ ledger, shown }) => ledger ?? shown)
-  if (known) return { ...known, rejects: await countRefused(whole, known.campaign_id) }
+  if (known) return { ...known, ...(await readRefused(whole, known.campaign_id)) }
   const bySlug = await idOfSlug(name, whole)
   if (bySlug !== undefined) return explainCampaign(bySlug, shards, whole)
   const [first] = found
   if (!first) throw new Error('there is no shard')
-  return { ...first, rejects: await countRefused(whole, name) }
+  return { ...first, ...(await readRefused(whole, name)) }
 }
 
-async function readCampaign(id: string, { tables, databases }: Shard): Promise<Omit<Explanation, 'rejects'>> {
+async function readCampaign(
+  id: string,
+  { tables, databases }: Shard,
+): Promise<Omit<Explanation, keyof Refused>> {
   const { ledger, read } = databases
   const query_params = { id }
   const rows = <T>(query: string, parameters = {}) =>
@@ -151,14 +155,18 @@ async function idOfSlug(
   return row?.id === slug ? undefined : row?.id
 }
 
-async function countRefused(
+type Refused = Pick<Explanation, 'rejects' | 'latest_reject'>
+
+async function readRefused(
   { tables, databases }: { tables: Pick<Tables, 'rows'>; databases: Databases },
   id: string,
-): Promise<number> {
-  const [row] = await tables.rows<{ rejects: number }>({
-    query: `SELECT count() AS rejects FROM ${databases.base}.rejects FINAL
+): Promise<Refused> {
+  const [row] = await tables.rows<Refused>({
+    query: `SELECT count() AS rejects,
+        if(rejects = 0, NULL, argMax(concat(topic, '/', toString(partition), '/', toString(offset)), rejected_at)) AS latest_reject
+      FROM ${databases.base}.rejects FINAL
       WHERE topic IN ('campaigns', 'pledges') AND (key = {id:String} OR startsWith(ifNull(key, ''), concat({id:String}, '/')))`,
     query_params: { id },
   })
-  return row?.rejects ?? 0
+  return row ?? { rejects: 0, latest_reject: null }
 }

@@ -5,13 +5,13 @@ import { withModel } from '../../local/access.ts'
 import { openExistingDataDirectory } from '../../local/data-directory.ts'
 import { openKafkaInspector } from '../../log/kafka/inspector.ts'
 import { openKafkaWriter } from '../../log/kafka/writer.ts'
-import type { LogRecord, NewRecord, PartitionLag } from '../../log/port.ts'
+import type { LogRecord, NewRecord } from '../../log/port.ts'
 import { schemaMissingMs } from '../../log/registry/schema-registry.ts'
 import { schemaIdsOf, type WriterSchemas } from '../../projector/ingest/decode.ts'
+import { NotProjected, untilProjected } from '../../projector/projected.ts'
 import { closing } from '../../runtime/closing.ts'
 import { type Config, readConfig } from '../../runtime/config.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
-import { retry } from '../../runtime/retry.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { openTables } from '../../tables/clickhouse.ts'
 import { ledgerVersions } from '../../tables/ledger-versions.ts'
@@ -55,13 +55,13 @@ export async function withRejects<T>(
   if (root !== undefined) {
     const directory = openExistingDataDirectory(root)
     return withModel(directory, config, { isCaughtUp: false }, ({ tables, databases, writer, status }) => {
-      const group = async () => ({ lag: (await status()).projector.lag })
+      const lag = async () => (await status()).projector.lag
       const schemas = { known: undefined, learn: async () => {}, untilAskedAgain: async () => {} }
       const append = (records: readonly NewRecord[]) => writer.append(records)
-      const untilProjected = () => awaitProjected({ group }).catch(ifWaiting)
+      const projected = () => untilProjected(lag, { msMax: projectedMsMax, wayOn }).catch(ifWaiting)
       return work({
         ...{ tables, databases, schemas },
-        openTarget: async () => ({ append, untilProjected, close: async () => {} }),
+        openTarget: async () => ({ append, untilProjected: projected, close: async () => {} }),
         versions: events => ledgerVersions(tables, databases, events),
       })
     })
@@ -94,11 +94,13 @@ async function openKafkaTarget(config: Config): Promise<RetryTarget> {
   const logger = createLogger('error')
   const inspector = await openKafkaInspector(readerSettings(config), { logger })
   try {
-    await awaitProjected(inspector)
+    const lag = async () => (await inspector.group()).lag
+    const projected = () => untilProjected(lag, { msMax: projectedMsMax, wayOn })
+    await projected()
     const writer = await openKafkaWriter(kafkaSettings(config), { logger })
     return {
       append: records => writer.append(records),
-      untilProjected: () => awaitProjected(inspector).catch(ifWaiting),
+      untilProjected: () => projected().catch(ifWaiting),
       close: async () => void (await Promise.all([writer.close(), inspector.close()])),
     }
   } catch (error) {
@@ -107,34 +109,11 @@ async function openKafkaTarget(config: Config): Promise<RetryTarget> {
   }
 }
 
+/** Something may be a newer version of a retried record. */
+const wayOn =
+  ', and some may be newer versions of the retried records: let the projectors get to the end of the log, then retry again'
+const projectedMsMax = 30_000
+
 function ifWaiting(error: unknown): void {
-  if (!(error instanceof Waiting)) throw error
-}
-
-/** Waits until the projectors have committed what is in the log now. Throws if that takes too long. */
-export async function awaitProjected(
-  inspector: { group(): Promise<{ lag: PartitionLag[] }> },
-  bounds = { msMax: 30_000, pauseMsMin: 250 },
-): Promise<void> {
-  const ends = (await inspector.group()).lag
-  const look = async () => {
-    const waiting = waitingBelow(ends, (await inspector.group()).lag)
-    if (waiting > 0) throw new Waiting(waiting)
-  }
-  await retry(look, { ...bounds, isRetryable: error => error instanceof Waiting })
-}
-
-class Waiting extends Error {
-  constructor(records: number) {
-    super(
-      `${records} records of the log are not projected yet, and some may be newer versions of the retried records: ` +
-        'let the projectors get to the end of the log, then retry again',
-    )
-  }
-}
-
-function waitingBelow(ends: readonly PartitionLag[], present: readonly PartitionLag[]): number {
-  const committed = new Map(present.map(at => [`${at.topic}/${at.partition}`, at.committed]))
-  const left = ends.map(({ topic, partition, end }) => end - (committed.get(`${topic}/${partition}`) ?? 0))
-  return left.reduce((sum, records) => sum + Math.max(0, records), 0)
+  if (!(error instanceof NotProjected)) throw error
 }

@@ -99,7 +99,7 @@ export async function readRecentBatches(
     query_params: { partitions: [...partitions], batchesMax: Math.min(batchesMax, windowRecords) },
   })
   const shares = await rejectSharesOf(tables, databases, { daysMax: ageDaysMax })
-  // An earlier version did not note what it allowed, so what it let pass cannot be judged.
+  // A rebuild notes no share, and what it lets pass does not count.
   const judged = rows.filter(({ projector }) => shares.has(projector))
   const untilAllowed = judged.findIndex(({ projector }) => (shares.get(projector) ?? 0) > shareMax)
   return firstTimes((untilAllowed < 0 ? judged : judged.slice(0, untilAllowed)).toReversed())

@@ -1,6 +1,7 @@
 /** The checks of the ops ports of all processes. */
 import type { PartitionLag } from '../../log/port.ts'
 import type { Tables } from '../../tables/port.ts'
+import { kept } from '../kept.ts'
 import { messageOf } from '../message-of.ts'
 import { within } from '../within.ts'
 
@@ -39,7 +40,8 @@ export function lagCheck(lag: readonly PartitionLag[], recordsMax: number): Chec
 
 /** Records that wait, in all partitions together. */
 export function lagRecords(lag: readonly PartitionLag[]): number {
-  return lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
+  // The ends are read first, so a position may be beyond its end.
+  return lag.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0)
 }
 
 export function tablesCheck(tables: Pick<Tables, 'rows'>): Promise<Check> {
@@ -60,19 +62,8 @@ export async function answered(check: () => Promise<Check>, msMax = answerMsMax)
 
 /** The same for a check that may take much longer than a probe waits, because it tries again while another service is away. */
 export function sharedAnswered(check: () => Promise<Check>, msMax = answerMsMax): () => Promise<Check> {
-  const sharing = shared(check)
+  const sharing = kept(check)
   return () => answered(sharing, msMax)
-}
-
-/** Calls share the work that is under way, so that they do not pile up. */
-export function shared<Result>(work: () => Promise<Result>): () => Promise<Result> {
-  let underWay: Promise<Result> | undefined
-  return () => {
-    underWay ??= work().finally(() => {
-      underWay = undefined
-    })
-    return underWay
-  }
 }
 
 export function keysCheck(isReady: boolean): Check {

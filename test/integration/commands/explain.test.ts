@@ -111,7 +111,9 @@ describe('explain', () => {
   test('says why a campaign is not shown: it was never read, is not public, or was deleted', async () => {
     await ingest([campaignEvent({ campaign_id: 'draft', status: 'DRAFT' }), campaign])
     await fold()
-    expect((await why('nobody'))[0]).toContain('No event of this campaign was read.')
+    await ingest([pledgeEvent({ campaign_id: 'never-came', pledge_id: 'p1' })])
+    expect((await why('nobody'))[0]).toContain('No event of this campaign was read. `pledgeview status`')
+    expect((await why('never-came'))[0]).toContain('Pledges of it that wait for one: 1.')
     expect((await why('draft'))[0]).toContain('not public')
     await ingest([campaignTombstone('c1')])
     expect((await why('c1'))[0]).toBe('A tombstone deleted it, for good. It is shown until the next fold.')

@@ -13,7 +13,7 @@ import type { EventReader, EventWriter, NewRecord } from '../../../services/log/
 import { createProjectorService } from '../../../services/projector/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
-import { findDeletedHistory, removeHistory } from '../../../services/tables/history.ts'
+import { findDeletedHistory, removeRows } from '../../../services/tables/deleted.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import {
   apiKeyEvent,
@@ -121,7 +121,8 @@ describe('private values', () => {
     for (const { name } of engines) {
       await model.tables.run({ query: `OPTIMIZE TABLE ${name} FINAL` })
     }
-    await removeHistory(model.tables, databases, await findDeletedHistory(model.tables, databases))
+    const deleted = await findDeletedHistory(model.tables, databases)
+    await removeRows({ tables: model.tables, databases }, 'campaign_days', deleted)
   }
 
   function stateFull(text: string): Omit<CampaignState, 'campaign_id' | 'version' | 'status'> {

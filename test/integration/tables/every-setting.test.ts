@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
 import { distributedDatabases } from '../../../services/tables/replicated.ts'
-import { definerUser, readRole, secureViews } from '../../../services/tables/roles.ts'
+import { definerUser, readRole } from '../../../services/tables/roles.ts'
 import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { askClickHouse, type ClickHouse, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import {
@@ -71,8 +71,7 @@ const seen = new Set<string>()
 
 beforeAll(async () => {
   ;[one, shards] = await Promise.all([openOwnTables({ analyst: { password: '' } }), startShards(2)])
-  await migrate(one.tables, defaultDatabases)
-  await secureViews(one.tables, defaultDatabases)
+  await migrate(one.tables, defaultDatabases, { viewsDefiner: definerUser })
   await askClickHouse(
     one.clickHouse,
     `CREATE VIEW ${views}.settings_within DEFINER = ${definerUser} SQL SECURITY DEFINER AS SELECT concat(name, ' = ', value) AS name FROM system.settings WHERE value != default`,

@@ -9,7 +9,7 @@ import type { Runtime } from '../../../services/runtime/runtime.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
-import { secureViews } from '../../../services/tables/roles.ts'
+import { definerUser } from '../../../services/tables/roles.ts'
 import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { type Answer, answers, type Cell } from '../../support/examples/answers.ts'
@@ -34,8 +34,7 @@ beforeAll(async () => {
   await awayFromMidnight(lastSecondsMs)
   own = await openOwnTables({ analyst: { password: '' } })
   const { tables } = own
-  await migrate(tables, defaultDatabases)
-  await secureViews(tables, defaultDatabases)
+  await migrate(tables, defaultDatabases, { viewsDefiner: definerUser })
   await holdTablesIdentity(tables, defaultDatabases, { PLEDGEVIEW_PLATFORM_CURRENCY: 'USD' })
   world = exampleWorld(Date.now(), campaigns)
   const ingest = createIngest(tables, defaultDatabases)
@@ -75,7 +74,7 @@ test('the pictures of the portal show the same', async () => {
   const warnings: string[] = []
   const logger = { warn: (message: string) => warnings.push(message) } as unknown as Runtime['logger']
   const time = { monotonicMs: () => performance.now() }
-  const read = createDataPictures(own.tables, defaultDatabases, { ...time, logger })
+  const read = createDataPictures({ tables: own.tables, databases: defaultDatabases }, { ...time, logger })
   const { about, funding, categories, campaigns } = await read()
   expect(warnings).toEqual([])
   expect(about).toMatchObject({ currency: 'USD', campaigns: world.shown.length })

@@ -62,22 +62,6 @@ describe('migrate', () => {
     expect(rows).toEqual([{ epoch: 7 }])
   })
 
-  test('tables of a version with other files are refused before anything changes, with what to do', async () => {
-    const databases = freshDatabases()
-    await migrate(tables, databases)
-    const { base } = databases
-    await tables.run({ query: `TRUNCATE TABLE ${base}.migrations` })
-    await tables.run({
-      query: `INSERT INTO ${base}.migrations (number, name) SELECT 2, '0002-batch-log.sql'`,
-    })
-    const before = await schemaOf(databases)
-    await expect(migrate(tables, databases)).rejects.toThrow(
-      /made by an earlier version \(0002-batch-log.*into new ones: name other databases/,
-    )
-    expect(await schemaOf(databases)).toEqual(before)
-    expect(await tables.rows({ query: `SELECT number FROM ${base}.migrations` })).toEqual([{ number: 2 }])
-  })
-
   describe('its views', () => {
     const databases = freshDatabases()
 

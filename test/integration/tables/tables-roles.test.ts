@@ -25,8 +25,8 @@ describe('roles', () => {
   beforeAll(async () => {
     own = await openOwnTables({ moreUsers: { users: usersOf(...roles) } })
     const { tables } = own
-    await migrate(tables, defaultDatabases)
-    await createRoles(tables, defaultDatabases)
+    const { options } = await createRoles(tables, defaultDatabases)
+    await migrate(tables, defaultDatabases, options)
     await tables.run({
       query: `INSERT INTO ${read}.campaigns (campaign_id, status, rewards) SELECT 'c1', 'LIVE',
                 [('r1', '', '', 1, NULL, 0, NULL)] SETTINGS async_insert = 0`,
@@ -50,6 +50,7 @@ describe('roles', () => {
         `${base}.api_keys`,
         `${read}.campaign_changes`,
         `${read}.campaign_pages`,
+        `${read}.removals`,
         `${read}.campaign_by_slug(slug = 'slug')`,
         `${base}.identity`,
         `${base}.projector_stops`,

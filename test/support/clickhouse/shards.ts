@@ -12,7 +12,7 @@ import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { type MigrateOptions, migrate } from '../../../services/tables/migrate.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { distributedDatabases, replicatedSettings } from '../../../services/tables/replicated.ts'
-import { definerUser, readRole, secureViews, withDefiner } from '../../../services/tables/roles.ts'
+import { createRoles, definerUser, readRole } from '../../../services/tables/roles.ts'
 import { onEveryShard, openShards } from '../../../services/tables/shards.ts'
 import { startProxy, type TcpProxy } from '../kafka/proxy.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from './clickhouse.ts'
@@ -146,8 +146,8 @@ export async function startShards(
 /** What `migrate` does on a cluster, without what needs Keeper. */
 async function migrateServers(shards: readonly Shard[]): Promise<void> {
   const all = onEveryShard(shards, { isReplicated: false })
-  await migrate(all, defaultDatabases, await withDefiner(all, defaultDatabases, cluster))
-  await secureViews(all, defaultDatabases, cluster)
+  const { options } = await createRoles(all, defaultDatabases, cluster)
+  await migrate(all, defaultDatabases, options)
 }
 
 function clusterSettings(server: number, ports: readonly number[]) {

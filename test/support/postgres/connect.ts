@@ -9,14 +9,10 @@ import { freePort } from '../../../services/runtime/free-port.ts'
 import { folderOf, type Jars, jarsRequirement } from '../kafka/jars.ts'
 import type { Postgres } from './postgres.ts'
 
-// This Debezium is made for this Connect; with 4.4 it misses a class. The broker may be of any version.
-const versions = { 'kafka.version': '4.3.1', 'debezium.version': '3.6.1.Final' }
-const jars: Jars = {
-  name: `connect-${versions['debezium.version']}`,
-  pom: new URL('pom.xml', import.meta.url).pathname,
-  versions,
-}
 const files = new URL('../../../contracts/events/postgres/', import.meta.url).pathname
+const pom = join(files, 'pom.xml')
+const debezium = /<debezium.version>(.*)</.exec(readFileSync(pom, 'utf8'))?.[1]
+const jars: Jars = { name: `connect-${debezium}`, pom, versions: {} }
 
 /** Downloads the jars if they are missing. Never rejects. */
 export const connectRequirement = () => jarsRequirement(jars)
@@ -67,8 +63,8 @@ export async function startConnect(postgres: Postgres, brokers: string): Promise
           ...process.env,
           ...postgres.environment,
           PLEDGEVIEW_KAFKA_BROKERS: brokers,
-          PLEDGEVIEW_CONNECT_OFFSETS: join(directory, 'offsets'),
-          PLEDGEVIEW_CONNECT_PORT: `${port}`,
+          CONNECT_OFFSETS: join(directory, 'offsets'),
+          CONNECT_PORT: `${port}`,
         },
       },
     )

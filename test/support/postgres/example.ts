@@ -2,7 +2,7 @@
  * `npm run example:postgres`: the road from a database, on this machine. It runs Postgres, Debezium on Kafka Connect, Kafka, ClickHouse,
  * Redis, a projector and a query service. It changes rows, waits until the API shows each change, and prints how long that took.
  *
- * The files in contracts/events/postgres do the work. Ctrl-C stops everything and removes its data.
+ * The files in contracts/events/postgres do the work. Ctrl-C and SIGTERM stop everything and remove its data.
  */
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -24,14 +24,26 @@ VALUES ('c1', 'u1', 'LIVE', 'paper-lanterns', 'Paper lanterns', 'Crafts', 'EUR',
 INSERT INTO tier VALUES ('c1', 't1', 'One lantern', 'Folded for you.', 25, 100);
 INSERT INTO pledge VALUES ('p0', 'c1', 'b0', 'ACTIVE', 25, 25, 't1');`
 
-async function main(): Promise<void> {
-  const say = (text: string) => void process.stderr.write(`${text} ...\n`)
+const helpText = `npm run example:postgres
+
+Runs the road from a database on this machine: Postgres, Debezium, Kafka, ClickHouse, Redis, a projector and a query service, on free
+ports. It changes rows, waits until the API shows each change, and prints how long that took. Then it prints lines to try by hand.
+Ctrl-C stops everything and removes its data. It has no options.
+`
+const say = (text: string) => void process.stderr.write(`${text} ...\n`)
+
+async function main(interrupted: Promise<unknown>): Promise<void> {
   say('checking that Postgres, Kafka, Debezium and Redis are installed (the first time this downloads jars)')
   const all = [postgresProgram, await connectRequirement(), await localServices()]
-  for (const { isMet, reason } of all) if (!isMet) throw new Error(reason)
+  const missing = all.find(({ isMet }) => !isMet)
+  if (missing) {
+    process.stderr.write(`${missing.reason}\n`)
+    process.exitCode = 1
+    return
+  }
 
   const stops: (() => Promise<unknown>)[] = []
-  try {
+  async function startAll(): Promise<void> {
     const services = await startLocalServices({ onProgress: say })
     stops.push(services.stop)
     say('starting Postgres, with a platform that has rows')
@@ -66,14 +78,16 @@ async function main(): Promise<void> {
     process.stdout.write(`
 From a commit in Postgres to the API, ${changes} pledges: p50 ${at(0.5)}, p99 ${at(0.99)}.
 
-Change a row, and look at it (an answer may be kept for 60 s):
+Change a row, wait a few seconds, and look at it. An answer is kept for 60 s, also one from before the change:
 
   ${psql.join(' ')} psql -c "UPDATE campaign SET title = 'Lanterns' WHERE campaign_id = 'c1'"
   curl -s -H 'X-API-Key: ${key}' -H 'X-API-Secret: ${secret}' '${apiUrl}/projects/paper-lanterns'
 
 Ctrl-C stops everything and removes its data.
 `)
-    await once(process, 'SIGINT')
+  }
+  try {
+    await Promise.race([interrupted, startAll().then(() => interrupted)])
   } finally {
     say('stopping')
     for (const stop of stops.toReversed()) await stop()
@@ -111,4 +125,12 @@ async function untilBackers(apiUrl: string, headers: Record<string, string>, bac
   }
 }
 
-await main()
+const unknown = process.argv[2]
+if (unknown === undefined) {
+  await main(Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]))
+  // What was starting when it was interrupted ends with this process.
+  process.exit()
+} else {
+  process.stderr.write(helpText)
+  process.exitCode = unknown === '--help' ? 0 : 2
+}

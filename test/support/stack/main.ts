@@ -40,7 +40,11 @@ async function main(args: StackArguments, interrupted: Promise<unknown>): Promis
   if (!requirement.isMet) throw new StackError(requirement.reason, 1)
 
   const folder = parts.temporaryFolder()
-  const supervisor = superviseParts({ say, sleep, nowMs: () => performance.now() })
+  const supervisor = superviseParts({
+    say,
+    sleep: ms => sleep(ms, undefined, { ref: false }),
+    nowMs: () => performance.now(),
+  })
   const kafka = parts.kafkaPart(ports['kafka-port'])
   const clickHouse = parts.clickHousePart(ports['clickhouse-port'], folder.path)
   const running: [string, RunningPart][] = []

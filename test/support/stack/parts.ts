@@ -90,9 +90,12 @@ export function prometheusPart(
   directory: string,
   opsPorts: Readonly<Record<string, number>>,
 ): Part {
-  const jobs = Object.entries(opsPorts).map(
-    ([name, ops]) =>
-      `  - { job_name: pledgeview-${name.replace(/ \d$/, '').replaceAll(' ', '-')}-${ops}, static_configs: [{ targets: ['127.0.0.1:${ops}'] }] }`,
+  // All projectors in one job: the rules sum over them.
+  const jobs = Object.entries(
+    Object.groupBy(Object.entries(opsPorts), ([name]) => name.replace(/ \d$/, '')),
+  ).map(
+    ([name, ofJob = []]) =>
+      `  - { job_name: pledgeview-${name.replaceAll(' ', '-')}, static_configs: [{ targets: [${ofJob.map(([, ops]) => `'127.0.0.1:${ops}'`)}] }] }`,
   )
   const file = join(directory, 'prometheus.yml')
   writeFileSync(
@@ -181,7 +184,9 @@ function reasonOf({ exitCode, signalCode }: ChildProcess, output: string): strin
   const how = signalCode === null ? `exit code ${exitCode}` : `killed by ${signalCode}`
   const lines = output.trim().split('\n')
   const said =
-    lines.findLast(line => /"level":"?(50|60|error|fatal)|^\S*(Error|error)\b/.test(line)) ?? lines.at(-1)
+    lines.findLast(line => line.startsWith('pledgeview: ')) ??
+    lines.findLast(line => /"level":"?(50|60|error|fatal)|^\S*(Error|error)\b/.test(line)) ??
+    lines.at(-1)
   return signalCode !== null || said === undefined || said === '' ? how : `${how}, ${said.slice(0, 500)}`
 }
 

@@ -1,6 +1,6 @@
 /**
- * Starts the parts of `npm run stack`, says at once when one ends, and why, and starts it again as systemd would: after a pause, and
- * at most `startsMax` times within a minute. A part that ends more often stays down, and the others go on.
+ * Starts the parts of `npm run stack`, says at once when one ends, and why, and starts it again as systemd would: after a second, or
+ * after a minute if it ended `startsMax` times within one. The others go on.
  */
 export interface Part {
   name: string
@@ -55,14 +55,11 @@ export function superviseParts({ say, sleep, nowMs }: Dependencies): Supervisor 
     let reason = await first.ended
     while (!isStopping) {
       ends.push(nowMs())
-      if (ends.filter(at => at > nowMs() - withinMs).length >= startsMax) {
-        say(
-          `${part.name} ended: ${reason}\n  ${startsMax} times within a minute, so it stays down. The rest goes on.`,
-        )
-        return
-      }
-      say(`${part.name} ended: ${reason}\n  It is started again.`)
-      await sleep(pauseMs)
+      const isOften = ends.filter(at => at > nowMs() - withinMs).length >= startsMax
+      say(
+        `${part.name} ended: ${reason}\n  ${isOften ? `${startsMax} times within a minute, so it is started again in a minute. The rest goes on.` : 'It is started again.'}`,
+      )
+      await sleep(isOften ? withinMs : pauseMs)
       if (isStopping) return
       try {
         const started = await launch(part)

@@ -4,8 +4,9 @@ import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts
 import { UsageError } from '../../../services/commands/command.ts'
 import { readFilter, readPlace } from '../../../services/commands/rejects/rejects.ts'
 import { createRetry, type RetryOutcome } from '../../../services/commands/rejects/retry.ts'
-import { awaitProjected, type Schemas } from '../../../services/commands/rejects/source.ts'
+import type { Schemas } from '../../../services/commands/rejects/source.ts'
 import type { NewRecord, PartitionLag } from '../../../services/log/port.ts'
+import { untilProjected } from '../../../services/projector/projected.ts'
 import { entityOf } from '../../../services/tables/ledger-versions.ts'
 import { reasonKind } from '../../../services/tables/rejects.ts'
 import type { StoredReject } from '../../../services/tables/stored-rejects.ts'
@@ -112,24 +113,17 @@ describe('before a retry on Kafka', () => {
   const lag = (committed: number, end: number): PartitionLag[] => [
     { topic: 'pledges', partition: 0, committed, end },
   ]
-  const inspectorOf = (lags: PartitionLag[][]) => ({
-    group: async () => ({
-      members: 1,
-      remembered: { watermark: 0, shown: 0 },
-      lag: (lags.length > 1 ? lags.shift() : lags[0]) ?? [],
-    }),
-  })
+  const lagOf = (lags: PartitionLag[][]) => async () => (lags.length > 1 ? lags.shift() : lags[0]) ?? []
 
   test('the projectors reach the end that the log had at first, although it grows meanwhile', async () => {
     const lags = [lag(5, 10), lag(9, 50), lag(10, 90), lag(11, 99)]
-    await awaitProjected(inspectorOf(lags), { msMax: 60_000, pauseMsMin: 1 })
+    await untilProjected(lagOf(lags), { msMax: 60_000, pauseMsMin: 1, wayOn: '' })
     expect(lags).toEqual([lag(11, 99)])
   })
 
   test('nothing is appended if they do not', async () => {
-    await expect(awaitProjected(inspectorOf([lag(5, 10)]), { msMax: 5, pauseMsMin: 1 })).rejects.toThrow(
-      '5 records of the log are not projected yet',
-    )
+    const waiting = untilProjected(lagOf([lag(5, 10)]), { msMax: 5, pauseMsMin: 1, wayOn: ': wait' })
+    await expect(waiting).rejects.toThrow('5 records of the log are not projected yet: wait')
   })
 })
 

@@ -33,7 +33,7 @@ interface QueryProcess {
 }
 
 const sharedDetail = 'limits are shared, caches are shared'
-const aloneDetail = "limits are this process's own, caches are this process's own"
+const aloneDetail = "Redis does not answer, limits are this process's own, caches are this process's own"
 
 let redis: RedisProcess
 let credentials: Credentials
