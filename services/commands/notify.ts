@@ -170,7 +170,7 @@ async function run(
   { announcement, contacts, version }: Asked,
   signal: AbortSignal,
 ): Promise<Report> {
-  const { addresses, invalid } = contacts ?? (await contactsOfKeys(tables, databases, version))
+  const { addresses, invalid } = contacts ?? (await contactsOfKeys({ tables, databases }, version))
   const report = await announce(
     { store, mailer, portalKey, now: Date.now, signal },
     { ...announcement, addresses },

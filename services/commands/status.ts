@@ -18,9 +18,8 @@ import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Check, lagRecords } from '../runtime/ops/checks.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { within } from '../runtime/within.ts'
 import { openTables } from '../tables/clickhouse.ts'
-import { type Shard, TablesError } from '../tables/port.ts'
+import { type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { type ProjectorStop, stopText, unnoted } from '../tables/projector-stops.ts'
 import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
 import { jsonOption } from './help.ts'
@@ -101,7 +100,7 @@ function distributedStatus(config: Config): Promise<Found> {
     let asked: Promise<unknown> | undefined
     const withShards = async <T>(work: (shards: readonly Shard[]) => Promise<T>): Promise<T> => {
       // Asked once. Each of the statements would wait for a server that hangs as long as a batch does.
-      asked ??= within(answerMsMax, tables.rows({ query: 'SELECT 1' }), silent)
+      asked ??= answerOf(tables, AbortSignal.timeout(answerMsMax))
       await asked
       return closing(async openShards => {
         const shards = openShards(await shardsOf(config))?.shards
@@ -129,7 +128,15 @@ function distributedStatus(config: Config): Promise<Found> {
 }
 
 const answerMsMax = 10_000
-const silent = () => new TablesError(`no answer within ${answerMsMax} ms`, { retryable: true })
+
+async function answerOf(tables: Tables, signal: AbortSignal): Promise<void> {
+  try {
+    await tables.rows({ query: 'SELECT 1' }, { signal })
+  } catch (cause) {
+    if (!signal.aborted) throw cause
+    throw new TablesError(`no answer within ${answerMsMax} ms`, { retryable: true, cause })
+  }
+}
 
 /** What Kafka reports, or why it reports nothing. */
 async function logStatus(config: Config, positions: (log: string) => Promise<ReadonlyMap<string, number>>) {
@@ -204,12 +211,12 @@ function rejectsText({ total, open }: { total: number; open: number }): string {
 }
 
 /** How far each stage is behind. */
-function lagLine({ projector, lag, cache_seconds_max }: ShownStatus): [name: string, text: string][] {
+function lagLine({ projector, kafka, lag, cache_seconds_max }: ShownStatus): [name: string, text: string][] {
   if (lag === null) return []
-  const records = lagRecords(projector.lag)
+  const log = kafka?.ok === false ? 'not known' : `${lagRecords(projector.lag)} records`
   const fold = lag.fold_seconds === null ? 'nothing folded yet' : `fold ${lag.fold_seconds.toFixed(1)} s`
   const cache = `cache up to ${cache_seconds_max} s`
-  return [['lag', `log ${records} records, ledger ${lag.ledger_seconds.toFixed(1)} s, ${fold}, ${cache}`]]
+  return [['lag', `log ${log}, ledger ${lag.ledger_seconds.toFixed(1)} s, ${fold}, ${cache}`]]
 }
 
 function whyUnread({ answers, detail }: { answers: boolean; detail: string }): string {

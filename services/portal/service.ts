@@ -10,6 +10,7 @@ import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Check } from '../runtime/ops/checks.ts'
 import { closeServer } from '../runtime/ops/close-server.ts'
+import { startRounds } from '../runtime/rounds.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { openAccounts } from './account/accounts.ts'
@@ -22,7 +23,6 @@ import { createNoticeSender } from './notices/notice-sender.ts'
 import { openNotices } from './notices/notices.ts'
 import { createSmtpMailer } from './notices/smtp-mailer.ts'
 import type { Mailer } from './ports.ts'
-import { startRounds } from './rounds.ts'
 import type { OidcSettings } from './sign-in/oidc.ts'
 import type { PortalStore } from './store/port.ts'
 import { createUsageReader } from './usage/usage-reader.ts'
@@ -62,21 +62,22 @@ export async function startPortalService(dependencies: PortalServiceDependencies
   const { config, portalKey, store, mailer, tables, databases, logger } = dependencies
   const { writer } = dependencies.keyAdmin
   const runtime = { ...createRuntime(logger), randomBytes }
-  const accounts = await openAccounts({ writer, tables, databases, portalKey, ...runtime })
+  const place = { tables, databases }
+  const accounts = await openAccounts({ writer, ...place, portalKey, ...runtime })
   const keys = createPortalKeys({ ...dependencies.keyAdmin, ...runtime })
   const noteParts = {
-    ...{ notices: openNotices({ writer, tables, databases }), tables, databases, store, portalKey },
+    ...{ notices: openNotices({ writer, ...place }), ...place, store, portalKey },
     ...{ portalUrl: new URL(dependencies.portalUrl).origin, ...runtime },
   }
   const app = await createPortalApp({
     accounts,
     keys,
-    usageOf: createUsageReader(tables, databases, runtime.now),
+    usageOf: createUsageReader(place, runtime.now),
     mailer,
     // Without a mailer there are none.
     notices: mailer && createKeyNotices(noteParts),
-    liveState: createLiveState(tables, databases, runtime),
-    pictures: createDataPictures(tables, databases, runtime),
+    liveState: createLiveState(place, runtime),
+    pictures: createDataPictures(place, runtime),
     store,
     options: {
       portalUrl: noteParts.portalUrl,

@@ -41,7 +41,6 @@ import {
 } from './http/request-log.ts'
 import { createResponder, targetOf } from './http/responder.ts'
 import { addPublicRoutes, addRoutes } from './http/routes.ts'
-import { deprecatedMatcher } from './http/version-notices.ts'
 import type { SnapshotCache } from './lists/campaign-lists.ts'
 import type { QueryAppOptions } from './options.ts'
 import type { RateLimiters } from './rate-limit/rate-limiter.ts'
@@ -101,14 +100,13 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
       keepAliveMs: options.strangerKeepAliveMs,
     },
   })
-  const versions = parts.versions ?? declaredVersions
   const publications = createPublications(
     parts.addresses ?? (() => ({ apiUrl: undefined, portalUrl: undefined })),
-    versions,
+    parts.versions ?? declaredVersions,
     JSON.parse(readFileSync(openApiFile, 'utf8')) as PublishedDocument,
   )
   const responder = createResponder(admissions, connections, publications, runtime)
-  const isDeprecated = deprecatedMatcher(versions)
+  const isDeprecated = (target: string) => publications().notices.isDeprecated(target)
   const requestLog = createRequestLog(parts.onRequestDone, parts.onKeyAnswered, runtime)
   const clientErrors = createClientErrors(
     { admissions, connections, publications, newRequestId, requestLog },
@@ -165,6 +163,8 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   })
   const direct = createDirectAnswers(admissions, cache, publications, requestLog, newRequestId, runtime)
   if (parts.forgets) {
+    // Small buffers share 64 KiB by default, and one that stays, as a constant does, keeps the bytes of all.
+    Buffer.poolSize = 0
     const keepers = [cache, direct, ...opened.keepers]
     whileOpen(app, signal => forget(keepers, tables, databases, runtime, signal))
   }

@@ -1,9 +1,9 @@
-/** A value that is loaded when it is asked for, and kept for a while. Calls that come during a load share it. */
+/** A value that is loaded when it is asked for, and kept for a while. Calls that come during a load share it, so loads do not pile up. */
 import type { Runtime } from './runtime.ts'
 
 export interface KeptOptions<Value> {
-  /** For how long a value is given without a new load, ms. It may depend on the value. */
-  ms: number | ((value: Value) => number)
+  /** For how long a value is given without a new load, ms. It may depend on the value. Default: not at all. */
+  ms?: number | ((value: Value) => number)
   /** For how long a value is still given if the next load fails, ms, from its own load. Default: not at all. */
   staleMs?: number
 }
@@ -11,8 +11,8 @@ export interface KeptOptions<Value> {
 /** Rejects with the error of the load, if no value is young enough to take its place. */
 export function kept<Value>(
   load: () => Promise<Value>,
-  { ms, staleMs = 0 }: KeptOptions<Value>,
-  { monotonicMs }: Pick<Runtime, 'monotonicMs'>,
+  { ms = 0, staleMs = 0 }: KeptOptions<Value> = {},
+  { monotonicMs }: Pick<Runtime, 'monotonicMs'> = { monotonicMs: () => performance.now() },
 ): () => Promise<Value> {
   let last: { value: Value; at: number } | undefined
   const msOf = (value: Value) => (typeof ms === 'number' ? ms : ms(value))

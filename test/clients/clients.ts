@@ -9,8 +9,9 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { keepFolder } from '../support/runner/keep-folder.ts'
+import { cacheFolder, fetched, requirementOf } from '../support/runner/programs.ts'
 import type { Requirement } from '../support/runner/requirements.ts'
-import { cacheFolder, cacheOf, fetched, outputOf, pythonEnvironment, requirementOf } from './programs.ts'
+import { cacheOf, outputOf, pythonEnvironment } from './programs.ts'
 
 export interface Client<S> {
   /** Downloads and builds what is missing. Never rejects: the requirement's reason says what is not available. */

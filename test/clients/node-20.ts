@@ -2,8 +2,8 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { cacheFolder, fetched, requirementOf } from '../support/runner/programs.ts'
 import type { Requirement } from '../support/runner/requirements.ts'
-import { cacheFolder, fetched, requirementOf } from './programs.ts'
 
 export interface OlderNode {
   requirement: Requirement

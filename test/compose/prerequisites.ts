@@ -1,8 +1,9 @@
 /** What `npm run test:compose` needs on the machine. The run fails if anything is missing, because it was asked for by name. */
-import { run } from '../support/containers/docker.ts'
+
 import { isPresent, registryAnswers } from '../support/containers/images.ts'
 import { composeImages } from '../support/containers/prepare.ts'
 import { base } from '../support/containers/stand-ins.ts'
+import { run } from '../support/runner/programs.ts'
 
 type Command = readonly [program: string, ...args: string[]]
 

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../services/runtime/free-port.ts'
-import { type RunResult, run } from '../support/containers/docker.ts'
+import { type RunResult, run } from '../support/runner/programs.ts'
 
 export interface ComposeProject {
   /** `http://127.0.0.1:port/api/v1` */

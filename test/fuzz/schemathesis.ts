@@ -4,7 +4,8 @@
  *
  * It is an optional requirement: if Python, its venv module or the network is missing, the suite prints the reason.
  */
-import { pythonEnvironment, run } from '../clients/programs.ts'
+import { pythonEnvironment } from '../clients/programs.ts'
+import { run } from '../support/runner/programs.ts'
 
 const requirements = new URL('requirements.txt', import.meta.url).pathname
 const environment = pythonEnvironment('schemathesis', requirements)

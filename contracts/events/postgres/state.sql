@@ -2,11 +2,12 @@
 --
 -- A change of a row publishes the whole state of its entity. The trigger runs while the row is locked, and reads what is committed
 -- or its own transaction's: so for one entity the versions follow the changes, whatever transactions do at the same time.
--- The triggers have the rights of their owner, so the roles of your platform need no new ones. Every table is written with its schema.
+-- The triggers have the rights of their owner, so the roles of your platform need no new ones. They search Postgres's own functions
+-- alone, so write every table, and every function of an extension, with its schema.
 \set ON_ERROR_STOP on
 BEGIN;
 
-CREATE OR REPLACE FUNCTION pledgeview.campaign_state(of_campaign text) RETURNS jsonb STABLE LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION pledgeview.campaign_state(of_campaign text) RETURNS jsonb STABLE LANGUAGE sql SET search_path = pg_catalog AS $$
   SELECT jsonb_build_object(
     'campaign_id', c.campaign_id,
     'status', c.status,
@@ -51,7 +52,7 @@ CREATE OR REPLACE FUNCTION pledgeview.campaign_state(of_campaign text) RETURNS j
 $$;
 
 -- 'EUR' is the platform's own currency, as PLEDGEVIEW_PLATFORM_CURRENCY.
-CREATE OR REPLACE FUNCTION pledgeview.pledge_state(p public.pledge) RETURNS jsonb STABLE LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION pledgeview.pledge_state(p public.pledge) RETURNS jsonb STABLE LANGUAGE sql SET search_path = pg_catalog AS $$
   SELECT jsonb_build_object(
     'pledge_id', p.pledge_id,
     'campaign_id', p.campaign_id,

@@ -1,14 +1,8 @@
 /** Reads accounts in the ledger. */
 import { type AccountEvent, versionIn } from '../../../contracts/events/portal-event.ts'
-import { nameDatabases } from '../../tables/migrate.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import type { Account } from '../ports.ts'
-
-export interface LedgerTables {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-}
+import { type Place, readRows } from '../reading.ts'
 
 /** The row of an account. Times are Unix milliseconds. */
 export interface LedgerRow {
@@ -30,55 +24,31 @@ const unfinishedMsMax = 65_000
 const keySampleMax = 100
 
 /** The account, whether it is deleted or not. */
-export async function readAccount(
-  { tables, databases }: LedgerTables,
-  accountId: string,
-): Promise<LedgerRow | undefined> {
-  const [row] = await tables.rows<Omit<LedgerRow, 'version'> & { version: string }>(
-    { query: nameDatabases(accountSql, databases), query_params: { account_id: accountId } },
-    { signal: AbortSignal.timeout(readMsMax) },
-  )
+export async function readAccount(place: Place, account_id: string): Promise<LedgerRow | undefined> {
+  type Row = Omit<LedgerRow, 'version'> & { version: string }
+  const [row] = await readRows<Row>(place, accountSql, readMsMax, { account_id })
   return row && { ...row, version: BigInt(row.version) }
 }
 
 /** The accounts of which something is left that has to go. */
-export async function readUnfinished(
-  { tables, databases }: LedgerTables,
-  settledMs: number,
-): Promise<string[]> {
-  const query_params = { life: String(versionIn(1n, 0)), settled_ms: settledMs }
-  const rows = await tables.rows<{ account_id: string }>(
-    { query: nameDatabases(unfinishedSql, databases), query_params },
-    { signal: AbortSignal.timeout(unfinishedMsMax) },
-  )
+export async function readUnfinished(place: Place, settled_ms: number): Promise<string[]> {
+  const query_params = { life: String(versionIn(1n, 0)), settled_ms }
+  const rows = await readRows<{ account_id: string }>(place, unfinishedSql, unfinishedMsMax, query_params)
   return rows.map(({ account_id }) => account_id)
 }
 
 /** Whether the ledger has keys of the account that are not deleted. */
-export async function hasKeys({ tables, databases }: LedgerTables, accountId: string): Promise<boolean> {
-  const [found] = await tables.rows<{ keys: number }>(
-    {
-      query: `SELECT count() AS keys FROM ${databases.base}.api_key_ledger FINAL WHERE account_id = {account_id:String}`,
-      query_params: { account_id: accountId },
-    },
-    { signal: AbortSignal.timeout(readMsMax) },
-  )
+export async function hasKeys(place: Place, account_id: string): Promise<boolean> {
+  const keysSql = `SELECT count() AS keys FROM ${place.databases.base}.api_key_ledger FINAL WHERE account_id = {account_id:String}`
+  const [found] = await readRows<{ keys: number }>(place, keysSql, readMsMax, { account_id })
   return Number(found?.keys) > 0
 }
 
 /** Some accounts that are not deleted. */
-export function sampleAccounts({
-  tables,
-  databases,
-}: LedgerTables): Promise<Pick<Account, 'account_id' | 'email'>[]> {
-  return tables.rows(
-    {
-      query: `SELECT account_id, email FROM ${databases.base}.account_ledger FINAL
-              WHERE email != '' LIMIT {rows_max:UInt32}`,
-      query_params: { rows_max: keySampleMax },
-    },
-    { signal: AbortSignal.timeout(readMsMax) },
-  )
+export function sampleAccounts(place: Place): Promise<Pick<Account, 'account_id' | 'email'>[]> {
+  const sampleSql = `SELECT account_id, email FROM ${place.databases.base}.account_ledger FINAL
+              WHERE email != '' LIMIT {rows_max:UInt32}`
+  return readRows(place, sampleSql, readMsMax, { rows_max: keySampleMax })
 }
 
 /** The account, unless it is deleted. */

@@ -5,7 +5,7 @@ import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { date } from '../html/words.ts'
 import { csrfField } from '../http/forms.ts'
-import { requireAccount } from '../http/session-hook.ts'
+import { requireAccount, signedIn } from '../http/session-hook.ts'
 import type { Account } from '../ports.ts'
 import { deleteAccount } from './deletions.ts'
 
@@ -16,14 +16,12 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
   const path = '/account'
 
   app.get('/account', ofAccount, async (request, reply) => {
-    const { account } = request
-    if (account === undefined) return reply
+    const account = signedIn(request)
     return reply.page({ title: 'Account', path, content: accountView(account, csrfField(request)) })
   })
 
   app.get('/account/delete', ofAccount, async (request, reply) => {
-    const { account } = request
-    if (account === undefined) return reply
+    const account = signedIn(request)
     const active = (await keys.ofAccount(account.account_id)).filter(({ status }) => status !== 'revoked')
     return reply.page({
       title: 'Delete the account',
@@ -33,8 +31,7 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
   })
 
   app.post('/account/delete', ofAccount, async (request, reply) => {
-    const { account } = request
-    if (account === undefined) return reply
+    const account = signedIn(request)
     await deleteAccount(portal, account.account_id)
     const token = cookies.session.read(request)
     if (token !== undefined) await sessions.end(token)

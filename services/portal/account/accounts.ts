@@ -21,11 +21,11 @@ import {
 } from '../../../contracts/events/portal-event.ts'
 import { type OwnEventsDependencies, recordOf, writeOwn } from '../own-events.ts'
 import type { Account, Accounts } from '../ports.ts'
+import type { Place } from '../reading.ts'
 import {
   eventOf,
   hasKeys,
   type LedgerRow,
-  type LedgerTables,
   liveAccount,
   longOf,
   readAccount,
@@ -34,7 +34,7 @@ import {
 } from './account-ledger.ts'
 import { accountIdOf, checkEmail } from './email.ts'
 
-export interface AccountsDependencies extends OwnEventsDependencies, LedgerTables {
+export interface AccountsDependencies extends OwnEventsDependencies, Place {
   /** PLEDGEVIEW_PORTAL_KEY. */
   portalKey: string
   now: () => number

@@ -5,11 +5,6 @@ import { type Html, html, prose } from '../html/html.ts'
 import { codeBlock } from '../html/parts.ts'
 import { samples } from './samples/samples.ts'
 
-export interface GuideData {
-  /** The base address that consumers call, with `/api/v1`. */
-  apiUrl: string
-}
-
 const contents = [
   { id: 'first-call', title: 'The first call' },
   { id: 'reading', title: 'Read lists' },
@@ -21,7 +16,8 @@ const contents = [
   { id: 'help', title: 'Help and credit' },
 ] as const
 
-export function guideContent({ apiUrl }: GuideData): Html {
+/** `apiUrl`: the base address that consumers call, with `/api/v1`. */
+export function guideContent({ apiUrl }: { apiUrl: string }): Html {
   return html`<div class="guide">
 <aside class="contents"><nav aria-label="On this page">
 <p>On this page</p>
@@ -59,8 +55,6 @@ export const limits = {
   activeKeys: 3,
 } as const
 
-/** The guide: from nothing to an answer. Pure. */
-
 function firstCallSection(apiUrl: string): Html {
   return html`<h2 id="first-call">The first call</h2>
 <ol>
@@ -77,8 +71,6 @@ ${samples('first-call', apiUrl)}
 <p>Browsers may call the API from any site. But everyone who opens a page can read the secret in it, so keep secrets on your server.</p>
 <p>If you lose a secret, replace its key. Up to three keys of an account can be active at once, so you can change to the new one before the old one ends.</p>`
 }
-
-/** The guide: what lists and fields look like, and what stays the same. Pure. */
 
 function readingSection(): Html {
   return html`<h2 id="reading">Read lists</h2>
@@ -103,10 +95,8 @@ function readingSection(): Html {
 function versionsSection(): Html {
   return html`<h2 id="versions">Versions</h2>
 <p>The version is part of the address: <code>/api/v1</code>. Within a version, fields may be added at any time, so ignore fields that you do not know. What is there stays as it is.</p>
-<p>A change that could break a program comes as <code>/api/v2</code>. Before the old version ends, we write to the contact address of each active key, and its answers carry the headers <code>Deprecation</code> and <code>Sunset</code>. <a href="/changes">Versions and changes</a></p>`
+<p>A change that could break a program comes as <code>/api/v2</code>. <a href="/changes">Versions and changes</a> says how you learn that an old version ends.</p>`
 }
-
-/** The guide: how to keep a copy and miss no change. Pure. */
 
 function mirroringSection(apiUrl: string): Html {
   return html`<h2 id="mirroring">Keep a copy</h2>
@@ -124,11 +114,8 @@ ${samples('mirroring', apiUrl)}
 <li><strong>Campaigns can disappear.</strong> One that is no longer public is simply not in the list any more. Once a day, read everything, and remove what is gone.</li>
 <li><strong>Do not filter.</strong> With <code>status=LIVE</code> you would never learn that a campaign has become <code>FUNDED</code>. Filter in your copy.</li>
 </ul>
-<p><code>days_remaining</code> changes every day without a change of the campaign. Compute it from <code>end_date</code> when you show it.</p>
 <p>If nothing new comes, look at <code>X-Data-As-Of</code>: it moves on as long as our data is up to date. The <a href="/">first page</a> shows it too.</p>`
 }
-
-/** The guide: how old an answer may be, and how often to ask. Pure. */
 
 function cachesSection(): Html {
   return html`<h2 id="caches">How fresh answers are</h2>
@@ -148,8 +135,6 @@ function limitsSection(): Html {
 <p>With ${limits.pageSizeMax} campaigns a page, ${limits.requestsPerMinute} requests read ${(limits.pageSizeMax * limits.requestsPerMinute).toLocaleString('en')} campaigns a minute. Send requests one after the other: of those that no cache can answer, two of a key run at once, and more of them wait.</p>
 <p>Requests without a valid key count towards a limit of their network address, also ${limits.requestsPerMinute} a minute. They never use up the limit of a valid key.</p>`
 }
-
-/* The guide: what to do for each error. Pure. */
 
 /** A new code does not compile without its advice. */
 const advice: Record<ErrorCode, string> = {

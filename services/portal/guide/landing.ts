@@ -32,13 +32,7 @@ ${codeBlock({ id: 'first-call', caption: 'The three newest campaigns that are li
 <section class="card"><h3>A copy without gaps</h3><p>Ask once a minute for what has changed. One timestamp makes sure that you miss nothing. <a href="/docs#mirroring">Keep a copy</a></p></section>
 <section class="card"><h3>Errors that say what to do</h3><p>One shape, fixed codes, and advice for each of them. <a href="/docs#errors">Errors</a></p></section>
 <section class="card"><h3>No surprises</h3><p>What works today keeps working under <code>/api/v1</code>. Before that ends, we write to you. <a href="/changes">Versions</a></p></section>
-</div>
-<h2>How to begin</h2>
-<ol>
-<li><a href="/sign-in?next=/access">Sign in</a> with your e-mail address. There is no password, and it costs nothing.</li>
-<li>Create a key for your program under API access. You see the secret once.</li>
-<li>Copy the line that the page shows, and you have your first answer. Or send requests from the <a href="/reference">reference</a>.</li>
-</ol>`
+</div>`
 }
 
 const tones: Record<LiveState['status'], Tone> = {

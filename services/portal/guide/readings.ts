@@ -6,9 +6,8 @@ import { kept } from '../../runtime/kept.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { within } from '../../runtime/within.ts'
-import { nameDatabases } from '../../tables/migrate.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
+import { type Place, readRows } from '../reading.ts'
 
 /** What the first page says of the data. */
 export interface LiveState {
@@ -82,20 +81,13 @@ const sql = {
   campaigns: readSql('top-campaigns', import.meta.url),
 }
 
-type Place = [
-  tables: Pick<Tables, 'rows'>,
-  databases: Databases,
-  runtime: Pick<Runtime, 'monotonicMs' | 'logger'>,
-]
+type Reading = [place: Place, runtime: Pick<Runtime, 'monotonicMs' | 'logger'>]
 
 /** A function that never rejects. After a failed reading the last one is not shown as the present. */
-export function createLiveState(...[tables, databases, runtime]: Place): () => Promise<LiveState> {
+export function createLiveState(...[place, runtime]: Reading): () => Promise<LiveState> {
   async function read(): Promise<LiveState> {
-    const statement = { query: nameDatabases(sql.live, databases) }
-    const rows = tables.rows<{ campaigns: number; as_of: number; read_at: number }>(statement, {
-      signal: AbortSignal.timeout(liveMsMax),
-    })
-    const [row] = await within(liveMsMax, rows)
+    type Row = { campaigns: number; as_of: number; read_at: number }
+    const [row] = await within(liveMsMax, readRows<Row>(place, sql.live, liveMsMax))
     if (row === undefined) throw new Error('the tables gave no row')
     const isBehind = row.read_at - row.as_of > behindMs
     return { status: isBehind ? 'Behind' : 'Up to date', campaigns: row.campaigns, as_of: row.as_of }
@@ -110,7 +102,7 @@ export function createLiveState(...[tables, databases, runtime]: Place): () => P
 }
 
 /** A function that never rejects. */
-export function createDataPictures(...[tables, databases, runtime]: Place): () => Promise<DataPictures> {
+export function createDataPictures(...[place, runtime]: Reading): () => Promise<DataPictures> {
   let last: DataPictures = {
     about: undefined,
     funding: undefined,
@@ -119,8 +111,7 @@ export function createDataPictures(...[tables, databases, runtime]: Place): () =
   }
 
   async function read<Row>(query: string, what: string): Promise<Row[] | undefined> {
-    const signal = AbortSignal.timeout(statementMsMax)
-    const rows = tables.rows<Row>({ query: nameDatabases(query, databases) }, { signal })
+    const rows = readRows<Row>(place, query, statementMsMax)
     return within(statementMsMax, rows).catch((error: unknown) => {
       runtime.logger.warn(`${what} cannot be read for the page of data teams: ${messageOf(error)}`)
       return undefined

@@ -49,3 +49,9 @@ export async function requireAccount(
 }
 
 const sessionUnknown = 'The portal cannot see now whether you are signed in. Try again in a minute.'
+
+/** The account of a request that `requireAccount` has let pass. */
+export function signedIn({ account }: FastifyRequest): Account {
+  if (account === undefined) throw new PageError(403, 'You are signed out. Sign in and try again.')
+  return account
+}

@@ -9,6 +9,7 @@ import { messageOf } from '../../runtime/message-of.ts'
 import type { PortalDependencies } from '../app.ts'
 import type { Html } from '../html/html.ts'
 import { PageError } from '../http/pages.ts'
+import { signedIn } from '../http/session-hook.ts'
 import type { Account, KeyNotices, PortalKey } from '../ports.ts'
 import { createOnce, type Once } from './form-token.ts'
 import { type KeyView, keyOfPath } from './key-state.ts'
@@ -61,12 +62,6 @@ export function createAccess(dependencies: PortalDependencies): Access {
     countSave: bound('saves'),
     countNewKey: bound('newKeys'),
   }
-}
-
-/** The account of the request. The routes run only with one. */
-export function signedIn(request: FastifyRequest): Account {
-  if (request.account === undefined) throw new PageError(403, 'You are signed out. Sign in and try again.')
-  return request.account
 }
 
 /** Sends a page under /access. No cache keeps it: it shows what belongs to one person. */

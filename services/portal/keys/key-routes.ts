@@ -3,17 +3,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import { csrfField, fieldOf } from '../http/forms.ts'
+import { signedIn } from '../http/session-hook.ts'
 import type { Overlap } from '../ports.ts'
-import {
-  type Access,
-  type ByName,
-  keyOf,
-  notify,
-  sendPage,
-  signedIn,
-  toOverview,
-  withUsage,
-} from './access.ts'
+import { type Access, type ByName, keyOf, notify, sendPage, toOverview, withUsage } from './access.ts'
 import { newFormToken } from './form-token.ts'
 import { type KeyFormData, keyForm, readKeyForm } from './key-form.ts'
 import { keyPage, replacePage, revokePage } from './key-pages.ts'

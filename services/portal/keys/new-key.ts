@@ -8,7 +8,8 @@ import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
 import { fieldOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
-import { type Access, sendPage, signedIn } from './access.ts'
+import { signedIn } from '../http/session-hook.ts'
+import { type Access, sendPage } from './access.ts'
 
 export interface NewKey {
   key: string

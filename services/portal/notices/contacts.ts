@@ -1,9 +1,8 @@
 /** To whom an announcement goes: the contacts of active keys, or those of a file. */
 import { type ApiVersion, versions } from '../../../contracts/api/versions.ts'
-import { nameDatabases } from '../../tables/migrate.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { checkEmail } from '../account/email.ts'
+import { type Place, readRows } from '../reading.ts'
 
 export interface Contacts {
   /** In their normal form, each once. */
@@ -25,22 +24,12 @@ export function versionOf(name: string): ApiVersion | undefined {
  * The contacts of active keys. With a version: of those that called it in the last 90 days. Usage is counted for deprecated versions
  * together, so several deprecated versions have the same contacts.
  */
-export async function contactsOfKeys(
-  tables: Pick<Tables, 'rows'>,
-  databases: Databases,
-  version?: ApiVersion,
-): Promise<Contacts> {
-  const rows = await tables.rows<{ contact_email: string }>(
-    {
-      query: nameDatabases(contactsSql, databases),
-      query_params: {
-        only_called: version !== undefined,
-        only_deprecated: version !== undefined && version.deprecation !== null,
-        rows_max: contactsMax + 1,
-      },
-    },
-    { signal: AbortSignal.timeout(readMsMax) },
-  )
+export async function contactsOfKeys(place: Place, version?: ApiVersion): Promise<Contacts> {
+  const rows = await readRows<{ contact_email: string }>(place, contactsSql, readMsMax, {
+    only_called: version !== undefined,
+    only_deprecated: version !== undefined && version.deprecation !== null,
+    rows_max: contactsMax + 1,
+  })
   requireBounded(rows.length)
   return contactsOf(rows.map(({ contact_email }) => contact_email))
 }

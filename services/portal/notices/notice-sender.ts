@@ -10,16 +10,14 @@
  */
 import { messageOf } from '../../runtime/message-of.ts'
 import { backoffMs } from '../../runtime/retry.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
 import { MailError, type Mailer } from '../ports.ts'
+import type { Place } from '../reading.ts'
 import type { NoteParts } from './key-notices.ts'
 import type { WaitingNotice } from './notices.ts'
 import { checkRunaways } from './runaway.ts'
 
-export interface NoticeParts extends NoteParts {
+export interface NoticeParts extends NoteParts, Place {
   mailer: Pick<Mailer, 'send'>
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
 }
 
 const dayMs = 86_400_000

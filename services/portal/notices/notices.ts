@@ -4,10 +4,9 @@
  */
 import type { NoticeRule, NoticeState } from '../../../contracts/events/portal-event.ts'
 import type { EventWriter } from '../../log/port.ts'
-import { nameDatabases } from '../../tables/migrate.ts'
-import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { recordOf } from '../own-events.ts'
+import { type Place, readRows } from '../reading.ts'
 import type { MailText } from './texts.ts'
 
 export interface NewNotice extends MailText {
@@ -31,20 +30,9 @@ const settledSql = readSql('settled', import.meta.url)
 const rowsMax = 5_000
 const readMsMax = 12_000
 
-export function openNotices({
-  writer,
-  tables,
-  databases,
-}: {
-  writer: Pick<EventWriter, 'append'>
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-}) {
-  const read = <Row>(query: string, query_params: Statement['query_params']) =>
-    tables.rows<Row>(
-      { query: nameDatabases(query, databases), query_params: { ...query_params, rows_max: rowsMax } },
-      { signal: AbortSignal.timeout(readMsMax) },
-    )
+export function openNotices({ writer, ...place }: Place & { writer: Pick<EventWriter, 'append'> }) {
+  const read = <Row>(sql: string, since: number) =>
+    readRows<Row>(place, sql, readMsMax, { since, rows_max: rowsMax })
   const append = (states: readonly NoticeState[]) =>
     writer.append(states.map(data => recordOf({ type: 'notice', data })))
 
@@ -54,7 +42,7 @@ export function openNotices({
       append(notices.map(notice => ({ ...blank, ...notice, created_at: at, changed_at: at }))),
 
     /** The oldest first. What was created before `since` (Unix ms) is over. */
-    waiting: (since: number) => read<WaitingNotice>(waitingSql, { since }),
+    waiting: (since: number) => read<WaitingNotice>(waitingSql, since),
 
     settle: (settled: readonly WaitingNotice[], status: 'SENT' | 'GIVEN_UP', at: number) => {
       const sent_at = status === 'SENT' ? at : null
@@ -69,7 +57,7 @@ export function openNotices({
 
     /** Removes what was settled before `since` (Unix ms). */
     async removeSettled(since: number): Promise<void> {
-      const rows = await read<{ notice_id: string }>(settledSql, { since })
+      const rows = await read<{ notice_id: string }>(settledSql, since)
       await writer.append(
         rows.map(({ notice_id }) => ({ topic: 'notices', key: Buffer.from(notice_id), value: null })),
       )

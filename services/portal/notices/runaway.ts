@@ -1,8 +1,7 @@
 /** Finds keys whose program runs away, and notes a mail to the contact of each, at most one a day. */
 import { keyPrefix, keyPrefixLength } from '../../api-keys/credentials.ts'
-import { nameDatabases } from '../../tables/migrate.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
+import { type Place, readRows } from '../reading.ts'
 import { type NoteParts, noteMails } from './key-notices.ts'
 import { runawayText } from './texts.ts'
 
@@ -22,8 +21,6 @@ interface RunawayRow {
   refused: number
 }
 
-type Place = { tables: Pick<Tables, 'rows'>; databases: Databases }
-
 /** Notes the mails of one look at the table; resolves with their number. */
 export async function checkRunaways(parts: NoteParts & Place): Promise<number> {
   const { portalUrl, now } = parts
@@ -42,15 +39,8 @@ export async function checkRunaways(parts: NoteParts & Place): Promise<number> {
 }
 
 /** The keys whose programs run away now (Unix ms), without those that have a notice with this end of its id. */
-export function findRunaways(
-  { tables, databases }: Place,
-  now: number,
-  suffix: string,
-): Promise<RunawayRow[]> {
+export function findRunaways(place: Place, now: number, suffix: string): Promise<RunawayRow[]> {
   const until = Math.floor((now - settledMs) / minuteMs) * minuteMs
   const bounds = { minutes_min: refusedMinutesMin, prefix_length: keyPrefixLength, rows_max: rowsMax }
-  return tables.rows<RunawayRow>(
-    { query: nameDatabases(runawaySql, databases), query_params: { until, suffix, ...bounds } },
-    { signal: AbortSignal.timeout(readMsMax) },
-  )
+  return readRows(place, runawaySql, readMsMax, { until, suffix, ...bounds })
 }

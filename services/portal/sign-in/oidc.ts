@@ -8,7 +8,6 @@ import {
   allowInsecureRequests,
   authorizationCodeGrant,
   buildAuthorizationUrl,
-  type Configuration,
   calculatePKCECodeChallenge,
   discovery,
   fetchUserInfo,
@@ -17,6 +16,7 @@ import {
   randomState,
 } from 'openid-client'
 import { z } from 'zod'
+import { kept } from '../../runtime/kept.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import { checkEmail } from '../account/email.ts'
 import type { Portal } from '../app.ts'
@@ -109,20 +109,14 @@ const answerSecondsMax = 10
  * registered there.
  */
 function createOidcClient({ issuer, clientId, clientSecret }: OidcSettings, redirectUri: string) {
-  let found: Promise<Configuration> | undefined
-
-  function configuration(): Promise<Configuration> {
-    const url = new URL(issuer)
-    found ??= discovery(url, clientId, clientSecret, undefined, {
+  const url = new URL(issuer)
+  const discover = () =>
+    discovery(url, clientId, clientSecret, undefined, {
       timeout: answerSecondsMax,
       // An issuer with http is for tests and for a provider on the same machine.
       ...(url.protocol === 'http:' && { execute: [allowInsecureRequests] }),
-    }).catch(error => {
-      found = undefined
-      throw error
     })
-    return found
-  }
+  const configuration = kept(discover, { ms: Infinity })
 
   return {
     /** The provider's address to send the browser to. */

@@ -4,7 +4,7 @@ import { messageOf } from '../../runtime/message-of.ts'
 import { within } from '../../runtime/within.ts'
 import type { Portal } from '../app.ts'
 import { PageError } from '../http/pages.ts'
-import { requireAccount } from '../http/session-hook.ts'
+import { requireAccount, signedIn } from '../http/session-hook.ts'
 import { addMailRoutes, addSignInPage } from './mail-routes.ts'
 import { addOidcRoutes } from './oidc.ts'
 
@@ -35,7 +35,7 @@ export function addSignOutRoutes(app: FastifyInstance, portal: Portal): void {
 
   app.post('/sign-out-everywhere', { preHandler: requireAccount }, async (request, reply) => {
     const token = cookies.session.read(request)
-    if (request.account !== undefined) await accounts.endSessions(request.account.account_id)
+    await accounts.endSessions(signedIn(request).account_id)
     if (token !== undefined) await sessions.end(token)
     cookies.session.clear(reply)
     return reply.header('clear-site-data', '"cache"').redirect('/sign-in', 303)

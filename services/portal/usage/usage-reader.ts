@@ -3,9 +3,8 @@
  *
  * A count is here some seconds after its answer. What a killed process had not written is not counted.
  */
-import { nameDatabases } from '../../tables/migrate.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
+import { type Place, readRows } from '../reading.ts'
 
 /** Answers to a key by outcome. */
 export interface UsageCounts {
@@ -46,18 +45,11 @@ interface DayRow extends UsageCounts {
 }
 
 /** Rejects with `TablesError` if ClickHouse does not answer in time. */
-export function createUsageReader(
-  tables: Pick<Tables, 'rows'>,
-  databases: Databases,
-  now: () => number,
-): UsageOf {
+export function createUsageReader(place: Place, now: () => number): UsageOf {
   return async keys => {
     if (keys.length === 0) return new Map()
     const query_params = { keys: keys.map(({ key }) => key), from: now() - keptMs }
-    const rows = await tables.rows<DayRow>(
-      { query: nameDatabases(keyUsageSql, databases), query_params },
-      { signal: AbortSignal.timeout(readMsMax) },
-    )
+    const rows = await readRows<DayRow>(place, keyUsageSql, readMsMax, query_params)
     const rowsOf = Map.groupBy(rows, row => row.api_key)
     const days = lastDays(now())
     return new Map(keys.map(({ key }) => [key, keyUsage(rowsOf.get(key) ?? [], days)]))

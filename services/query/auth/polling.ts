@@ -4,6 +4,7 @@
  * The first statement of a poll has a short time limit, so that a poll on a lost connection is soon tried again. After a failure the
  * limit doubles, up to `readMsMax`, and it is at least twice what the last one took.
  */
+import { type Rounds, startRounds } from '../../runtime/rounds.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
 
@@ -39,48 +40,31 @@ export function createPolling(
   { pollMs, pollMsMax, readMsMax }: typeof defaultPollingOptions,
   { tables, now, sleep, onError }: PollingContext,
 ): Polling {
-  const stopping = new AbortController()
   let firstMsMax = pollMsMax
-  let following: Promise<void> = Promise.resolve()
+  let rounds: Rounds | undefined
 
-  function within<Row>(statementFor: (msMax: number) => Statement, msMax: number): Promise<Row[]> {
-    const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(msMax)])
-    return tables.rows<Row>(statementFor(msMax), { signal })
-  }
+  async function round(stopping: AbortSignal): Promise<void> {
+    const within = <Row>(statementFor: (msMax: number) => Statement, msMax: number) =>
+      tables.rows<Row>(statementFor(msMax), {
+        signal: AbortSignal.any([stopping, AbortSignal.timeout(msMax)]),
+      })
 
-  const first: Read = async statementFor => {
-    const startedAt = now()
-    const msMax = firstMsMax
-    firstMsMax = Math.min(readMsMax, 2 * msMax)
-    const rows = await within<never>(statementFor, msMax)
-    firstMsMax = Math.min(readMsMax, Math.max(pollMsMax, 2 * (now() - startedAt)))
-    return rows
-  }
-
-  async function tryPoll(): Promise<void> {
-    try {
-      await poll(first, statementFor => within(statementFor, readMsMax))
-    } catch (error) {
-      if (!stopping.signal.aborted) onError(error)
+    const first: Read = async statementFor => {
+      const startedAt = now()
+      const msMax = firstMsMax
+      firstMsMax = Math.min(readMsMax, 2 * msMax)
+      const rows = await within<never>(statementFor, msMax)
+      firstMsMax = Math.min(readMsMax, Math.max(pollMsMax, 2 * (now() - startedAt)))
+      return rows
     }
-  }
-
-  async function follow(): Promise<void> {
-    for (;;) {
-      await sleep(pollMs, stopping.signal)
-      if (stopping.signal.aborted) return
-      await tryPoll()
-    }
+    await poll(first, statementFor => within(statementFor, readMsMax))
   }
 
   return {
-    async start() {
-      await tryPoll()
-      following = follow()
+    start() {
+      rounds = startRounds(round, { pauseMs: pollMs, onError, sleep })
+      return rounds.first
     },
-    async close() {
-      stopping.abort()
-      await following
-    },
+    close: async () => rounds?.close(),
   }
 }

@@ -7,18 +7,18 @@ import { countOfHeader } from '../http/well-formed.ts'
 export type PresentedHeaders = Pick<IncomingMessage, 'headers' | 'rawHeaders'>
 
 /**
- * The credentials, or `undefined` if they are missing or incomplete. There are two forms: two headers (`X-API-Key` and
+ * The credentials. They are empty if they are missing or incomplete. There are two forms: two headers (`X-API-Key` and
  * `X-API-Secret`), or one (`Authorization: Bearer <key>:<secret>`). If a request uses both forms, they must be equal: a
  * request with two identities gets neither. The same holds for a header that is sent twice. Other schemes of
  * `Authorization` are ignored, because they may be meant for a proxy.
  */
-export function presentedCredentials({ headers, rawHeaders }: PresentedHeaders): Credentials | undefined {
+export function presentedCredentials({ headers, rawHeaders }: PresentedHeaders): Credentials {
   const pair = fromPair(headers['x-api-key'], headers['x-api-secret'])
   const bearer = isGivenTwice(headers.authorization, rawHeaders)
     ? incomplete
     : fromBearer(headers.authorization)
-  if (pair === undefined || bearer === undefined) return pair ?? bearer
-  return pair.key === bearer.key && pair.secret === bearer.secret && pair.key !== '' ? pair : undefined
+  if (pair === undefined || bearer === undefined) return pair ?? bearer ?? incomplete
+  return pair.key === bearer.key && pair.secret === bearer.secret ? pair : incomplete
 }
 
 // A half-complete form counts as empty credentials, not as none, so that the other form cannot complete it.

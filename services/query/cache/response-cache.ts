@@ -45,10 +45,7 @@ export const responses: CacheKind<CacheEntry> = {
 /** The finished response with this body, as bytes with their tag. */
 export function entryOf(body: object, rest: Omit<CacheEntry, 'body' | 'etag'>): CacheEntry {
   const bytes = Buffer.from(JSON.stringify(body))
-  return { body: bytes, etag: weakTagOf(bytes), ...rest }
-}
-
-/** The entity tag of a body. Weak, because a proxy may send the same body in another encoding. */
-export function weakTagOf(bytes: Buffer): string {
-  return `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+  // Weak, because a proxy may send the same body in another encoding.
+  const etag = `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+  return { body: bytes, etag, ...rest }
 }

@@ -8,7 +8,7 @@
  * the preflights of good requests.
  */
 
-import { type Credentials, keyPrefix } from '../../api-keys/credentials.ts'
+import { keyPrefix } from '../../api-keys/credentials.ts'
 import { addressBucket } from '../../runtime/http/addresses.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
@@ -64,7 +64,7 @@ export function createAdmissions(
   const verify = createSecretVerifier(pepper)
 
   function identify(request: PresentedHeaders): Pick<Admission, 'apiKey' | 'namedKey' | 'keyPrefix'> {
-    const { key, secret }: Credentials = presentedCredentials(request) ?? { key: '', secret: '' }
+    const { key, secret } = presentedCredentials(request)
     const known = keyRing.lookup(key)
     // The same steps even if the key is unknown: the time of a refusal must not reveal which keys exist.
     const prefix = keyPrefix(key)
@@ -80,7 +80,7 @@ export function createAdmissions(
 
   return {
     verifiedKey(request) {
-      const { key, secret }: Credentials = presentedCredentials(request) ?? { key: '', secret: '' }
+      const { key, secret } = presentedCredentials(request)
       const known = keyRing.lookup(key)
       return verify.remembers(known, secret) ? known : undefined
     },

@@ -10,7 +10,7 @@ import {
   withoutSlash,
 } from '../../../contracts/api/published-openapi.ts'
 import type { ApiVersion } from '../../../contracts/api/versions.ts'
-import { type CacheEntry, weakTagOf } from '../cache/response-cache.ts'
+import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
 import { service } from '../endpoints/service.ts'
 import { createVersionNotices, type VersionNotices } from './version-notices.ts'
 
@@ -56,14 +56,12 @@ function publicationsFor(
   return {
     documentationUrl: documentationUrlOf(addresses),
     notices: createVersionNotices(versions, changesUrl),
-    service: entryOf(service.bodyFor(addresses, versions)),
-    openApi: entryOf(publishedOpenApi(document, addresses)),
+    service: published(service.bodyFor(addresses, versions)),
+    openApi: published(publishedOpenApi(document, addresses)),
   }
 }
 
-function entryOf(body: object): (now: number) => CacheEntry {
-  const bytes = Buffer.from(JSON.stringify(body))
-  const etag = weakTagOf(bytes)
-  const rest = { body: bytes, etag, asOf: null, snapshotId: null, link: null }
-  return now => ({ ...rest, createdAt: now, expiresAt: now + cacheMs })
+function published(body: object): (now: number) => CacheEntry {
+  const entry = entryOf(body, { asOf: null, snapshotId: null, link: null, createdAt: 0, expiresAt: 0 })
+  return now => ({ ...entry, createdAt: now, expiresAt: now + cacheMs })
 }

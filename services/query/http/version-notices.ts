@@ -8,6 +8,8 @@ import type { ResponseHeaders } from './headers.ts'
 export interface VersionNotices {
   /** The headers for a request target, or for the pattern of a route. Empty unless its version is deprecated. */
   headersOf(target: string): ResponseHeaders
+  /** Whether such a target belongs to a deprecated version. */
+  isDeprecated(target: string): boolean
 }
 
 const none: ResponseHeaders = Object.freeze({})
@@ -21,17 +23,10 @@ export function createVersionNotices(
     deprecation === null ? [] : { basePath, headers: headersFor(deprecation, changesUrl) },
   )
   // None is the usual case.
-  if (notices.length === 0) return { headersOf: () => none }
-  return {
-    headersOf: target => notices.find(({ basePath }) => isBelow(target, basePath))?.headers ?? none,
-  }
-}
-
-/** Whether a request target, or the pattern of a route, belongs to a deprecated version. */
-export function deprecatedMatcher(versions: readonly ApiVersion[]): (target: string) => boolean {
-  const paths = versions.filter(({ deprecation }) => deprecation !== null).map(({ basePath }) => basePath)
-  if (paths.length === 0) return () => false
-  return target => paths.some(path => isBelow(target, path))
+  if (notices.length === 0) return { headersOf: () => none, isDeprecated: () => false }
+  const headersOf = (target: string) =>
+    notices.find(({ basePath }) => isBelow(target, basePath))?.headers ?? none
+  return { headersOf, isDeprecated: target => headersOf(target) !== none }
 }
 
 function headersFor(

@@ -1,6 +1,7 @@
 /** The checks of the ops ports of all processes. */
 import type { PartitionLag } from '../../log/port.ts'
 import type { Tables } from '../../tables/port.ts'
+import { kept } from '../kept.ts'
 import { messageOf } from '../message-of.ts'
 import { within } from '../within.ts'
 
@@ -61,19 +62,8 @@ export async function answered(check: () => Promise<Check>, msMax = answerMsMax)
 
 /** The same for a check that may take much longer than a probe waits, because it tries again while another service is away. */
 export function sharedAnswered(check: () => Promise<Check>, msMax = answerMsMax): () => Promise<Check> {
-  const sharing = shared(check)
+  const sharing = kept(check)
   return () => answered(sharing, msMax)
-}
-
-/** Calls share the work that is under way, so that they do not pile up. */
-export function shared<Result>(work: () => Promise<Result>): () => Promise<Result> {
-  let underWay: Promise<Result> | undefined
-  return () => {
-    underWay ??= work().finally(() => {
-      underWay = undefined
-    })
-    return underWay
-  }
 }
 
 export function keysCheck(isReady: boolean): Check {

@@ -6,8 +6,9 @@
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { Config } from '../config.ts'
 import { createConnections } from '../http/connections.ts'
+import { kept } from '../kept.ts'
 import { messageOf } from '../message-of.ts'
-import { answered, type Check, shared } from './checks.ts'
+import { answered, type Check } from './checks.ts'
 import type { Metrics } from './metrics.ts'
 import { hostMatcher, hostOf } from './ops-hosts.ts'
 
@@ -57,9 +58,9 @@ export function createOpsServer(dependencies: OpsServerDependencies): FastifyIns
     reply.code(allOk(checks) ? 200 : 503).send({ ok: allOk(checks), checks })
   })
 
-  const readiness = shared(dependencies.readiness)
-  const status = shared(dependencies.status)
-  const scrape = shared(async () => {
+  const readiness = kept(dependencies.readiness)
+  const status = kept(dependencies.status)
+  const scrape = kept(async () => {
     // A scrape returns the other metrics even if the source of the gauges does not answer.
     await answered(async () => {
       await dependencies.beforeScrape()

@@ -4,7 +4,8 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { cacheFolder, fetched, outputOf, pythonEnvironment, requirementOf } from '../../clients/programs.ts'
+import { outputOf, pythonEnvironment } from '../../clients/programs.ts'
+import { cacheFolder, fetched, requirementOf } from '../../support/runner/programs.ts'
 import type { Requirement } from '../../support/runner/requirements.ts'
 
 const kustomizeVersion = 'v5.7.1'

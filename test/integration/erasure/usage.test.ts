@@ -1,9 +1,10 @@
 /** The usage of deleted keys, for an erasure request. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { purgeTables } from '../../../services/erasure/tables.ts'
+import { totalOf } from '../../../services/portal/usage/usage-view.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
 import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
-import { createTestRecorder, readUsage, totalOf } from '../../support/query/usage.ts'
+import { createTestRecorder, readUsage } from '../../support/query/usage.ts'
 
 let model: ModelTables
 beforeAll(async () => {
@@ -32,7 +33,7 @@ test('a purge removes the usage of deleted keys, and leaves that of others', {
   })
   const shown = async (key: string) => {
     const now = Date.now()
-    return totalOf(await readUsage(tables, databases, { key, now })).ok
+    return totalOf((await readUsage(tables, databases, { key, now })).days).ok
   }
 
   const purge = {

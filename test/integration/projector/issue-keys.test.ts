@@ -1,10 +1,7 @@
 /** Issuing and revoking keys while a projector runs: at most three keys are active, and no secret is stored. */
 
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { pino } from 'pino'
+import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { encodeState } from '../../../contracts/events/codec.ts'
 import type { ApiKeyState } from '../../../contracts/events/event.ts'
@@ -18,66 +15,46 @@ import {
   revokeKey,
 } from '../../../services/api-keys/api-keys.ts'
 import { keyPrefix, verifySecret } from '../../../services/api-keys/credentials.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
-import type { EventReader, EventWriter } from '../../../services/log/port.ts'
-import { createProjectorService } from '../../../services/projector/service.ts'
-import { readConfig } from '../../../services/runtime/config.ts'
-import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { qualified } from '../../../services/tables/generations.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import { column } from '../../support/projector/fold-records.ts'
-import { hashBacker, type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import {
+  openTestJournal,
+  type RunningProjector,
+  startProjector,
+  type TestJournal,
+} from '../../support/projector/running-projector.ts'
 
 const pepper = 'pepper'.repeat(8)
 
 describe('API keys', () => {
   let model: ModelTables
   let databases: Databases
-  let root: string
-  let writer: EventWriter
-  let reader: EventReader
+  let log: TestJournal
+  let projector: RunningProjector
   let directory: KeyDirectory
   let admin: KeyAdmin
   let account: string
   let accounts = 0
   /** The keys from before this test. */
   let before: string[]
-  let stop: () => Promise<void>
 
   beforeAll(async () => {
     model = await openModelTables()
     databases = await model.freshDatabases()
-    root = await mkdtemp(join(tmpdir(), 'pledgeview-keys-'))
-    writer = await openJournalWriter(join(root, 'journal.sqlite'))
-    reader = await openJournalReader(join(root, 'journal.sqlite'), { consumer: 'projector' })
+    log = await openTestJournal()
     directory = keyDirectory(model.tables, databases)
-    const service = createProjectorService({
-      reader,
-      tables: model.tables,
-      databases,
-      config: readConfig({ PLEDGEVIEW_BATCH_MS_MAX: '10', PLEDGEVIEW_FOLD_MS_MAX: '30000' }),
-      hashBacker,
-      run: 'run',
-      metrics: createMetrics(),
-      logger: pino({ level: 'silent' }),
-      now: Date.now,
-      monotonicMs: () => performance.now(),
-      random: () => 0,
+    projector = startProjector({
+      ...{ reader: log.reader, tables: model.tables, databases },
+      settings: { PLEDGEVIEW_BATCH_MS_MAX: '10' },
     })
-    const abort = new AbortController()
-    const running = service.run(abort.signal)
-    stop = async () => {
-      abort.abort()
-      await running
-    }
   })
 
   afterAll(async () => {
-    await stop()
-    await reader.close()
-    await writer.close()
+    await projector.stop()
+    await log.close()
     await model.dispose()
-    await rm(root, { recursive: true, force: true })
   })
 
   beforeEach(async () => {
@@ -86,7 +63,14 @@ describe('API keys', () => {
     ).map(String)
     accounts++
     account = `account-${accounts}`
-    admin = { directory, writer, pepper, now: Date.now, monotonicMs: () => performance.now(), randomBytes }
+    admin = {
+      directory,
+      writer: log.writer,
+      pepper,
+      now: Date.now,
+      monotonicMs: () => performance.now(),
+      randomBytes,
+    }
   })
 
   function wanted(name: string): NewKey {
@@ -130,7 +114,7 @@ describe('API keys', () => {
 
   test('a key that would be the fourth is refused before anything is written', async () => {
     await Promise.all(['1', '2', '3'].map(name => issueKey(admin, wanted(name))))
-    const silent = { ...writer, append: () => Promise.reject(new Error('written')) }
+    const silent = { ...log.writer, append: () => Promise.reject(new Error('written')) }
     await expect(issueKey({ ...admin, writer: silent }, wanted('4'))).rejects.toThrow('three active keys')
   })
 
@@ -191,7 +175,7 @@ describe('API keys', () => {
         expires_at: null,
       }),
     )
-    await writer.append(
+    await log.writer.append(
       revoked.map(data => ({
         topic: 'api-keys',
         key: Buffer.from(data.key),
@@ -209,10 +193,10 @@ describe('API keys', () => {
 
   test('the secret is stored neither in the log nor in a table', async () => {
     const { key, secret } = await issueKey(admin, wanted('1'))
-    const files = ['journal.sqlite', 'journal.sqlite-wal'].map(name => readFile(join(root, name)))
-    const log = Buffer.concat(await Promise.all(files))
-    expect(log.includes(key)).toBe(true)
-    expect(log.includes(secret)).toBe(false)
+    const files = [log.path, `${log.path}-wal`].map(file => readFile(file))
+    const written = Buffer.concat(await Promise.all(files))
+    expect(written.includes(key)).toBe(true)
+    expect(written.includes(secret)).toBe(false)
     for (const table of ['api_key_ledger', 'api_keys']) {
       const rows = await model.tables.rows({ query: `SELECT * FROM ${qualified(table, databases)}` })
       expect(JSON.stringify(rows)).toContain(key)

@@ -1,12 +1,7 @@
 /** What a producer does wrong is told by topic, in the status and in the metrics, and stops nothing. What is in order is never told. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
-import type { EventReader, EventWriter } from '../../../services/log/port.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { createObserver } from '../../../services/projector/observer.ts'
 import { createFaultReport } from '../../../services/projector/producers/fault-report.ts'
@@ -17,9 +12,7 @@ import {
   versionFault,
 } from '../../../services/projector/producers/versions.ts'
 import { readVersionFaults, writeNote } from '../../../services/projector/projector-log.ts'
-import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
 import { statusOf } from '../../../services/projector/status.ts'
-import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import {
@@ -36,55 +29,44 @@ import {
   type ModelTables,
   openModelTables,
 } from '../../support/projector/model-tables.ts'
+import {
+  openTestJournal,
+  type RunningProjector,
+  startProjector,
+  type TestJournal,
+} from '../../support/projector/running-projector.ts'
 
 const wait = { timeout: 60_000 }
 let metrics: Metrics
 let model: ModelTables
 let databases: Databases
-let root: string
-let writer: EventWriter
-let reader: EventReader
-let projector: ProjectorService
-let stop: () => Promise<void>
+let log: TestJournal
+let projector: RunningProjector | undefined
 
 beforeEach(async () => {
   metrics = createMetrics()
   model = await openModelTables()
   databases = await model.freshDatabases()
-  root = await mkdtemp(join(tmpdir(), 'pledgeview-producers-'))
-  writer = await openJournalWriter(join(root, 'journal.sqlite'))
-  reader = await openJournalReader(join(root, 'journal.sqlite'), { consumer: 'projector' })
-  stop = async () => undefined
+  log = await openTestJournal()
+  projector = undefined
 })
 
 afterEach(async () => {
-  await stop()
-  await reader.close()
-  await writer.close()
+  await projector?.stop()
+  await log.close()
   await model.dispose()
-  await rm(root, { recursive: true, force: true })
 })
 
 function start(): void {
-  projector = createProjectorService({
-    ...{ reader, tables: model.tables, databases, hashBacker, run: 'run', metrics },
-    config: readConfig({ PLEDGEVIEW_FOLD_MS_MAX: '30000', PLEDGEVIEW_BATCH_MS_MAX: '50' }),
-    logger: pino({ level: 'silent' }),
-    now: Date.now,
-    monotonicMs: () => performance.now(),
-    random: () => 0,
+  projector = startProjector({
+    ...{ reader: log.reader, tables: model.tables, databases, metrics },
+    settings: { PLEDGEVIEW_BATCH_MS_MAX: '50' },
   })
-  const abort = new AbortController()
-  const running = projector.run(abort.signal)
-  stop = async () => {
-    abort.abort()
-    await running
-  }
 }
 
 async function project(...events: ChangeEvent[]): Promise<void> {
-  await writer.append(events.map(newRecordOf))
-  await vi.waitFor(async () => expect(await projector.isDrained()).toBe(true), wait)
+  await log.writer.append(events.map(newRecordOf))
+  await projector?.drained()
 }
 
 async function compared(topic: string, outcome: string): Promise<number> {
@@ -93,7 +75,10 @@ async function compared(topic: string, outcome: string): Promise<number> {
   return found?.value ?? 0
 }
 
-const status = async () => (await statusOf({ projector, tables: model.tables, databases })).producers
+async function status() {
+  if (projector === undefined) return expect.unreachable()
+  return (await statusOf({ projector: projector.service, tables: model.tables, databases })).producers
+}
 
 const campaign = (version: number, title = 'Lanterns') => campaignEvent({ campaign_id: 'c', version, title })
 const pledge = (version: number, amount_minor = 100, pledge_id = 'p') =>
@@ -225,7 +210,7 @@ test('pledges of campaigns that never came, and claims beyond the quantity of a 
     oversold_tiers: { tiers: 1, claims: 2, examples: ['c/early'] },
   })
   await vi.waitFor(async () => {
-    await projector.beforeScrape()
+    await projector?.service.beforeScrape()
     const text = await metrics.registry.metrics()
     expect(text).toContain('\npledgeview_unknown_campaign_pledges 2\n')
     expect(text).toContain('\npledgeview_oversold_claims 2\n')

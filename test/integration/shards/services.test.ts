@@ -10,6 +10,7 @@ import { readAccount, readUnfinished } from '../../../services/portal/account/ac
 import { contactsOfKeys } from '../../../services/portal/notices/contacts.ts'
 import { openNotices } from '../../../services/portal/notices/notices.ts'
 import { findRunaways } from '../../../services/portal/notices/runaway.ts'
+import { totalOf } from '../../../services/portal/usage/usage-view.ts'
 import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
 import { type QueryService, startQueryService } from '../../../services/query/service.ts'
 import { memoryState } from '../../../services/query/shared-state.ts'
@@ -23,7 +24,7 @@ import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../../supp
 import { hashBacker } from '../../support/projector/model-tables.ts'
 import { pepper } from '../../support/query/app.ts'
 import type { AnyBody } from '../../support/query/service.ts'
-import { readUsage, totalOf } from '../../support/query/usage.ts'
+import { readUsage } from '../../support/query/usage.ts'
 
 // Only a hang takes this long. On a busy machine a server takes its time to start, and the pauses between tries grow meanwhile.
 const drainMsMax = 240_000
@@ -125,11 +126,11 @@ test('statistics count a backer of both shards once', async () => {
 test('the portal finds the contacts of keys, their usage, and no runaway', async () => {
   const portal = shards.as('pledgeview_portal')
   const { databases } = shards
-  const contacts = await contactsOfKeys(portal, databases)
+  const contacts = await contactsOfKeys({ tables: portal, databases })
   expect(contacts.addresses).toHaveLength(1)
   expect(await findRunaways({ tables: portal, databases }, Date.now(), '.today')).toEqual([])
   // What the query process has counted is there some seconds later.
-  const answered = async () => totalOf(await readUsage(portal, databases, { key, now: Date.now() })).ok
+  const answered = async () => totalOf((await readUsage(portal, databases, { key, now: Date.now() })).days).ok
   await vi.waitFor(async () => expect(await answered()).toBeGreaterThan(0), { timeout: drainMsMax })
 })
 

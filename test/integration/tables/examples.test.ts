@@ -74,7 +74,7 @@ test('the pictures of the portal show the same', async () => {
   const warnings: string[] = []
   const logger = { warn: (message: string) => warnings.push(message) } as unknown as Runtime['logger']
   const time = { monotonicMs: () => performance.now() }
-  const read = createDataPictures(own.tables, defaultDatabases, { ...time, logger })
+  const read = createDataPictures({ tables: own.tables, databases: defaultDatabases }, { ...time, logger })
   const { about, funding, categories, campaigns } = await read()
   expect(warnings).toEqual([])
   expect(about).toMatchObject({ currency: 'USD', campaigns: world.shown.length })

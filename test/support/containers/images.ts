@@ -5,7 +5,8 @@
  */
 import { readFileSync } from 'node:fs'
 import type { KafkaVersion } from '../kafka/jars.ts'
-import { docker, run } from './docker.ts'
+import { run } from '../runner/programs.ts'
+import { docker } from './docker.ts'
 
 /** The label of every stand-in; its value says what it is. */
 export const standInLabel = 'pledgeview.stand-in'

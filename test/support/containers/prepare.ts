@@ -3,7 +3,7 @@
  * `node test/support/containers/prepare.ts` does so for the images that the suites use through testcontainers.
  */
 import { kafkaVersions } from '../kafka/jars.ts'
-import { run } from './docker.ts'
+import { run } from '../runner/programs.ts'
 import { haveOfficial, imageOf, isPresent, kafkaImage, memoryRegistryImage, standInOf } from './images.ts'
 import { base, buildStandIn } from './stand-ins.ts'
 

@@ -8,9 +8,10 @@ import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { jarFolder, type KafkaVersion, kafkaRequirement } from '../kafka/jars.ts'
+import { run } from '../runner/programs.ts'
 import type { Requirement } from '../runner/requirements.ts'
 import { apicurioFolder, apicurioRegistry } from '../servers/apicurio.ts'
-import { docker, run } from './docker.ts'
+import { docker } from './docker.ts'
 import { imageOf, isPresent, standInLabel, standInOf } from './images.ts'
 
 interface StandIn {

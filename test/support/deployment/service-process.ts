@@ -1,11 +1,10 @@
 /** The program as its users run it: child processes of the command line, in separate data directories. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
+import { type RunResult, run } from '../runner/programs.ts'
 
 const cli = new URL('../../../services/cli.ts', import.meta.url).pathname
 // A long-running process prints much; tests only need the end.
@@ -22,11 +21,7 @@ export interface ServiceProcess {
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
-export interface CommandResult {
-  code: number | null
-  stdout: string
-  stderr: string
-}
+export type CommandResult = RunResult
 
 export function makeDataDirectory(): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'pledgeview-test-'))
@@ -109,19 +104,10 @@ export function startServiceProcess(
 }
 
 /** Runs one command to its end. */
-export async function runCli(
+export function runCli(
   args: readonly string[],
-  stdin?: Readable | string,
+  stdin: Readable | string = '',
   environment: Readonly<Record<string, string>> = {},
 ): Promise<CommandResult> {
-  const child = spawn(process.execPath, [cli, ...args], {
-    env: { ...process.env, ...environment },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  })
-  // A command that stops early closes its stdin. The rest of the input is dropped.
-  child.stdin.on('error', () => {})
-  if (typeof stdin === 'string' || stdin === undefined) child.stdin.end(stdin ?? '')
-  else stdin.pipe(child.stdin)
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
-  return { code: child.exitCode, stdout, stderr }
+  return run(process.execPath, [cli, ...args], { stdin, environment, msMax: Infinity })
 }

@@ -16,12 +16,11 @@ import type { EventReader, EventWriter, LogRecord } from '../../../services/log/
 import { recordOf } from '../../../services/portal/own-events.ts'
 import { addDelivery, emptyBatch, ledgerInserts } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
-import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
-import { runProjector } from '../../../services/projector/projector.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { noticeEvent } from '../events/accounts.ts'
 import { makeTopics, readTopic, removeTopics, silent } from '../kafka/topics.ts'
+import { startIngest } from '../projector/ingest-loop.ts'
 import { hashBacker, type ModelTables } from '../projector/model-tables.ts'
 
 export interface ProjectedLog {
@@ -104,28 +103,12 @@ async function project(model: ModelTables, log: Log): Promise<ProjectedLog> {
   const closers: (() => Promise<unknown>)[] = [() => log.remove(), () => model.drop(databases)]
   const reader = await log.openReader()
   closers.push(() => reader.close())
-  const stop = new AbortController()
-  const running = runProjector(
-    {
-      ...{ reader, tables, databases, hashBacker, decode: createDecoder(), projector: randomUUID() },
-      circuitBreaker: createRejectCircuitBreaker({ shareMax: 0, windowRecords: 100, rejectsMin: 1 }),
-      settings: {
-        batchRecordsMax: 1_000,
-        batchBytesMax: 1e6,
-        batchMsMax: 5,
-        idleMsMax: 50,
-        retryMsMax: 10_000,
-      },
-      events: { onBatch() {}, onRetry() {}, onTurn() {} },
-      ...{ monotonicMs: () => performance.now(), now: Date.now, sleep, random: () => 0 },
-    },
-    stop.signal,
-  )
-  running.catch(() => undefined)
-  closers.push(async () => {
-    stop.abort()
-    await running
+  const ingest = startIngest({
+    ...{ reader, tables, databases, now: Date.now },
+    circuitBreaker: { shareMax: 0, windowRecords: 100, rejectsMin: 1 },
+    settings: { batchMsMax: 5, idleMsMax: 50, retryMsMax: 10_000 },
   })
+  closers.push(() => ingest.stop())
   return {
     tables,
     databases,

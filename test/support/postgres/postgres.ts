@@ -6,9 +6,9 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, globSync, mkdtempSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../../services/runtime/free-port.ts'
+import { outputOf, type RunOptions } from '../runner/programs.ts'
 import type { Requirement } from '../runner/requirements.ts'
 
 const programs = globSync('/usr/lib/postgresql/*/bin/postgres').map(dirname).toSorted().at(-1)
@@ -66,8 +66,8 @@ export async function startPostgres(): Promise<Postgres> {
     PGPASSWORD: 'not asked for',
     PGDATABASE: 'postgres',
   }
-  const psql = (args: readonly string[], input = '') =>
-    runProgram('psql', ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', ...args], { environment, input })
+  const psql = (args: readonly string[], stdin = '') =>
+    runProgram('psql', ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', ...args], { environment, stdin })
   await untilAnswers(child, () => psql(['-c', 'SELECT 1']))
   return {
     environment,
@@ -96,22 +96,10 @@ async function untilAnswers(child: ChildProcess, ask: () => Promise<unknown>): P
   }
 }
 
-async function runProgram(
-  name: string,
-  args: readonly string[],
-  { environment = {}, input = '' }: { environment?: Readonly<Record<string, string>>; input?: string } = {},
-): Promise<string> {
-  const child = spawn(join(programs ?? '', name), args, {
-    env: { ...process.env, ...environment },
-    // The user may not read the directory of the tests.
-    cwd: '/',
-    ...(name === 'psql' ? {} : owner),
-  })
-  child.stdin.on('error', () => {})
-  child.stdin.end(input)
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
-  if (child.exitCode !== 0) throw new Error(`${name} ended with ${child.exitCode}: ${stderr}`)
-  return stdout.trimEnd()
+async function runProgram(name: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
+  // The user may not read the directory of the tests.
+  const place = { cwd: '/', ...(name === 'psql' ? {} : owner), msMax: Infinity }
+  return (await outputOf(join(programs ?? '', name), args, { ...place, ...options })).trimEnd()
 }
 
 /** Whose server it is: only root has to become somebody else. */

@@ -2,13 +2,14 @@
 
 import type { EventReader } from '../../../services/log/port.ts'
 import type { Batch } from '../../../services/projector/ingest/batch.ts'
-import { createDecoder } from '../../../services/projector/ingest/decode.ts'
+import { createDecoder, type Decode } from '../../../services/projector/ingest/decode.ts'
 import {
   createRejectCircuitBreaker,
   type RejectCircuitBreakerSettings,
 } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { type ProjectorSettings, runProjector } from '../../../services/projector/projector.ts'
 import { type Sleep, sleep } from '../../../services/runtime/sleep.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { createRejectStore } from '../../../services/tables/rejects.ts'
 import { hashBacker } from './model-tables.ts'
@@ -16,13 +17,19 @@ import { hashBacker } from './model-tables.ts'
 export interface IngestSetup {
   reader: EventReader
   tables: Tables
-  databases: Databases
+  databases?: Databases
+  /** Whether rejects are written to the tables. Default: yes. */
+  storesRejects?: boolean
+  decode?: Decode
   settings?: Partial<ProjectorSettings>
   circuitBreaker?: Partial<RejectCircuitBreakerSettings>
   clock?: { monotonicMs: () => number; sleep: Sleep }
+  events?: Partial<Dependencies['events']>
   /** Unix ms. The events of tests are as old as the epoch, so by default their log is never a backlog. */
   now?: () => number
 }
+
+type Dependencies = Parameters<typeof runProjector>[0]
 
 export interface RunningIngest {
   done: Promise<void>
@@ -32,54 +39,62 @@ export interface RunningIngest {
   retries: Error[]
 }
 
-/** Starts the loop. Its backoff is cut short, unless the test brings its own clock. */
-export function startIngest({
+/** What the loop needs. Its backoff is cut short, unless the test brings its own clock. */
+export function ingestDependencies({
   reader,
   tables,
-  databases,
+  databases = defaultDatabases,
+  storesRejects = true,
+  decode = createDecoder(),
   settings,
   circuitBreaker,
   clock,
+  events,
   now = () => 0,
-}: IngestSetup): RunningIngest {
-  const abort = new AbortController()
-  const batches: Batch[] = []
-  const retries: Error[] = []
-  const done = runProjector(
-    {
-      reader,
-      tables,
-      databases,
+}: IngestSetup) {
+  return {
+    ...{ reader, tables, databases, decode, hashBacker, now, projector: 'test' },
+    ...(storesRejects && {
       storeRejects: createRejectStore({ tables, databases, keptMs: 86_400_000, now: Date.now }),
-      decode: createDecoder(),
-      hashBacker,
-      circuitBreaker: createRejectCircuitBreaker({
-        shareMax: 0.1,
-        windowRecords: 1_000,
-        rejectsMin: 100,
-        ...circuitBreaker,
-      }),
-      projector: 'test',
-      settings: {
+    }),
+    circuitBreaker: createRejectCircuitBreaker({
+      ...{ shareMax: 0.1, windowRecords: 1_000, rejectsMin: 100, ...circuitBreaker },
+    }),
+    settings: {
+      ...{
         batchRecordsMax: 1_000,
         batchBytesMax: 1_000_000,
         batchMsMax: 20,
         idleMsMax: 20,
         retryMsMax: 60_000,
-        ...settings,
       },
-      events: {
-        onBatch: batch => batches.push(batch),
-        onRetry: error => retries.push(error),
-        onTurn: () => {},
-      },
-      monotonicMs: clock?.monotonicMs ?? (() => performance.now()),
-      now,
-      sleep: clock?.sleep ?? ((ms, signal) => sleep(Math.min(ms, 5), signal)),
-      random: () => 0,
+      ...settings,
     },
-    abort.signal,
-  )
+    events: { onBatch: () => {}, onRetry: () => {}, onTurn: () => {}, ...events },
+    monotonicMs: clock?.monotonicMs ?? (() => performance.now()),
+    sleep: clock?.sleep ?? ((ms, signal) => sleep(Math.min(ms, 5), signal)),
+    random: () => 0,
+  } satisfies Dependencies
+}
+
+/** Tables that only take inserts. */
+export function insertsOnly(insert: Tables['insert']): Tables {
+  const never = () => {
+    throw new Error('the loop asks the tables for nothing')
+  }
+  return { insert, rows: never, run: never, close: never }
+}
+
+/** Starts the loop. */
+export function startIngest({ events, ...setup }: IngestSetup): RunningIngest {
+  const abort = new AbortController()
+  const batches: Batch[] = []
+  const retries: Error[] = []
+  const noted = {
+    onBatch: (batch: Batch) => void batches.push(batch),
+    onRetry: (error: Error) => void retries.push(error),
+  }
+  const done = runProjector(ingestDependencies({ ...setup, events: { ...noted, ...events } }), abort.signal)
   // The test awaits it later. Until then a failure must not count as an unhandled rejection.
   done.catch(() => {})
   return {

@@ -11,7 +11,7 @@ import { fakeTables } from './fake-tables.ts'
 import { connectRaw, sendRaw } from './raw-http.ts'
 import { type AnyResponse, expectEveryPromise } from './shape.ts'
 
-/** A key with the read scope, one without it, and one whose secret contains colons. */
+/** A key with the read scope, one with others, and one whose secret contains colons. */
 export const reader: Credentials = { key: 'pv_live_reader0000000000', secret: 'the-secret-of-the-reader' }
 export const outsider: Credentials = { key: 'pv_live_outsider00000000', secret: 'the-secret-of-the-outsider' }
 export const colons: Credentials = { key: 'pv_live_colons0000000000', secret: ':a:secret:of:colons:' }
@@ -31,7 +31,8 @@ const keys = new Map<string, ApiKey>(
     {
       key,
       secretHash: hashSecret(pepper, secret),
-      scopes: secret === outsider.secret ? [] : ['read:public'],
+      scopes:
+        secret === outsider.secret ? ['write:public', 'READ:PUBLIC', 'read:publi'] : ['other', 'read:public'],
     },
   ]),
 )

@@ -1,6 +1,8 @@
 /** HTTP as raw bytes: for requests that no client library sends, and for responses as received. */
+
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import type { Credentials } from '../../../services/api-keys/credentials.ts'
 
 export interface RawResponse {
   status: number
@@ -92,4 +94,9 @@ function firstResponse(text: string, bodiless: boolean): [RawResponse | undefine
   const status = Number(statusLine.split(' ')[1])
   const body = text.slice(end + 4, bodyEnd)
   return [{ status, headers: Object.fromEntries(headers), body }, text.slice(bodyEnd)]
+}
+
+/** The bytes of a request with the credentials in two headers. The line has no version. */
+export function rawRequest(line: string, { key, secret }: Credentials): string {
+  return `${line} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-API-Secret: ${secret}\r\n\r\n`
 }

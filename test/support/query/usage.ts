@@ -30,16 +30,7 @@ export async function readUsage(
   databases: Databases,
   { key, now }: { key: string; now: number },
 ): Promise<KeyUsage> {
-  const usage = (await createUsageReader(tables, databases, () => now)([{ key }])).get(key)
+  const usage = (await createUsageReader({ tables, databases }, () => now)([{ key }])).get(key)
   if (!usage) throw new Error('the reader left the key out')
   return usage
-}
-
-/** The sums over all days of what the portal says. */
-export function totalOf({ days }: KeyUsage): Omit<KeyUsage['days'][number], 'day'> {
-  const total = { ok: 0, not_modified: 0, unauthorized: 0, too_many: 0, other: 0, deprecated: 0 }
-  for (const day of days) {
-    for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += day[name]
-  }
-  return total
 }

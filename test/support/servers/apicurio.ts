@@ -6,20 +6,18 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { text } from 'node:stream/consumers'
 import { keepFolder } from '../runner/keep-folder.ts'
+import { cacheFolder, fetched, outputOf, requirementOf } from '../runner/programs.ts'
 import type { Requirement } from '../runner/requirements.ts'
 
 const version = '2.6.13.Final'
 const artifact = `io.apicurio:apicurio-registry-app:${version}:tar.gz:all`
 const unpackGoal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack'
-const cacheFolder = new URL('../../../node_modules/.cache/pledgeview/', import.meta.url).pathname
 /** The folder in which `apicurioRegistry` puts it. */
 export const apicurioFolder = join(cacheFolder, `apicurio-registry-${version}`)
-const fetchMsMax = 240_000
 // Only a hang takes this long: it takes some seconds, on a machine that has nothing else to do.
 const startMsMax = 150_000
 const saidLinesMax = 40
@@ -32,16 +30,11 @@ export interface Apicurio {
 }
 
 /** Downloads it if it is missing. Never rejects: the requirement's reason says what is missing. */
-export async function apicurioRegistry(): Promise<Requirement> {
-  try {
-    mkdirSync(cacheFolder, { recursive: true })
-    await run('java', ['-version'])
+export function apicurioRegistry(): Promise<Requirement> {
+  return requirementOf(`Apicurio Registry ${version}`, async () => {
+    await outputOf('java', ['-version'])
     await fetchRegistry()
-    return { isMet: true, reason: '' }
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    return { isMet: false, reason: `Apicurio Registry ${version} cannot be run: ${reason}` }
-  }
+  })
 }
 
 /** Starts it, empty, on a loopback port; 0: a free one. Rejects with its output if it does not start. */
@@ -120,20 +113,9 @@ async function fetchRegistry(): Promise<void> {
   try {
     const parameters = [`-Dartifact=${artifact}`, `-DoutputDirectory=${part}`]
     // Run in the temporary folder: without a project the goal leaves files in its working directory.
-    await run('mvn', ['--batch-mode', unpackGoal, ...parameters], work)
+    await fetched('mvn', ['--batch-mode', unpackGoal, ...parameters], { cwd: work })
     keepFolder(part, apicurioFolder)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
-}
-
-async function run(program: string, args: readonly string[], cwd = cacheFolder): Promise<void> {
-  const child = spawn(program, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'], timeout: fetchMsMax })
-  const exit = once(child, 'exit').catch(cause => {
-    throw new Error(`${program} cannot be started`, { cause })
-  })
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), exit])
-  if (code === 0) return
-  const error = `${stdout}\n${stderr}`.split('\n').find(line => line.includes('ERROR')) ?? 'no output'
-  throw new Error(`${program} ended with ${code}: ${error}`)
 }

@@ -4,25 +4,14 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ApiKeyState } from '../../../contracts/events/event.ts'
 import { faultOf } from '../../../contracts/events/rules.ts'
-import { type KeyRecord, keyDirectory } from '../../../services/api-keys/api-keys.ts'
+import { keyDirectory } from '../../../services/api-keys/api-keys.ts'
 import { expiringState, revokedState } from '../../../services/api-keys/key-states.ts'
+import { sampleKey } from '../portal/keys/samples.ts'
 
 const now = Date.UTC(2026, 10, 22)
 const versionMax = 2n ** 63n - 1n
 
-const record: KeyRecord = {
-  key: 'pv_live_abcdefgh0123456789abcdef',
-  version: '1',
-  account_id: 'acct_1',
-  name: 'Mirror',
-  url: 'https://mirror.example',
-  contact_email: 'owner@mirror.example',
-  secret_hash: 'ab'.repeat(32),
-  scopes: ['read:public'],
-  issued_at_ms: now - 1_000,
-  expires_at_ms: null,
-  status: 'active',
-}
+const record = sampleKey({ issued_at_ms: now - 1_000 })
 
 const version = fc.bigInt({ min: 1n, max: 2n ** 62n }).map(String)
 
@@ -35,8 +24,8 @@ describe('the events of a key', () => {
   test('keep every field that they do not change, and obey the rules', () => {
     const whole = {
       key: record.key,
-      account_id: 'acct_1',
-      integration: { name: 'Mirror', url: 'https://mirror.example', contact_email: 'owner@mirror.example' },
+      account_id: record.account_id,
+      integration: { name: record.name, url: record.url, contact_email: record.contact_email },
       secret_hash: record.secret_hash,
       scopes: ['read:public'],
       changed_at: now,

@@ -9,54 +9,17 @@ import {
   unframe,
 } from '../../../contracts/events/codec.ts'
 import type { CampaignState, PledgeState, StateEvent } from '../../../contracts/events/event.ts'
+import { pledgeEvent, sampleCampaign, sampleReward } from '../../support/events/sample-events.ts'
 import { stateEvent } from './event-arbitraries.ts'
 
 interface RecordSchema {
   fields: { name: string; type: unknown; default?: unknown }[]
 }
 
-const pledge: PledgeState = {
-  pledge_id: 'p_1',
-  campaign_id: 'c_1',
-  backer_id: 'b_1',
-  version: 7,
-  changed_at: 1_790_000_000_000,
-  status: 'ACTIVE',
-  amount_minor: 2_500,
-  platform_amount_minor: 2_700,
-  reward_id: 'r_1',
-}
-
-const campaign: CampaignState = {
-  campaign_id: 'c_1',
-  version: 1,
-  changed_at: 1_790_000_000_000,
-  status: 'LIVE',
-  slug: 'a',
-  url: 'u',
-  title: 't',
-  subtitle: null,
-  category: 'c',
-  subcategory: null,
-  location: null,
-  image_url: null,
-  currency: 'EUR',
-  goal_amount_minor: 1,
-  campaign_type: 'ALL_OR_NOTHING',
-  project_type: 'COMIC',
-  is_staff_pick: false,
-  has_adult_content: false,
-  uses_ai: false,
-  tags: ['x', 'y'],
-  follower_count: 0,
-  launch_date: null,
-  end_date: null,
-  created_at: 0,
-  creator: { creator_id: 'u_1', name: 'n', profile_url: 'p', avatar_url: null },
-  description: 'd',
-  risks: 'r',
-  rewards: [{ reward_id: 'r_1', title: 't', description: 'd', amount_minor: 1, quantity_available: null }],
-}
+const pledge = pledgeEvent({ campaign_id: 'c_1', pledge_id: 'p_1', reward_id: 'r_1' }).data as PledgeState
+const campaign = sampleCampaign({
+  ...{ campaign_id: 'c_1', tags: ['x', 'y'], rewards: [sampleReward({ reward_id: 'r_1' })] },
+})
 
 describe('the codec', () => {
   test('gives back every state that was encoded, 64-bit integers and all of Unicode included', () => {

@@ -3,11 +3,9 @@ import { setTimeout as delay, setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type IngestDependencies, ingestTo } from '../../../services/generations/build/ingest.ts'
-import type { EventReader, LogRecord } from '../../../services/log/port.ts'
-import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import type { EventReader } from '../../../services/log/port.ts'
 import { createMemoryLog, type MemoryLog } from '../../support/events/memory-log.ts'
-import { hashBacker } from '../../support/projector/model-tables.ts'
+import { ingestDependencies, insertsOnly } from '../../support/projector/ingest-loop.ts'
 
 const partitions = 3
 
@@ -114,33 +112,17 @@ function append(log: MemoryLog, partition: number): void {
 }
 
 function dependenciesOf(log: MemoryLog, read: Set<string>): IngestDependencies {
-  return {
+  const dependencies = ingestDependencies({
     reader: log.reader,
-    tables: { insert: () => delay(1), rows: never, run: never, close: never },
-    databases: defaultDatabases,
-    decode({ topic, partition, offset }: LogRecord) {
+    tables: insertsOnly(() => delay(1)),
+    storesRejects: false,
+    decode({ topic, partition, offset }) {
       read.add(`${topic}/${partition} ${offset}`)
       return { reason: 'it is not an event' }
     },
-    hashBacker,
-    circuitBreaker: createRejectCircuitBreaker({ shareMax: 1, windowRecords: 1_000, rejectsMin: 1_000 }),
-    projector: 'test',
-    settings: {
-      batchRecordsMax: 10,
-      batchBytesMax: 1_000_000,
-      batchMsMax: 2,
-      idleMsMax: 5,
-      retryMsMax: 10_000,
-    },
-    events: { onBatch: () => {}, onRetry: () => {}, onTurn: () => {} },
-    onLag: () => {},
-    monotonicMs: () => performance.now(),
-    now: () => 0,
-    sleep: ms => delay(ms),
-    random: () => 0,
-  }
-}
-
-function never(): never {
-  throw new Error('reading asks the tables for nothing')
+    circuitBreaker: { shareMax: 1, rejectsMin: 1_000 },
+    settings: { batchRecordsMax: 10, batchMsMax: 2, idleMsMax: 5, retryMsMax: 10_000 },
+    clock: { monotonicMs: () => performance.now(), sleep: ms => delay(ms) },
+  })
+  return { ...dependencies, onLag: () => {} }
 }

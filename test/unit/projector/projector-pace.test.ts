@@ -1,13 +1,10 @@
 /** When the ingest loop ends a batch, if nothing else ends it. */
 import * as fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import type { Batch } from '../../../services/projector/ingest/batch.ts'
-import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
-import { collectMsOf, type ProjectorSettings, runProjector } from '../../../services/projector/projector.ts'
+import { collectMsOf, type ProjectorSettings } from '../../../services/projector/projector.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { createMemoryLog } from '../../support/events/memory-log.ts'
-import { hashBacker } from '../../support/projector/model-tables.ts'
+import { insertsOnly, startIngest } from '../../support/projector/ingest-loop.ts'
 
 const settings = { batchMsMin: 25, batchMsMax: 250 }
 
@@ -98,44 +95,19 @@ interface Started {
 /** Runs the loop on tables that only take inserts. `written`: the records of each batch, once it is in the batch log. */
 function startProjector({ log, settings, insert, onTurn = () => {} }: Started) {
   const written: number[] = []
-  const abort = new AbortController()
-  const running = runProjector(
-    {
-      reader: log.reader,
-      tables: { insert, rows: never, run: never, close: never },
-      databases: defaultDatabases,
-      decode: () => ({ reason: 'it is not an event' }),
-      hashBacker,
-      circuitBreaker: createRejectCircuitBreaker({ shareMax: 1, windowRecords: 1_000, rejectsMin: 1_000 }),
-      projector: 'test',
-      settings: { batchRecordsMax: 4, batchBytesMax: 1_000_000, retryMsMax: 10_000, ...settings },
-      events: {
-        onLogged: (batch: Batch) => written.push(batch.records),
-        onBatch: () => {},
-        onRetry: () => {},
-        onTurn,
-      },
-      monotonicMs: () => performance.now(),
-      now: () => 0,
-      sleep,
-      random: () => 0,
-    },
-    abort.signal,
-  )
-  running.catch(() => {})
-  return {
-    written,
-    stop: () => {
-      abort.abort()
-      return running
-    },
-  }
+  const { stop } = startIngest({
+    reader: log.reader,
+    tables: insertsOnly(insert),
+    storesRejects: false,
+    decode: () => ({ reason: 'it is not an event' }),
+    circuitBreaker: { shareMax: 1, rejectsMin: 1_000 },
+    settings: { batchRecordsMax: 4, retryMsMax: 10_000, ...settings },
+    events: { onLogged: batch => void written.push(batch.records), onTurn },
+    clock: { monotonicMs: () => performance.now(), sleep },
+  })
+  return { written, stop }
 }
 
 function append({ append }: ReturnType<typeof createMemoryLog>): void {
   append([{ topic: 'pledges', key: Buffer.from('c/p'), value: Buffer.from('x') }])
-}
-
-function never(): never {
-  throw new Error('the loop asks the tables for nothing')
 }

@@ -21,7 +21,10 @@ import {
   type FakeSchemaRegistry,
   startFakeSchemaRegistry,
 } from '../../../support/servers/fake-schema-registry.ts'
-import { type RunningProjector, startProjector } from '../../../support/servers/registry-projector.ts'
+import {
+  type RegistryProjector,
+  startRegistryProjector,
+} from '../../../support/servers/registry-projector.ts'
 
 // Only a hang takes this long.
 const soonMsMax = 60_000
@@ -34,7 +37,7 @@ describe('the ingest loop with a schema registry', () => {
   let databases: Databases
   let fake: FakeSchemaRegistry
   let log: MemoryLog
-  let running: RunningProjector | undefined
+  let running: RegistryProjector | undefined
   let encode: (event: StateEvent) => Buffer
 
   beforeAll(async () => {
@@ -59,8 +62,8 @@ describe('the ingest loop with a schema registry', () => {
     }
   })
 
-  function start(settings: Record<string, string> = {}): RunningProjector {
-    running = startProjector({
+  function start(settings: Record<string, string> = {}): RegistryProjector {
+    running = startRegistryProjector({
       reader: log.reader,
       tables: model.tables,
       databases,

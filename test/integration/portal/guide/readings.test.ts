@@ -23,8 +23,7 @@ type Rows = Pick<Tables, 'rows'>['rows']
 /** A reading on tables that count their statements and may be changed, with a clock that the test advances. */
 function reading<Value>(
   create: (
-    tables: Pick<Tables, 'rows'>,
-    databases: QueryTables['databases'],
+    place: Pick<QueryTables, 'databases'> & { tables: Pick<Tables, 'rows'> },
     runtime: Pick<Runtime, 'monotonicMs' | 'logger'>,
   ) => () => Promise<Value>,
   rows: Rows = (...args) => store.tables.rows(...args),
@@ -44,7 +43,7 @@ function reading<Value>(
     },
   }
   const logger = { warn: (message: string) => warnings.push(message) } as unknown as Runtime['logger']
-  const read = create(tables, store.databases, { monotonicMs: clock.now, logger })
+  const read = create({ tables, databases: store.databases }, { monotonicMs: clock.now, logger })
   /** What is read, once it is there: a busy machine may take longer than a page waits. */
   async function once(isThere: (value: Value) => boolean): Promise<Value> {
     for (;;) {

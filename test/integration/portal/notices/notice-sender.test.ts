@@ -244,7 +244,7 @@ describe('runaway traffic', () => {
   test('is told to a contact, as announcements are', async () => {
     await haveKey('pv_live_RUNAWAY1', { minutes: 15, ok: 0, refused: 500 })
     await haveKey('pv_live_NOWHERE1', { minutes: 1, ok: 1, refused: 0 })
-    expect(await contactsOfKeys(log.tables, log.databases)).toEqual({
+    expect(await contactsOfKeys(log)).toEqual({
       addresses: ['pv_live_nowhere1@board.example', 'pv_live_runaway1@board.example'],
       invalid: 0,
     })

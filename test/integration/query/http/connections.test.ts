@@ -3,18 +3,15 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { QueryAppOptions } from '../../../../services/query/options.ts'
-import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
+import { startTestApp, type TestApp } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'
-import { connectRaw, type RawConnection, sendRaw } from '../../../support/query/raw-http.ts'
+import { connectRaw, type RawConnection, rawRequest, sendRaw } from '../../../support/query/raw-http.ts'
 import { expectContract } from '../../../support/query/raw-http-contract.ts'
 import { expectEveryPromise } from '../../../support/query/shape.ts'
 
 const preflight = 'OPTIONS /api/v1/stats HTTP/1.1\r\nHost: x\r\n\r\n'
 
-function statsRequest(app: TestApp): string {
-  const headers = Object.entries(keyHeaders(app.issue())).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `GET /api/v1/stats HTTP/1.1\r\nHost: x\r\n${headers.join('')}\r\n`
-}
+const statsRequest = (app: TestApp) => rawRequest('GET /api/v1/stats', app.issue())
 
 describe('a request in progress', () => {
   let release = () => {}

@@ -56,23 +56,9 @@ describe('an installation with addresses', () => {
     expect(document.info.contact.url).toBe(docs)
   })
 
-  it('leads from 401 to the documentation, with the same bytes for every cause', async () => {
-    const revoked = app.issue()
-    app.revoke(revoked.key)
-    const bodies = await Promise.all(
-      [undefined, { key: 'x', secret: 'y' }, { ...reader, secret: 'wrong' }, revoked].map(
-        async credentials => {
-          const response = await app.get('/stats', credentials)
-          expect(response.status).toBe(401)
-          return response.text()
-        },
-      ),
-    )
-    expect(new Set(bodies)).toEqual(
-      new Set([
-        `{"error":{"code":"unauthorized","message":"A valid API key and secret are required. See ${docs}#first-call"}}`,
-      ]),
-    )
+  it('leads from 401 to the documentation', async () => {
+    const { error } = await bodyOf(await app.get('/stats'))
+    expect(error.message).toBe(`A valid API key and secret are required. See ${docs}#first-call`)
   })
 
   it('leads from 404 to the documentation, with the same bytes for campaigns and for paths', async () => {
@@ -88,11 +74,6 @@ describe('an installation with addresses', () => {
         `{"error":{"code":"not_found","message":"There is no such public resource. See ${docs}#error-not_found"}}`,
       ]),
     )
-  })
-
-  it('sends nothing about the end of a version that is current', async () => {
-    const response = await app.get('/stats', reader)
-    for (const name of ['deprecation', 'sunset', 'link']) expect(response.headers.has(name)).toBe(false)
   })
 })
 

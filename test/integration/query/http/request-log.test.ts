@@ -4,7 +4,7 @@ import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import type { RequestDone } from '../../../../services/query/http/request-log.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'
-import { connectRaw, sendRaw } from '../../../support/query/raw-http.ts'
+import { connectRaw, rawRequest, sendRaw } from '../../../support/query/raw-http.ts'
 
 let log: string[]
 let done: RequestDone[]
@@ -95,8 +95,7 @@ describe('a log line', () => {
     const first = app.get('/projects/first', valid)
     await expect.poll(() => held, { timeout: 20_000 }).toHaveLength(1)
     const leaving = await connectRaw(app.port)
-    const headers = Object.entries(keyHeaders(valid)).map(([name, value]) => `${name}: ${value}\r\n`)
-    leaving.send(`GET /api/v1/projects/second HTTP/1.1\r\nHost: x\r\n${headers.join('')}\r\n`)
+    leaving.send(rawRequest('GET /api/v1/projects/second', valid))
     await expect.poll(() => requests, { timeout: 20_000 }).toBe(2)
     leaving.close()
     await expect.poll(() => app.connections(), { timeout: 20_000 }).toBe(1)

@@ -2,9 +2,9 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
-import { keyHeaders, startTestApp, type TestApp, type TestAppSettings } from '../../../support/query/app.ts'
+import { startTestApp, type TestApp, type TestAppSettings } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'
-import { connectRaw, type RawConnection } from '../../../support/query/raw-http.ts'
+import { connectRaw, type RawConnection, rawRequest } from '../../../support/query/raw-http.ts'
 import { expectContract } from '../../../support/query/raw-http-contract.ts'
 import { expectEveryPromise } from '../../../support/query/shape.ts'
 
@@ -20,10 +20,7 @@ async function start(settings: Partial<TestAppSettings> = {}): Promise<void> {
 }
 
 /** A request with a new valid key. */
-function statsRequest(): string {
-  const headers = Object.entries(keyHeaders(app.issue())).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `GET /api/v1/stats HTTP/1.1\r\nHost: x\r\n${headers.join('')}\r\n`
-}
+const statsRequest = () => rawRequest('GET /api/v1/stats', app.issue())
 
 async function connection(): Promise<RawConnection> {
   const opened = await connectRaw(app.port)

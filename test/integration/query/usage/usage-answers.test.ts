@@ -1,17 +1,16 @@
 /** Which answers of the API count for which key. The requests are real; the counts go through ClickHouse to the portal. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Credentials, generateSecret } from '../../../../services/api-keys/credentials.ts'
+import { totalOf } from '../../../../services/portal/usage/usage-view.ts'
 import type { UsageRecorder } from '../../../../services/query/usage/usage-recorder.ts'
 import { defaultDatabases as databases } from '../../../../services/tables/generations.ts'
 import { migrate } from '../../../../services/tables/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse/clickhouse.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'
-import { sendRaw } from '../../../support/query/raw-http.ts'
-import { createTestRecorder, readUsage, totalOf } from '../../../support/query/usage.ts'
+import { rawRequest, sendRaw } from '../../../support/query/raw-http.ts'
+import { createTestRecorder, readUsage } from '../../../support/query/usage.ts'
 
-const rawHeaders = (key: Credentials) =>
-  Object.entries(keyHeaders(key)).map(([name, value]) => `${name}: ${value}`)
 const none = { ok: 0, not_modified: 0, unauthorized: 0, too_many: 0, other: 0, deprecated: 0 }
 
 describe('the usage of a key', () => {
@@ -68,20 +67,18 @@ describe('the usage of a key', () => {
       method: 'OPTIONS',
       headers: keyHeaders(key),
     })
-    const connect = ['CONNECT example.com:80 HTTP/1.1', 'Host: x', ...rawHeaders(key), '', ''].join('\r\n')
-    expect((await sendRaw(app.port, connect))[0]?.status).toBe(405)
+    expect((await sendRaw(app.port, rawRequest('CONNECT example.com:80', key)))[0]?.status).toBe(405)
     // The limit of twelve: nine were admitted above.
     for (let request = 0; request < 5; request++) await app.get('/projects', key)
     await expect.poll(() => answered - before).toBe(15)
-    expect(totalOf(await usageOf(key.key))).toEqual({
+    expect(totalOf((await usageOf(key.key)).days)).toEqual({
+      ...none,
       ok: 5,
       not_modified: 1,
-      unauthorized: 0,
       too_many: 2,
       other: 6,
-      deprecated: 0,
     })
-    expect(totalOf(await usageOf(other.key))).toEqual(none)
+    expect(totalOf((await usageOf(other.key)).days)).toEqual(none)
   })
 
   test('has the 401 to a wrong secret, which is no use of the key; a key that does not exist has nothing', async () => {
@@ -99,10 +96,10 @@ describe('the usage of a key', () => {
     expect((await app.get('/stats', wrong(key))).status).toBe(429)
     await expect.poll(() => answered - before).toBe(11)
     const found = await usageOf(key.key)
-    expect(totalOf(found)).toEqual({ ...none, unauthorized: 2 })
+    expect(totalOf(found.days)).toEqual({ ...none, unauthorized: 2 })
     expect(found.last_used).not.toBeTypeOf('number')
     for (const name of [revoked.key, unknown.key, '']) {
-      expect(totalOf(await usageOf(name)), name).toEqual(none)
+      expect(totalOf((await usageOf(name)).days), name).toEqual(none)
     }
   })
 })

@@ -5,6 +5,7 @@
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { requestsOf, totalOf } from '../../../../services/portal/usage/usage-view.ts'
 import { defaultUsageRecorderOptions } from '../../../../services/query/usage/usage-recorder.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { defaultDatabases as databases } from '../../../../services/tables/generations.ts'
@@ -12,7 +13,7 @@ import { migrate } from '../../../../services/tables/migrate.ts'
 import type { TableInsert } from '../../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse/clickhouse.ts'
 import { lostConnection } from '../../../support/clickhouse/faulty-tables.ts'
-import { createTestRecorder, readUsage, totalOf } from '../../../support/query/usage.ts'
+import { createTestRecorder, readUsage } from '../../../support/query/usage.ts'
 
 let own: OwnTables
 beforeAll(async () => {
@@ -73,14 +74,7 @@ const steps = fc.array(
 const none = { ok: 0, not_modified: 0, unauthorized: 0, too_many: 0, other: 0, deprecated: 0 }
 type Sums = typeof none
 
-/** All requests of these sums. */
-function requestsOf(sums: readonly Sums[]): number {
-  return sums.reduce(
-    (all, { ok, not_modified, unauthorized, too_many, other }) =>
-      all + ok + not_modified + unauthorized + too_many + other,
-    0,
-  )
-}
+const sumOf = (sums: readonly Sums[]) => sums.reduce((all, one) => all + requestsOf(one), 0)
 
 interface Outcome {
   counted: Sums[]
@@ -159,7 +153,7 @@ async function play(played: readonly Step[]): Promise<Outcome> {
   outcome.lost = (await metrics.usageLostRequests.get()).values[0]?.value ?? 0
   for (const insert of late.toReversed()) await own.tables.insert(insert)
   for (const key of keys) {
-    outcome.shown.push(totalOf(await readUsage(own.tables, databases, { key, now })))
+    outcome.shown.push(totalOf((await readUsage(own.tables, databases, { key, now })).days))
   }
   return outcome
 }
@@ -171,7 +165,7 @@ test('any order of flushes, retries, restarts, kills and late inserts gives exac
     fc.asyncProperty(steps, async played => {
       const { counted, shown, lost, unwritten } = await play(played)
       if (lost + unwritten === 0) expect(shown).toEqual(counted)
-      const [wanted, found] = [requestsOf(counted), requestsOf(shown)]
+      const [wanted, found] = [sumOf(counted), sumOf(shown)]
       expect(found).toBeLessThanOrEqual(wanted)
       // A kill loses at most what its process had not written.
       expect(found).toBeGreaterThanOrEqual(wanted - lost - unwritten)

@@ -4,76 +4,25 @@ import { projectSchema } from '../../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../../contracts/events/currencies.ts'
 import {
   daysRemaining,
-  type ProjectDetailRow,
   presentProject,
   presentTimestamp,
 } from '../../../../services/query/campaigns/campaign-fields.ts'
-import { presentStats, type StatsRow } from '../../../../services/query/endpoints/stats.ts'
+import { presentStats } from '../../../../services/query/endpoints/stats.ts'
+import { detailRow, statsRow } from '../../../support/query/fake-tables.ts'
 
 const now = Date.parse('2026-03-01T12:00:00.000Z')
 
-const row: ProjectDetailRow = {
-  campaign_id: 'c1',
-  slug: 'a-slug',
-  url: 'https://crowdfunding.example/a-slug',
-  title: 'Title',
-  subtitle: 'Subtitle',
-  category: 'Games',
-  subcategory: 'Tabletop',
-  location: 'Oslo',
-  image_url: 'https://crowdfunding.example/a.jpg',
-  currency: 'KWD',
-  goal_amount: 1000.125,
-  pledged_amount: 250.5,
-  percent_funded: 25.05,
-  backer_count: 3,
-  follower_count: 4,
-  status: 'LIVE',
-  campaign_type: 'ALL_OR_NOTHING',
-  project_type: 'COMIC',
-  is_staff_pick: true,
-  has_adult_content: false,
-  uses_ai: true,
-  tags: ['a', 'b'],
-  launch_date: '2026-02-01 00:00:00.001',
-  end_date: '2026-03-03 12:00:00.001',
-  created_at: '2026-01-01 10:20:30.456',
-  creator_name: 'Creator',
-  creator_profile_url: 'https://crowdfunding.example/creator',
-  creator_avatar_url: 'https://crowdfunding.example/creator.jpg',
-  updated_at: '2026-02-28 23:59:59.999',
-  description: 'Description',
-  risks: 'Risks',
-  rewards: [
-    {
-      reward_id: 'r1',
-      title: 'Tier',
-      description: 'What you get',
-      amount: 12.5,
-      quantity_available: 10,
-      quantity_claimed: 4,
-      quantity_remaining: 6,
-    },
-  ],
-}
-
-describe('a campaign', () => {
-  it('has null instead of a missing field', () => {
-    const empty = {
-      ...row,
-      subtitle: null,
-      subcategory: null,
-      location: null,
-      image_url: null,
-      launch_date: null,
-      end_date: null,
-      creator_avatar_url: null,
-    }
-    const project = presentProject(empty, now)
-    expect(projectSchema.parse(project)).toEqual(project)
-    expect(project).toMatchObject({ subtitle: null, launch_date: null, end_date: null, days_remaining: 0 })
-    expect(Object.keys(project)).toEqual(Object.keys(presentProject(row, now)))
-  })
+it('has null instead of a missing field', () => {
+  const whole = {
+    ...detailRow,
+    subtitle: 'Subtitle',
+    launch_date: detailRow.created_at,
+    end_date: '2026-03-03 12:00:00.001',
+  }
+  const project = presentProject(detailRow, now)
+  expect(projectSchema.parse(project)).toEqual(project)
+  expect(project).toMatchObject({ subtitle: null, launch_date: null, end_date: null, days_remaining: 0 })
+  expect(Object.keys(project)).toEqual(Object.keys(presentProject(whole, now)))
 })
 
 describe('days_remaining', () => {
@@ -96,28 +45,9 @@ describe('days_remaining', () => {
 })
 
 describe('the statistics', () => {
-  const stats: StatsRow = {
-    total_raised: 1000,
-    total_pledges: 30,
-    total_backers: 20,
-    total_creators: 5,
-    projects_total: 10,
-    projects_live: 2,
-    projects_funded: 4,
-    projects_failed: 3,
-    projects_cancelled: 1,
-    categories: ['Games', 'Art'],
-    category_projects: [6, 4],
-    generated_at: '2026-03-01 12:00:00.123',
-  }
-
   it('are 0 if the divisor is 0', () => {
     const nothing = {
-      ...stats,
-      total_pledges: 0,
-      projects_funded: 0,
-      projects_failed: 0,
-      projects_cancelled: 0,
+      ...{ ...statsRow, total_pledges: 0, projects_funded: 0, projects_failed: 0, projects_cancelled: 0 },
     }
     expect(presentStats(nothing, 'USD')).toMatchObject({ success_rate: 0, average_pledge: 0 })
   })
@@ -137,7 +67,7 @@ describe('the statistics', () => {
         (currency, minor, pledges, funded, failed) => {
           const digits = currencyDigits(currency) ?? 0
           const row = {
-            ...stats,
+            ...statsRow,
             total_raised: Number(minor) / 10 ** digits,
             total_pledges: pledges,
             projects_funded: funded,
@@ -154,12 +84,12 @@ describe('the statistics', () => {
 
   it('take the decimals of a large total as they were written, not as the binary fraction holds them', () => {
     // As a binary fraction, this total is 568964654693.06994..., a sixth of which is below the half.
-    const row = { ...stats, total_raised: 568_964_654_693.07, total_pledges: 6 }
+    const row = { ...statsRow, total_raised: 568_964_654_693.07, total_pledges: 6 }
     expect(presentStats(row, 'USD').average_pledge).toBe(94_827_442_448.85)
   })
 
   it('keep a total that a number cannot hold exactly', () => {
-    const row = { ...stats, total_raised: 1e30, total_pledges: 4 }
+    const row = { ...statsRow, total_raised: 1e30, total_pledges: 4 }
     expect(presentStats(row, 'USD').average_pledge).toBe(2.5e29)
   })
 })

@@ -1,10 +1,12 @@
 /**
- * Work that every portal does again and again: a round, then a pause. How it fails: a round that fails is reported, and the next one
+ * Work that a process does again and again: a round, then a pause. How it fails: a round that fails is reported, and the next one
  * tries again.
  */
-import { sleep as realSleep, type Sleep } from '../runtime/sleep.ts'
+import { sleep as realSleep, type Sleep } from './sleep.ts'
 
 export interface Rounds {
+  /** Resolves after the first round, even if it failed. */
+  first: Promise<void>
   /** Waits for the round that is running. Its signal has aborted. */
   close(): Promise<void>
 }
@@ -23,17 +25,27 @@ export function startRounds(
   const stopping = new AbortController()
   const { signal } = stopping
 
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      await round(signal).catch((error: unknown) => {
-        if (!signal.aborted) onError(error)
-      })
-      await sleep(pauseMs, signal)
+  async function tryRound(): Promise<void> {
+    try {
+      await round(signal)
+    } catch (error) {
+      if (!signal.aborted) onError(error)
     }
   }
 
+  async function run(): Promise<void> {
+    await first
+    for (;;) {
+      await sleep(pauseMs, signal)
+      if (signal.aborted) return
+      await tryRound()
+    }
+  }
+
+  const first = tryRound()
   const running = run()
   return {
+    first,
     async close() {
       stopping.abort()
       await running

@@ -1,0 +1,90 @@
+/** Runs programs of this machine to their end, and keeps what they download in node_modules/.cache. Each call has a time limit. */
+import { type SpawnOptions, spawn } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import type { Readable } from 'node:stream'
+import { buffer, text } from 'node:stream/consumers'
+import type { Requirement } from './requirements.ts'
+
+export const cacheFolder = new URL('../../../node_modules/.cache/pledgeview/', import.meta.url).pathname
+
+export interface RunOptions extends Pick<SpawnOptions, 'cwd' | 'uid' | 'gid'> {
+  stdin?: string | Readable
+  /** In addition to the environment of this process. */
+  environment?: Readonly<Record<string, string>>
+  msMax?: number
+}
+
+export interface RunResult {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+const runMsMax = 60_000
+const fetchMsMax = 240_000
+
+/** The exit code of a program, `null` if it took too long, and its output. Rejects if it cannot be started. */
+export async function run(
+  program: string,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<RunResult> {
+  const { code, stdout, stderr } = await runForBytes(program, args, options)
+  return { code, stdout: stdout.toString(), stderr }
+}
+
+/** The same, with its output as bytes. */
+export async function runForBytes(
+  program: string,
+  args: readonly string[],
+  { stdin = '', environment = {}, msMax = runMsMax, ...options }: RunOptions = {},
+) {
+  const child = spawn(program, args, {
+    ...options,
+    env: { ...process.env, ...environment },
+    stdio: 'pipe',
+    ...(msMax < Infinity && { timeout: msMax }),
+    killSignal: 'SIGKILL',
+  })
+  const { promise: exit, resolve, reject } = Promise.withResolvers<number | null>()
+  child.once('error', cause => reject(new Error(`${program} cannot be started`, { cause })))
+  child.once('exit', resolve)
+  // A program may end before it has read its whole input. The exit code tells whether that is an error.
+  child.stdin.on('error', () => undefined)
+  if (typeof stdin === 'string') child.stdin.end(stdin)
+  else stdin.pipe(child.stdin)
+  const [stdout, stderr, code] = await Promise.all([buffer(child.stdout), text(child.stderr), exit])
+  return { code, stdout, stderr }
+}
+
+/** What a program prints on stdout. Throws with the end of its output if it fails. */
+export async function outputOf(
+  program: string,
+  args: readonly string[],
+  options?: RunOptions,
+): Promise<string> {
+  const { code, stdout, stderr } = await run(program, args, options)
+  if (code === 0) return stdout
+  throw new Error(`${program} ended with ${code}: ${`${stdout}\n${stderr}`.trim().slice(-4_000)}`)
+}
+
+/** Runs a program that downloads something. Throws with the first error of its output if it fails. */
+export async function fetched(program: string, args: readonly string[], options?: RunOptions): Promise<void> {
+  const { code, stdout, stderr } = await run(program, args, { msMax: fetchMsMax, ...options })
+  if (code === 0) return
+  const lines = `${stdout}\n${stderr}`.split('\n').filter(line => line.trim() !== '')
+  const error = lines.find(line => line.includes('ERROR')) ?? lines[0] ?? 'no output'
+  throw new Error(`${program} ended with ${code}: ${error}`)
+}
+
+/** Downloads and builds what is missing. Never rejects: the requirement's reason says what is not available. */
+export async function requirementOf(name: string, prepare: () => Promise<void>): Promise<Requirement> {
+  try {
+    mkdirSync(cacheFolder, { recursive: true })
+    await prepare()
+    return { isMet: true, reason: '' }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    return { isMet: false, reason: `${name} cannot be run: ${reason}` }
+  }
+}
