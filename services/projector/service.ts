@@ -138,6 +138,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const beforeScrape = createProjectorGauges({
     metrics: dependencies.metrics,
     now: dependencies.now,
+    monotonicMs,
     isRunning: () => failure === undefined,
     isLeading: foldWorkers.isLeading,
     lastFold: foldWorkers.lastFold,
