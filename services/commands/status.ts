@@ -251,7 +251,7 @@ function misplacedLines(misplaced: ShownStatus['misplaced']): [string, string][]
 function producerLines({ versions, unknown_campaigns: unknown, oversold_tiers: oversold }: ProducersStatus) {
   const lines = versions.map(({ topic, stale, conflicting, last_at, examples }): [string, string] => [
     'versions',
-    `of ${topic}, ${stale} stale and ${conflicting} conflicting in 30 days, the last at ${last_at}: ${examples.join(', ')}`,
+    `of ${topic}, at least ${stale} stale and ${conflicting} conflicting in 30 days, the last at ${last_at}: ${examples.join(', ')}`,
   ])
   const since = unknown.since === null ? '' : ` since ${unknown.since}`
   const of = `${unknown.pledges} pledges of ${unknown.campaigns} campaigns that never came${since}: ${unknown.examples.join(', ')}`
