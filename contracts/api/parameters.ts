@@ -1,5 +1,5 @@
 /**
- * The query parameters of `GET /projects`. Parsing is strict: an invalid value is refused by name, never guessed.
+ * The query parameters of lists: `GET /projects` and `GET /removals`. Parsing is strict: an invalid value is refused by name, never guessed.
  *
  * This module parses the text of the query itself. A general parser would hide a repeated name or a broken
  * percent-encoding, and would decode unknown parameters, which may contain credentials.
@@ -42,6 +42,9 @@ export const listDefaults: Readonly<ListParameters> = {
   updatedSince: null,
 }
 
+const timestampRule =
+  'must be an ISO 8601 timestamp with a time zone (for example 2026-01-31T12:00:00.000Z) or a date, from 1900 to 2299'
+
 /** The rule of each parameter. It is also the message of its fault. */
 export const rules = {
   limit: `must be a whole number from 1 to ${limitMax}`,
@@ -49,25 +52,35 @@ export const rules = {
   status: `must be one of ${publicStatuses.join(', ')}`,
   category: 'must not be empty',
   sort: `must be one of ${sorts.join(', ')}`,
-  updated_since:
-    'must be an ISO 8601 timestamp with a time zone (for example 2026-01-31T12:00:00.000Z) or a date, from 1900 to 2299',
+  updated_since: timestampRule,
+  since: timestampRule,
 } as const
 
 type Name = keyof typeof rules
 
-export const parameterNames = Object.keys(rules)
+const listNames: readonly Name[] = ['limit', 'offset', 'status', 'category', 'sort', 'updated_since']
+const removalNames: readonly Name[] = ['limit', 'offset', 'since']
 
 /**
  * Parses the query part of a URL (the text after the `?`, still encoded). Pure. Unknown parameters are ignored. A known
  * parameter that is malformed or repeated is a fault.
  */
 export function parseListQuery(query: string): Parsed {
+  return parse(query, listNames)
+}
+
+/** The same for `GET /removals`. Its `since` is `updatedSince`. */
+export function parseRemovalsQuery(query: string): Parsed {
+  return parse(query, removalNames)
+}
+
+function parse(query: string, names: readonly Name[]): Parsed {
   if (query === '') return { parameters: listDefaults }
   const given = new Map<Name, string>()
   for (const piece of query.split('&')) {
     const equals = piece.indexOf('=')
     const name = decode(equals < 0 ? piece : piece.slice(0, equals))
-    if (name === undefined || !isName(name)) continue
+    if (name === undefined || !isOneOf(names, name)) continue
     if (given.has(name)) return { fault: { parameter: name, rule: 'must be given only once' } }
     const value = equals < 0 ? '' : decode(piece.slice(equals + 1))
     if (value === undefined) return { fault: { parameter: name, rule: 'must be percent-encoded UTF-8' } }
@@ -80,8 +93,11 @@ export function parseListQuery(query: string): Parsed {
   return { parameters }
 }
 
-/** The query text that parses to these parameters. Defaults are left out. */
-export function formatListQuery(parameters: ListParameters): string {
+/** The query text that parses to these parameters. Defaults are left out. `since`: the name of `updatedSince`. */
+export function formatListQuery(
+  parameters: ListParameters,
+  since: 'updated_since' | 'since' = 'updated_since',
+): string {
   const query = new URLSearchParams()
   if (parameters.limit !== limitDefault) query.set('limit', String(parameters.limit))
   if (parameters.offset !== 0) query.set('offset', String(parameters.offset))
@@ -89,7 +105,7 @@ export function formatListQuery(parameters: ListParameters): string {
   if (parameters.category !== null) query.set('category', parameters.category)
   if (parameters.sort !== 'newest') query.set('sort', parameters.sort)
   if (parameters.updatedSince !== null) {
-    query.set('updated_since', new Date(parameters.updatedSince).toISOString())
+    query.set(since, new Date(parameters.updatedSince).toISOString())
   }
   return query.toString()
 }
@@ -116,6 +132,7 @@ function readInto(parameters: ListParameters, name: Name, value: string): boolea
         sorts.find(sort => sort === value),
       )
     case 'updated_since':
+    case 'since':
       return assign(parameters, 'updatedSince', readTimestamp(value))
     default:
       return name satisfies never
@@ -132,8 +149,8 @@ function assign<K extends keyof ListParameters>(
   return true
 }
 
-function isName(text: string): text is Name {
-  return Object.hasOwn(rules, text)
+function isOneOf(names: readonly Name[], text: string): text is Name {
+  return (names as readonly string[]).includes(text)
 }
 
 // Form encoding: a plus is a space. Undefined if the percent-encoding is broken.

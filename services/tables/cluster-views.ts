@@ -69,6 +69,7 @@ const joins: Readonly<Record<string, 'rows' | 'joined' | 'counted' | 'own'>> = {
   funding_days: 'own',
   campaign_changes: 'rows',
   campaign_pages: 'rows',
+  removals: 'rows',
   revoked_keys: 'rows',
   watermark: 'own',
   campaign_by_slug: 'own',

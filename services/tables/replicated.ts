@@ -107,6 +107,9 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   if (statement.startsWith('CREATE OR REPLACE VIEW ')) return []
   const extended = /^ALTER TABLE \$\{\w+\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
   if (extended) return addedColumns(statement, extended, onCluster)
+  // One shard gets the row.
+  const filled = /^INSERT INTO (\$\{\w+\})(?=\.)/.exec(statement)
+  if (filled?.[1]) return [statement.replace(filled[0], `INSERT INTO ${wholeOf(filled[1])}`)]
   // Only the shard's part has a codec and computed columns, and only a user has settings.
   const altered =
     /^ALTER TABLE \$\{\w+\}\.\w+(?= MODIFY COLUMN \w+ (?:CODEC\(|String MATERIALIZED ))|^ALTER USER \w+(?= SETTINGS\s)/.exec(

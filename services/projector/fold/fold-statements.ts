@@ -30,6 +30,7 @@ const files = {
   foldCampaigns: readSql('fold-campaigns', import.meta.url),
   foldKeys: readSql('fold-keys', import.meta.url),
   pieceCampaigns: readSql('piece-campaigns', import.meta.url),
+  noteGap: readSql('note-gap', import.meta.url),
   untilDecided: readSql('until-decided', import.meta.url),
 }
 
@@ -76,9 +77,14 @@ export function foldCampaignsStatement(
 }
 
 /** Campaigns that were read again after a restore get a new stamp, or a mark, whatever the tables have of them: once. */
-function restamped({ ledger }: Databases, condition: string): { again: string; is_again: string } {
+function restamped(
+  { ledger, read }: Databases,
+  condition: string,
+): Record<'again' | 'is_again' | 'was_removed', string> {
   return {
     is_again: 'again.before > standing.updated_at',
+    was_removed: `fresh.campaign_id IN
+        (SELECT campaign_id FROM ${read}.campaigns WHERE was_public AND campaign_id IN (SELECT campaign_id FROM touched))`,
     again: `LEFT JOIN
 (
     SELECT arrayJoin(campaign_ids) AS campaign_id, max(restamp_before) AS before FROM ${ledger}.batch_log AS batch
@@ -128,6 +134,12 @@ export function pieceCampaignsStatement(
     query: files.pieceCampaigns.replaceAll('${touched}', query),
     query_params: { pieces, piece, ...parameters },
   }
+}
+
+/** Notes that the removals are complete only from here on. */
+export function noteGapStatement(databases: Databases, step: FoldStep): Statement {
+  const { holder, fold_id } = stepParameters(step)
+  return { query: fill(files.noteGap, databases, step), query_params: { holder, fold_id } }
 }
 
 export function foldKeysStatement(databases: Databases, step: FoldStep): Statement {
@@ -209,7 +221,9 @@ export function fill(
   sql: string,
   databases: Databases,
   step: FoldStep,
-  own: Partial<Record<'touched' | 'kept' | 'kept_stamp' | 'again' | 'is_again' | 'piece', string>> = {},
+  own: Partial<
+    Record<'touched' | 'kept' | 'kept_stamp' | 'again' | 'is_again' | 'was_removed' | 'piece', string>
+  > = {},
 ): string {
   const columns = contentColumns.join(', ')
   const freshColumns = contentColumns.map(name => `fresh.${name}`).join(', ')
@@ -224,6 +238,7 @@ export function fill(
     .replaceAll('${kept}', own.kept ?? '')
     .replaceAll('${again}', own.again ?? '')
     .replaceAll('${is_again}', own.is_again ?? 'false')
+    .replaceAll('${was_removed}', own.was_removed ?? 'false')
     .replaceAll('${kept_stamp}', own.kept_stamp ?? '')
     .replaceAll('${fence}', fence)
     .replaceAll('${piece}', own.piece ?? '')

@@ -29,6 +29,7 @@ import {
   foldKeysStatement,
   holdsEpochStatement,
   knownCampaignsStatement,
+  noteGapStatement,
   pieceCampaignsStatement,
   type Term,
   type Touched,
@@ -159,6 +160,7 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
       // Keys come first: they are few, and a new key should soon be active.
       const statements = keys > 0 && stampsFrom === undefined ? await keyFold.fold() : 0
       if (campaigns === 0) return statements
+      if (isAgain) await runWhole(lead, noteGapStatement(databases, lead.nextStep(1, 0)))
       return statements + (await foldCampaigns(campaigns, { target, longRuns, hasQuarantine, isAgain }))
     }
     const done = await inSpan('fold', () => withTarget(foldTarget), {

@@ -53,7 +53,10 @@ export interface EndpointParts {
   /** Which campaign has a slug, as far as that is known. */
   slugs: Pick<ListFollower, 'idOfSlug'>
   /** `threadsMax`: how many threads of ClickHouse a statement may use that no request waits for. Default: all. */
-  options: Pick<ApiConfig, 'PLEDGEVIEW_PLATFORM_CURRENCY' | 'PLEDGEVIEW_QUERY_MS_MAX'> & {
+  options: Pick<
+    ApiConfig,
+    'PLEDGEVIEW_PLATFORM_CURRENCY' | 'PLEDGEVIEW_QUERY_MS_MAX' | 'PLEDGEVIEW_REMOVALS_DAYS'
+  > & {
     threadsMax?: number
   }
 }

@@ -10,7 +10,7 @@ import { createFairTurns, type Turn } from '../fair-turns.ts'
 import type { Keeper } from '../forgetting.ts'
 import { createCampaignLists } from '../lists/campaign-lists.ts'
 import { createListFollower } from '../lists/list-follower.ts'
-import { createIndexListSource, createSqlListSource } from '../lists/list-source.ts'
+import { createIndexListSource, createRemovals, createSqlListSource } from '../lists/list-source.ts'
 import { snapshots as listSnapshots } from '../lists/snapshots.ts'
 import type { QueryAppOptions } from '../options.ts'
 import { whileOpen } from '../while-open.ts'
@@ -40,7 +40,9 @@ export function createEndpointParts(
     { monotonicMs },
   )
   const fallback = createSqlListSource(tables, databases, statementMsMax)
-  const source = createIndexListSource(follower, fallback, { monotonicMs })
+  const keptMs = options.PLEDGEVIEW_REMOVALS_DAYS * 86_400_000
+  const removals = createRemovals(tables, databases, { keptMs, msMax: statementMsMax })
+  const source = { ...createIndexListSource(follower, fallback, { monotonicMs }), removals }
   const snapshots =
     app.snapshots ?? createCache(listSnapshots, { bytesMax: options.PLEDGEVIEW_CACHE_BYTES_MAX, now })
   const lists = createCampaignLists(source, snapshots, {

@@ -11,7 +11,7 @@
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Cache, Lifetime } from '../cache/cache.ts'
 import type { IdList } from './id-list.ts'
-import type { ListSource } from './list-source.ts'
+import type { ListSource, SelectedList, SelectRemovals } from './list-source.ts'
 import type { ListQuery } from './list-statements.ts'
 
 /** One page of ids. It expires with its snapshot, as everything that is built from it. `asOf` is ISO 8601. */
@@ -23,11 +23,15 @@ export interface ListPage extends Lifetime {
   asOf: string
   /** Differs from that of every other snapshot, also of the same query and moment, and of another process. */
   snapshotId: string
+  /** Of removals: they are complete from this moment on. ISO 8601. */
+  keptSince?: string | undefined
 }
 
 export interface CampaignLists {
   /** `owner`: the API key that asks. */
   page(query: ListQuery, range: { limit: number; offset: number }, owner?: string): Promise<ListPage>
+  /** One page of removals since a moment (Unix ms). Its `ids` are entries of `SelectRemovals`. */
+  removals(since: number | null, range: { limit: number; offset: number }, owner?: string): Promise<ListPage>
 }
 
 /** The ids of a query, and when they expire. */
@@ -40,7 +44,7 @@ export type SnapshotCache = Pick<Cache<Snapshot>, 'get' | 'forgetOld'>
 
 /** Creates lists that are computed once per cache period. `newSnapshotId` returns an id that is unique among all processes. */
 export function createCampaignLists(
-  source: ListSource,
+  source: ListSource & { removals: SelectRemovals },
   snapshots: SnapshotCache,
   {
     listCacheMs,
@@ -48,18 +52,26 @@ export function createCampaignLists(
     now,
   }: { listCacheMs: number; newSnapshotId: () => string } & Pick<Runtime, 'now'>,
 ): CampaignLists {
-  async function load(query: ListQuery): Promise<Snapshot> {
+  async function load(select: () => Promise<SelectedList>): Promise<Snapshot> {
     const createdAt = now()
-    const selected = await source.select(query)
+    const selected = await select()
     return { ...selected, snapshotId: newSnapshotId(), createdAt, expiresAt: createdAt + listCacheMs }
   }
 
+  async function page(
+    key: string,
+    select: () => Promise<SelectedList>,
+    { limit, offset }: { limit: number; offset: number },
+    owner?: string,
+  ): Promise<ListPage> {
+    const { ids, ...rest } = await snapshots.get(key, () => load(select), owner)
+    return { ...rest, ids: ids.page(limit, offset), total: ids.total }
+  }
+
   return {
-    async page(query, { limit, offset }, owner) {
-      const snapshot = await snapshots.get(listKey(query), () => load(query), owner)
-      const { ids, ...rest } = snapshot
-      return { ...rest, ids: ids.page(limit, offset), total: ids.total }
-    },
+    page: (query, range, owner) => page(listKey(query), () => source.select(query), range, owner),
+    removals: (since, range, owner) =>
+      page(`removals ${since ?? '*'}`, () => source.removals(since), range, owner),
   }
 }
 

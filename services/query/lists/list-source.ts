@@ -5,13 +5,22 @@ import { presentTimestamp } from '../campaigns/campaign-fields.ts'
 import { createFairYield, createShareOfLoop } from '../fair-yield.ts'
 import { type IdList, joinedIdList } from './id-list.ts'
 import type { ListFollower } from './list-follower.ts'
-import { type ListQuery, type SnapshotRow, snapshotStatement } from './list-statements.ts'
+import {
+  type ListQuery,
+  type RemovalsRow,
+  removalsStatement,
+  type SnapshotRow,
+  snapshotStatement,
+} from './list-statements.ts'
 
 /** The ids of a list. The list contains every change up to `asOf` (ISO 8601). */
 export interface SelectedList {
   ids: IdList
   asOf: string
 }
+
+/** The removals since a moment. An entry is Unix milliseconds, a space and an id. They are complete from `keptSince` on (ISO 8601). */
+export type SelectRemovals = (since: number | null) => Promise<SelectedList & { keptSince: string }>
 
 // A thousand requests may have waited for one refresh of the index.
 const yieldAfterMs = 5
@@ -36,6 +45,23 @@ export function createSqlListSource(
       if (row === undefined) throw new Error('the snapshot statement returned no row')
       return { ids: joinedIdList(row.ids, row.total), asOf: presentTimestamp(row.as_of) }
     },
+  }
+}
+
+/** Creates what reads removals, with one statement each. `keptMs`: for how long they are shown. */
+export function createRemovals(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  bounds: { keptMs: number; msMax: number },
+): SelectRemovals {
+  return async since => {
+    const [row] = await tables.rows<RemovalsRow>(removalsStatement(since, databases, bounds))
+    if (row === undefined) throw new Error('the statement of removals returned no row')
+    return {
+      ids: joinedIdList(row.ids, row.total),
+      asOf: presentTimestamp(row.as_of),
+      keptSince: new Date(row.kept_since).toISOString(),
+    }
   }
 }
 

@@ -91,6 +91,41 @@ SETTINGS ${plainSlashes}, ${timeBound(msMax)}`,
   }
 }
 
+/** `kept_since`: the removals are complete from this moment on, Unix ms. */
+export interface RemovalsRow extends SnapshotRow {
+  kept_since: number
+}
+
+/**
+ * The campaigns that left since a moment (inclusive) and are still known, in the order in which they did: one row of type `RemovalsRow`.
+ * Each is its Unix milliseconds, a space and its id, in place of an id. Everything is read after `as_of` and `kept_since` are.
+ */
+export function removalsStatement(
+  since: number | null,
+  { read }: Databases,
+  { keptMs, msMax }: { keptMs: number; msMax: number },
+): Statement {
+  return {
+    query: `WITH
+    (SELECT toUnixTimestamp64Milli(max(updated_at)) FROM ${read}.removals WHERE campaign_id = '') AS complete_since,
+    toUnixTimestamp64Milli(${watermark({ read })}) AS reached,
+    greatest(complete_since, reached - {kept_ms:Int64}) AS bound
+SELECT
+    arrayStringConcat(groupArray(concat(toString(stamp), ' ', campaign_id)), '${idSeparator}') AS ids,
+    count() AS total,
+    bound AS kept_since,
+    fromUnixTimestamp64Milli(reached, 'UTC') AS as_of
+FROM (
+    SELECT campaign_id, toUnixTimestamp64Milli(updated_at) AS stamp
+    FROM ${read}.removals
+    WHERE campaign_id != '' AND stamp >= greatest(bound, {since:Int64})
+    ORDER BY stamp, campaign_id
+)
+SETTINGS ${plainSlashes}, ${timeBound(msMax)}`,
+    query_params: { since: since ?? 0, kept_ms: keptMs },
+  }
+}
+
 /**
  * The changes since a moment (inclusive), for the list index: one row of type `ChangesRow`. It returns at most `idsMax`
  * ids, including campaigns that are no longer public. Everything is read after `read_at` (ClickHouse's clock) and `as_of`.
@@ -112,7 +147,7 @@ FROM (
         campaign_id,
         if(min(updated_at) = max(updated_at), toUnixTimestamp64Milli(max(updated_at)), ${severalChanges}) AS stamp
     FROM ${databases.read}.campaign_changes
-    WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
+    WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC') AND campaign_id != ''
     GROUP BY campaign_id
     LIMIT {ids_max:UInt32}
 )
@@ -186,7 +221,7 @@ FROM (
  * The watermark of what a statement reads: every change with an earlier stamp is in the rows (contracts/tables/generation/0002-progress.sql).
  * ClickHouse evaluates the subquery before it chooses the parts to read. Before the first fold it is the year 1970.
  */
-function watermark({ read }: Databases): string {
+function watermark({ read }: Pick<Databases, 'read'>): string {
   return `ifNull((SELECT reached FROM ${read}.watermark), toDateTime64(0, 3, 'UTC'))`
 }
 

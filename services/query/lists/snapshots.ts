@@ -25,23 +25,24 @@ const headerSchema = z.object({
   asOf: z.string(),
   snapshotId: z.string(),
   isCompressed: z.boolean(),
+  keptSince: z.string().optional(),
 })
 
 export const snapshots: CacheKind<Snapshot> = {
   prefix: 'snapshot:3:',
   bytesOf: ({ ids }) => ids.bytes,
 
-  async encode({ ids, asOf, snapshotId }) {
+  async encode({ ids, asOf, snapshotId, keptSince }) {
     const bytes = await ids.encode()
     const isCompressed = bytes.length > plainBytesMax
-    const header = { total: ids.total, asOf, snapshotId, isCompressed }
+    const header = { total: ids.total, asOf, snapshotId, isCompressed, ...(keptSince && { keptSince }) }
     return { header, body: isCompressed ? await compress(bytes, compression) : bytes }
   },
 
   async decode(header, body, lifetime) {
-    const { total, asOf, snapshotId, isCompressed } = headerSchema.parse(header)
+    const { total, isCompressed, ...rest } = headerSchema.parse(header)
     const ids = isCompressed ? await decompress(body, { maxOutputLength: idsBytesMax }) : body
-    return { ids: joinedIdList(ids.toString(), total), asOf, snapshotId, ...lifetime }
+    return { ids: joinedIdList(ids.toString(), total), ...rest, ...lifetime }
   },
 }
 

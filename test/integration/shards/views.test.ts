@@ -116,7 +116,7 @@ describe('the rights', () => {
       'pledgeview_query',
       [
         ...['api_keys', 'identity', 'generation_log', 'revoked_keys', 'campaigns', 'watermarks', 'watermark'],
-        ...['campaign_changes', 'campaign_pages', 'campaign_by_slug'],
+        ...['campaign_changes', 'campaign_pages', 'campaign_by_slug', 'removals'],
         ...['campaign_rows', 'campaign_slugs', 'shard_watermark', 'projector_stops'],
       ],
     ],

@@ -50,6 +50,7 @@ describe('roles', () => {
         `${base}.api_keys`,
         `${read}.campaign_changes`,
         `${read}.campaign_pages`,
+        `${read}.removals`,
         `${read}.campaign_by_slug(slug = 'slug')`,
         `${base}.identity`,
         `${base}.projector_stops`,

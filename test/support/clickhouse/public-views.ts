@@ -19,6 +19,7 @@ export const privateViews: readonly string[] = [
   'history_days',
   'history_end',
   'history_moves',
+  'removals',
   'revoked_keys',
   'watermark',
 ]

@@ -1,7 +1,25 @@
--- Runs while a promotion holds the fold. A campaign that only the current generation shows gets a row that says when it went, for
--- pollers that follow departures by their stamps.
-INSERT INTO ${read}.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted)
-SELECT campaign_id, toFixedString('', 16), greatest(${stamp}, updated_at + toIntervalMillisecond(1)), {fold_id:UInt64}, 1
-FROM ${live}.campaigns FINAL
-WHERE ${piece} AND campaign_id NOT IN (SELECT campaign_id FROM ${read}.campaigns FINAL WHERE ${piece}) AND ${fence}
+-- Runs while a promotion holds the fold. What the new generation does not show gets a mark: a campaign that the current one shows, of this moment, for
+-- pollers that follow departures by their stamps; and one that left it before, of the moment at which it did, so that no removal is lost. A
+-- removal that only the new generation knows is none: no reader has seen the campaign.
+INSERT INTO ${read}.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted, was_public)
+WITH
+    live.is_shown OR live.was_public AS is_removal,
+    multiIf(live.is_shown, greatest(${stamp}, live.updated_at + toIntervalMillisecond(1)), live.was_public, live.updated_at, rebuilt.updated_at)
+        AS left_at
+SELECT campaign_id, toFixedString('', 16), left_at, {fold_id:UInt64}, 1, is_removal
+FROM
+(
+    SELECT
+        campaign_id,
+        argMaxIf(row, fold_id, is_live)::Tuple(is_shown UInt8, was_public UInt8, updated_at DateTime64(3, 'UTC')) AS live,
+        argMaxIf(row, fold_id, NOT is_live)::Tuple(is_shown UInt8, was_public UInt8, updated_at DateTime64(3, 'UTC')) AS rebuilt
+    FROM
+    (
+        SELECT campaign_id, (is_deleted = 0, was_public, updated_at) AS row, fold_id, true AS is_live FROM ${live}.campaigns WHERE ${piece}
+        UNION ALL
+        SELECT campaign_id, (is_deleted = 0, was_public, updated_at), fold_id, false FROM ${read}.campaigns WHERE ${piece}
+    )
+    GROUP BY campaign_id
+)
+WHERE NOT rebuilt.is_shown AND (live.is_shown OR is_removal != rebuilt.was_public OR (is_removal AND left_at != rebuilt.updated_at)) AND ${fence}
 SETTINGS max_execution_time = ${seconds_max}, async_insert = 0

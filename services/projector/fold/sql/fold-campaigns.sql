@@ -16,7 +16,7 @@
 -- piece by hash would find its campaigns everywhere in the ledgers, and would read nearly all of them.
 --
 -- The bound on memory protects the server, which also answers readers. A piece that exceeds it is split, as if it were late.
-INSERT INTO ${read}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
+INSERT INTO ${read}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted, was_public)
 WITH
     -- First and last id of the piece. For an empty piece, the first is higher than the last.
     (
@@ -119,7 +119,8 @@ SELECT
         -- Two states of a campaign never have the same stamp, not even if the clock stands behind the watermark.
         greatest(${stamp}, standing.updated_at + toIntervalMillisecond(1))),
     {fold_id:UInt64},
-    fresh.is_deleted
+    fresh.is_deleted,
+    fresh.is_deleted AND (standing.stands OR ${was_removed})
 FROM fresh
 LEFT JOIN standing ON standing.campaign_id = fresh.campaign_id
 ${kept}

@@ -49,10 +49,14 @@ async function shown(slug: string, known: Pick<ListFollower, 'idOfSlug'> = follo
   const read = project.open({
     tables: counted(),
     databases: store.databases,
-    lists: { page: unused },
+    lists: { page: unused, removals: unused },
     rows: { read: unused },
     slugs: known,
-    options: { PLEDGEVIEW_PLATFORM_CURRENCY: 'USD', PLEDGEVIEW_QUERY_MS_MAX: 10_000 },
+    options: {
+      PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
+      PLEDGEVIEW_QUERY_MS_MAX: 10_000,
+      PLEDGEVIEW_REMOVALS_DAYS: 90,
+    },
   })
   try {
     const { body } = await (read('', { slug }) as Asked).load('', 0)

@@ -31,11 +31,16 @@ async function openLists(
   const mayStore = snapshotBudget(Date.now, keyBytesMax)
   const list = { ids: joinedIdList(ids.join('/'), ids.length), asOf: '2026-03-01T12:00:00.000Z' }
   const shared = createSharedValues(snapshots, { ...opened, mayStore })
-  return createCampaignLists({ select: async () => list }, createCache(snapshots, { ...opened, shared }), {
-    listCacheMs: 60_000,
-    newSnapshotId: randomUUID,
-    now: Date.now,
-  })
+  const removals = async () => ({ ...list, keptSince: '2026-01-01T12:00:00.000Z' })
+  return createCampaignLists(
+    { select: async () => list, removals },
+    createCache(snapshots, { ...opened, shared }),
+    {
+      listCacheMs: 60_000,
+      newSnapshotId: randomUUID,
+      now: Date.now,
+    },
+  )
 }
 
 const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}${n}`)

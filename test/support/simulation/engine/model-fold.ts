@@ -58,8 +58,9 @@ export function writtenBy(
       return isLeading() ? nextWatermark(state, statement) : nothing
     case 'record noted':
       return isLeading() ? marked(state, statement) : nothing
-    // They write nothing. There are no keys in the simulation, and it reads no day of the history.
+    // They write nothing. There are no keys and no restores in the simulation, and it reads no day of the history.
     case 'until decided':
+    case 'note gap':
     case 'fold keys':
     case 'note days':
     case 'derive days':

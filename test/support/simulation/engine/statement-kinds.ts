@@ -15,6 +15,7 @@ import {
   foldCampaignsStatement,
   foldKeysStatement,
   holdsEpochStatement,
+  noteGapStatement,
   pieceCampaignsStatement,
   takeEpochStatement,
   untilDecidedStatement,
@@ -46,6 +47,7 @@ import type { Databases, Statement } from '../../../../services/tables/port.ts'
 export type WriteKind =
   | 'fold'
   | 'withdraw'
+  | 'note gap'
   | 'until decided'
   | 'fold keys'
   | 'note target'
@@ -110,6 +112,7 @@ function addFold(add: Add, databases: Databases): void {
     for (const touched of [...batches, { campaign: '' }]) {
       add('fold', foldCampaignsStatement(databases, { ...step, latest }, { touched, platformDigits: 2 }))
     }
+    add('note gap', noteGapStatement(databases, { ...step, latest }))
     add('withdraw', withdrawStatement(databases, { ...step, latest }))
   }
   for (const touched of [...batches, { campaign: '' }])

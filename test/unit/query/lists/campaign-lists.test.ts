@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createCache } from '../../../../services/query/cache/cache.ts'
 import { createCampaignLists, listKey } from '../../../../services/query/lists/campaign-lists.ts'
 import { type IdList, joinedIdList, slotIdList } from '../../../../services/query/lists/id-list.ts'
-import { createSqlListSource } from '../../../../services/query/lists/list-source.ts'
+import { createRemovals, createSqlListSource } from '../../../../services/query/lists/list-source.ts'
 import type { ListQuery } from '../../../../services/query/lists/list-statements.ts'
 import { snapshots as snapshotKind } from '../../../../services/query/lists/snapshots.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
@@ -78,7 +78,11 @@ describe('a snapshot', () => {
         return rows(statement) as Row[]
       },
     }
-    const source = createSqlListSource(tables, generationOf({ base: 'm', views: 'v' }, 1), 1000)
+    const databases = generationOf({ base: 'm', views: 'v' }, 1)
+    const source = {
+      ...createSqlListSource(tables, databases, 1000),
+      removals: createRemovals(tables, databases, { keptMs: 1, msMax: 1000 }),
+    }
     const cache = createCache(snapshotKind, { bytesMax: snapshotBytesMax, now: clock.now })
     const lists = createCampaignLists(source, cache, {
       listCacheMs: 60_000,
