@@ -4,6 +4,7 @@ import { openExistingDataDirectory, type ServiceAddress } from '../local/data-di
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { compactionWarnings } from '../log/kafka/topic-settings.ts'
 import type { PartitionLag, RememberedWatermark } from '../log/port.ts'
+import { readNextPositions } from '../projector/positions/stored-positions.ts'
 import type { SharedSlugs } from '../projector/shared-slugs.ts'
 import {
   type ProducersStatus,
@@ -12,15 +13,13 @@ import {
   reachedTables,
   tablesStatus,
 } from '../projector/status.ts'
-import { readNextPositions } from '../projector/stored-positions.ts'
 import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Check, lagRecords } from '../runtime/ops/checks.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { within } from '../runtime/within.ts'
 import { openTables } from '../tables/clickhouse.ts'
-import { type Shard, TablesError } from '../tables/port.ts'
+import { type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { type ProjectorStop, stopText, unnoted } from '../tables/projector-stops.ts'
 import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
 import { jsonOption } from './help.ts'
@@ -101,7 +100,7 @@ function distributedStatus(config: Config): Promise<Found> {
     let asked: Promise<unknown> | undefined
     const withShards = async <T>(work: (shards: readonly Shard[]) => Promise<T>): Promise<T> => {
       // Asked once. Each of the statements would wait for a server that hangs as long as a batch does.
-      asked ??= within(answerMsMax, tables.rows({ query: 'SELECT 1' }), silent)
+      asked ??= answerOf(tables, AbortSignal.timeout(answerMsMax))
       await asked
       return closing(async openShards => {
         const shards = openShards(await shardsOf(config))?.shards
@@ -129,7 +128,15 @@ function distributedStatus(config: Config): Promise<Found> {
 }
 
 const answerMsMax = 10_000
-const silent = () => new TablesError(`no answer within ${answerMsMax} ms`, { retryable: true })
+
+async function answerOf(tables: Tables, signal: AbortSignal): Promise<void> {
+  try {
+    await tables.rows({ query: 'SELECT 1' }, { signal })
+  } catch (cause) {
+    if (!signal.aborted) throw cause
+    throw new TablesError(`no answer within ${answerMsMax} ms`, { retryable: true, cause })
+  }
+}
 
 /** What Kafka reports, or why it reports nothing. */
 async function logStatus(config: Config, positions: (log: string) => Promise<ReadonlyMap<string, number>>) {
@@ -204,12 +211,12 @@ function rejectsText({ total, open }: { total: number; open: number }): string {
 }
 
 /** How far each stage is behind. */
-function lagLine({ projector, lag, cache_seconds_max }: ShownStatus): [name: string, text: string][] {
+function lagLine({ projector, kafka, lag, cache_seconds_max }: ShownStatus): [name: string, text: string][] {
   if (lag === null) return []
-  const records = lagRecords(projector.lag)
+  const log = kafka?.ok === false ? 'not known' : `${lagRecords(projector.lag)} records`
   const fold = lag.fold_seconds === null ? 'nothing folded yet' : `fold ${lag.fold_seconds.toFixed(1)} s`
   const cache = `cache up to ${cache_seconds_max} s`
-  return [['lag', `log ${records} records, ledger ${lag.ledger_seconds.toFixed(1)} s, ${fold}, ${cache}`]]
+  return [['lag', `log ${log}, ledger ${lag.ledger_seconds.toFixed(1)} s, ${fold}, ${cache}`]]
 }
 
 function whyUnread({ answers, detail }: { answers: boolean; detail: string }): string {
@@ -244,7 +251,7 @@ function misplacedLines(misplaced: ShownStatus['misplaced']): [string, string][]
 function producerLines({ versions, unknown_campaigns: unknown, oversold_tiers: oversold }: ProducersStatus) {
   const lines = versions.map(({ topic, stale, conflicting, last_at, examples }): [string, string] => [
     'versions',
-    `of ${topic}, ${stale} stale and ${conflicting} conflicting in 30 days, the last at ${last_at}: ${examples.join(', ')}`,
+    `of ${topic}, at least ${stale} stale and ${conflicting} conflicting in 30 days, the last at ${last_at}: ${examples.join(', ')}`,
   ])
   const since = unknown.since === null ? '' : ` since ${unknown.since}`
   const of = `${unknown.pledges} pledges of ${unknown.campaigns} campaigns that never came${since}: ${unknown.examples.join(', ')}`

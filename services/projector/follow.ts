@@ -3,9 +3,9 @@ import type { Logger } from 'pino'
 import type { EventReader } from '../log/port.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { sleep } from '../runtime/sleep.ts'
-import { followMs } from '../tables/generations.ts'
+import { keepFollowing } from '../tables/generations.ts'
 import type { Databases } from '../tables/port.ts'
-import type { Positions } from './positions.ts'
+import type { Positions } from './positions/positions.ts'
 
 export interface FollowDependencies {
   /** Looks up which generation is current, and changes `databases`. */
@@ -22,27 +22,23 @@ export interface FollowDependencies {
 // How often the leader looks at the views beside that: another process may have died while it made them.
 const showMs = 60_000
 
-/**
- * Until the signal aborts: when another generation is current, reads on from its positions. The leader makes the views show it. A failed look
- * is repeated.
- */
-export async function followGenerations(
+/** Until the signal aborts: when another generation is current, reads on from its positions. The leader makes the views show it. */
+export function followGenerations(
   { follow, databases, reader, positions, showViews, monotonicMs, logger }: FollowDependencies,
   signal: AbortSignal,
 ): Promise<void> {
   let shown = { ledger: '', at: 0 }
-  while (!signal.aborted) {
-    await sleep(followMs, signal)
-    try {
-      await follow()
-      if (positions?.areSuperseded()) await reader.restart()
-      const isShown = shown.ledger === databases.ledger && monotonicMs() - shown.at < showMs
-      if (!showViews || isShown || !reader.leads()) continue
-      await showViews()
-      shown = { ledger: databases.ledger, at: monotonicMs() }
-    } catch (error) {
-      if (signal.aborted) return
-      logger.warn({ error: messageOf(error) }, 'the current generation could not be followed')
-    }
+
+  async function look(): Promise<void> {
+    await follow()
+    if (positions?.areSuperseded()) await reader.restart()
+    const isShown = shown.ledger === databases.ledger && monotonicMs() - shown.at < showMs
+    if (!showViews || isShown || !reader.leads()) return
+    await showViews()
+    shown = { ledger: databases.ledger, at: monotonicMs() }
   }
+
+  const onError = (error: unknown) =>
+    logger.warn({ error: messageOf(error) }, 'the current generation could not be followed')
+  return keepFollowing({ follow: look, sleep, onError }, signal)
 }

@@ -5,6 +5,7 @@
  */
 import { Gauge } from '@prometheus-io/client'
 import type { PartitionLag } from '../log/port.ts'
+import { kept } from '../runtime/kept.ts'
 import { answered } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { LastFold } from './fold/fold-workers.ts'
@@ -16,6 +17,7 @@ export interface GaugeDependencies {
   metrics: Metrics
   /** Unix ms. */
   now: () => number
+  monotonicMs: () => number
   isRunning: () => boolean
   isLeading: () => boolean
   lastFold: () => LastFold | undefined
@@ -91,21 +93,10 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
   }
 
   let slugsAt = Number.NEGATIVE_INFINITY
-  let readingLog: Promise<void> | undefined
-  let readingTables: Promise<void> | undefined
-  let readingSlugs: Promise<void> | undefined
+  // A reading that takes longer than a scrape is not begun twice.
+  const readings = [readLog, readTables, readSlugs].map(read => kept(read, { ms: 0 }, dependencies))
   return async () => {
-    // A reading that takes longer than a scrape is not begun twice.
-    readingLog ??= readLog().finally(() => {
-      readingLog = undefined
-    })
-    readingTables ??= readTables().finally(() => {
-      readingTables = undefined
-    })
-    readingSlugs ??= readSlugs().finally(() => {
-      readingSlugs = undefined
-    })
-    const [, tables] = await Promise.all([readingLog, readingTables, readingSlugs].map(answers))
+    const [, tables] = await Promise.all(readings.map(read => answers(read())))
     gauges.clickhouseUp.set(tables ? 1 : 0)
     // From what this process knows, so they grow also while nothing answers.
     const inLog = oldestUncommitted().map(({ waitsSince }) => secondsSince(waitsSince, now()))

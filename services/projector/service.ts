@@ -27,8 +27,8 @@ import type { HashBacker } from './ingest/backer-hash.ts'
 import { createDecoder } from './ingest/decode.ts'
 import { openCircuitBreaker } from './ingest/recent-batches.ts'
 import { createObserver } from './observer.ts'
-import type { Positions } from './positions.ts'
-import { createPresence } from './presence.ts'
+import type { Positions } from './positions/positions.ts'
+import { createPresence } from './positions/presence.ts'
 import { readClaims } from './producers/claims.ts'
 import { createFaultReport } from './producers/fault-report.ts'
 import { createVersionCheck, versionFault } from './producers/versions.ts'
@@ -138,6 +138,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const beforeScrape = createProjectorGauges({
     metrics: dependencies.metrics,
     now: dependencies.now,
+    monotonicMs,
     isRunning: () => failure === undefined,
     isLeading: foldWorkers.isLeading,
     lastFold: foldWorkers.lastFold,

@@ -66,7 +66,7 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
   await keyRing.start()
   const following = new AbortController()
   const { follow } = databases
-  if (follow) void keepFollowing({ ...runtime, tables, databases: { follow }, onError }, following.signal)
+  if (follow) void keepFollowing({ ...runtime, follow: () => follow(tables), onError }, following.signal)
   const app = createQueryApp(
     {
       tables,

@@ -47,8 +47,8 @@ export interface FollowedDatabases extends Databases {
   readonly generation: number
   /** The same generation, as a shard of a cluster has it. */
   readonly ofShard: Databases
-  /** Looks up which one is current. Says whether it is another one than before. */
-  follow(tables: Pick<Tables, 'rows'>): Promise<boolean>
+  /** Looks up which one is current. */
+  follow(tables: Pick<Tables, 'rows'>): Promise<void>
 }
 
 /** `named`: the databases of a generation, as the whole of a cluster has them. Default: those of one server. */
@@ -79,9 +79,7 @@ export function followedDatabases(names: BaseDatabases, named = generationOf): F
         return generation
       },
       async follow(tables: Pick<Tables, 'rows'>) {
-        const before = generation
         generation = await readCurrent(tables, whole.base)
-        return before !== 0 && before !== generation
       },
     },
     Object.getOwnPropertyDescriptors(whole),
@@ -155,19 +153,15 @@ export function tablesOfCurrent(
 
 export const followMs = 1_000
 
-/** Follows which generation is current, until the signal aborts. Never throws. `onChange` runs when it is another one. */
+/** Follows which generation is current, until the signal aborts. Never throws. A failed look is repeated. */
 export async function keepFollowing(
   {
-    tables,
-    databases,
+    follow,
     sleep,
-    onChange = async () => {},
     onError,
   }: {
-    tables: Pick<Tables, 'rows'>
-    databases: Pick<FollowedDatabases, 'follow'>
+    follow: () => Promise<unknown>
     sleep: (ms: number, signal: AbortSignal) => Promise<void>
-    onChange?: () => Promise<void>
     onError: (error: unknown) => void
   },
   signal: AbortSignal,
@@ -175,7 +169,7 @@ export async function keepFollowing(
   while (!signal.aborted) {
     await sleep(followMs, signal)
     try {
-      if (await databases.follow(tables)) await onChange()
+      await follow()
     } catch (error) {
       if (!signal.aborted) onError(error)
     }

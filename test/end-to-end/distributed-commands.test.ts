@@ -108,6 +108,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(kafkaOnly.code).toBe(1)
     expect(kafkaOnly.stdout).toMatch(/^kafka +does not answer: /m)
     expect(kafkaOnly.stdout).toMatch(/^campaigns +0 public of 0 known$/m)
+    expect(kafkaOnly.stdout).toMatch(/^lag +log not known, /m)
   })
 
   test('status tells who projects and what the tables hold', async () => {

@@ -5,6 +5,7 @@
  * goes on with what it knows: its last reading, and the batches that this process has written since. So the age of what waits
  * grows with the clock while folding is stuck. The campaigns in quarantine do not count (fold/quarantine.ts).
  */
+import { kept } from '../../runtime/kept.ts'
 import type { Shard } from '../../tables/port.ts'
 import type { LongRun } from '../fold/batch-conditions.ts'
 import { readLongRuns, readPending } from '../fold/fold-progress.ts'
@@ -32,7 +33,6 @@ export function createUnfolded({ shards, foldedUntil, monotonicMs }: UnfoldedDep
   /** Times of the log, each with the moment at which the batch log was known to have such a batch. */
   let noted: { oldestAt: number; at: number }[] = []
   const followers = shards.map(createFollower)
-  let reading: Promise<void> | undefined
 
   async function readAll(): Promise<void> {
     const at = monotonicMs()
@@ -50,12 +50,8 @@ export function createUnfolded({ shards, foldedUntil, monotonicMs }: UnfoldedDep
       else noted[noted.length - 1] = { oldestAt: Math.min(oldestAt, last.oldestAt), at }
     },
 
-    read() {
-      reading ??= readAll().finally(() => {
-        reading = undefined
-      })
-      return reading
-    },
+    // A reading that takes longer than a scrape is not begun twice.
+    read: kept(readAll, { ms: 0 }, { monotonicMs }),
 
     waitsSince() {
       const until = foldedUntil()

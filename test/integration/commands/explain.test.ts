@@ -34,7 +34,7 @@ describe('explain', () => {
     const { foldWorker } = createTestFoldWorker(model.tables, databases)
     await foldWorker.acquireLeadership()
     fold = () => foldWorker.fold()
-    return () => model.drop(databases)
+    return () => model.giveBack(databases)
   })
 
   const explain = (name: string) => {

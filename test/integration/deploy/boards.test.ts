@@ -116,6 +116,7 @@ describe('the queries of Prometheus', () => {
   async function namesOfMetrics(): Promise<Set<string>> {
     const metrics = createMetrics()
     createProjectorGauges({
+      monotonicMs: () => performance.now(),
       metrics,
       now: Date.now,
       isRunning: () => true,

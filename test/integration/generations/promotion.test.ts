@@ -47,7 +47,7 @@ const secret = 'a secret of the tests'
 const hurry = 20
 const busy = ['c1', 'c2', 'c3']
 // kills.test.ts has the places between these, on one server.
-const statementsBetweenKills = 9
+const statementsBetweenKills = 14
 
 let live: RebuildableModel
 let events: ChangeEvent[]

@@ -39,12 +39,15 @@ export async function tablesWith(tables: Tables, texts: readonly string[]): Prom
   return found
 }
 
-/** Of the tables that may contain texts of people, those with files of parts that ClickHouse has replaced already. */
-export async function tablesWithOldParts(tables: Tables): Promise<string[]> {
+/**
+ * Of the tables that may contain texts of people, those with files of parts that ClickHouse had replaced before this time, Unix ms. A
+ * projector that runs goes on to write, and ClickHouse to merge.
+ */
+export async function tablesWithOldParts(tables: Tables, before: number): Promise<string[]> {
   const rows = await tables.rows<{ place: string }>({
     query: `SELECT DISTINCT concat(database, '.', table) AS place FROM system.parts
-            WHERE NOT active AND table IN {names:Array(String)} ORDER BY place`,
-    query_params: { names: versionedTables },
+            WHERE NOT active AND remove_time < fromUnixTimestamp({before:UInt32}) AND table IN {names:Array(String)} ORDER BY place`,
+    query_params: { names: versionedTables, before: Math.floor(before / 1_000) },
   })
   return rows.map(({ place }) => place)
 }

@@ -100,7 +100,7 @@ export async function projectedKafka(model: ModelTables, settings: KafkaSettings
 async function project(model: ModelTables, log: Log): Promise<ProjectedLog> {
   const { tables } = model
   const databases = await model.freshDatabases()
-  const closers: (() => Promise<unknown>)[] = [() => log.remove(), () => model.drop(databases)]
+  const closers: (() => Promise<unknown>)[] = [() => log.remove(), () => model.giveBack(databases)]
   const reader = await log.openReader()
   closers.push(() => reader.close())
   const ingest = startIngest({

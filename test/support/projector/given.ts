@@ -90,7 +90,7 @@ function scenario(earlier: Promise<Projected>): Scenario {
 async function emptyModel(model: ModelTables, platformDigits?: number): Promise<Projected> {
   const { tables } = model
   const databases = await model.freshDatabases()
-  onTestFinished(() => model.drop(databases))
+  onTestFinished(() => model.giveBack(databases))
   const ingest = createIngest(tables, databases)
   const settings = platformDigits === undefined ? {} : { platformDigits }
   const { foldWorker } = createTestFoldWorker(tables, databases, settings)

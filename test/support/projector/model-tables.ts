@@ -36,8 +36,10 @@ export const platformDigits = 2
 export interface ModelTables {
   tables: Tables
   clickHouse: ClickHouse
-  /** Creates two new databases, migrated. */
+  /** Migrated databases with nothing in them: new ones, or some that were given back. */
   freshDatabases(): Promise<Databases>
+  /** Empties them, for another test: it takes a fifth of the time of a migration. Nobody may work on them, or have changed a table. */
+  giveBack(databases: Databases): Promise<void>
   drop(databases: Databases): Promise<void>
   dispose(): Promise<void>
 }
@@ -45,14 +47,27 @@ export interface ModelTables {
 export async function openModelTables(): Promise<ModelTables> {
   const { tables, clickHouse, close } = await openOwnTables()
   let count = 0
+  const empty: Databases[] = []
   return {
     tables,
     clickHouse,
     async freshDatabases() {
+      const again = empty.shift()
+      if (again) return again
       count++
       const databases = generationOf({ base: `model_${count}`, views: `views_${count}` }, 1)
       await migrate(tables, databases)
       return databases
+    },
+    async giveBack(databases) {
+      const { base, ledger, read } = databases
+      const names = await tables.rows<{ name: string }>({
+        query: `SELECT concat(database, '.', name) AS name FROM system.tables WHERE database IN {databases:Array(String)}
+                AND engine LIKE '%MergeTree' AND total_rows > 0 AND name NOT IN ('migrations', 'generation_log')`,
+        query_params: { databases: [base, ledger, read] },
+      })
+      await Promise.all(names.map(({ name }) => tables.run({ query: `TRUNCATE TABLE ${name} SYNC` })))
+      empty.push(databases)
     },
     async drop(databases) {
       for (const name of Object.values(databases)) await tables.run({ query: `DROP DATABASE ${name}` })

@@ -163,7 +163,7 @@ describe('a mirror', () => {
       fc.asyncProperty(world, async world => {
         expect(await lostByMirror(modelOf(world), world.pageSize)).toEqual([])
       }),
-      { numRuns: 120 },
+      { numRuns: 60 },
     )
   })
 
@@ -192,7 +192,7 @@ describe('a mirror', () => {
         })
         expect(differences(model, copy.projects).lost).toEqual([])
       }),
-      { numRuns: 120 },
+      { numRuns: 60 },
     )
   })
 
@@ -215,7 +215,7 @@ describe('a mirror', () => {
         })
         expect(differences(model, copy.projects)).toEqual({ lost: [], gone: [] })
       }),
-      { numRuns: 120 },
+      { numRuns: 60 },
     )
   })
 
@@ -353,7 +353,7 @@ describe('reconcile', () => {
           expect(removed.filter(id => atStart.has(id) && !left.has(id))).toEqual([])
         }
       }),
-      { numRuns: 120 },
+      { numRuns: 60 },
     )
   })
 })

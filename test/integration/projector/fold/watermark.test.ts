@@ -38,7 +38,7 @@ describe('the watermark', () => {
   beforeEach(async () => {
     databases = await model.freshDatabases()
     ingest = createIngest(model.tables, databases)
-    return () => model.drop(databases)
+    return () => model.giveBack(databases)
   })
 
   async function clock(): Promise<number> {

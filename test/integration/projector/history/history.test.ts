@@ -40,7 +40,7 @@ async function openWorld(): Promise<void> {
 
 beforeEach(async () => {
   await openWorld()
-  return () => model.drop(databases)
+  return () => model.giveBack(databases)
 })
 
 async function fold(...events: ChangeEvent[]): Promise<void> {
@@ -286,7 +286,7 @@ describe('the days before the history', () => {
     expect(expected.length).toBeGreaterThan(8)
     let failures = 0
     for (let last = 0; failures === last; last++) {
-      await model.drop(databases)
+      await model.giveBack(databases)
       await openWorld()
       await ingest(backfill())
       let left = last

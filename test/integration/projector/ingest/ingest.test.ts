@@ -48,7 +48,7 @@ describe('the ingest loop', () => {
 
   beforeEach(async () => {
     databases = await model.freshDatabases()
-    return () => model.drop(databases)
+    return () => model.giveBack(databases)
   })
 
   function start(setup: Omit<IngestSetup, 'databases'>): RunningIngest {

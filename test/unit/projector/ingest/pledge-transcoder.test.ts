@@ -21,7 +21,7 @@ describe('transcoding a pledge', () => {
       fc.property(records, records => {
         rows += expectSameBatch(records)
       }),
-      { numRuns: 1_500 },
+      { numRuns: 1_000 },
     )
     // Otherwise the property would say little about rows.
     expect(rows).toBeGreaterThan(1_000)
@@ -41,7 +41,7 @@ describe('transcoding a pledge', () => {
       fc.property(fc.array(fc.oneof(record, cut), { maxLength: 8 }), records => {
         expectSameBatch(records)
       }),
-      { numRuns: 1_500 },
+      { numRuns: 1_000 },
     )
   })
 
@@ -50,7 +50,7 @@ describe('transcoding a pledge', () => {
       fc.property(worldEvents(), events => {
         expectSameBatch(events.map(recordOf))
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     )
   })
 

@@ -58,7 +58,7 @@ describe('decoding record batches', () => {
         for (const [at, byte] of damage) batch[headBytes - 4 + (at % (batch.length - headBytes + 4))] = byte
         expectWhole(await decodeBatches(batch, nothing()), 100, 100 + written.length - 1)
       }),
-      { numRuns: 2_000 },
+      { numRuns: 700 },
     )
   })
 
@@ -74,7 +74,7 @@ describe('decoding record batches', () => {
           expectWhole(await decodeBatches(batch, nothing()), 100, 109)
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: 700 },
     )
   })
 
