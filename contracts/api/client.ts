@@ -24,6 +24,7 @@ import type {
   WalkOptions,
 } from './client/options.ts'
 import { bodyOf, type Filter, listPath, momentOf, pageOf, unexpected } from './client/pages.ts'
+import { readRemovals } from './client/removals.ts'
 import { createReported } from './client/reported.ts'
 import { defaultRuntime, type Runtime } from './client/runtime.ts'
 import {
@@ -39,7 +40,7 @@ import { createTransport } from './client/transport.ts'
 import { walk } from './client/walk.ts'
 import { limitMax } from './parameters.ts'
 
-export type { Project, ProjectDetail, ProjectListBody, Reward, Stats } from './client/bodies.ts'
+export type { Project, ProjectDetail, ProjectListBody, Removal, Reward, Stats } from './client/bodies.ts'
 export { ClientError, type ClientErrorCode } from './client/errors.ts'
 export type {
   Abortable,
@@ -65,8 +66,9 @@ export interface Client {
   /**
    * Yields every change of the public campaigns, without end. It starts with all campaigns, or, if the store has a
    * watermark, with the changes since then. No change is missed, even if campaigns move between pages. The latest state
-   * of a campaign always comes last. The API does not list campaigns that stopped being public: use `reconcile` to find
-   * them.
+   * of a campaign always comes last. A campaign that is no longer public comes as a removal, also if the consumer never
+   * had it. Set `reconcile` for a service that does not tell removals, or for a consumer that was away for longer than they
+   * are kept.
    *
    * A change counts as processed when the consumer asks for the next one. The watermark is saved when a whole walk is
    * processed. So a consumer that is killed and starts again receives some changes twice, and misses none
@@ -115,6 +117,7 @@ export function createClient(options: ClientOptions): Client {
       sleep,
       signal,
       reported: createReported(acrossWalks),
+      removals: since => readRemovals(transport, since, signal),
       walk: updatedSince =>
         walk(
           {
@@ -152,7 +155,7 @@ export function createClient(options: ClientOptions): Client {
       const { store = noStore(), intervalMs = 60_000, reconcile, onOutage } = options
       checkFilter(options, options.allowFilteredDelta)
       checkRange('intervalMs', intervalMs, 1000, Infinity)
-      if (reconcile) checkRange('reconcile.everyMs', reconcile.everyMs, intervalMs, Infinity)
+      if (reconcile) checkRange('reconcile.everyMs', reconcile.everyMs ?? dayMs, intervalMs, Infinity)
       const dependencies = syncDependencies(options, !options.reportRepeats)
       return withStore(store, async function* () {
         // A store may return undefined, as a map does.
@@ -163,7 +166,7 @@ export function createClient(options: ClientOptions): Client {
           since,
           save: watermark => store.save(watermark),
           intervalMs,
-          reconcile,
+          reconcile: reconcile && { everyMs: dayMs, ...reconcile },
           onOutage,
         })
       })

@@ -7,10 +7,11 @@
  * A key that was replaced expires. The query service refuses it from that moment (0001-people.sql). The fold counts it
  * among the three until its end is in the log too, so `issueKey` writes that first.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import type { ApiKeyState } from '../../contracts/events/event.ts'
 import type { EventWriter } from '../log/port.ts'
+import { sleep } from '../runtime/sleep.ts'
+import { untilFound } from '../runtime/until-found.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { generateApiKey, generateSecret, hashSecret, keyPrefix, type RandomBytes } from './credentials.ts'
 import { accountKeysStatement, matchingKeysStatement } from './key-statements.ts'
@@ -87,7 +88,6 @@ export const activeKeysMax = 3
 
 export const visibleMsMax = 15_000
 const withdrawnMsMax = 5_000
-const lookMs = 50
 const settleMsMin = 1_000
 
 /**
@@ -142,10 +142,9 @@ async function endKeys(admin: KeyAdmin, keys: readonly KeyRecord[]): Promise<voi
 /** Deletes a key that was never shown, and waits a while until no list has it. */
 async function withdraw({ writer, directory, monotonicMs }: KeyAdmin, key: string): Promise<void> {
   await deleteKeys({ writer }, [key])
-  const deadline = monotonicMs() + withdrawnMsMax
   // The tombstone is in the log, so the key ends even if it cannot be looked up now.
-  const isListed = async () => (await directory.find(key).catch(() => [])).length > 0
-  while ((await isListed()) && monotonicMs() < deadline) await sleep(lookMs)
+  const isGone = async () => (await directory.find(key).catch(() => [])).length === 0 || undefined
+  await untilFound(withdrawnMsMax, isGone, { monotonicMs, sleep })
 }
 
 async function activeKeysOf({ directory }: KeyAdmin, account: string): Promise<KeyRecord[]> {
@@ -217,16 +216,11 @@ export async function deleteKeys(
 }
 
 /** The key when the fold has it and the condition holds; `undefined` if that takes too long. */
-export async function seen(
-  admin: Pick<KeyAdmin, 'directory' | 'monotonicMs'>,
+export function seen(
+  { directory, monotonicMs }: Pick<KeyAdmin, 'directory' | 'monotonicMs'>,
   key: string,
   condition: (record: KeyRecord) => boolean,
 ): Promise<KeyRecord | undefined> {
-  const deadline = admin.monotonicMs() + visibleMsMax
-  while (admin.monotonicMs() < deadline) {
-    const [record] = await admin.directory.find(key)
-    if (record && condition(record)) return record
-    await sleep(lookMs)
-  }
-  return undefined
+  const look = async () => (await directory.find(key)).slice(0, 1).find(condition)
+  return untilFound(visibleMsMax, look, { monotonicMs, sleep })
 }

@@ -4,6 +4,7 @@ import { openExistingDataDirectory, type ServiceAddress } from '../local/data-di
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { compactionWarnings } from '../log/kafka/topic-settings.ts'
 import type { PartitionLag, RememberedWatermark } from '../log/port.ts'
+import { readNextPositions } from '../projector/positions/stored-positions.ts'
 import type { SharedSlugs } from '../projector/shared-slugs.ts'
 import {
   type ProducersStatus,
@@ -12,7 +13,6 @@ import {
   reachedTables,
   tablesStatus,
 } from '../projector/status.ts'
-import { readNextPositions } from '../projector/stored-positions.ts'
 import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'

@@ -1,7 +1,7 @@
 /** A purge: makes what events have deleted or replaced really gone, in each copy of the data, and reports what it did. */
 import type { Rebuilds } from '../generations/rebuilds.ts'
 import type { PartitionLag } from '../log/port.ts'
-import { untilFolded, untilProjected } from '../projector/projected.ts'
+import { untilFolded, untilProjected } from '../projector/positions/projected.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { purgeLookMs, writePurge } from '../tables/identity.ts'

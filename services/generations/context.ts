@@ -2,7 +2,7 @@
 import type { History } from '../log/port.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
-import type { Positions } from '../projector/positions.ts'
+import type { Positions } from '../projector/positions/positions.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'

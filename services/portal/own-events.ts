@@ -9,6 +9,7 @@ import { encodePortalEvent } from '../../contracts/events/portal-codec.ts'
 import { type PortalEvent, portalKeyOf, portalTopicOf } from '../../contracts/events/portal-event.ts'
 import type { EventWriter, NewRecord } from '../log/port.ts'
 import type { Sleep } from '../runtime/sleep.ts'
+import { untilFound } from '../runtime/until-found.ts'
 import { within } from '../runtime/within.ts'
 import { TablesError } from '../tables/port.ts'
 
@@ -25,7 +26,6 @@ export class PortalUnavailable extends Error {
   override name = 'PortalUnavailable'
 }
 
-const lookMs = 50
 // After an append that came late, the ledger is looked at for as long.
 const projectedMsMax = 15_000
 
@@ -40,18 +40,12 @@ export async function writeOwn<T>(
 ): Promise<T> {
   async function appendAndLook(): Promise<T> {
     await writer.append(events.map(recordOf))
-    const deadline = monotonicMs() + projectedMsMax
-    for (;;) {
-      const found = await look().catch(whileAway)
-      if (found !== undefined) return found
-      if (monotonicMs() > deadline) {
-        const seconds = projectedMsMax / 1000
-        throw new PortalUnavailable(
-          `the change is in the event log, but no projector has read it within ${seconds} s`,
-        )
-      }
-      await sleep(lookMs)
-    }
+    const found = await untilFound(projectedMsMax, () => look().catch(whileAway), { monotonicMs, sleep })
+    if (found !== undefined) return found
+    const seconds = projectedMsMax / 1000
+    throw new PortalUnavailable(
+      `the change is in the event log, but no projector has read it within ${seconds} s`,
+    )
   }
   const written = appendAndLook()
   // It may fail after the caller has its answer.

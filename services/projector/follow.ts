@@ -5,7 +5,7 @@ import { messageOf } from '../runtime/message-of.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { keepFollowing } from '../tables/generations.ts'
 import type { Databases } from '../tables/port.ts'
-import type { Positions } from './positions.ts'
+import type { Positions } from './positions/positions.ts'
 
 export interface FollowDependencies {
   /** Looks up which generation is current, and changes `databases`. */

@@ -26,13 +26,13 @@ import { holdTablesIdentity } from '../tables/identity.ts'
 import { patientTables } from '../tables/patient.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
-import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
-import { createPositions } from './positions.ts'
+import { type Compaction, checkAbsence } from './positions/absence.ts'
+import { createPositions } from './positions/positions.ts'
+import { nextOf, readPositions, readUntilOfNew, type StoredPositions } from './positions/stored-positions.ts'
 import { createProjectorService } from './service.ts'
 import { statusOf } from './status.ts'
-import { nextOf, readPositions, readUntilOfNew, type StoredPositions } from './stored-positions.ts'
 
 export interface ProcessDependencies {
   config: Config

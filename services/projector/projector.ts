@@ -21,7 +21,7 @@ import type { HashBacker } from './ingest/backer-hash.ts'
 import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } from './ingest/batch.ts'
 import { type Decode, schemaIdsOf } from './ingest/decode.ts'
 import { type RejectCircuitBreaker, TooManyRejects } from './ingest/reject-circuit-breaker.ts'
-import type { Positions } from './positions.ts'
+import type { Positions } from './positions/positions.ts'
 
 export interface ProjectorSettings {
   batchRecordsMax: number

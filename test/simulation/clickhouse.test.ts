@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ModelTables, openModelTables } from '../support/projector/model-tables.ts'
 import { createClickHouseEngine } from '../support/simulation/engine/clickhouse-engine.ts'
 import { createModelEngine } from '../support/simulation/engine/model-engine.ts'
+import { completeSince } from '../support/simulation/engine/model-lists.ts'
 import { createKindOf } from '../support/simulation/engine/statement-kinds.ts'
 import { createTwinEngine } from '../support/simulation/engine/twin-engine.ts'
 import { playWorld } from '../support/simulation/world.ts'
@@ -23,6 +24,11 @@ describe('ClickHouse', () => {
     const databases = await tables.freshDatabases()
     // The model merges nothing: a merge drops the superseded rows of a campaign.
     await tables.tables.run({ query: `SYSTEM STOP MERGES ${databases.read}.campaigns` })
+    // The tables are older than the world.
+    await tables.tables.run({
+      query: `INSERT INTO ${databases.read}.campaigns (campaign_id, updated_at, fold_id, is_deleted)
+              SELECT '', fromUnixTimestamp64Milli(${completeSince}, 'UTC'), 1, 1`,
+    })
     const kindOf = createKindOf(databases)
     const model = createModelEngine(kindOf)
     const twin = createTwinEngine(createClickHouseEngine(tables.tables), model, kindOf)

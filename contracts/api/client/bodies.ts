@@ -201,6 +201,29 @@ export interface ProjectListBody {
   pagination: Pagination
 }
 
+/** A campaign that was public and no longer is. */
+export interface Removal {
+  /** The id that the campaign had in lists. */
+  id: string
+  /**
+   * When the campaign left. It is later than every `updated_at` that it had before, and earlier than the one
+   * that it has if it comes back. ISO 8601 in UTC, with milliseconds and a trailing Z.
+   */
+  updated_at: string
+}
+
+/** A page of removals. */
+export interface RemovalListBody {
+  /** The removals of this page, the earliest first. */
+  data: Removal[]
+  pagination: Pagination
+  /**
+   * From this moment on, no removal is missing. If your `since` is earlier, compare your copy with all pages
+   * of the list of projects once. ISO 8601 in UTC, with milliseconds and a trailing Z.
+   */
+  kept_since: string
+}
+
 /** A reward tier. */
 export interface Reward {
   /** Unique within its campaign. */

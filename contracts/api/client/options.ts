@@ -58,10 +58,13 @@ export interface MirrorOptions extends WalkOptions {
   intervalMs?: number
   /** Allows a filter. The mirror then does not report a campaign that no longer matches it, except by `reconcile`. */
   allowFilteredDelta?: boolean
-  /** Walks all pages at intervals, instead of a poll, and reports which of the held campaigns are gone. */
+  /**
+   * Walks all pages, instead of a poll, and reports which of the held campaigns are gone: at intervals if the service does not
+   * tell removals, and once if the mirror was away for longer than they are kept.
+   */
   reconcile?: {
-    /** Time between two of them, in milliseconds. After a start that resumes, also the time to the first one. */
-    everyMs: number
+    /** Time between two of them, in milliseconds. Default: a day. After a start that resumes, also the time to the first one. */
+    everyMs?: number
     /** The ids that the consumer holds. Called at the start of each. */
     held: () => Ids
   }

@@ -6,11 +6,11 @@
  * list fields except `days_remaining`, which changes with the clock. A change that only the detail shows has another
  * `updated_at` in the list.
  */
-import type { Project } from './bodies.ts'
+import type { Project, Removal } from './bodies.ts'
 
 export interface Reported {
-  /** Whether the campaign differs from the remembered one. It then remembers the new state. */
-  isNews(project: Project): boolean
+  /** Whether the campaign, or its removal, differs from the remembered state. It then remembers the new one. */
+  isNews(state: Project | Removal): boolean
   forgetAll(): void
   endWalk(): void
 }
@@ -23,9 +23,9 @@ export function createReported(acrossWalks: boolean): Reported {
   let present = new Map<string, string>()
 
   return {
-    isNews(project) {
-      const { id } = project
-      const content = JSON.stringify({ ...project, days_remaining: 0 })
+    isNews(state) {
+      const { id } = state
+      const content = JSON.stringify({ ...state, days_remaining: 0 })
       const known = present.get(id) ?? before.get(id)
       present.delete(id)
       present.set(id, content)

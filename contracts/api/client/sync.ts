@@ -7,6 +7,7 @@
 import type { Project } from './bodies.ts'
 import { ClientError, isTransient } from './errors.ts'
 import { newMsMax } from './pages.ts'
+import type { Removals } from './removals.ts'
 import type { Reported } from './reported.ts'
 import type { Runtime } from './runtime.ts'
 import type { WalkEnd } from './walk-reader.ts'
@@ -32,6 +33,8 @@ export type Ids = Iterable<string> | AsyncIterable<string>
 export interface SyncDependencies extends Pick<Runtime, 'now' | 'sleep'> {
   /** Walks the campaigns that changed since this moment (Unix milliseconds), or all campaigns (null). */
   walk(updatedSince: number | null): AsyncGenerator<Project[], WalkEnd>
+  /** What left since this moment, or everything that is kept (null). Null if the service does not tell. */
+  removals(since: number | null): Promise<Removals | null>
   reported: Reported
   signal: AbortSignal | undefined
 }
@@ -46,26 +49,39 @@ export interface FollowOptions {
 }
 
 /**
- * Yields changes without end. Rejects with `ClientError`, the signal's reason, or an error of the store or a callback.
+ * Yields changes without end. What is gone comes from the list of removals. Only if the service does not tell it, or not from so long ago,
+ * all campaigns are walked and compared.
+ *
+ * The first poll after a start, or after the first walk, asks for all removals that are kept: a walk that failed may have brought a campaign
+ * that left before the next one, and an earlier version of this client did not ask.
+ *
+ * Rejects with `ClientError`, the signal's reason, or an error of the store or a callback.
  */
 export async function* follow(
   dependencies: SyncDependencies,
   options: FollowOptions,
 ): AsyncGenerator<Change, never> {
-  const { now, sleep, signal } = dependencies
+  const { now, sleep, removals, signal } = dependencies
   const { save, intervalMs, reconcile, onOutage } = options
   let { since } = options
   let reconciledAt = now()
+  let removedSince: number | null = null
   for (;;) {
     const startedAt = now()
     let nextAt = startedAt + intervalMs
-    const isReconciling = since === null || (reconcile && startedAt - reconciledAt >= reconcile.everyMs)
     try {
+      const gone = since === null ? null : await removals(removedSince)
+      const isUntold =
+        gone === null
+          ? startedAt - reconciledAt >= (reconcile?.everyMs ?? Infinity)
+          : gone.keptSince > Number(since)
+      const isReconciling = since === null || (reconcile !== undefined && isUntold)
       const end: WalkEnd = yield* isReconciling
         ? compare(dependencies, await setOf(reconcile?.held() ?? []))
-        : upserts(dependencies, since)
+        : changes(dependencies, since, gone)
       await save(watermarkOf(end))
       if (isReconciling) reconciledAt = startedAt
+      else removedSince = end.asOf
       // The same query would return the same response.
       if (end.asOf === since) nextAt = Math.max(nextAt, end.freshUntil)
       since = end.asOf
@@ -93,13 +109,16 @@ export async function* compare(
   const { now, sleep, reported, signal } = dependencies
   const startedAt = now()
   const missing = new Set(held)
+  // What was seen in an earlier round may have left since then.
+  let asOf = Infinity
   reported.forgetAll()
   let since: number | null = null
   for (let round = 0; round < roundsMax; round++) {
-    const end: WalkEnd = yield* upserts(dependencies, since, missing)
+    const end: WalkEnd = yield* upserts(dependencies, since, { missing })
+    asOf = Math.min(asOf, end.asOf)
     if (missing.size === 0 || (end.isOneSnapshot && end.takenAt >= startedAt)) {
       for (const id of missing) yield { type: 'removed', id }
-      return end
+      return { ...end, asOf }
     }
     await sleep(Math.max(0, startedAt + newMsMax - now()), signal)
     // Ask for a slightly earlier moment. Otherwise this could equal an earlier poll, whose responses are still cached.
@@ -109,10 +128,25 @@ export async function* compare(
   throw new ClientError({ code: 'unstable_walk', message })
 }
 
+/** The removals, and then what has changed. Of two states of a campaign, the later one counts: each may come from an older answer. */
+async function* changes(
+  dependencies: SyncDependencies,
+  since: number | null,
+  gone: Removals | null,
+): AsyncGenerator<Change, WalkEnd> {
+  const left = new Map<string, string>()
+  for (const removal of gone?.removals ?? []) {
+    left.set(removal.id, removal.updated_at)
+    if (dependencies.reported.isNews(removal)) yield { type: 'removed', id: removal.id }
+  }
+  const end = yield* upserts(dependencies, since, { left })
+  return { ...end, asOf: Math.min(end.asOf, gone?.asOf ?? Infinity) }
+}
+
 async function* upserts(
   { walk, reported }: SyncDependencies,
   since: number | null,
-  missing?: Set<string>,
+  { missing, left }: { missing?: Set<string>; left?: ReadonlyMap<string, string> },
 ): AsyncGenerator<Change, WalkEnd> {
   const pages = walk(since)
   for (;;) {
@@ -123,6 +157,7 @@ async function* upserts(
     }
     for (const project of step.value) {
       missing?.delete(project.id)
+      if (project.updated_at < (left?.get(project.id) ?? '')) continue
       if (reported.isNews(project)) yield { type: 'upsert', project }
     }
   }

@@ -1,7 +1,11 @@
 /** Where the log is read for a generation that is built: its positions stand with its rows, as those of the projectors do. */
 import type { LogState } from '../../log/port.ts'
-import { createPositions, type Positions } from '../../projector/positions.ts'
-import { readPositions, type StoredPosition, writePositions } from '../../projector/stored-positions.ts'
+import { createPositions, type Positions } from '../../projector/positions/positions.ts'
+import {
+  readPositions,
+  type StoredPosition,
+  writePositions,
+} from '../../projector/positions/stored-positions.ts'
 import type { RebuildContext } from '../context.ts'
 
 /** A new generation is read from the start of the log. */

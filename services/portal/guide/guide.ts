@@ -111,7 +111,7 @@ ${samples('mirroring', apiUrl)}
 <ul>
 <li><strong>A campaign may come twice.</strong> <code>updated_since</code> includes its moment. To receive a campaign again changes nothing. If answers reach you out of order, keep the one with the later <code>updated_at</code>.</li>
 <li><strong>A walk has to come from one snapshot.</strong> All pages of one query do for ${limits.cacheSeconds} seconds. If a later page has another <code>X-Snapshot-Id</code> than the first, a campaign may have moved between the pages: keep what you got, keep the old watermark, and walk again. Our client does this for you, and also copes with walks that take longer than a snapshot.</li>
-<li><strong>Campaigns can disappear.</strong> One that is no longer public is simply not in the list any more. Once a day, read everything, and remove what is gone.</li>
+<li><strong>Campaigns can disappear.</strong> One that is no longer public is simply not in the list any more. <code>/removals</code> tells the ids of these, with the same watermark as <code>since</code>. Or read everything once a day, and remove what is gone.</li>
 <li><strong>Do not filter.</strong> With <code>status=LIVE</code> you would never learn that a campaign has become <code>FUNDED</code>. Filter in your copy.</li>
 </ul>
 <p>If nothing new comes, look at <code>X-Data-As-Of</code>: it moves on as long as our data is up to date. The <a href="/">first page</a> shows it too.</p>`

@@ -22,6 +22,7 @@ import {
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import { changedState, expiringState } from '../../api-keys/key-states.ts'
 import { sleep } from '../../runtime/sleep.ts'
+import { untilFound } from '../../runtime/until-found.ts'
 import type { Overlap, PortalKeys } from '../ports.ts'
 import type { KeyFields } from './key-fields.ts'
 
@@ -29,8 +30,6 @@ const overlapMs: Readonly<Record<Exclude<Overlap, 'at-once'>, number>> = {
   'one-hour': 3_600_000,
   'one-day': 86_400_000,
 }
-
-const lookMs = 50
 
 export function createPortalKeys(admin: KeyAdmin): PortalKeys {
   const { directory, now, randomBytes } = admin
@@ -118,18 +117,17 @@ function requireRoomInsteadOf(old: KeyRecord, keys: readonly KeyRecord[]): void 
 
 /** Deletes until the account has no key in the tables, also those that are issued meanwhile. */
 async function deleteAll(admin: KeyAdmin, accountId: string): Promise<void> {
-  const deadline = admin.monotonicMs() + visibleMsMax
   const deleted = new Set<string>()
-  for (;;) {
-    const left = (await admin.directory.ofAccount(accountId)).map(({ key }) => key)
-    if (left.length === 0) return
+  let left: string[] = []
+  const isEmpty = async () => {
+    left = (await admin.directory.ofAccount(accountId)).map(({ key }) => key)
     const fresh = left.filter(key => !deleted.has(key))
     if (fresh.length > 0) await deleteKeys(admin, fresh)
     for (const key of fresh) deleted.add(key)
-    if (admin.monotonicMs() > deadline)
-      throw new KeyError(`the deletion of ${left.length} keys is in the log, ${notRead}`)
-    await sleep(lookMs)
+    return left.length === 0 || undefined
   }
+  if (!(await untilFound(visibleMsMax, isEmpty, { ...admin, sleep })))
+    throw new KeyError(`the deletion of ${left.length} keys is in the log, ${notRead}`)
 }
 
 const notRead = `but no projector has read it within ${visibleMsMax / 1000} s`

@@ -9,7 +9,7 @@ import { clientTypesText, type Schema } from './client-types.ts'
 import { buildOpenApi } from './openapi.ts'
 
 const contract = new URL('../../../contracts/api/', import.meta.url)
-const bodies = ['ProjectListBody', 'ProjectDetail', 'Stats']
+const bodies = ['ProjectListBody', 'ProjectDetail', 'RemovalListBody', 'Stats']
 const isCheck = process.argv.includes('--check')
 
 function generate(name: string, text: string): void {

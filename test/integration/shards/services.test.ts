@@ -114,6 +114,18 @@ test('each campaign is folded on its own shard, with all of its pledges', async 
   for (const { id, pledges } of all) expect(pledges, id).toBe(pledgesOf(id).length)
 })
 
+test('removals are those of all shards', async () => {
+  const gone = Array.from({ length: 10 }, (_, n) => `gone-${n}`)
+  for (const [index, status] of (['LIVE', 'SUSPENDED'] as const).entries()) {
+    append(gone.map(campaign_id => campaignEvent({ campaign_id, version: index + 1, status })))
+    append([campaignEvent({ campaign_id: 'draft', version: index + 1, status: 'DRAFT' })])
+    await drained()
+  }
+  const idsOf = async () => (await ask('/removals?limit=100')).body.data.map(({ id }) => id).sort()
+  // An answer may be a second old.
+  await vi.waitFor(async () => expect(await idsOf()).toEqual(gone), { timeout: 60_000, interval: 200 })
+})
+
 test('statistics count a backer of both shards once', async () => {
   const { body } = await ask('/stats')
   expect(body.data).toMatchObject({

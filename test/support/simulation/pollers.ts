@@ -22,7 +22,7 @@ export interface PollerDependencies {
 }
 
 export interface Poller {
-  /** Polls until a walk has everything up to `quietAt`. */
+  /** Polls until a walk has everything up to `quietAt`, and what was gone before the first one is removed. */
   follow(): Promise<void>
   /** Finds what is gone, and what has changed meanwhile. */
   reconcile(): Promise<void>
@@ -59,7 +59,7 @@ export function createLoopPoller(dependencies: PollerDependencies): Poller {
   const { pageSize, intervalMs } = plan
   let place: Place = { copy: new Map(), since: null }
   let reconciledAt = startsAt + plan.startsAt
-  const isThere = () => place.since !== null && Date.parse(place.since) >= quietAt()
+  const isThere = () => place.isClean === true && Date.parse(place.since ?? '') >= quietAt()
 
   const settingsFor = (signal?: AbortSignal): LoopSettings => ({
     pageSize,
@@ -106,11 +106,13 @@ export function createClientPoller(dependencies: PollerDependencies): Poller {
   const copy = new Map<string, Project>()
   let watermark: string | null = null
   let onThere: (() => void) | undefined
+  // The first walk asks for no removals: the poll after it does.
+  let savesThere = 0
   const store: WatermarkStore = {
     load: () => watermark,
     save(next) {
       watermark = next
-      if (Date.parse(next) >= quietAt()) onThere?.()
+      if (Date.parse(next) >= quietAt() && ++savesThere > 1) onThere?.()
     },
   }
   const [key = '', secret = ''] = (headers.authorization ?? '').replace('Bearer ', '').split(':')

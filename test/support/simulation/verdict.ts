@@ -28,17 +28,17 @@ export function publicCampaigns({ batches }: Scenario): Map<string, string> {
 }
 
 /**
- * The differences of a copy, among the public campaigns or among all that either has. As long as it is public, the campaign `exempt`
+ * The differences of a copy: a lost change, or a campaign that is gone and still there. As long as it is public, the campaign `exempt`
  * may show an older state.
  */
 export function lossesOf(
   poller: Poller,
   name: string,
   expected: ReadonlyMap<string, string>,
-  { among, exempt }: { among: 'of the public' | 'of all'; exempt: string | undefined },
+  exempt: string | undefined,
 ): Loss[] {
   const copy = poller.copy()
-  const ids = among === 'of all' ? new Set([...expected.keys(), ...copy.keys()]) : expected.keys()
+  const ids = new Set([...expected.keys(), ...copy.keys()])
   return [...ids].flatMap(id => {
     const held = describe(copy.get(id))
     const should = expected.get(id)

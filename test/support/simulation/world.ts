@@ -171,17 +171,13 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
       await following
       const expected = publicCampaigns(scenario)
       const exempt = isNeverFolded(heavy) ? heavy?.id : undefined
-      const missed = pollers.flatMap((poller, n) =>
-        lossesOf(poller, `${n}`, expected, { among: 'of the public', exempt }),
-      )
+      const missed = pollers.flatMap((poller, n) => lossesOf(poller, `${n}`, expected, exempt))
       // Cached answers contain what is no longer public until they expire.
       await time.sleep(scenario.listCacheMs)
       await Promise.all(pollers.map(poller => poller.reconcile()))
       return [
         ...missed,
-        ...pollers.flatMap((poller, n) =>
-          lossesOf(poller, `${n} reconciled`, expected, { among: 'of all', exempt }),
-        ),
+        ...pollers.flatMap((poller, n) => lossesOf(poller, `${n} reconciled`, expected, exempt)),
       ]
     }
     try {

@@ -173,6 +173,10 @@ function summary(
     environment,
   }: { apiUrl: string; portalUrl: string; key: { key: string; secret: string }; environment: object },
 ): string {
+  // The parts have the settings of whoever starts the stack, so the commands need them too: the platform's currency, for example.
+  const inherited = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => name.startsWith('PLEDGEVIEW_')),
+  )
   return `
 Everything runs:
 
@@ -185,7 +189,7 @@ A key was issued. Its secret is not shown again. Try:
 Open ${portalUrl} for the portal: the mails that it sends are printed here. End a process above with kill -9, and see what happens.
 For the commands (events append, keys, status, explain, rejects, purge, rebuild), paste this in another terminal first:
 
-${Object.entries(environment)
+${Object.entries({ ...inherited, ...environment })
   .map(([name, value]) => `export ${name}='${value}'`)
   .join('\n')}
 

@@ -219,6 +219,29 @@ describe('a mirror', () => {
     )
   })
 
+  it('keeps nothing that is gone without a further walk, if the service tells removals', async () => {
+    await fc.assert(
+      fc.asyncProperty(world, fc.array(fc.nat(60), { maxLength: 5 }), async (world, kills) => {
+        const model = modelOf(world, { removalsFrom: -minuteMs })
+        const { copy, walks } = await mirrored(model, world, kills)
+        expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
+        expect(walks).toEqual([])
+      }),
+      { numRuns: 120 },
+    )
+  })
+
+  it('compares its copy once if it was away for longer than removals are kept', async () => {
+    await fc.assert(
+      fc.asyncProperty(world, fc.integer({ min: 1, max: 10 }), async (world, minutes) => {
+        const model = modelOf(world, { removalsFrom: minutes * minuteMs })
+        const { copy } = await mirrored(model, world, [])
+        expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
+      }),
+      { numRuns: 60 },
+    )
+  })
+
   it('faces real losses: a walk that ignores a crossing does lose changes here', async () => {
     const lossy = fc.sample(world, { seed: 1, numRuns: 100 }).map(async world => {
       const model = modelOf({ ...world, faults: [], standstills: [] })
@@ -248,6 +271,36 @@ describe('a mirror', () => {
     expect(await lossyWorlds(true)).toBe(0)
   })
 })
+
+/** A copy through kills, and the requests for all campaigns after the first walk. */
+async function mirrored(model: ServiceModel, { pageSize }: World, kills: readonly number[]) {
+  const copy = createCopy()
+  const store = memoryStore()
+  let walkedAt = Infinity
+  const saving = {
+    ...store,
+    save(watermark: string) {
+      walkedAt = Math.min(walkedAt, model.requests.length)
+      store.save(watermark)
+    },
+  }
+  const signal = model.endAt(worldMs + 30 * minuteMs)
+  const reconcile = { held: () => copy.projects.keys() }
+  await untilOver(signal, async () => {
+    for (const kill of [...kills, Infinity]) {
+      let taken = 0
+      const changes = clientOf(model).mirror({ pageSize, store: saving, reconcile, onOutage, signal })
+      for await (const change of changes) {
+        if (taken++ >= kill) break
+        copy.apply(change)
+      }
+    }
+  })
+  const walks = model.requests
+    .slice(walkedAt)
+    .filter(path => path.startsWith('/projects') && !path.includes('updated_since'))
+  return { copy: copy.projects, walks }
+}
 
 /** Ids of campaigns whose change a mirror does not have at the end. */
 async function lostByMirror(model: ServiceModel, pageSize: number): Promise<string[]> {

@@ -8,7 +8,7 @@
  */
 import { basePath } from '../../../contracts/api/conventions.ts'
 import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
-import { parseListQuery } from '../../../contracts/api/parameters.ts'
+import { parseListQuery, parseRemovalsQuery } from '../../../contracts/api/parameters.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import { presentProject } from '../../../services/query/campaigns/campaign-fields.ts'
 import type { ListQuery } from '../../../services/query/lists/list-statements.ts'
@@ -50,6 +50,8 @@ export interface ModelSettings {
   standstills?: readonly Standstill[]
   /** Whether pages have `X-Snapshot-Id`. Default: true. Earlier versions of the service have none. */
   namesSnapshots?: boolean
+  /** Since when it tells removals, in milliseconds from the start. Default: it does not. */
+  removalsFrom?: number
   /** By request number. */
   latencyMs?: (request: number) => number
   /** The failure of a request, by request number. */
@@ -88,11 +90,13 @@ interface Snapshot {
 
 export function createServiceModel(settings: ModelSettings): ServiceModel {
   const { latencyMs = () => 0, fault = () => undefined, evicts = () => false, process = () => 0 } = settings
-  const { standstills = [], namesSnapshots = true } = settings
+  const { standstills = [], namesSnapshots = true, removalsFrom } = settings
   const timeline = settings.happenings
     .map(happening => ({ ...happening, stamp: startsAt + happening.at }))
     .sort((a, b) => a.stamp + a.visibleAfterMs - (b.stamp + b.visibleAfterMs))
   const visible = new Map<string, Visible>()
+  /** When each campaign left. */
+  const left = new Map<string, number>()
   const snapshots = new Map<string, Snapshot>()
   const requests: string[] = []
   const alarms: { at: number; controller: AbortController }[] = []
@@ -110,7 +114,8 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
       const next = timeline[happened]
       if (next === undefined || next.stamp + next.visibleAfterMs > time) break
       if (next.state) visible.set(next.id, { state: next.state, updatedAt: next.stamp })
-      else visible.delete(next.id)
+      else if (visible.delete(next.id)) left.set(next.id, next.stamp)
+      if (next.state) left.delete(next.id)
     }
     for (const { at, controller } of alarms) {
       if (time >= at) controller.abort(new Error('the time is over'))
@@ -143,20 +148,37 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
     return Math.min(time, ...stoodSince) - horizonMs
   }
 
+  function removedIds({ updatedSince }: ListQuery): string[] {
+    const since = Math.max(updatedSince ?? 0, startsAt + (removalsFrom ?? 0))
+    return [...left]
+      .filter(([, at]) => at >= since)
+      .sort(([a, at], [b, other]) => at - other || (a < b ? -1 : 1))
+      .map(([id, at]) => JSON.stringify({ id, updated_at: new Date(at).toISOString() }))
+  }
+
   function list(path: string, process: number): Response {
-    const parsed = parseListQuery(path.split('?')[1] ?? '')
+    const isOfRemovals = path.startsWith('/removals')
+    if (isOfRemovals && removalsFrom === undefined) return refusal('not_found')
+    const parsed = (isOfRemovals ? parseRemovalsQuery : parseListQuery)(path.split('?')[1] ?? '')
     if ('fault' in parsed) return refusal('invalid_parameter')
     const { limit, offset, ...query } = parsed.parameters
-    const key = JSON.stringify([process, query])
+    const key = JSON.stringify([process, isOfRemovals, query])
     let snapshot = snapshots.get(key)
     if (!snapshot || time >= snapshot.createdAt + cacheMs) {
       const asOf = new Date(watermark()).toISOString()
       const id = `snapshot ${++snapshotsTaken}`
-      snapshot = { id, asOf, ids: idsOf(query), createdAt: time, pages: new Map() }
+      snapshot = {
+        id,
+        asOf,
+        ids: (isOfRemovals ? removedIds : idsOf)(query),
+        createdAt: time,
+        pages: new Map(),
+      }
       snapshots.set(key, snapshot)
     }
     const { id, asOf, ids, createdAt, pages } = snapshot
-    const body = pages.get(path) ?? JSON.stringify(pageOf(ids, limit, offset))
+    const body =
+      pages.get(path) ?? JSON.stringify((isOfRemovals ? removalsPageOf : pageOf)(ids, limit, offset))
     pages.set(path, body)
     return answer(body, createdAt, { 'x-data-as-of': asOf, ...(namesSnapshots && { 'x-snapshot-id': id }) })
   }
@@ -167,6 +189,14 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
       return found ? [projectOf(id, found)] : []
     })
     return { data, pagination: { total: ids.length, limit, offset, has_more: offset + limit < ids.length } }
+  }
+
+  function removalsPageOf(ids: readonly string[], limit: number, offset: number): object {
+    return {
+      data: ids.slice(offset, offset + limit).map(text => JSON.parse(text)),
+      pagination: { total: ids.length, limit, offset, has_more: offset + limit < ids.length },
+      kept_since: new Date(startsAt + (removalsFrom ?? 0)).toISOString(),
+    }
   }
 
   function answer(body: string, createdAt: number, more: Record<string, string> = {}): Response {

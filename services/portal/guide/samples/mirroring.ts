@@ -20,8 +20,8 @@ const store = {
   },
 }
 
-// Once a day, compare with all campaigns, to find those that are gone.
-const reconcile = { everyMs: 86_400_000, held: () => copy.keys() }
+// To compare with all campaigns, if the copy is so old that the API no longer tells which are gone.
+const reconcile = { held: () => copy.keys() }
 for await (const change of client.mirror({ store, reconcile, onOutage: console.warn })) {
   if (change.type === 'upsert') copy.set(change.project.id, change.project)
   else copy.delete(change.id)

@@ -13,7 +13,14 @@ import {
   touchedIds,
   writtenBy,
 } from './model-fold.ts'
-import { changedEntries, changesRows, nextEntries, projectRows, snapshotRows } from './model-lists.ts'
+import {
+  changedEntries,
+  changesRows,
+  nextEntries,
+  projectRows,
+  removalsRows,
+  snapshotRows,
+} from './model-lists.ts'
 import { emptyState, insertInto, type ModelState } from './model-state.ts'
 import type { KindOf } from './statement-kinds.ts'
 
@@ -60,6 +67,8 @@ function read(
       return quarantineRows(state)
     case 'snapshot':
       return snapshotRows(state, statement, startedAt, safeguards)
+    case 'removals':
+      return removalsRows(state, statement, startedAt, safeguards)
     case 'projects':
       return projectRows(state, statement)
     case 'changes':

@@ -4,7 +4,7 @@ import { slugCodeOf } from '../../../../services/query/lists/list-index.ts'
 import { idSeparator, noDate, severalChanges } from '../../../../services/query/lists/list-statements.ts'
 import type { Statement } from '../../../../services/tables/port.ts'
 import type { Safeguards } from '../safeguards.ts'
-import { type ModelState, type ReadRow, standingRow, standingRows } from './model-state.ts'
+import { latestRow, type ModelState, type ReadRow, standingRow, standingRows } from './model-state.ts'
 
 /** All that match, newest first, in one row. */
 export function snapshotRows(
@@ -35,6 +35,33 @@ export function projectRows(state: ModelState, { query_params }: Statement): obj
     return row === undefined ? [] : projectRow(row)
   })
 }
+
+/** All that left since then, the earliest first, in one row. The removals of a world are complete. */
+export function removalsRows(
+  state: ModelState,
+  { query_params }: Statement,
+  startedAt: number,
+  safeguards: Safeguards,
+): object[] {
+  const { since, kept_ms } = query_params as { since: number; kept_ms: number }
+  const reached = watermarkOf(state, startedAt, safeguards)
+  const keptSince = Math.max(completeSince, reached - kept_ms)
+  const gone = [...state.campaigns.keys()]
+    .flatMap(id => latestRow(state, id) ?? [])
+    .filter(({ isDeleted, updatedAt }) => isDeleted && updatedAt >= Math.max(since, keptSince))
+    .sort((a, b) => a.updatedAt - b.updatedAt || (a.id < b.id ? -1 : 1))
+  return [
+    {
+      ids: gone.map(({ id, updatedAt }) => `${updatedAt} ${id}`).join(idSeparator),
+      total: gone.length,
+      kept_since: keptSince,
+      as_of: clickHouseTime(reached),
+    },
+  ]
+}
+
+/** Before every world, Unix ms. */
+export const completeSince = Date.UTC(2000)
 
 /** Which campaigns have a row that was stamped since then, public or not, merged or not. */
 export function changesRows(

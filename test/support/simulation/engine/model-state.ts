@@ -89,7 +89,7 @@ export function standingRow(state: ModelState, id: string): ReadRow | undefined 
 }
 
 /** A campaign's row of the highest fold. It may say that the campaign is no longer public. */
-function latestRow({ campaigns }: ModelState, id: string): ReadRow | undefined {
+export function latestRow({ campaigns }: ModelState, id: string): ReadRow | undefined {
   const rows = campaigns.get(id) ?? []
   return rows.reduce<ReadRow | undefined>((a, b) => (a && a.foldId > b.foldId ? a : b), undefined)
 }

@@ -39,6 +39,7 @@ import {
   changedEntriesStatement,
   type ListQuery,
   nextEntriesStatement,
+  removalsStatement,
   snapshotStatement,
 } from '../../../../services/query/lists/list-statements.ts'
 import type { Databases, Statement } from '../../../../services/tables/port.ts'
@@ -74,6 +75,7 @@ export type ReadKind =
   | 'changes'
   | 'changed entries'
   | 'next entries'
+  | 'removals'
 
 export type StatementKind = WriteKind | ReadKind
 
@@ -152,6 +154,7 @@ function addLists(add: Add, databases: Databases): void {
     add('changed entries', changedEntriesStatement([], databases, bounds))
   }
   add('next entries', nextEntriesStatement('', databases, { rowsMax: 1, msMax: 1 }))
+  add('removals', removalsStatement(0, databases, { keptMs: 1, msMax: 1 }))
   for (const updatedSince of [null, 0]) {
     const query: ListQuery = { status: null, category: null, sort: 'newest', updatedSince }
     add('snapshot', snapshotStatement(query, databases, 1))

@@ -5,10 +5,10 @@
  * that was last read longer ago than its topic keeps tombstones, may have lost deletions. Then the tables may show what was deleted,
  * and only a rebuild can tell. So the projector refuses to go on.
  */
-import { isChangeTopic } from '../../contracts/events/event.ts'
-import type { KafkaInspector } from '../log/kafka/inspector.ts'
-import { compactionWarnings, durationOf, type TopicCompaction } from '../log/kafka/topic-settings.ts'
-import { type PartitionLag, partitionName } from '../log/port.ts'
+import { isChangeTopic } from '../../../contracts/events/event.ts'
+import type { KafkaInspector } from '../../log/kafka/inspector.ts'
+import { compactionWarnings, durationOf, type TopicCompaction } from '../../log/kafka/topic-settings.ts'
+import { type PartitionLag, partitionName } from '../../log/port.ts'
 
 /** The projectors were away for so long that deletions may be lost. The message says how to go on. */
 export class AwayTooLong extends Error {

@@ -2,7 +2,7 @@
  * Notes how far the partitions of this projector are read, also while nothing comes, so that a later start knows how long the projectors
  * were away (absence.ts). A steady stream never stands at its end, so the end of some moment counts, once it is reached.
  */
-import { type PartitionLag, partitionName } from '../log/port.ts'
+import { type PartitionLag, partitionName } from '../../log/port.ts'
 
 export interface PresenceDependencies {
   lag: () => Promise<PartitionLag[]>
