@@ -191,6 +191,19 @@ test(
   2 * drainMsMax,
 )
 
+test('an account has three active keys at most, because all keys are on one shard', async () => {
+  append(Array.from({ length: 8 }, (_, n) => apiKeyEvent({ key: `pv_live_${n}`, account_id: 'many' })))
+  await drained()
+  const active = await Promise.all(
+    shards.shards.map(({ tables }) =>
+      tables.rows<{ keys: number }>({
+        query: `SELECT count() AS keys FROM pledgeview.api_keys FINAL WHERE account_id = 'many' AND is_active`,
+      }),
+    ),
+  )
+  expect(active).toEqual([[{ keys: 3 }], [{ keys: 0 }]])
+})
+
 test('a key that is revoked is refused', async () => {
   append([keyEvent('REVOKED')])
   await vi.waitFor(async () => expect((await ask('/projects')).status).toBe(401), 30_000)
