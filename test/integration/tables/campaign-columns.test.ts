@@ -45,7 +45,7 @@ describe('the list of content columns', () => {
 
   test('names every column of the read table that a reader can see', async () => {
     const hidden = new Set([
-      ...['creator_id', 'content_hash', 'updated_at', 'fold_id', 'is_deleted'],
+      ...['creator_id', 'content_hash', 'updated_at', 'fold_id', 'is_deleted', 'was_public'],
       ...['list_fields', 'reward_fields'],
     ])
     const columns = await columnsOf(databases.read, 'campaigns')
