@@ -2,7 +2,7 @@
  * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists,
  * rebuild, growth, floods or kafka.
  *
- * Without a name, the short embedded benches run. `growth` takes some minutes, and `rebuild` about twenty, or less with a smaller
+ * Without a name, the short embedded benches run. `growth` and `floods` take some minutes, and `rebuild` about twenty, or less with a smaller
  * platform (`--campaigns` and `--pledges`). `kafka` needs Java and Maven, and takes minutes.
  *
  * `--against FILE` compares: FILE is the `--json` output of an earlier run. Without a name, the benches of FILE run, with its

@@ -16,7 +16,7 @@ import type { Flood, FloodRequest, FloodResult } from './floods-load.ts'
 import type { ApiServiceInput, ApiServiceReady, ServerAnswer } from './service.ts'
 
 const kib = 1_024
-const rounds = 3
+const rounds = 8
 const floodMs = 3_000
 const pauseMs = 25
 const startMsMax = 60_000
