@@ -1,6 +1,6 @@
 /**
- * Where `events append` appends: the journal of a data directory, or Kafka. In a short run it also counts stale events: the ledger, or this
- * run, has a newer version of their entity. If no ledger answers, nothing is counted, and the command goes on.
+ * Where `events append` appends: the journal of a data directory, or Kafka. In a short run it also counts stale events: those of
+ * which the ledger, or this run, has a newer version. If no ledger answers, nothing is counted, and the command goes on.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'

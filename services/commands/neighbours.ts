@@ -1,4 +1,4 @@
-/** Whether the services that `status` needs nothing of answer: Redis and the schema registry, as far as they are configured. */
+/** Whether Redis and the schema registry answer, where they are configured. `status` reads nothing from them. */
 import { registrySettings } from '../distributed.ts'
 import { createRegistryRequest } from '../log/registry/http.ts'
 import { closing } from '../runtime/closing.ts'
@@ -36,7 +36,7 @@ function redisCheck(url: string): Promise<Check> {
 
 const answers = { ok: true, detail: 'answers' }
 
-/** Any answer will do: projectors tell what is wrong with it. */
+/** Any answer will do. If it is a wrong one, the projectors say so. */
 async function registryCheck(settings: NonNullable<ReturnType<typeof registrySettings>>): Promise<Check> {
   await createRegistryRequest(settings, answerMsMax)('/schemas/ids/1')
   return answers

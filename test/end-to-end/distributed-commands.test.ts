@@ -339,7 +339,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(shown).toMatch(
       /^projectors +0\n.*^stopped +at 2\S+Z, because no projector is in the consumer group, and none has left a reason/ms,
     )
-    // Where no broker is asked, the watermark tells it.
+    // A process that asks no broker learns it from the watermark.
     const stopped = await withTables(async tables => {
       const read = () => readProjection(tables, { base: 'pledgeview', views: 'crowdfunding' }, 1)
       await expect.poll(async () => (await read()).stopped?.is_noted).toBe(false)

@@ -5,30 +5,19 @@ import { projectExample } from '../../../contracts/api/examples.ts'
 import {
   formatListQuery,
   type ListParameters,
-  limitDefault,
-  limitMax,
   parseListQuery,
   rules,
   sorts,
 } from '../../../contracts/api/parameters.ts'
-import { count, projectSchema } from '../../../contracts/api/schemas.ts'
+import { projectSchema } from '../../../contracts/api/schemas.ts'
 import { publicStatuses } from '../../../contracts/events/event.ts'
 import { atTime } from '../campaigns/campaign-fields.ts'
 import { listKey } from '../lists/campaign-lists.ts'
 import type { Endpoint } from './endpoint.ts'
+import { momentParameter, pageParameters, paginationSchema } from './page.ts'
 
 const queryParameters = z.object({
-  limit: z
-    .int()
-    .min(1)
-    .max(limitMax)
-    .default(limitDefault)
-    .meta({ description: `The number of campaigns per page; ${rules.limit}.` }),
-  offset: z
-    .int()
-    .min(0)
-    .default(0)
-    .meta({ description: `The number of campaigns before this page; ${rules.offset}.` }),
+  ...pageParameters('campaigns'),
   status: z.enum(publicStatuses).optional().meta({ description: 'Only campaigns with this status.' }),
   category: z
     .string()
@@ -44,26 +33,10 @@ const queryParameters = z.object({
         'ones, latest first. most_funded: by pledged amount in the platform currency, highest first. most_backed: by ' +
         'number of backers, highest first. Ties are sorted by id.',
     }),
-  updated_since: z
-    .string()
-    .optional()
-    .meta({
-      format: 'date-time',
-      // The years that the rule allows. Every date-time in these years is accepted.
-      pattern: '^(19|2[0-2])\\d\\d-',
-      description: `Only campaigns that changed at or after this moment; ${rules.updated_since}.`,
-      example: '2026-03-19T10:15:25.123Z',
-    }),
+  updated_since: momentParameter(
+    `Only campaigns that changed at or after this moment; ${rules.updated_since}.`,
+  ),
 })
-
-export const paginationSchema = z
-  .object({
-    total: count.meta({ description: 'The number of campaigns that match the query, on all pages.' }),
-    limit: count.meta({ description: 'The largest number of campaigns on this page, as requested.' }),
-    offset: count.meta({ description: 'The number of campaigns before this page, as requested.' }),
-    has_more: z.boolean().meta({ description: 'Whether there is another page after this one.' }),
-  })
-  .meta({ id: 'Pagination', description: 'The place of this page in the whole list.' })
 
 export const projectListBodySchema = z
   .object({

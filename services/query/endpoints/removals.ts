@@ -2,38 +2,14 @@
 import { z } from 'zod'
 import { basePath } from '../../../contracts/api/conventions.ts'
 import { projectExample } from '../../../contracts/api/examples.ts'
-import {
-  formatListQuery,
-  limitDefault,
-  limitMax,
-  parseRemovalsQuery,
-  rules,
-} from '../../../contracts/api/parameters.ts'
+import { formatListQuery, parseRemovalsQuery, rules } from '../../../contracts/api/parameters.ts'
 import { timestamp, timestampForm } from '../../../contracts/api/schemas.ts'
 import { type Endpoint, NotFoundError } from './endpoint.ts'
-import { paginationSchema } from './projects.ts'
+import { momentParameter, pageParameters, paginationSchema } from './page.ts'
 
 const queryParameters = z.object({
-  limit: z
-    .int()
-    .min(1)
-    .max(limitMax)
-    .default(limitDefault)
-    .meta({ description: `The number of removals per page; ${rules.limit}.` }),
-  offset: z
-    .int()
-    .min(0)
-    .default(0)
-    .meta({ description: `The number of removals before this page; ${rules.offset}.` }),
-  since: z
-    .string()
-    .optional()
-    .meta({
-      format: 'date-time',
-      pattern: '^(19|2[0-2])\\d\\d-',
-      description: `Only campaigns that left at or after this moment; ${rules.since}.`,
-      example: '2026-03-19T10:15:25.123Z',
-    }),
+  ...pageParameters('removals'),
+  since: momentParameter(`Only campaigns that left at or after this moment; ${rules.since}.`),
 })
 
 const removalSchema = z

@@ -93,7 +93,7 @@ describe('migrate', () => {
   })
 })
 
-/** Tables that run one statement or insert that is not in `done`, and what is; then no more. */
+/** Tables that are cut off after the first statement or insert that is not in `done`. Those in `done` run before it. */
 function cutOffAfterOne(tables: Tables, done: Set<string>): Tables {
   let isOver = false
   function count(name: string): void {

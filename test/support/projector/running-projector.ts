@@ -1,4 +1,4 @@
-/** The projector as a process runs it, on a journal of its own or on any log. Its bounds are such that a busy machine does not reach them. */
+/** The projector as a process runs it, on a journal of its own or on any log. Its time limits are long enough for a busy machine. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
