@@ -21,7 +21,7 @@ export const requestHeaders = 'X-API-Key, X-API-Secret, Authorization, If-None-M
 /** The response headers that a page from another origin may read. */
 export const exposedHeaders =
   'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit, X-Data-As-Of, ' +
-  'X-Snapshot-Id, ETag, Link, Age, X-Request-Id, Retry-After, Deprecation, Sunset'
+  'X-Snapshot-Id, X-Data-Digest, ETag, Link, Age, X-Request-Id, Retry-After, Deprecation, Sunset'
 
 /**
  * `Retry-After` of an `internal_error`, in seconds. The usual cause is that the tables do not answer, and a restarted

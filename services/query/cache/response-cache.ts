@@ -15,6 +15,8 @@ export interface CacheEntry extends Lifetime {
   snapshotId: string | null
   /** The `Link` header; null if there is none. */
   link: string | null
+  /** `X-Data-Digest`, of the first page of a list. */
+  digest?: string | undefined
 }
 
 export type ResponseCache = Cache<CacheEntry>
@@ -27,6 +29,7 @@ const headerSchema = z.object({
   asOf: z.string().nullable(),
   snapshotId: z.string().nullable(),
   link: z.string().nullable(),
+  digest: z.string().optional(),
 })
 
 export const responses: CacheKind<CacheEntry> = {
@@ -35,8 +38,8 @@ export const responses: CacheKind<CacheEntry> = {
     body.length +
     2 * (etag.length + (asOf?.length ?? 0) + (snapshotId?.length ?? 0) + (link?.length ?? 0)) +
     entryOverheadBytes,
-  encode: async ({ body, etag, asOf, snapshotId, link }) => ({
-    header: { etag, asOf, snapshotId, link },
+  encode: async ({ body, etag, asOf, snapshotId, link, digest }) => ({
+    header: { etag, asOf, snapshotId, link, digest },
     body,
   }),
   decode: async (header, body, lifetime) => ({ body, ...headerSchema.parse(header), ...lifetime }),

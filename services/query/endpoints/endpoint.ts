@@ -31,6 +31,8 @@ export interface Operation {
   answer: string
   /** It is a page of a list: it has a watermark and a snapshot. */
   isPage?: boolean
+  /** Its first page may have a digest. */
+  hasDigest?: boolean
   schema: z.ZodType<object>
   example: object
   /** The errors that not every resource of its kind has. */

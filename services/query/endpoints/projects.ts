@@ -60,6 +60,7 @@ export const projects: Endpoint = {
   parameters: { query: queryParameters },
   answer: 'A page of campaigns.',
   isPage: true,
+  hasDigest: true,
   schema: projectListBodySchema,
   example,
   failures: ['invalid_parameter'],
@@ -76,7 +77,7 @@ export const projects: Endpoint = {
         key: `projects ${limit} ${offset} ${listKey(parameters)}`,
         parameters,
         async load(owner) {
-          const { ids, total, ...page } = await lists.page(parameters, { limit, offset }, owner)
+          const { ids, total, digest, ...page } = await lists.page(parameters, { limit, offset }, owner)
           // If a campaign is no longer public, its page leaves it out; the total of the snapshot stays.
           const found = await rows.read(ids, page.asOf)
           const hasMore = offset + limit < total
@@ -86,6 +87,7 @@ export const projects: Endpoint = {
               pagination: { total, limit, offset, has_more: hasMore },
             },
             ...page,
+            digest: offset === 0 ? digest : undefined,
             link: hasMore ? nextLink(parameters) : null,
           }
         },

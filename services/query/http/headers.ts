@@ -50,7 +50,7 @@ export function secondsUntil(unixSecond: number, now: number): number {
  * cache keeps the response too long.
  */
 export function cacheHeaders(
-  { etag, asOf, snapshotId, createdAt, expiresAt }: CacheEntry,
+  { etag, asOf, snapshotId, digest, createdAt, expiresAt }: CacheEntry,
   now: number,
 ): ResponseHeaders {
   const headers: ResponseHeaders = {
@@ -61,6 +61,7 @@ export function cacheHeaders(
   }
   if (asOf !== null) headers['x-data-as-of'] = asOf
   if (snapshotId !== null) headers['x-snapshot-id'] = snapshotId
+  if (digest !== undefined) headers['x-data-digest'] = digest
   return headers
 }
 

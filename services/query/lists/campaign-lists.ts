@@ -25,6 +25,8 @@ export interface ListPage extends Lifetime {
   snapshotId: string
   /** Of removals: they are complete from this moment on. ISO 8601. */
   keptSince?: string | undefined
+  /** Of a list of all campaigns: their digest (digest.ts). */
+  digest?: string | undefined
 }
 
 export interface CampaignLists {

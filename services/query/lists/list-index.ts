@@ -6,6 +6,7 @@
  * orders whose values changed. 400,000 campaigns take about 50 MB.
  */
 import { crc32 } from 'node:zlib'
+import { createDigestSum, digestText } from './digest.ts'
 import { type IdList, slotIdList } from './id-list.ts'
 import { createDictionary, grown, newColumns } from './list-columns.ts'
 import { createSlotOrder, type Pause, type SlotOrder } from './list-order.ts'
@@ -17,6 +18,8 @@ import { createSlotTable, hashOfText } from './slot-table.ts'
 export interface ListIndex {
   /** Public campaigns. */
   readonly size: number
+  /** The digest of the campaigns as they are now. */
+  digest(): string
   /** Adds these campaigns, or replaces them, in one step. No id may be there twice. */
   put(entries: EntriesRow): void
   /** Removes campaigns that are no longer public. Unknown ids are ignored. */
@@ -50,6 +53,7 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
   const byIdText = createSlotTable(slot => hashOfText(ids[slot] ?? ''), sizeExpected)
   const bySlug = createSlotTable(slot => columns.slug[slot] ?? 0, sizeExpected)
   const freeSlots: number[] = []
+  const sum = createDigestSum()
   /** Counts the changes of the index. */
   let version = 0
   const statuses = createDictionary()
@@ -104,6 +108,14 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
     bySlug.add(slot)
   }
 
+  /** Call it before the column has the new moment. */
+  function moveInDigest(slot: number, id: string, updatedAt: number, isNew: boolean): void {
+    const before = columns.updated[slot] ?? 0
+    if (!isNew && before === updatedAt) return
+    if (!isNew) sum.remove(id, before)
+    sum.add(id, updatedAt)
+  }
+
   /** Replaces a column's values in these slots, and moves those that differ to their new places. */
   function move(
     column: SortedColumn,
@@ -132,6 +144,8 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
       return byIdText.size
     },
 
+    digest: () => digestText(byIdText.size, sum.value),
+
     put(entries) {
       version++
       const slots = new Uint32Array(entries.ids.length)
@@ -144,6 +158,7 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
         columns.status[slot] = statuses.add(entries.statuses[at] ?? '')
         columns.category[slot] = categories.add(entries.categories[at] ?? '')
         putSlug(slot, entries.slug_codes[at] ?? 0, known === undefined)
+        moveInDigest(slot, id, entries.updates[at] ?? 0, known === undefined)
       }
       byId.putIn(slots.filter((_, at) => isNew[at] === 1))
       move('launch', entries.launch_dates, slots, isNew)
@@ -160,6 +175,7 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
       for (const slot of slots) {
         byIdText.remove(slot)
         bySlug.remove(slot)
+        sum.remove(ids[slot] ?? '', columns.updated[slot] ?? 0)
         ids[slot] = ''
         freeSlots.push(slot)
       }

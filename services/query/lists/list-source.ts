@@ -3,9 +3,11 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { presentTimestamp } from '../campaigns/campaign-fields.ts'
 import { createFairYield, createShareOfLoop } from '../fair-yield.ts'
+import { digestText } from './digest.ts'
 import { type IdList, joinedIdList } from './id-list.ts'
 import type { ListFollower } from './list-follower.ts'
 import {
+  isOfAll,
   type ListQuery,
   type RemovalsRow,
   removalsStatement,
@@ -17,6 +19,8 @@ import {
 export interface SelectedList {
   ids: IdList
   asOf: string
+  /** The digest of all public campaigns at the moment of this list; only if it is of all campaigns. */
+  digest?: string | undefined
 }
 
 /** The removals since a moment. An entry is Unix milliseconds, a space and an id. They are complete from `keptSince` on (ISO 8601). */
@@ -43,7 +47,9 @@ export function createSqlListSource(
     async select(query) {
       const [row] = await tables.rows<SnapshotRow>(snapshotStatement(query, databases, statementMsMax))
       if (row === undefined) throw new Error('the snapshot statement returned no row')
-      return { ids: joinedIdList(row.ids, row.total), asOf: presentTimestamp(row.as_of) }
+      const { ids, total, as_of, digest_sum } = row
+      const digest = digest_sum === undefined ? undefined : digestText(total, BigInt(digest_sum))
+      return { ids: joinedIdList(ids, total), asOf: presentTimestamp(as_of), digest }
     },
   }
 }
@@ -81,8 +87,13 @@ export function createIndexListSource(
       // stay true.
       await fairYield()
       const { index, readAt, asOf } = followed
-      const ids = await inShare(pause => index.select(query, readAt, pause))
-      return { ids, asOf: new Date(asOf).toISOString() }
+      let digest: string | undefined
+      const ids = await inShare(pause => {
+        // A list has the campaigns of the moment at which it begins.
+        digest = isOfAll(query) ? index.digest() : undefined
+        return index.select(query, readAt, pause)
+      })
+      return { ids, asOf: new Date(asOf).toISOString(), digest }
     },
   }
 }

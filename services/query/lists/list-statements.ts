@@ -5,12 +5,15 @@
 import type { ListParameters, Sort } from '../../../contracts/api/parameters.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { timeBound } from '../statement-settings.ts'
+import { digestSumSql } from './digest.ts'
 
 export interface SnapshotRow {
   /** Joined by `idSeparator`; empty if there are none. */
   ids: string
   total: number
   as_of: string
+  /** Of a list of everything: the sum of its digest. */
+  digest_sum?: string
 }
 
 /** Times are Unix milliseconds. */
@@ -50,6 +53,11 @@ export interface ChangedEntriesRow extends EntriesRow {
 /** The parameters that define a list, without the page. */
 export type ListQuery = Pick<ListParameters, 'status' | 'category' | 'sort' | 'updatedSince'>
 
+/** Whether the list is of all campaigns, or of those of all that have changed. */
+export function isOfAll({ status, category }: ListQuery): boolean {
+  return status === null && category === null
+}
+
 /** The value for a missing date in `EntriesRow`, ms. */
 export const noDate = -8_640_000_000_000_000
 
@@ -75,9 +83,10 @@ export function snapshotStatement(query: ListQuery, databases: Databases, msMax:
     query: `SELECT
     arrayStringConcat(groupArray(campaign_id), '${idSeparator}') AS ids,
     count() AS total,
+    ${isOfAll(query) && query.updatedSince === null ? `${digestSumSql} AS digest_sum,` : ''}
     ${watermark(databases)} AS as_of
 FROM (
-    SELECT campaign_id
+    SELECT campaign_id, updated_at
     FROM ${databases.read}.campaign_pages
     ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`}
     ORDER BY ${order(query.sort)}, campaign_id

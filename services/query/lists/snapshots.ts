@@ -26,16 +26,17 @@ const headerSchema = z.object({
   snapshotId: z.string(),
   isCompressed: z.boolean(),
   keptSince: z.string().optional(),
+  digest: z.string().optional(),
 })
 
 export const snapshots: CacheKind<Snapshot> = {
   prefix: 'snapshot:3:',
   bytesOf: ({ ids }) => ids.bytes,
 
-  async encode({ ids, asOf, snapshotId, keptSince }) {
+  async encode({ ids, asOf, snapshotId, keptSince, digest }) {
     const bytes = await ids.encode()
     const isCompressed = bytes.length > plainBytesMax
-    const header = { total: ids.total, asOf, snapshotId, isCompressed, ...(keptSince && { keptSince }) }
+    const header = { total: ids.total, asOf, snapshotId, isCompressed, keptSince, digest }
     return { header, body: isCompressed ? await compress(bytes, compression) : bytes }
   },
 

@@ -64,6 +64,13 @@ export const headers = {
       'moved from one page to another between them.',
     '0c9f7a52-3b1e-4c55-8d0a-2f6f5a1f7c1b',
   ),
+  'X-Data-Digest': text(
+    'On the first page of a list without `status` and `category`: how many campaigns are public, and a hash of their ids and ' +
+      '`updated_at`, at the moment of the snapshot. A copy with the same digest is equal. The hash has 16 hexadecimal digits: it is ' +
+      'the sum modulo 2^64 of a number for each campaign, the first eight bytes (big-endian) of the SHA-256 of its `id`, `|` and ' +
+      '`updated_at`. It may be missing if the request has `updated_since`.',
+    '391-9b64a3d7e21c05f8',
+  ),
   Link: text(
     'The next page (`next`), if there is one. Of a deprecated version also what to read (`deprecation`, `sunset`) and the ' +
       'version to change to (`successor-version`).',
@@ -99,6 +106,7 @@ export const everyResponse = [
 ] as const satisfies HeaderName[]
 export const cachedResponse = [...everyResponse, 'ETag', 'Age', 'Cache-Control'] as const
 export const listResponse = [...cachedResponse, 'X-Data-As-Of', 'X-Snapshot-Id'] as const
+export const listResponseWithDigest = [...listResponse, 'X-Data-Digest'] as const
 
 /** References to the shared headers with these names. */
 export function refer(names: readonly HeaderName[]): ZodOpenApiHeadersObject {

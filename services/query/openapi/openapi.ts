@@ -12,6 +12,7 @@ import {
   failureResponses,
   headers,
   listResponse,
+  listResponseWithDigest,
   refer,
   securitySchemes,
 } from './components.ts'
@@ -114,9 +115,20 @@ function pathItem(operation: Operation, isDeprecated: boolean): ZodOpenApiPathIt
 }
 
 function get(operation: Operation): ZodOpenApiOperationObject {
-  const { operationId, tag, summary, isPublic, parameters, answer, isPage, schema, example, failures } =
-    operation
-  const names = refer(isPage ? listResponse : cachedResponse)
+  const {
+    operationId,
+    tag,
+    summary,
+    isPublic,
+    parameters,
+    answer,
+    isPage,
+    hasDigest,
+    schema,
+    example,
+    failures,
+  } = operation
+  const names = refer(hasDigest ? listResponseWithDigest : isPage ? listResponse : cachedResponse)
   const all: ErrorCode[] = [
     ...failures,
     ...(isPublic ? [] : (['unauthorized', 'forbidden'] as const)),

@@ -1,5 +1,6 @@
 /** The statements of the query service in the model of ClickHouse. */
 import { listColumns } from '../../../../contracts/tables/campaign-columns.ts'
+import { createDigestSum } from '../../../../services/query/lists/digest.ts'
 import { slugCodeOf } from '../../../../services/query/lists/list-index.ts'
 import { idSeparator, noDate, severalChanges } from '../../../../services/query/lists/list-statements.ts'
 import type { Statement } from '../../../../services/tables/port.ts'
@@ -15,12 +16,15 @@ export function snapshotRows(
 ): object[] {
   const since =
     Number(query_params?.updated_since ?? Number.NEGATIVE_INFINITY) + (safeguards.inclusiveBound ? 0 : 1)
-  const ids = standingRows(state)
+  const rows = standingRows(state)
     .filter(({ updatedAt }) => updatedAt >= since)
     .sort((a, b) => launchOf(b) - launchOf(a))
-    .map(({ id }) => id)
+  const ids = rows.map(({ id }) => id).join(idSeparator)
   const asOf = clickHouseTime(watermarkOf(state, startedAt, safeguards))
-  return [{ ids: ids.join(idSeparator), total: ids.length, as_of: asOf }]
+  const sum = createDigestSum()
+  for (const { id, updatedAt } of rows) sum.add(id, updatedAt)
+  const ofAll = query_params?.updated_since === undefined && { digest_sum: String(sum.value) }
+  return [{ ids, total: rows.length, as_of: asOf, ...ofAll }]
 }
 
 function watermarkOf({ watermark }: ModelState, startedAt: number, { line }: Safeguards): number {

@@ -1,0 +1,44 @@
+/**
+ * The digest of the public campaigns (`X-Data-Digest`): their number, and a hash of 64 bits over their ids and moments of change, in which their
+ * order does not matter. Each campaign has a number: the first eight bytes of the SHA-256 of `id|updated_at`, as the API shows both. The hash is the
+ * sum of these numbers modulo 2^64. So one change of a campaign changes it in one step. The guide tells consumers the same (contracts/api/README.md).
+ */
+import { hash } from 'node:crypto'
+
+/** The sum of the numbers of some campaigns. Below 2^64. */
+export interface DigestSum {
+  readonly value: bigint
+  /** `updatedAt`: Unix milliseconds. */
+  add(id: string, updatedAt: number): void
+  /** Call it with what was added. */
+  remove(id: string, updatedAt: number): void
+}
+
+/** The sum of no campaign. */
+export function createDigestSum(): DigestSum {
+  let value = 0n
+  return {
+    get value() {
+      return value
+    },
+    add(id, updatedAt) {
+      value = BigInt.asUintN(64, value + numberOf(id, updatedAt))
+    },
+    remove(id, updatedAt) {
+      value = BigInt.asUintN(64, value - numberOf(id, updatedAt))
+    },
+  }
+}
+
+function numberOf(id: string, updatedAt: number): bigint {
+  return BigInt(`0x${hash('sha256', `${id}|${new Date(updatedAt).toISOString()}`, 'hex').slice(0, 16)}`)
+}
+
+/** The sum of the rows of a statement, which have `campaign_id` and `updated_at`, as text. */
+export const digestSumSql = `toString(sum(reinterpretAsUInt64(reverse(substring(
+        SHA256(concat(campaign_id, '|', formatDateTime(updated_at, '%Y-%m-%dT%H:%i:%S.%fZ', 'UTC'))), 1, 8)))))`
+
+/** The value of the header. */
+export function digestText(count: number, sum: bigint): string {
+  return `${count}-${sum.toString(16).padStart(16, '0')}`
+}
