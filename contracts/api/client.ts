@@ -27,17 +27,11 @@ import { bodyOf, type Filter, listPath, momentOf, pageOf, unexpected } from './c
 import { readRemovals } from './client/removals.ts'
 import { createReported } from './client/reported.ts'
 import { defaultRuntime, type Runtime } from './client/runtime.ts'
-import {
-  type Change,
-  compare,
-  follow,
-  type SyncDependencies,
-  setOf,
-  type WatermarkStore,
-  watermarkOf,
-} from './client/sync.ts'
+import { type Change, compare, follow, setOf, type WatermarkStore, watermarkOf } from './client/sync.ts'
 import { createTransport } from './client/transport.ts'
+import { type Verdict, type VerifyDependencies, type VerifyOptions, verify } from './client/verify.ts'
 import { walk } from './client/walk.ts'
+import type { PageRange } from './client/walk-reader.ts'
 import { limitMax } from './parameters.ts'
 
 export type { Project, ProjectDetail, ProjectListBody, Removal, Reward, Stats } from './client/bodies.ts'
@@ -54,6 +48,7 @@ export type {
 export type { Filter } from './client/pages.ts'
 export type { Runtime } from './client/runtime.ts'
 export type { Change, Ids, WatermarkStore } from './client/sync.ts'
+export type { Held, Verdict, VerifyOptions } from './client/verify.ts'
 
 /** Every promise rejects with `ClientError` or with the reason of the abort signal. */
 export interface Client {
@@ -84,6 +79,12 @@ export interface Client {
    * first. A store that is in use is refused (`store_in_use`).
    */
   reconcile(options: ReconcileOptions): AsyncGenerator<Change, void>
+  /**
+   * Proves that a copy is equal to the public campaigns, by their digest, or repairs it and tells what was wrong. If the copy is right, this
+   * takes one request. It polls first, so it puts later changes into the copy, too. As `reconcile`, it must not run beside a mirror of
+   * the same copy. The copy must be of all campaigns.
+   */
+  verify(options: VerifyOptions): Promise<Verdict>
 }
 
 const dayMs = 86_400_000
@@ -109,29 +110,21 @@ export function createClient(options: ClientOptions): Client {
     return data
   }
 
-  function syncDependencies(options: WalkOptions, acrossWalks: boolean): SyncDependencies {
+  function syncDependencies(options: WalkOptions, acrossWalks: boolean): VerifyDependencies {
     const { pageSize = limitMax, status = null, category = null, signal } = options
     checkRange('pageSize', pageSize, 1, limitMax)
+    async function readPage(range: PageRange) {
+      const path = listPath({ ...range, status, category })
+      return pageOf(await transport.get(path, { signal }), now())
+    }
     return {
       now,
       sleep,
       signal,
       reported: createReported(acrossWalks),
       removals: since => readRemovals(transport, since, signal),
-      walk: updatedSince =>
-        walk(
-          {
-            pageSize,
-            now,
-            sleep,
-            signal,
-            async readPage(range) {
-              const path = listPath({ ...range, status, category })
-              return pageOf(await transport.get(path, { signal }), now())
-            },
-          },
-          updatedSince,
-        ),
+      firstPage: () => readPage({ offset: 0, limit: 1, updatedSince: null }),
+      walk: updatedSince => walk({ pageSize, now, sleep, signal, readPage }, updatedSince),
     }
   }
 
@@ -158,10 +151,7 @@ export function createClient(options: ClientOptions): Client {
       if (reconcile) checkRange('reconcile.everyMs', reconcile.everyMs ?? dayMs, intervalMs, Infinity)
       const dependencies = syncDependencies(options, !options.reportRepeats)
       return withStore(store, async function* () {
-        // A store may return undefined, as a map does.
-        const stored = (await store.load()) ?? null
-        const since = stored === null ? null : momentOf(stored, 'the stored watermark')
-        if (since !== null) checkPast(since, now())
+        const since = await startOf(store, now())
         return yield* follow(dependencies, {
           since,
           save: watermark => store.save(watermark),
@@ -179,6 +169,24 @@ export function createClient(options: ClientOptions): Client {
         const end = yield* compare(dependencies, await setOf(held))
         await store.save(watermarkOf(end))
       })
+    },
+
+    async verify(options) {
+      const { held, apply, store = noStore() } = options
+      const dependencies = syncDependencies(options, true)
+      const changes = withStore(store, async function* () {
+        const since = await startOf(store, now())
+        return yield* verify(dependencies, { held, since, save: watermark => store.save(watermark) })
+      })
+      try {
+        for (;;) {
+          const step = await changes.next()
+          if (step.done) return step.value
+          await apply(step.value)
+        }
+      } finally {
+        await changes.return(undefined as never)
+      }
     },
   }
 }
@@ -206,6 +214,15 @@ function createStoreGuard(): StoreGuard {
       storesInUse.delete(store)
     }
   }
+}
+
+/** The watermark of a store. */
+async function startOf(store: WatermarkStore, now: number): Promise<number | null> {
+  // A store may return undefined, as a map does.
+  const stored = (await store.load()) ?? null
+  const since = stored === null ? null : momentOf(stored, 'the stored watermark')
+  if (since !== null) checkPast(since, now)
+  return since
 }
 
 /** Clocks differ by less than a day. From a watermark after every change, a mirror would never receive anything. */

@@ -20,6 +20,8 @@ export interface Page {
   asOf: number
   /** Identifies the snapshot. Two snapshots may have the same `asOf` and different campaigns. */
   snapshotId: string
+  /** The digest of all campaigns at the moment of the snapshot; null if the page has none. */
+  digest: string | null
   /** The snapshot was taken at this moment or later, by the client's clock. */
   takenAt: number
   /** The snapshot was taken before this moment, by the client's clock. */
@@ -29,7 +31,7 @@ export interface Page {
 }
 
 // The documented cache period of lists: the maximum age of a response without an `Age`.
-const cacheSecondsMax = 60
+export const cacheSecondsMax = 60
 
 /** A new snapshot may look this old: ages are whole seconds, rounded up, and `pageOf` adds one second. */
 export const newMsMax = 2000
@@ -59,6 +61,7 @@ export function pageOf({ headers, text, sentAt }: Answer, receivedAt: number): P
     asOf,
     // Earlier versions of the service do not name their snapshots.
     snapshotId: headers.get('x-snapshot-id') ?? watermark,
+    digest: headers.get('x-data-digest'),
     // One second more, because the service may show the tables as they were a second before.
     takenAt: sentAt - (ageSeconds + 1) * 1000,
     receivedAt,

@@ -164,7 +164,7 @@ async function* upserts(
 }
 
 /** The watermark of a walk as text. */
-export function watermarkOf({ asOf }: WalkEnd): string {
+export function watermarkOf({ asOf }: Pick<WalkEnd, 'asOf'>): string {
   return new Date(asOf).toISOString()
 }
 

@@ -24,6 +24,8 @@ export interface WalkEnd {
   asOf: number
   /** Whether all pages came from one snapshot. */
   isOneSnapshot: boolean
+  /** The digest of this snapshot; null if the service did not tell it, or if there were several. */
+  digest: string | null
   /** The snapshots of all pages were taken at this moment or later, by the client's clock. */
   takenAt: number
   /** Until then the same walk would return the same pages, by the client's clock. */
@@ -61,6 +63,7 @@ export function createWalkReader(
   // When the first page of the last new snapshot arrived, so all snapshots were taken before that.
   let seenAt = -Infinity
   const snapshotIds = new Set<string>()
+  let digest: string | null = null
   let takenAt = Infinity
   let freshUntil = Infinity
 
@@ -95,6 +98,7 @@ export function createWalkReader(
       latest = Math.max(latest, page.asOf)
       if (!snapshotIds.has(page.snapshotId)) seenAt = Math.max(seenAt, page.receivedAt)
       snapshotIds.add(page.snapshotId)
+      digest ??= page.digest
       takenAt = Math.min(takenAt, page.takenAt)
       freshUntil = Math.min(freshUntil, page.freshUntil)
       return page
@@ -112,6 +116,9 @@ export function createWalkReader(
     },
 
     span: () => ({ earliest, snapshotIds: new Set(snapshotIds) }),
-    end: () => ({ asOf: earliest, isOneSnapshot: snapshotIds.size === 1, takenAt, freshUntil }),
+    end() {
+      const isOneSnapshot = snapshotIds.size === 1
+      return { asOf: earliest, isOneSnapshot, digest: isOneSnapshot ? digest : null, takenAt, freshUntil }
+    },
   }
 }

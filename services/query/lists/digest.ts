@@ -36,7 +36,7 @@ function numberOf(id: string, updatedAt: number): bigint {
 
 /** The sum of the rows of a statement, which have `campaign_id` and `updated_at`, as text. */
 export const digestSumSql = `toString(sum(reinterpretAsUInt64(reverse(substring(
-        SHA256(concat(campaign_id, '|', formatDateTime(updated_at, '%Y-%m-%dT%H:%i:%S.%fZ', 'UTC'))), 1, 8)))))`
+        SHA256(concat(campaign_id, '|', replaceOne(toString(updated_at), ' ', 'T'), 'Z')), 1, 8)))))`
 
 /** The value of the header. */
 export function digestText(count: number, sum: bigint): string {

@@ -107,6 +107,8 @@ describe('the list index', () => {
         for (const rows of changes) {
           const before = Date.now()
           await put(...rows)
+          const { digest: ofAll } = await sql.select(everything)
+          expect(ofAll).toMatch(/^\d+-[0-9a-f]{16}$/)
           const filters = [
             { status: null, updatedSince: null },
             { status: 'LIVE', updatedSince: null },
@@ -115,8 +117,9 @@ describe('the list index', () => {
             { status: null, updatedSince: before + 1 },
           ] as const
           for (const query of sorts.flatMap(sort => filters.map(filter => ({ sort, category, ...filter })))) {
-            const { asOf, ids: found } = await indexed.select(query)
+            const { asOf, ids: found, digest } = await indexed.select(query)
             const { asOf: wantedAsOf, ids: wanted } = await sql.select(query)
+            expect(digest).toBe(category === null && query.status === null ? ofAll : undefined)
             expect(allOf(found), JSON.stringify(query)).toEqual(allOf(wanted))
             expect(found.total).toBe(wanted.total)
             expect(Date.parse(wantedAsOf) - Date.parse(asOf)).toBeLessThan(10_000)
