@@ -117,7 +117,7 @@ async function* caughtUp(
   since: number | null,
   copy: Copy,
 ): AsyncGenerator<Change, CaughtUp> {
-  if (since === null) return await compared(copy, await firstPage())
+  if (since === null) return compared(copy, await firstPage())
   const pages = walk(since)
   let step = await pages.next()
   for (; !step.done; step = await pages.next()) {
@@ -131,7 +131,7 @@ async function* caughtUp(
   const end = step.value
   // A service with very many campaigns has the digest only with the list of all.
   const { digest } = end.digest === null ? await firstPage() : end
-  const changed = await compared(copy, { asOf: end.asOf, digest })
+  const changed = compared(copy, { asOf: end.asOf, digest })
   if (changed.isEqual) return changed
   const gone = await removals(since)
   for (const { id, updated_at } of gone?.removals ?? []) {
@@ -142,8 +142,8 @@ async function* caughtUp(
   return compared(copy, { asOf: Math.min(end.asOf, gone?.asOf ?? Infinity), digest })
 }
 
-async function compared(copy: Copy, { asOf, digest }: Pick<Page, 'asOf' | 'digest'>): Promise<CaughtUp> {
-  return { asOf, digest, isEqual: digest !== null && digest === (await digestOf(copy)) }
+function compared(copy: Copy, { asOf, digest }: Pick<Page, 'asOf' | 'digest'>): CaughtUp {
+  return { asOf, digest, isEqual: digest !== null && digest === digestOf(copy) }
 }
 
 /**

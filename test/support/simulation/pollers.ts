@@ -24,8 +24,8 @@ export interface PollerDependencies {
 export interface Poller {
   /** Polls until a walk has everything up to `quietAt`, and what was gone before the first one is removed. */
   follow(): Promise<void>
-  /** Finds what is gone, and what has changed meanwhile. */
-  reconcile(): Promise<void>
+  /** Compares the copy with the service, and repairs it. Returns the ids of what was wrong, as far as it can tell. */
+  check(): Promise<string[]>
   copy(): ReadonlyMap<string, Project>
 }
 
@@ -93,9 +93,10 @@ export function createLoopPoller(dependencies: PollerDependencies): Poller {
       await time.sleep(startsAt + plan.startsAt - time.now())
       await withRestart(dependencies, run)
     },
-    async reconcile() {
+    async check() {
       await walkAnew()
       await run()
+      return []
     },
   }
 }
@@ -165,9 +166,14 @@ export function createClientPoller(dependencies: PollerDependencies): Poller {
       await time.sleep(startsAt + plan.startsAt - time.now())
       await withRestart(dependencies, mirror)
     },
-    async reconcile() {
-      for await (const change of client.reconcile({ held: copy.keys(), store, pageSize })) apply(change)
-      await mirror()
+    async check() {
+      const { lacking, leftOver, stale } = await client.verify({
+        held: () => copy.values(),
+        apply,
+        store,
+        pageSize,
+      })
+      return [...lacking, ...leftOver, ...stale]
     },
   }
 }

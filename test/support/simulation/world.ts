@@ -52,7 +52,7 @@ export interface Outcome {
   behindMs: number
   /** Virtual milliseconds. */
   lastedMs: number
-  /** Found before copies were reconciled, among the public campaigns; afterwards, among all. */
+  /** Found before copies were checked, by the check itself, and after it. */
   losses: Loss[]
   /** A digest of all answers, to compare two runs. */
   digest: string
@@ -60,6 +60,7 @@ export interface Outcome {
 
 const modelDatabases: Databases = generationOf({ base: 'model', views: 'views' }, 1)
 const worldMsMax = 60 * 60 * 1_000
+const repaired = { expected: undefined, held: 'another state than the service shows' }
 
 export async function playWorld(seed: number, options: WorldOptions): Promise<Outcome> {
   const scenario = drawScenario(seed)
@@ -124,8 +125,9 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
     if (response === undefined) throw new Error(`no query process ${process}`)
     signal?.throwIfAborted()
     await time.sleep(fates.wayMs(), signal)
-    const [asOf, snapshotId] = ['x-data-as-of', 'x-snapshot-id'].map(name => response.headers.get(name))
-    digest.update(`${time.now()} ${path} ${response.status} ${asOf} ${snapshotId}\n`)
+    const names = ['x-data-as-of', 'x-snapshot-id', 'x-data-digest']
+    const seen = names.map(name => response.headers.get(name)).join(' ')
+    digest.update(`${time.now()} ${path} ${response.status} ${seen}\n`)
     return response
   }
 
@@ -174,10 +176,11 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
       const missed = pollers.flatMap((poller, n) => lossesOf(poller, `${n}`, expected, exempt))
       // Cached answers contain what is no longer public until they expire.
       await time.sleep(scenario.listCacheMs)
-      await Promise.all(pollers.map(poller => poller.reconcile()))
+      const wrong = await Promise.all(pollers.map(poller => poller.check()))
       return [
         ...missed,
-        ...pollers.flatMap((poller, n) => lossesOf(poller, `${n} reconciled`, expected, exempt)),
+        ...wrong.flatMap((ids, n) => ids.map(id => ({ poller: `${n} verified`, id, ...repaired }))),
+        ...pollers.flatMap((poller, n) => lossesOf(poller, `${n} checked`, expected, exempt)),
       ]
     }
     try {

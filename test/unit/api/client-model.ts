@@ -11,6 +11,7 @@ import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors
 import { parseListQuery, parseRemovalsQuery } from '../../../contracts/api/parameters.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import { presentProject } from '../../../services/query/campaigns/campaign-fields.ts'
+import { createDigestSum, digestText } from '../../../services/query/lists/digest.ts'
 import type { ListQuery } from '../../../services/query/lists/list-statements.ts'
 import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
 import { detailRow } from '../../support/query/fake-tables.ts'
@@ -52,6 +53,8 @@ export interface ModelSettings {
   namesSnapshots?: boolean
   /** Since when it tells removals, in milliseconds from the start. Default: it does not. */
   removalsFrom?: number
+  /** Which lists have a digest. Default: all that may have one. */
+  digests?: 'all' | 'of everything' | 'none'
   /** By request number. */
   latencyMs?: (request: number) => number
   /** The failure of a request, by request number. */
@@ -84,13 +87,15 @@ interface Snapshot {
   id: string
   asOf: string
   ids: string[]
+  /** Of a list without a category. */
+  digest: string | undefined
   createdAt: number
   pages: Map<string, string>
 }
 
 export function createServiceModel(settings: ModelSettings): ServiceModel {
   const { latencyMs = () => 0, fault = () => undefined, evicts = () => false, process = () => 0 } = settings
-  const { standstills = [], namesSnapshots = true, removalsFrom } = settings
+  const { standstills = [], namesSnapshots = true, removalsFrom, digests = 'all' } = settings
   const timeline = settings.happenings
     .map(happening => ({ ...happening, stamp: startsAt + happening.at }))
     .sort((a, b) => a.stamp + a.visibleAfterMs - (b.stamp + b.visibleAfterMs))
@@ -148,6 +153,16 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
     return Math.min(time, ...stoodSince) - horizonMs
   }
 
+  function digestNow(): string {
+    const sum = createDigestSum()
+    for (const [id, { updatedAt }] of visible) sum.add(id, updatedAt)
+    return digestText(visible.size, sum.value)
+  }
+
+  function tellsDigest({ updatedSince }: ListQuery): boolean {
+    return digests === 'all' || (digests === 'of everything' && updatedSince === null)
+  }
+
   function removedIds({ updatedSince }: ListQuery): string[] {
     const since = Math.max(updatedSince ?? 0, startsAt + (removalsFrom ?? 0))
     return [...left]
@@ -171,16 +186,21 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
         id,
         asOf,
         ids: (isOfRemovals ? removedIds : idsOf)(query),
+        digest: isOfRemovals || query.category !== null ? undefined : digestNow(),
         createdAt: time,
         pages: new Map(),
       }
       snapshots.set(key, snapshot)
     }
-    const { id, asOf, ids, createdAt, pages } = snapshot
+    const { id, asOf, ids, digest, createdAt, pages } = snapshot
     const body =
       pages.get(path) ?? JSON.stringify((isOfRemovals ? removalsPageOf : pageOf)(ids, limit, offset))
     pages.set(path, body)
-    return answer(body, createdAt, { 'x-data-as-of': asOf, ...(namesSnapshots && { 'x-snapshot-id': id }) })
+    return answer(body, createdAt, {
+      'x-data-as-of': asOf,
+      ...(namesSnapshots && { 'x-snapshot-id': id }),
+      ...(offset === 0 && tellsDigest(query) && digest !== undefined && { 'x-data-digest': digest }),
+    })
   }
 
   function pageOf(ids: readonly string[], limit: number, offset: number): object {
