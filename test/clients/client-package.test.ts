@@ -9,6 +9,7 @@ import { createContext, runInContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { packageName, packClient } from '../../contracts/api/client-package/pack.ts'
 import { makeDataDirectory } from '../support/deployment/service-process.ts'
+import { keyHeaders } from '../support/query/app.ts'
 import { useQueryService } from '../support/query/service.ts'
 import { campaignRow } from '../support/query/tables.ts'
 import { needs } from '../support/runner/requirements.ts'
@@ -51,10 +52,10 @@ describe('the installed package', () => {
     const files = globSync('**/*', { cwd: installed }).filter(name =>
       statSync(join(installed, name)).isFile(),
     )
-    expect(files).toEqual(expect.arrayContaining(['LICENSE', 'README.md']))
     expect(files.filter(name => !/\.(d\.ts|js)$/.test(name)).toSorted()).toEqual([
       'LICENSE',
       'README.md',
+      'cli.mjs',
       'package.json',
     ])
     const bytes = files.map(name => statSync(join(installed, name)).size)
@@ -92,6 +93,41 @@ test('plain Node 20 mirrors, lists, reads and gets the errors', async context =>
     stats: { projects_total: 25 },
     unknown: { isClientError: true, code: 'not_found' },
   })
+})
+
+test('its command says whether a copy is right, and what is wrong with it', async context => {
+  needs(context, older.requirement)
+  await store().putCampaigns(ids.map(id => campaignRow(id)))
+  const { baseUrl, key, secret } = job()
+  const get = (query: string) =>
+    fetch(`${baseUrl}/projects?limit=100${query}`, { headers: keyHeaders({ key, secret }) })
+  const { data } = (await (await get('')).json()) as { data: { id: string; updated_at: string }[] }
+  const right = data.map(({ id, updated_at }) => JSON.stringify({ id, updated_at }))
+  // The pause in which cached answers expire.
+  const noPause = `const wait = setTimeout; globalThis.setTimeout = (work, ms) => wait(work, ms === 62000 ? 0 : ms)`
+  const said = (lines: readonly string[], more = '') => {
+    writeFileSync(join(project, 'copy.ndjson'), lines.join('\n'))
+    const command = `"${older.program}" --import 'data:text/javascript,${noPause}' node_modules/.bin/pledgeview-client`
+    return outputOf(
+      'bash',
+      ['-c', `${command} verify ${baseUrl} ${more} <copy.ndjson 2>&1; echo "exit $?"`],
+      {
+        cwd: project,
+        environment: { PLEDGEVIEW_KEY: key, PLEDGEVIEW_SECRET: secret, NODE_OPTIONS: '' },
+      },
+    )
+  }
+  expect(await said(right)).toMatch(/^equal as of \S+Z: 25 campaigns\nexit 0\n$/)
+  const extra = { id: 'extra', updated_at: '2026-01-01T00:00:00.000Z' }
+  const wrong = [...right.slice(2), JSON.stringify(extra), JSON.stringify({ ...extra, id: data[1]?.id })]
+  expect(await said(wrong)).toBe(
+    `The copy lacks ${data[0]?.id}\nThe copy has, but they are not public: extra\n` +
+      `The copy has with another updated_at ${data[1]?.id}\nexit 1\n`,
+  )
+  expect(JSON.parse((await said(wrong, '--json')).split('\n')[0] ?? '')).toMatchObject({
+    leftOver: ['extra'],
+  })
+  expect(await said(['{}'])).toBe('line 1 of the copy is not a JSON object with id and updated_at\nexit 2\n')
 })
 
 describe('TypeScript, strict and with checked declarations', () => {

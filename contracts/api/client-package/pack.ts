@@ -35,7 +35,8 @@ export function packClient(folder: string): string {
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
     writeFileSync(join(content, 'package.json'), `${JSON.stringify(manifest(version), null, 2)}\n`)
     copyFileSync(join(root, 'LICENSE'), join(content, 'LICENSE'))
-    copyFileSync(new URL('README.md', import.meta.url), join(content, 'README.md'))
+    for (const name of ['README.md', 'cli.mjs'])
+      copyFileSync(new URL(name, import.meta.url), join(content, name))
     run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', work], content)
     const [packed] = globSync('*.tgz', { cwd: work })
     if (packed === undefined) throw new Error(`npm pack wrote no tarball into ${work}`)
@@ -56,6 +57,7 @@ function manifest(version: string): object {
     type: 'module',
     sideEffects: false,
     engines: { node: '>=20' },
+    bin: { 'pledgeview-client': 'cli.mjs' },
     exports: { '.': { types, default: main }, './package.json': './package.json' },
     // For tools that do not read `exports`.
     main,
