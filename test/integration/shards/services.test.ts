@@ -4,6 +4,7 @@
  */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { digestOf } from '../../../contracts/api/client/digest.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { hashSecret } from '../../../services/api-keys/credentials.ts'
 import { readAccount, readUnfinished } from '../../../services/portal/account/account-ledger.ts'
@@ -124,6 +125,23 @@ test('removals are those of all shards', async () => {
   const idsOf = async () => (await ask('/removals?limit=100')).body.data.map(({ id }) => id).sort()
   // An answer may be a second old.
   await vi.waitFor(async () => expect(await idsOf()).toEqual(gone), { timeout: 60_000, interval: 200 })
+})
+
+test('the digest is that of the campaigns of all shards, as the pages show them', async () => {
+  const digestOfPages = async () => {
+    const { body } = await ask('/projects?limit=100')
+    expect(body.data).toHaveLength(campaigns)
+    return digestOf(new Map(body.data.map(({ id, updated_at }) => [id, updated_at])))
+  }
+  const digestOfHeader = async () => {
+    const response = await fetch(`${apiUrl}/projects?limit=1`, {
+      headers: { 'X-API-Key': key, 'X-API-Secret': secret },
+    })
+    return response.headers.get('x-data-digest')
+  }
+  await vi.waitFor(async () => expect(await digestOfHeader()).toBe(await digestOfPages()), {
+    ...{ timeout: 60_000, interval: 200 },
+  })
 })
 
 test('statistics count a backer of both shards once', async () => {

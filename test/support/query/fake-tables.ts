@@ -60,7 +60,10 @@ export const statsRow: StatsRow = {
   generated_at: '2026-03-01 12:00:00.000',
 }
 
-export const snapshotRow: SnapshotRow = { ids: 'c1', total: 1, as_of: '2026-03-01 11:59:55.000' }
+export const snapshotRow: SnapshotRow = {
+  ...{ ids: 'c1', total: 1, digest_sum: '255' },
+  as_of: '2026-03-01 11:59:55.000',
+}
 
 /** A platform with one campaign. Any reply can be replaced. `calls` counts the statements of each kind. */
 export function fakeTables(answers: Partial<FakeAnswers> = {}): {
