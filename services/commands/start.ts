@@ -12,6 +12,7 @@ import { analystUser } from '../clickhouse-server/configuration.ts'
 import type { OpenDoor } from '../clickhouse-server/door.ts'
 import { canRefuseCalls } from '../clickhouse-server/outgoing.ts'
 import { appendDemo, runTrickle } from '../demo/load-demo.ts'
+import { openUnkindDoor } from '../demo/unkind.ts'
 import {
   type DataDirectory,
   type Demo,
@@ -37,7 +38,7 @@ const portBounds = { min: 0, max: 65_535 }
 
 export const startCommand: Command = {
   help: {
-    call: 'start [--port N] [--portal-port N] [--ops-port N] [--sql-port N] [--sql-native-port N] [--no-sql] [--data-dir D] [--no-demo]',
+    call: 'start [--port N] [--portal-port N] [--ops-port N] [--sql-port N] [--sql-native-port N] [--no-sql] [--data-dir D] [--no-demo] [--unkind]',
     does:
       'Runs the embedded service until it is interrupted: portal, API, projector and ClickHouse, with everything in one data directory. ' +
       'On a new data directory it loads demo events, issues a demo key and prints curl lines to paste.',
@@ -50,6 +51,8 @@ export const startCommand: Command = {
       '--no-sql': 'no SQL for data teams',
       '--data-dir D': `the directory that keeps everything (default ${defaultDataDirectory})`,
       '--no-demo': 'start empty: no demo events, no demo key, no simulated pledges',
+      '--unkind':
+        'to try a copy: demo campaigns leave, come back and change in bursts, snapshots last 2 s, and a second address of the API refuses requests',
     },
     examples: ['start', 'start --no-demo --data-dir /var/lib/pledgeview'],
     cost: 'ClickHouse may take half of the memory (PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX). The first start also loads the demo platform.',
@@ -67,6 +70,7 @@ export const startCommand: Command = {
         'no-sql': { type: 'boolean', default: false },
         'data-dir': { type: 'string', default: defaultDataDirectory },
         'no-demo': { type: 'boolean', default: false },
+        unkind: { type: 'boolean', default: false },
       },
     })
     const ports = {
@@ -79,6 +83,8 @@ export const startCommand: Command = {
     }
     const config = readConfig({
       PLEDGEVIEW_LOG_LEVEL: process.stderr.isTTY ? 'warn' : 'info',
+      // Shorter than a walk.
+      ...(values.unkind && { PLEDGEVIEW_CACHE_MS: '2000' }),
       ...process.env,
     })
     const logger = createLogger(config.PLEDGEVIEW_LOG_LEVEL)
@@ -131,8 +137,13 @@ export const startCommand: Command = {
       if (isNew) await showDemo(service, io)
       else io.stdout.write(keyHint(values['data-dir']))
       if (demo) {
-        const trickle = { endMs: demo.now_ms, intervalMs: trickleMs, signal: stop.signal }
-        runTrickle(service.model.writer, trickle, createRuntime(logger)).catch((error: unknown) =>
+        const runtime = createRuntime(logger)
+        if (values.unkind)
+          io.stdout.write(unkindText(service, await openUnkindDoor(service.apiUrl, runtime, stop.signal)))
+        const trickle = {
+          ...{ endMs: demo.now_ms, intervalMs: trickleMs, signal: stop.signal, isUnkind: values.unkind },
+        }
+        runTrickle(service.model.writer, trickle, runtime).catch((error: unknown) =>
           logger.error({ error: messageOf(error) }, 'the demo trickle ended'),
         )
       }
@@ -175,6 +186,15 @@ const openCallsText = `This system has no Landlock rules for TCP (Linux 6.7 or l
 machine reaches. deploy/try.md says how to limit that.
 
 `
+
+function unkindText({ apiUrl }: EmbeddedService, url: string): string {
+  return `Mirror the unkind address: ${url}
+Stop your program, and ask whether its copy is right (a line of copy.ndjson is a campaign, WATERMARK the X-Data-As-Of that you kept):
+
+  npx @pledgeview/client verify ${apiUrl} copy.ndjson --as-of WATERMARK
+
+`
+}
 
 function keyHint(dataDirectory: string): string {
   const where = dataDirectory === defaultDataDirectory ? '' : ` --data-dir ${dataDirectory}`

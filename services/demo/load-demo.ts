@@ -5,6 +5,7 @@ import type { EventWriter, NewRecord } from '../log/port.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { sampleEvents } from './sample.ts'
 import { demoTrickle } from './trickle.ts'
+import { unkindEvents } from './unkind.ts'
 
 const batchRecordsMax = 2_000
 
@@ -43,14 +44,16 @@ export async function runTrickle(
     intervalMs,
     signal,
     encode = encodeState,
-  }: { endMs: number; intervalMs: number; signal: AbortSignal; encode?: StateEncoder },
+    isUnkind = false,
+  }: { endMs: number; intervalMs: number; signal: AbortSignal; encode?: StateEncoder; isUnkind?: boolean },
   { now, random, sleep }: Pick<Runtime, 'now' | 'random' | 'sleep'>,
 ): Promise<void> {
-  const trickle = demoTrickle({ endMs, random })
+  const sources = [demoTrickle({ endMs, random }), ...(isUnkind ? [unkindEvents({ endMs, random })] : [])]
   for (;;) {
     await sleep(intervalMs, signal)
     if (signal.aborted) return
-    const records = trickle.next(now()).map(event => recordOf(event, encode))
+    const events = sources.flatMap(source => source.next(now()))
+    const records = events.map(event => recordOf(event, encode))
     if (records.length > 0) await writer.append(records)
   }
 }

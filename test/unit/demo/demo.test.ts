@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { encodeState } from '../../../contracts/events/codec.ts'
 import { type ChangeEvent, keyOf, type StateEvent } from '../../../contracts/events/event.ts'
@@ -5,6 +7,7 @@ import { faultOf } from '../../../contracts/events/rules.ts'
 import { appendDemo, runTrickle } from '../../../services/demo/load-demo.ts'
 import { sampleEvents } from '../../../services/demo/sample.ts'
 import { batchEventsMax, demoTrickle } from '../../../services/demo/trickle.ts'
+import { openUnkindDoor, unkindEvents } from '../../../services/demo/unkind.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import { readModelOf } from '../../support/events/model.ts'
 import { randomOf } from '../../support/runner/random.ts'
@@ -216,5 +219,49 @@ describe('writing the demo to the log', () => {
     const full = { ...writer, append: () => Promise.reject(new Error('disk full')) }
     const refused = runTrickle(full, { ...run, signal: new AbortController().signal }, time)
     await expect(refused).rejects.toThrow('disk full')
+  })
+})
+
+describe('the unkind demo', () => {
+  test('keeps the rules of the contract: campaigns leave, come back and change, and events are repeated', () => {
+    const unkind = unkindEvents({ endMs, random: randomOf('unkind') })
+    const events = Array.from({ length: 600 }, (_, n) => unkind.next(endMs + n * second)).flat()
+    expect(events.flatMap(event => faultOf(toChange(event)) ?? [])).toEqual([])
+    const repeated = new Set(versionsOutOfOrder(events))
+    expect(repeated.size).toBeGreaterThan(0)
+    const statuses = Map.groupBy(campaignsOf(events), ({ campaign_id }) => campaign_id)
+    const hasReturned = [...statuses.values()].some(states =>
+      / SUSPENDED,(?!SUSPENDED)/.test(` ${states.map(({ status }) => status)}`),
+    )
+    expect(hasReturned).toBe(true)
+  })
+
+  test('its door passes on what it does not refuse, and goes nowhere else', async () => {
+    const api = createServer((request, response) =>
+      response.end(`${request.url} ${request.headers['x-api-key']}`),
+    )
+    await new Promise<void>(resolve => api.listen(0, '127.0.0.1', resolve))
+    const stop = new AbortController()
+    const runtime = { random: randomOf('door'), sleep: async () => undefined }
+    const apiUrl = `http://127.0.0.1:${(api.address() as AddressInfo).port}/api/v1`
+    const url = await openUnkindDoor(apiUrl, runtime, stop.signal)
+    try {
+      const ask = async (path: string) => {
+        const response = await fetch(url + path, { headers: { 'x-api-key': 'k' } }).catch(() => undefined)
+        return response && { status: response.status, text: await response.text() }
+      }
+      const answers = await Promise.all(Array.from({ length: 200 }, () => ask('/projects?limit=1')))
+      const statuses = new Set(answers.map(answer => answer?.status))
+      expect(statuses).toEqual(new Set([200, 429, 500, undefined]))
+      const passed = answers.filter(answer => answer?.status === 200)
+      expect(new Set(passed.map(answer => answer?.text))).toEqual(new Set(['/api/v1/projects?limit=1 k']))
+      const elsewhere = await Promise.all(
+        Array.from({ length: 5 }, () => fetch(`${new URL(url).origin}//example.com/`).catch(() => undefined)),
+      )
+      for (const response of elsewhere) expect(response?.ok ?? false).toBe(false)
+    } finally {
+      stop.abort()
+      api.close()
+    }
   })
 })
