@@ -1,4 +1,4 @@
-/** What one address without credentials can take from others: connections, turns and log lines. */
+/** What one address without credentials can take from others: connections and turns. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
@@ -227,21 +227,6 @@ describe('an answer beyond the limit of an address', () => {
     held[0]?.()
     expect(await answer).toBe(status)
   })
-
-  it('is counted and logged if its client has gone meanwhile', async () => {
-    const held: (() => void)[] = []
-    const statuses: number[] = []
-    const sleep = () => new Promise<void>(resolve => held.push(resolve))
-    const onRequestDone = ({ status }: { status: number }) => void statuses.push(status)
-    await start({ addressLimit: 0, runtime: { sleep }, overrides: { onRequestDone } })
-    const stranger = await connection()
-    stranger.send(anonymous)
-    await expect.poll(() => held).toHaveLength(1)
-    stranger.close()
-    await expect.poll(() => app.connections()).toBe(0)
-    held[0]?.()
-    await expect.poll(() => statuses).toEqual([499])
-  })
 })
 
 describe('a connection', () => {
@@ -306,34 +291,4 @@ describe('a flood of requests sent ahead without credentials', () => {
       expect(built()).toBeLessThanOrEqual(count + answers.length)
     },
   )
-})
-
-describe('the log', () => {
-  const linesOf = (log: readonly string[]) =>
-    log.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'request')
-
-  it('has a bounded number of lines a second of requests without a valid key, and the number that it left out', async () => {
-    const log: string[] = []
-    let time = 0
-    await start({ log, addressLimit: 1, runtime: { monotonicMs: () => time } })
-    for (let asked = 0; asked < 60; asked++) expect((await app.get('/stats')).status).not.toBe(200)
-    await expect.poll(() => linesOf(log)).toHaveLength(20)
-    expect(linesOf(log).every(({ omitted }) => omitted === undefined)).toBe(true)
-    // A valid key's requests have their lines all the time.
-    const valid = app.issue()
-    for (let asked = 0; asked < 30; asked++) expect((await app.get('/stats', valid)).status).toBe(200)
-    await expect.poll(() => linesOf(log)).toHaveLength(50)
-    time += 1_000
-    expect((await app.get('/stats')).status).toBe(429)
-    await expect.poll(() => linesOf(log)).toHaveLength(51)
-    expect(linesOf(log).at(-1)).toMatchObject({ status: 429, omitted: 40 })
-  })
-
-  it('has as few lines of a key that goes on beyond its limit', async () => {
-    const log: string[] = []
-    await start({ log, keyLimit: 2, runtime: { monotonicMs: () => 0 } })
-    const valid = app.issue()
-    for (let asked = 0; asked < 42; asked++) await app.get('/stats', valid)
-    await expect.poll(() => linesOf(log)).toHaveLength(22)
-  })
 })
