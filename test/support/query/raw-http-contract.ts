@@ -128,7 +128,7 @@ const onStatus: Record<number, string> = {
   500: `${onError} retry-after`,
 }
 // The headers of a list, and of a connection that is kept alive.
-const optional = new Set(['x-data-as-of', 'x-snapshot-id', 'link', 'keep-alive'])
+const optional = new Set(['x-data-as-of', 'x-snapshot-id', 'x-data-digest', 'link', 'keep-alive'])
 
 /**
  * Fails unless the response has this status, exactly the headers of its status, and, if it is an error, the registered
