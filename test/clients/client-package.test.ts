@@ -107,7 +107,7 @@ test('its command says whether a copy is right, and what is wrong with it', asyn
   const noPause = `const wait = setTimeout; globalThis.setTimeout = (work, ms) => wait(work, ms === 62000 ? 0 : ms)`
   const said = (lines: readonly string[], more = '') => {
     writeFileSync(join(project, 'copy.ndjson'), lines.join('\n'))
-    const command = `"${older.program}" --import 'data:text/javascript,${noPause}' node_modules/.bin/pledgeview-client`
+    const command = `"${older.program}" --import 'data:text/javascript,${encodeURIComponent(noPause)}' node_modules/.bin/pledgeview-client`
     return outputOf(
       'bash',
       ['-c', `${command} verify ${baseUrl} ${more} <copy.ndjson 2>&1; echo "exit $?"`],
