@@ -28,7 +28,7 @@ import type { OidcSettings } from './sign-in/oidc.ts'
 import { addSignInRoutes, addSignOutRoutes } from './sign-in/routes.ts'
 import { createSessions, type Sessions } from './sign-in/sessions.ts'
 import type { PortalStore } from './store/port.ts'
-import type { UsageOf } from './usage/usage-reader.ts'
+import type { RequestsOf, UsageOf } from './usage/usage-reader.ts'
 
 export interface PortalOptions {
   /** The public address of the portal: its origin. */
@@ -58,6 +58,7 @@ export interface PortalDependencies extends Pick<Runtime, 'now' | 'logger'> {
   accounts: Accounts
   keys: PortalKeys
   usageOf: UsageOf
+  requestsOf: RequestsOf
   /** Undefined: people cannot sign in by mail, and get no notices. */
   mailer?: Pick<Mailer, 'send' | 'mailsAre'> | undefined
   notices?: KeyNotices | undefined

@@ -25,7 +25,7 @@ import { createSmtpMailer } from './notices/smtp-mailer.ts'
 import type { Mailer } from './ports.ts'
 import type { OidcSettings } from './sign-in/oidc.ts'
 import type { PortalStore } from './store/port.ts'
-import { createUsageReader } from './usage/usage-reader.ts'
+import { createRequestsReader, createUsageReader } from './usage/usage-reader.ts'
 
 export interface PortalServiceDependencies {
   config: Config
@@ -73,6 +73,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     accounts,
     keys,
     usageOf: createUsageReader(place, runtime.now),
+    requestsOf: createRequestsReader(place, runtime.now),
     mailer,
     // Without a mailer there are none.
     notices: mailer && createKeyNotices(noteParts),

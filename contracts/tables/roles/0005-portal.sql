@@ -14,3 +14,4 @@ GRANT SELECT ON ${base}.identity TO pledgeview_portal;
 GRANT SELECT ON ${base}.projector_stops TO pledgeview_portal;
 GRANT INSERT ON ${base}.identity TO pledgeview_portal;
 GRANT SELECT ON ${base}.api_key_usage TO pledgeview_portal;
+GRANT SELECT ON ${base}.api_key_requests TO pledgeview_portal;

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
 import { accessBounds } from '../../../../services/portal/keys/access.ts'
+import type { RequestsOf } from '../../../../services/portal/usage/usage-reader.ts'
 import { createKey, tokenOf } from '../../../support/portal/access-forms.ts'
 import { type Person, startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import { submit } from '../../../support/portal/browser.ts'
@@ -16,7 +17,12 @@ beforeEach(async () => {
     if (isUsageAway) throw new Error('the tables are away')
     return new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }]))
   }
-  portal = await startTestPortal({ overrides: { usageOf } })
+  const requestsOf: RequestsOf = async (asked, id) => {
+    const row = { answered_at: portal.clock.now(), path: '/api/v1/projects/:slug', status: 404, ms: 7 }
+    const latest = asked.map(({ key }, n) => ({ ...row, api_key: key, request_id: `${id}-request-${n}` }))
+    return { latest, endpoints: [] }
+  }
+  portal = await startTestPortal({ overrides: { usageOf, requestsOf } })
   person = await portal.signIn('a@example.com')
 })
 afterEach(() => portal.close())
@@ -202,6 +208,21 @@ it('what belongs to another account is answered like what does not exist', async
   expect(new Set(foreign.map(({ status }) => status))).toEqual(new Set([404]))
   expect(portal.keys.all).toEqual([key])
   expect(key.status).toBe('active')
+})
+
+it('an account sees the requests of its own keys, and finds one by its id', async () => {
+  await makeKey()
+  const other = await portal.signIn('other@example.com')
+  await createKey(other)
+  const name = keyPrefix(portal.keys.last().key)
+  const read = (query: string) => person.browser.get(`/access/requests?${query}`)
+  const { status, text, headers } = await read('per=hour&id=%22%3Eabc')
+  expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
+  expect(text.match(/&quot;&gt;abc-request-\d/g) ?? text.match(/abc-request-\d/g)).toHaveLength(1)
+  expect(text).toContain('/api/v1/projects/{slug}')
+  expect(text).not.toContain(name)
+  expect((await read(`key=${name}`)).status).toBe(404)
+  expect((await other.browser.get(`/access/requests?key=${name}`)).status).toBe(200)
 })
 
 it('every form is refused without the token of its session', async () => {
