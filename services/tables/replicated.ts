@@ -88,6 +88,7 @@ const placements: Readonly<Record<string, string>> = {
   generation_log: 'cityHash64(attempt) % 1',
   projector_log: 'cityHash64(projector) % 1',
   projector_stops: 'cityHash64(projector) % 1',
+  freshness: 'cityHash64(minute) % 1',
   migrations: 'all',
 }
 

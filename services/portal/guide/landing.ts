@@ -41,14 +41,15 @@ const tones: Record<LiveState['status'], Tone> = {
   Unavailable: 'bad',
 }
 
-function liveCard({ status, campaigns, as_of }: LiveState): Html {
+/** How the data is now. */
+export function liveCard({ status, campaigns, as_of }: LiveState): Html {
   return html`<section class="card" aria-labelledby="now">
 <div class="heading"><h2 id="now">Right now</h2>${badge(status, tones[status])}</div>
 <dl class="facts">
 <div><dt>Public campaigns</dt><dd>${campaigns === undefined ? 'unknown' : count(campaigns)}</dd></div>
 <div><dt>Data as of</dt><dd>${as_of === undefined ? 'unknown' : moment(as_of)}</dd></div>
 </dl>
-<p class="muted">${explanations[status]}</p>
+<p class="muted">${explanations[status]} <a href="/status">The last 90 days</a></p>
 </section>`
 }
 
