@@ -100,7 +100,7 @@ function keyRow({ key, usage }: KeyView, now: number): Html {
 export function statusText(state: KeyState): Html {
   switch (state.name) {
     case 'active':
-      return html`${badge('Active', 'good')}`
+      return html`${badge('Active', 'good')}${state.until !== undefined && html` until ${date(state.until)}`}`
     case 'ending':
       return html`${badge('Active, being replaced', 'warning')} It ends on ${moment(state.until)}.`
     case 'waiting':

@@ -67,6 +67,20 @@ describe('a new key', () => {
     expect(portal.notices.createdKeys).toEqual([keyPrefix(key)])
   })
 
+  it('ends after the time that was chosen, and only after one that is offered', async () => {
+    const made = (expires: string) =>
+      submit(person.browser, '/access/keys/new', /keys$/, { ...sampleFields, expires })
+    expect((await made('9-days')).status).toBe(409)
+    expect(portal.keys.issuing).toBe(0)
+    expect((await made('90-days')).status).toBe(200)
+    const { text } = await person.browser.get('/access')
+    expect(text).toMatch(/Active<\/span> until <time/)
+    portal.clock.advance(90 * 86_400_000)
+    expect((await person.browser.get('/access')).status).toBe(303)
+    person = await portal.signIn('a@example.com')
+    expect((await person.browser.get('/access')).text).toContain('Ended</span> on <time')
+  })
+
   it('is deleted and not shown if its account is deleted while it is made', async () => {
     const { account_id } = await portal.accounts.ofVerifiedEmail('a@example.com')
     portal.keys.beforeIssue = async () => portal.accounts.delete(account_id)
