@@ -48,7 +48,7 @@ function filterForm(keys: readonly PortalKey[], asked: RequestsPageData['asked']
   return html`<form action="/access/requests" class="cards">
 <div><label for="key">Key</label><select id="key" name="key">${option('', asked.key, 'All keys')}${keys.map(({ key, name }) => option(keyPrefix(key), asked.key, html`${name} (${keyPrefix(key)}…)`))}</select></div>
 <div><label for="per">Time</label><select id="per" name="per">${option('day', asked.per, 'By day, 30 days')}${option('hour', asked.per, 'By hour, 72 hours')}</select></div>
-<div><label for="id">X-Request-Id</label><input id="id" name="id" type="search" value="${asked.id}" maxlength="64" autocomplete="off" spellcheck="false" placeholder="or its beginning"></div>
+<div><label for="id">X-Request-Id</label><input id="id" name="id" type="text" value="${asked.id}" maxlength="64" autocomplete="off" spellcheck="false" placeholder="or its beginning"></div>
 <div class="actions"><button type="submit">Show</button></div>
 </form>`
 }
