@@ -19,7 +19,7 @@ export interface Minutes {
 }
 
 export interface Freshness {
-  /** The last 90 UTC days, oldest first, the unmeasured ones left out. */
+  /** The last 90 UTC days, oldest first. */
   days: readonly (Minutes & { day: string })[]
   /** Two or more minutes in a row that were not fresh, the latest first. Unix ms. */
   incidents: readonly (Omit<Minutes, 'fresh'> & { began_at: number; last_at: number })[]

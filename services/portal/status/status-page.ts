@@ -33,12 +33,12 @@ export function statusContent(live: LiveState, freshness: Freshness | undefined)
   return html`<h1>Status</h1>
 ${liveCard(live)}
 <h2>The last 90 days</h2>
-<p>Once a minute this site reads the data as the API shows it. A minute is <strong>up to date</strong> if every change that is older than two minutes can be read. Minutes in which the site itself did not run are not measured, and are left blank. The answers of the API are not measured here.</p>
+<p>Once a minute this site reads the data as the API shows it. A minute is <strong>up to date</strong> if every change that is older than two minutes can be read. Minutes in which the site itself did not run are not measured, and a day without any is left blank. The answers of the API are not measured here.</p>
 ${freshness === undefined ? notice('The last 90 days cannot be read at the moment. Try again in a minute.', 'warning') : history(freshness)}`
 }
 
-const minutesOfDay = 1_440
 const percent = (share: number) => `${Math.floor(share * 10_000) / 100} %`
+const share = (minutes: number, day: Minutes) => (100 * minutes) / Math.max(1, measuredOf(day))
 const measuredOf = ({ fresh, behind, away }: Minutes) => fresh + behind + away
 
 function history({ days, incidents }: Freshness): Html {
@@ -51,9 +51,9 @@ function history({ days, incidents }: Freshness): Html {
     label: index % every === 0 ? dayText(day.day).slice(0, -5) : '',
     title: `${dayText(day.day)}: ${count(day.fresh)} minutes up to date, ${count(day.behind)} behind, ${count(day.away)} not readable`,
     parts: [
-      { kind: 'ok', value: (100 * day.fresh) / minutesOfDay },
-      { kind: 'too-many', value: (100 * day.behind) / minutesOfDay },
-      { kind: 'unauthorized', value: (100 * day.away) / minutesOfDay },
+      { kind: 'ok', value: share(day.fresh, day) },
+      { kind: 'too-many', value: share(day.behind, day) },
+      { kind: 'unauthorized', value: share(day.away, day) },
     ],
   }))
   const frame = { id: 'freshness', title: 'Freshness by day', description: text }
@@ -62,7 +62,10 @@ ${timeBars(frame, bars, value => `${value} %`)}
 <ul class="legend"><li><span class="swatch ok"></span>up to date</li><li><span class="swatch too-many"></span>behind</li><li><span class="swatch unauthorized"></span>not readable</li></ul>
 <details><summary>The days as a table</summary>${stack(
     ['Day', 'Up to date', 'Behind', 'Not readable'],
-    days.toReversed().map(({ day, fresh, behind, away }) => [dayText(day), fresh, behind, away]),
+    days
+      .filter(day => measuredOf(day) > 0)
+      .toReversed()
+      .map(({ day, fresh, behind, away }) => [dayText(day), fresh, behind, away]),
     'Measured minutes by UTC day',
   )}</details>
 <h2>Incidents</h2>

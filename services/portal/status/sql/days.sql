@@ -1,7 +1,7 @@
--- The measured minutes of the last 90 UTC days.
+-- The measured minutes of each of the last 90 UTC days, the unmeasured ones included.
 
 SELECT
-    toString(toDate(minute)) AS day,
+    toDate(minute) AS day,
     countIf(state = 0) AS fresh,
     countIf(state = 1) AS behind,
     countIf(state = 2) AS away
@@ -9,9 +9,9 @@ FROM
 (
     SELECT minute, min(state) AS state
     FROM ${base}.freshness
-    WHERE minute > now64(3, 'UTC') - INTERVAL 90 DAY
+    WHERE minute >= toDate(now64(3, 'UTC')) - 89
     GROUP BY minute
 )
 GROUP BY day
-ORDER BY day
+ORDER BY day WITH FILL FROM toDate(now64(3, 'UTC')) - 89 TO toDate(now64(3, 'UTC')) + 1
 SETTINGS max_execution_time = 10
