@@ -41,7 +41,9 @@ export function createFreshness(
   { now, monotonicMs }: Pick<Runtime, 'now' | 'monotonicMs'>,
 ) {
   const waiting: [minute: number, state: number][] = []
-  let last = 0
+  const minuteNow = () => Math.floor(now() / minuteMs) * minuteMs
+  // The minute of the start is not measured: nothing may be there yet.
+  let last = minuteNow()
 
   async function readAll(): Promise<Freshness> {
     const read = <Row>(text: string) => readRows<Row>(place, text, readMsMax)
@@ -54,7 +56,7 @@ export function createFreshness(
 
     /** Measures this minute unless it was measured, and writes what waits. */
     async measure(): Promise<void> {
-      const minute = Math.floor(now() / minuteMs) * minuteMs
+      const minute = minuteNow()
       if (minute !== last) {
         last = minute
         const { status } = await liveState()

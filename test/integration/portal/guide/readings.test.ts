@@ -70,7 +70,7 @@ test('the freshness of each minute is measured once, kept while it cannot be wri
     rows: (...args) => store.tables.rows(...args),
     insert: (...args) => (isAway ? Promise.reject(new Error('away')) : store.tables.insert(...args)),
   }
-  let at = minute
+  let at = minute - 60_000
   const runtime = { now: () => at, monotonicMs: clock.now }
   const live = async () => ({ status, campaigns: 3, as_of: at })
   const place = { tables, databases: store.databases }
@@ -79,7 +79,8 @@ test('the freshness of each minute is measured once, kept while it cannot be wri
     status = now
     for (let n = 0; n < minutes; n++, at += 60_000) await measure().catch(() => undefined)
   }
-  await measured(3, 'Up to date')
+  // The first of them is the minute of the start.
+  await measured(4, 'Up to date')
   await measured(1, 'Behind')
   await measured(1, 'Up to date')
   isAway = true
@@ -87,8 +88,10 @@ test('the freshness of each minute is measured once, kept while it cannot be wri
   isAway = false
   await measured(1, 'Behind')
   // The same minute again, and another portal that cannot read what this one can.
+  at = minute - 60_000
+  const other = createFreshness(place, async () => ({ ...(await live()), status: 'Unavailable' }), runtime)
   at = minute
-  await createFreshness(place, async () => ({ ...(await live()), status: 'Unavailable' }), runtime).measure()
+  await other.measure()
   const { days, incidents } = await read()
   const sum = (name: keyof Minutes) => days.reduce((total, day) => total + day[name], 0)
   expect([sum('fresh'), sum('behind'), sum('away')]).toEqual([4, 2, 2])
