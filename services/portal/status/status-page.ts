@@ -1,6 +1,7 @@
 /** The page /status: how the service is now, and how fresh the data was in 90 days, as it was measured. */
 import type { FastifyInstance } from 'fastify'
 import { messageOf } from '../../runtime/message-of.ts'
+import { within } from '../../runtime/within.ts'
 import type { Portal } from '../app.ts'
 import { liveCard } from '../guide/landing.ts'
 import type { LiveState } from '../guide/readings.ts'
@@ -10,11 +11,14 @@ import { notice, stack } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
 import type { Freshness, Minutes } from './freshness.ts'
 
+/** How long the page waits for the last 90 days. */
+const pageMsMax = 4_000
+
 export function addStatusPage(app: FastifyInstance, { liveState, freshness, logger }: Portal): void {
   app.get('/status', async (_request, reply) => {
     const [live, read] = await Promise.all([
       liveState(),
-      freshness().catch((error: unknown) => {
+      within(pageMsMax, freshness()).catch((error: unknown) => {
         logger.warn({ error: messageOf(error) }, 'the freshness of the last 90 days cannot be read')
         return undefined
       }),
