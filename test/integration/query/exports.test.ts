@@ -1,0 +1,187 @@
+/** Whole copies: what `pledgeview export` writes is what the API shows. */
+import { createHash } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { ProjectDetail } from '../../../contracts/api/schemas.ts'
+import { latestManifest } from '../../../services/exports/latest.ts'
+import type { ExportFile } from '../../../services/exports/manifest.ts'
+import { linesStatement } from '../../../services/exports/statement.ts'
+import { type ExportSource, type OnExported, writeExport } from '../../../services/exports/write.ts'
+import { lockDataDirectory } from '../../../services/log/local/lock.ts'
+import { daysRemaining } from '../../../services/query/campaigns/campaign-fields.ts'
+import { inSession, openTables, type ServerTables } from '../../../services/tables/clickhouse.ts'
+import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
+import { useQueryService } from '../../support/query/service.ts'
+import { type CampaignRow, campaignRow } from '../../support/query/tables.ts'
+
+const { store, ask, app } = useQueryService()
+let directory: string
+let session: ServerTables
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'pledgeview-exports-'))
+})
+afterAll(() => rm(directory, { recursive: true }))
+beforeEach(() => {
+  session = openTables(inSession(settingsFor(store().clickHouse)))
+})
+afterEach(() => session.close())
+
+const noProgress: OnExported = () => undefined
+
+async function exported(tables: ExportSource['tables'] = session, onProgress = noProgress) {
+  const manifest = await writeExport({ tables, databases: store().databases }, directory, onProgress)
+  const columns = await session.rows<{ name: string; type: string }>({
+    query: 'DESCRIBE TABLE copied_campaigns',
+  })
+  await session.run({ query: 'DROP TABLE copied_campaigns' })
+  return { manifest, columns: columns.map(({ name, type }) => `${name} ${type}`).join(', ') }
+}
+
+const foldersIn = async () => (await readdir(directory)).filter(name => name !== 'lock.sqlite')
+
+async function fileOf(name: ExportFile | 'manifest.json'): Promise<Buffer> {
+  return readFile(join(directory, (await foldersIn())[0] ?? '', name))
+}
+
+const parsed = (lines: string): ProjectDetail[] =>
+  lines
+    .split('\n')
+    .filter(line => line !== '')
+    .map(line => JSON.parse(line))
+
+const campaignsInLines = async () => parsed(gunzipSync(await fileOf('campaigns.ndjson.gz')).toString())
+
+/** The campaigns of the Parquet file, as ClickHouse reads it. */
+async function campaignsInParquet(columns: string): Promise<ProjectDetail[]> {
+  const { url, user, password } = store().clickHouse
+  const query = linesStatement.query.replaceAll('copied_campaigns', 'file')
+  const form = new FormData()
+  form.append('file', new Blob([await fileOf('campaigns.parquet')]), 'file')
+  const parameters = { user, password, query, file_format: 'Parquet', file_structure: columns }
+  const response = await fetch(`${url}/?${new URLSearchParams(parameters)}`, { method: 'POST', body: form })
+  const text = await response.text()
+  expect(response.status, text).toBe(200)
+  return parsed(text)
+}
+
+const text = fc.string({ unit: 'grapheme', maxLength: 12 })
+const nullable = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(of, { nil: null })
+const optional = nullable(text)
+const moment = fc
+  .date({ min: new Date('1970-01-02'), max: new Date('2200-01-01'), noInvalidDate: true })
+  .map(date => date.toISOString().replace('T', ' ').replace('Z', ''))
+const amount = fc
+  .bigInt({ min: 0n, max: 10n ** 13n })
+  .map(units => `${units / 10_000n}.${String(units % 10_000n).padStart(4, '0')}`)
+const count = fc.nat()
+const reward = fc.record({
+  ...{ reward_id: text, title: text, description: text, amount: amount.map(Number) },
+  ...{ quantity_available: nullable(count), quantity_claimed: count, quantity_remaining: nullable(count) },
+})
+const fields: fc.Arbitrary<Partial<CampaignRow>> = fc.record({
+  ...{ title: text, subtitle: optional, subcategory: optional, location: optional, image_url: optional },
+  ...{
+    goal_amount: amount,
+    pledged_amount: amount,
+    percent_funded: fc.nat(10 ** 6).map(n => (n / 100).toFixed(2)),
+  },
+  ...{ backer_count: count, follower_count: count, uses_ai: fc.boolean(), is_staff_pick: fc.boolean() },
+  ...{
+    status: fc.constantFrom('LIVE', 'FUNDED', 'FAILED', 'CANCELLED'),
+    tags: fc.array(text, { maxLength: 3 }),
+  },
+  ...{ launch_date: nullable(moment), end_date: nullable(moment), created_at: moment },
+  ...{ creator_name: text, creator_avatar_url: optional, description: text, risks: text },
+  rewards: fc.array(reward, { maxLength: 3 }),
+})
+
+describe('a whole copy', () => {
+  it('has each public campaign as the API shows it, and nothing else, in both formats', async () => {
+    const worlds = fc.array(fields, { minLength: 1, maxLength: 12 })
+    await fc.assert(
+      fc.asyncProperty(worlds, async world => {
+        await store().clear()
+        const hidden = [campaignRow('gone', { is_deleted: 1 }), campaignRow('back', { is_deleted: 1 })]
+        await store().putCampaigns(hidden)
+        await store().putCampaigns([
+          campaignRow('back'),
+          ...world.map((row, at) => campaignRow(`c${at}`, row)),
+        ])
+        await store().advanceWatermark()
+        const { manifest, columns } = await exported()
+        const campaigns = await campaignsInLines()
+        expect(campaigns.map(({ id }) => id)).toEqual(['back', ...world.map((_, at) => `c${at}`)].sort())
+        expect(manifest.campaigns).toBe(campaigns.length)
+        app().clock.advance(60_001)
+        for (const { days_remaining, ...campaign } of campaigns) {
+          const { data } = (await ask(`/projects/${campaign.slug}`)).json
+          expect({ ...campaign, days_remaining: data.days_remaining }).toEqual(data)
+          expect(days_remaining).toBe(daysRemaining(campaign.end_date, Date.parse(manifest.created_at)))
+        }
+        expect(await campaignsInParquet(columns)).toEqual(campaigns)
+      }),
+      { numRuns: 15 },
+    )
+  })
+
+  it('is of one moment: a fold between its two files changes neither', async () => {
+    await store().putCampaigns([campaignRow('a'), campaignRow('b')])
+    await store().advanceWatermark()
+    const folding: ExportSource['tables'] = {
+      ...session,
+      async stream(statement) {
+        await store().putCampaigns([
+          campaignRow('a', { is_deleted: 1 }),
+          campaignRow('b', { title: 'new' }),
+          campaignRow('c'),
+        ])
+        return session.stream(statement)
+      },
+    }
+    const { manifest, columns } = await exported(folding)
+    const titles = (campaigns: ProjectDetail[]) => campaigns.map(({ title }) => title)
+    expect(titles(await campaignsInLines())).toEqual(['Title of a', 'Title of b'])
+    expect(titles(await campaignsInParquet(columns))).toEqual(['Title of a', 'Title of b'])
+    expect(manifest).toMatchObject({ campaigns: 2, api_version: 'v1' })
+  })
+
+  it('has the sums of its files, and the watermark of before it was read', async () => {
+    await store().putCampaigns([campaignRow('a')])
+    await store().advanceWatermark({ time: "toDateTime64('2026-02-03 04:05:06.789', 3, 'UTC')" })
+    const { manifest } = await exported()
+    expect(manifest.as_of).toBe('2026-02-03T04:05:06.789Z')
+    for (const { name, bytes, sha256 } of manifest.files) {
+      const file = await fileOf(name)
+      expect([bytes, sha256]).toEqual([file.length, createHash('sha256').update(file).digest('hex')])
+    }
+    expect(JSON.parse((await fileOf('manifest.json')).toString())).toEqual(manifest)
+  })
+
+  it.each(['copy', 'campaigns.ndjson.gz', 'campaigns.parquet'])(
+    'is not there if it breaks off at %s',
+    async stage => {
+      await store().putCampaigns([campaignRow('a')])
+      const { manifest } = await exported()
+      const breakOff: OnExported = at => {
+        if (at === stage) throw new Error('broken off')
+      }
+      await expect(exported(session, breakOff)).rejects.toThrow('broken off')
+      expect(await latestManifest(directory)).toEqual(manifest)
+      await session.run({ query: 'DROP TABLE IF EXISTS copied_campaigns' })
+      const next = await exported()
+      expect(await latestManifest(directory)).toEqual(next.manifest)
+      expect(await foldersIn()).toHaveLength(1)
+    },
+  )
+
+  it('is written by one process at a time', async () => {
+    const lock = lockDataDirectory(directory)
+    await expect(exported()).rejects.toThrow('another export writes to')
+    lock.close()
+  })
+})
