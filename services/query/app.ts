@@ -11,11 +11,14 @@ import Fastify, {
   type FastifyHttpOptions,
   type FastifyInstance,
   type FastifyReply,
+  type FastifyRequest,
   type RawServerDefault,
 } from 'fastify'
 import type { ErrorCode } from '../../contracts/api/errors.ts'
 import type { PublicAddresses, PublishedDocument } from '../../contracts/api/published-openapi.ts'
 import { type ApiVersion, versions as declaredVersions } from '../../contracts/api/versions.ts'
+import { createDownloads } from '../exports/downloads.ts'
+import { ClientGoneError } from '../runtime/fair-turns.ts'
 import { addressMatcher } from '../runtime/http/addresses.ts'
 import { createConnections } from '../runtime/http/connections.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -26,12 +29,12 @@ import type { OnLookup } from './cache/cache.ts'
 import type { ResponseCache } from './cache/response-cache.ts'
 import { NotFoundError } from './endpoints/endpoint.ts'
 import { createEndpointParts, limitTables, openEndpoint } from './endpoints/open.ts'
-import { ClientGoneError } from './fair-turns.ts'
 import { forget } from './forgetting.ts'
 import { createAdmissions } from './http/admission.ts'
 import { createCachedEntries } from './http/cached-entries.ts'
 import { createClientErrors } from './http/client-errors.ts'
 import { createDirectAnswers } from './http/direct-answers.ts'
+import { addDownloads } from './http/downloads.ts'
 import { createPublications } from './http/publications.ts'
 import {
   answeredRequest,
@@ -150,14 +153,15 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     requestLog.report(answered, reply.elapsedTime)
     done()
   })
+  /** Fastify does not run the hook for a request that was not answered to its end. */
+  function reportGone(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    hangUp(reply)
+    requestLog.report(answeredRequest(request, reply), reply.elapsedTime)
+    return reply
+  }
   app.setErrorHandler((error, request, reply) => {
     if (error instanceof NotFoundError) return responder.refuse(request, reply, 'not_found')
-    if (error instanceof ClientGoneError) {
-      hangUp(reply)
-      // Fastify does not run the hook, because nothing is sent.
-      requestLog.report(answeredRequest(request, reply), reply.elapsedTime)
-      return reply
-    }
+    if (error instanceof ClientGoneError) return reportGone(request, reply)
     logger.error({ requestId: request.id, err: error }, 'request failed')
     return responder.refuse(request, reply, 'internal_error')
   })
@@ -175,6 +179,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     responder,
     direct,
   )
+  addDownloads(app, createDownloads(options.PLEDGEVIEW_EXPORT_DIR), responder, keyRing, reportGone)
   addPublicRoutes(app, responder, publications, runtime)
   app.addHook('preClose', done => {
     direct.stop()

@@ -33,6 +33,8 @@ declare module 'fastify' {
 }
 
 export interface Responder {
+  /** The headers of every answer to an admitted request. */
+  headersOf(request: FastifyRequest, reply: FastifyReply): ResponseHeaders
   /**
    * Admits a request: request id, CORS, credentials, rate limit, scope. It sends the response at once if the request is
    * a preflight, is refused, or has already failed with `failure`. Returns whether it sent a response. Throws or rejects
@@ -52,7 +54,7 @@ export function createResponder(
   { now }: Pick<Runtime, 'now'>,
 ): Responder {
   /** The headers of every response to this request. */
-  function headersOf(request: FastifyRequest, time: number): ResponseHeaders {
+  function ownHeadersOf(request: FastifyRequest, time: number): ResponseHeaders {
     const { decision, windowMs } = request.admission ?? admissions.unknown()
     return {
       ...commonHeaders(request.id),
@@ -66,7 +68,7 @@ export function createResponder(
     const answer = refusal(code, body ?? errorBody(code, publications().documentationUrl))
     reply
       .code(answer.status)
-      .headers(headersOf(request, time))
+      .headers(ownHeadersOf(request, time))
       .headers(answer.headers)
       // A client that goes on beyond its limit gets no more answers on this connection.
       .headers(connections.headersOf(reply.raw, code === 'rate_limited'))
@@ -104,7 +106,7 @@ export function createResponder(
     }
     reply
       .code(204)
-      .headers(headersOf(request, now()))
+      .headers(ownHeadersOf(request, now()))
       .headers(preflightHeaders)
       .headers(connections.headersOf(reply.raw, false))
       .send()
@@ -113,6 +115,12 @@ export function createResponder(
 
   return {
     refuse,
+
+    headersOf: (request, reply) => ({
+      ...ownHeadersOf(request, now()),
+      ...connections.headersOf(reply.raw, false),
+      vary: 'Authorization, X-API-Key, X-API-Secret',
+    }),
 
     receive(request, reply, failure) {
       return request.method === 'OPTIONS' ? answerPreflight(request, reply) : admit(request, reply, failure)

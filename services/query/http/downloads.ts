@@ -1,0 +1,48 @@
+/** The routes of the files of whole copies. Their answers are streams, so no cache has them. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Download, SendDownload } from '../../exports/downloads.ts'
+import { ClientGoneError } from '../../runtime/fair-turns.ts'
+import type { KeyRing } from '../auth/key-ring.ts'
+import { NotFoundError, patternOf } from '../endpoints/endpoint.ts'
+import { downloads } from '../endpoints/exports.ts'
+import type { Responder } from './responder.ts'
+
+/** `onCut`: reports a request whose connection was cut after its answer had begun. */
+export function addDownloads(
+  app: FastifyInstance,
+  send: SendDownload,
+  responder: Pick<Responder, 'headersOf' | 'refuse'>,
+  keyRing: Pick<KeyRing, 'lookup'>,
+  onCut: (request: FastifyRequest, reply: FastifyReply) => void,
+): void {
+  for (const download of downloads) {
+    app.route({
+      method: ['GET', 'HEAD'],
+      url: patternOf(download),
+      async handler(request, reply) {
+        const key = request.admission?.apiKey?.key ?? ''
+        const asked: Download = {
+          request: request.raw,
+          response: reply.raw,
+          name: download.file,
+          owner: key,
+          isAllowed: () => keyRing.lookup(key) !== undefined,
+          begin() {
+            reply.hijack()
+            return responder.headersOf(request, reply)
+          },
+        }
+        try {
+          const done = await send(asked)
+          if (done === 'none') throw new NotFoundError()
+          if (done === 'sent') return
+          reply.header('content-range', `bytes */${done.unsatisfiable}`)
+          responder.refuse(request, reply, 'range_not_satisfiable')
+        } catch (error) {
+          if (!(error instanceof ClientGoneError && reply.sent)) throw error
+          onCut(request, reply)
+        }
+      },
+    })
+  }
+}
