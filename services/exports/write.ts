@@ -60,6 +60,19 @@ export async function writeExport(
   }
 }
 
+/** Removes all copies, and what killed exports have left. Returns how many there were. In a dry run it changes nothing. */
+export async function removeExports(directory: string, isDry: boolean): Promise<number> {
+  const lock = lockExports(directory)
+  try {
+    const isWanted = (name: string) => isExportName(name) || name.startsWith(partial)
+    const copies = (await readdir(directory)).filter(isWanted).length
+    if (!isDry) await removeAll(directory, isWanted)
+    return copies
+  } finally {
+    lock.close()
+  }
+}
+
 function lockExports(directory: string) {
   try {
     return lockDataDirectory(directory)

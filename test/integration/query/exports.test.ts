@@ -1,12 +1,17 @@
 /** Whole copies: what `pledgeview export` writes is what the API shows. */
 import { createHash } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises'
+import { createServer, get as httpGet, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { ProjectDetail } from '../../../contracts/api/schemas.ts'
+import type { Credentials } from '../../../services/api-keys/credentials.ts'
+import { createDownloads } from '../../../services/exports/downloads.ts'
 import { latestManifest } from '../../../services/exports/latest.ts'
 import type { ExportFile } from '../../../services/exports/manifest.ts'
 import { linesStatement } from '../../../services/exports/statement.ts'
@@ -15,7 +20,9 @@ import { lockDataDirectory } from '../../../services/log/local/lock.ts'
 import { daysRemaining } from '../../../services/query/campaigns/campaign-fields.ts'
 import { inSession, openTables, type ServerTables } from '../../../services/tables/clickhouse.ts'
 import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
+import { keyHeaders, startTestApp, type TestApp } from '../../support/query/app.ts'
 import { useQueryService } from '../../support/query/service.ts'
+import { codeIn, expectEveryPromise, readResponse } from '../../support/query/shape.ts'
 import { type CampaignRow, campaignRow } from '../../support/query/tables.ts'
 
 const { store, ask, app } = useQueryService()
@@ -185,3 +192,142 @@ describe('a whole copy', () => {
     lock.close()
   })
 })
+
+describe('the latest whole copy over HTTP', () => {
+  let served: TestApp
+  let key: Credentials
+  const path = '/exports/latest/campaigns.parquet'
+  beforeEach(async () => {
+    const { tables, databases } = store()
+    served = await startTestApp({ tables, databases, options: { PLEDGEVIEW_EXPORT_DIR: directory } })
+    key = served.issue()
+    await store().putCampaigns([campaignRow('a')])
+    await store().advanceWatermark()
+  })
+  afterEach(() => served.close())
+
+  const get = async (of: string, headers: Record<string, string> = {}) => {
+    const response = await served.get(of, key, headers)
+    return { response, body: Buffer.from(await response.arrayBuffer()) }
+  }
+
+  it('is the file of the manifest, whole and in any parts', async () => {
+    const { manifest } = await exported()
+    const told = JSON.parse((await get('/exports/latest')).body.toString()).data
+    expect(told).toEqual(manifest)
+    for (const { name, bytes, sha256 } of manifest.files) {
+      const { response, body } = await get(`/exports/latest/${name}`)
+      expect(body).toEqual(await fileOf(name))
+      const { headers } = response
+      expect(headers.get('etag')).toBe(`"${sha256}"`)
+      expect(headers.get('x-data-as-of')).toBe(manifest.as_of)
+      expect(headers.get('x-ratelimit-limit')).toBe('120')
+      await fc.assert(
+        fc.asyncProperty(fc.nat(bytes - 1), fc.nat(bytes - 1), async (one, other) => {
+          const [from, to] = [Math.min(one, other), Math.max(one, other)]
+          const part = await get(`/exports/latest/${name}`, { range: `bytes=${from}-${to}` })
+          expect(part.response.status).toBe(206)
+          expect(part.response.headers.get('content-range')).toBe(`bytes ${from}-${to}/${bytes}`)
+          expect(part.body).toEqual(body.subarray(from, to + 1))
+        }),
+        { numRuns: 10 },
+      )
+      const head = await fetch(response.url, { method: 'HEAD', headers: keyHeaders(key) })
+      expect([head.status, head.headers.get('content-length')]).toEqual([200, String(bytes)])
+    }
+  })
+
+  it('answers conditions and wrong ranges as RFC 9110 has it', async () => {
+    const { manifest } = await exported()
+    const { bytes = 0, sha256 } = manifest.files.find(({ name }) => path.endsWith(name)) ?? {}
+    const statusOf = async (headers: Record<string, string>) => (await get(path, headers)).response.status
+    const etag = `"${sha256}"`
+    expect(await statusOf({ 'if-none-match': etag })).toBe(304)
+    expect(await statusOf({ range: 'bytes=0-3', 'if-range': etag })).toBe(206)
+    for (const other of ['"another"', `W/${etag}`, 'Thu, 19 Mar 2026 03:00:00 GMT'])
+      expect(await statusOf({ range: 'bytes=0-3', 'if-range': other })).toBe(200)
+    for (const range of ['bytes=0-1,4-5', 'bytes=3-1', 'bytes=-', 'lines=0-1', 'bytes=a-b'])
+      expect(await statusOf({ range })).toBe(200)
+    expect((await get(path, { range: 'bytes=-4' })).body.toString()).toBe('PAR1')
+    for (const range of [`bytes=${bytes}-`, 'bytes=-0', 'bytes=99999999999999999999-']) {
+      const refused = await readResponse(await served.get(path, key, { range }))
+      expect([refused.status, codeIn(refused)]).toEqual([416, 'range_not_satisfiable'])
+      expectEveryPromise(refused)
+      expect(refused.headers['content-range']).toBe(`bytes */${bytes}`)
+    }
+  })
+
+  it('is for keys alone, and no other file is', async () => {
+    await exported()
+    for (const [of, credentials, status] of [
+      [path, undefined, 401],
+      [path, served.issue([]), 403],
+      ['/exports/latest/manifest.json', key, 404],
+      ['/exports/latest/..%2flock.sqlite', key, 404],
+      ['/exports/latest/%2e%2e/lock.sqlite', key, 404],
+      [`/exports/${(await foldersIn())[0]}/campaigns.parquet`, key, 404],
+    ] as const) {
+      const response = await readResponse(await served.get(of, credentials))
+      expect(response.status, of).toBe(status)
+      expectEveryPromise(response)
+    }
+    expect((await app().get('/exports/latest', app().issue())).status).toBe(404)
+    expect((await app().get(path, app().issue())).status).toBe(404)
+  })
+
+  it('follows no link', async () => {
+    await exported()
+    const [folder = ''] = await foldersIn()
+    const elsewhere = join(directory, 'elsewhere')
+    await rename(join(directory, folder), elsewhere)
+    await symlink(elsewhere, join(directory, folder))
+    expect((await get(path)).response.status).toBe(404)
+    await rm(join(directory, folder))
+    await rename(elsewhere, join(directory, folder))
+    await rm(join(directory, folder, 'campaigns.parquet'))
+    await symlink('/etc/passwd', join(directory, folder, 'campaigns.parquet'))
+    expect((await get(path)).response.status).toBe(500)
+    await exported()
+  })
+
+  it.each(['its key is revoked', 'its time is over'])('ends a running download when %s', async reason => {
+    await exported()
+    await growParquet()
+    const bounded = createServer((request, response) => {
+      send({
+        request,
+        response,
+        name: 'campaigns.parquet',
+        owner: '',
+        isAllowed: () => true,
+        begin: () => ({}),
+      }).catch(() => undefined)
+    })
+    const send = createDownloads(directory, { ...shortBounds, msMax: 200 })
+    await once(bounded.listen(0, '127.0.0.1'), 'listening')
+    const isRevoked = reason === 'its key is revoked'
+    const port = isRevoked ? served.port : (bounded.address() as AddressInfo).port
+    const asked = httpGet({ port, path: `/api/v1${path}`, headers: keyHeaders(key) })
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+    expect(answer.statusCode).toBe(200)
+    if (isRevoked) served.revoke(key.key)
+    // It reads nothing until the connection is cut: the file is larger than all buffers on the way.
+    await once(answer.socket, 'close')
+    expect(answer.complete).toBe(false)
+    bounded.close()
+    await exported()
+  })
+})
+
+const shortBounds = { max: 1, perOwnerMax: 1, waitingPerOwnerMax: 1, waitMsMax: 1_000, lookMs: 20 }
+
+/** Makes the Parquet file of the copy one of a gigabyte that takes no room. */
+async function growParquet(): Promise<void> {
+  const folder = join(directory, (await foldersIn())[0] ?? '')
+  const manifest = await latestManifest(directory)
+  const files = manifest?.files.map(file =>
+    file.name === 'campaigns.parquet' ? { ...file, bytes: 1e9 } : file,
+  )
+  await truncate(join(folder, 'campaigns.parquet'), 1e9)
+  await writeFile(join(folder, 'manifest.json'), JSON.stringify({ ...manifest, files }))
+}
