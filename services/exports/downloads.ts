@@ -35,6 +35,8 @@ export interface DownloadBounds {
   waitingPerOwnerMax: number
   waitMsMax: number
   msMax: number
+  /** How long a reader may take nothing: it may be busy with what it has. */
+  silenceMsMax: number
   lookMs: number
 }
 
@@ -46,13 +48,14 @@ const defaultBounds: DownloadBounds = {
   waitMsMax: 10_000,
   // A reader that is slower goes on with a range.
   msMax: 1_800_000,
+  silenceMsMax: 300_000,
   lookMs: 500,
 }
 
 /** `directory`: as `pledgeview export` writes it; undefined: there is no copy. */
 export function createDownloads(
   directory: string | undefined,
-  { msMax, lookMs, ...bounds }: DownloadBounds = defaultBounds,
+  { msMax, silenceMsMax, lookMs, ...bounds }: DownloadBounds = defaultBounds,
 ): SendDownload {
   const turns = createFairTurns({
     runningMax: bounds.max,
@@ -78,6 +81,8 @@ export function createDownloads(
       response.end()
       return 'sent'
     }
+    // Node sets the usual time again with the next request.
+    response.socket?.setTimeout(silenceMsMax)
     const until = performance.now() + msMax
     const look = setInterval(() => {
       if (performance.now() > until || !isAllowed()) response.destroy()

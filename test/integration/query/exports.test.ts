@@ -319,7 +319,7 @@ describe('the latest whole copy over HTTP', () => {
   })
 })
 
-const shortBounds = { max: 1, perOwnerMax: 1, waitingPerOwnerMax: 1, waitMsMax: 1_000, lookMs: 20 }
+const shortBounds = { max: 1, perOwnerMax: 1, waitingPerOwnerMax: 1, waitMsMax: 1_000, silenceMsMax: 60_000, lookMs: 20 }
 
 /** Makes the Parquet file of the copy one of a gigabyte that takes no room. */
 async function growParquet(): Promise<void> {
