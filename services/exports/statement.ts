@@ -41,6 +41,9 @@ FROM ${read}.campaigns FINAL`,
   }
 }
 
+/** ClickHouse drops the table with the session, but keeps its files for some minutes then. */
+export const dropStatement: Statement = { query: 'DROP TEMPORARY TABLE IF EXISTS copied_campaigns SYNC' }
+
 export const countStatement: Statement = { query: 'SELECT count() AS campaigns FROM copied_campaigns' }
 
 const copied = 'SELECT * FROM copied_campaigns ORDER BY id'

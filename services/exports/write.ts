@@ -20,6 +20,7 @@ import { apiVersion, type ExportFile, type Manifest, manifestSchema } from './ma
 import {
   copyStatement,
   countStatement,
+  dropStatement,
   linesStatement,
   type MomentRow,
   momentStatement,
@@ -51,6 +52,7 @@ export async function writeExport(
     const folder = join(directory, partial + name)
     await mkdir(folder)
     const manifest = await writeFiles(source.tables, folder, moment, onProgress)
+    await source.tables.run(dropStatement)
     await rename(folder, join(directory, name))
     await sync(directory)
     await removeAll(directory, other => isExportName(other) && other !== name)
