@@ -5,7 +5,7 @@
  * only after that. Whatever an export that was killed has left is removed by the next one.
  */
 import { createHash } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, existsSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Transform } from 'node:stream'
@@ -64,6 +64,7 @@ export async function writeExport(
 
 /** Removes all copies, and what killed exports have left. Returns how many there were. In a dry run it changes nothing. */
 export async function removeExports(directory: string, isDry: boolean): Promise<number> {
+  if (!existsSync(directory)) return 0
   const lock = lockExports(directory)
   try {
     const isWanted = (name: string) => isExportName(name) || name.startsWith(partial)
