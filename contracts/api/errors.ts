@@ -28,7 +28,6 @@ const definitions = {
   not_found: { status: 404, message: 'There is no such public resource.', help: '#error-not_found' },
   method_not_allowed: { status: 405, message: 'Only GET and OPTIONS are supported here.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
-  range_not_satisfiable: { status: 416, message: 'The range begins after the end of the file.' },
   headers_too_large: { status: 431, message: 'The request line and headers are too large.' },
   rate_limited: { status: 429, message: 'The request limit is exceeded; please try again shortly.' },
   internal_error: { status: 500, message: 'The service could not answer; please try again later.' },
@@ -60,4 +59,9 @@ export function errorBody(code: ErrorCode, documentationUrl?: string): ErrorBody
 /** The body of `invalid_parameter`. Its text names the parameter and its rule. */
 export function invalidParameterBody(parameter: string, rule: string): ErrorBody {
   return { error: { code: 'invalid_parameter', message: `${parameter} ${rule}.` } }
+}
+
+/** The body of a 416. Consumers of this version know its codes, so it has no code of its own. */
+export const rangeBody: ErrorBody = {
+  error: { code: 'malformed_request', message: 'The range begins after the end of the file.' },
 }

@@ -146,7 +146,6 @@ const advice: Record<ErrorCode, string> = {
   not_found: 'There is no such public campaign, or no such path. The slug of a campaign may have changed.',
   method_not_allowed: 'Use `GET`. The API only reads.',
   request_timeout: 'Send the whole request at once, and try again.',
-  range_not_satisfiable: 'Ask for a range within the file, or for the whole file.',
   headers_too_large: 'Send fewer or shorter headers.',
   rate_limited: 'Wait as many seconds as `Retry-After` says, then go on. Poll once a minute at most.',
   internal_error: 'Wait as many seconds as `Retry-After` says, then try again with growing pauses.',

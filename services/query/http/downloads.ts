@@ -1,5 +1,6 @@
 /** The routes of the files of whole copies. Their answers are streams, so no cache has them. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { rangeBody } from '../../../contracts/api/errors.ts'
 import type { Download, SendDownload } from '../../exports/downloads.ts'
 import { ClientGoneError } from '../../runtime/fair-turns.ts'
 import type { KeyRing } from '../auth/key-ring.ts'
@@ -37,7 +38,7 @@ export function addDownloads(
           if (done === 'none') throw new NotFoundError()
           if (done === 'sent') return
           reply.header('content-range', `bytes */${done.unsatisfiable}`)
-          responder.refuse(request, reply, 'range_not_satisfiable')
+          responder.refuse(request, reply, 'malformed_request', { body: rangeBody, status: 416 })
         } catch (error) {
           if (!(error instanceof ClientGoneError && reply.sent)) throw error
           onCut(request, reply)

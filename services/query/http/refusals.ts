@@ -76,7 +76,6 @@ function headersOf(code: ErrorCode): ResponseHeaders {
     case 'malformed_request':
     case 'forbidden':
     case 'not_found':
-    case 'range_not_satisfiable':
     case 'request_timeout':
     case 'headers_too_large':
     case 'rate_limited':

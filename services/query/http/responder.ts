@@ -32,6 +32,12 @@ declare module 'fastify' {
   }
 }
 
+/** What takes the place of the registered text and status. */
+interface Instead {
+  body?: ErrorBody
+  status?: number
+}
+
 export interface Responder {
   /** The headers of every answer to an admitted request. */
   headersOf(request: FastifyRequest, reply: FastifyReply): ResponseHeaders
@@ -42,7 +48,7 @@ export interface Responder {
    */
   receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): MaybePromise<boolean>
   /** Sends an error of the registry. */
-  refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, body?: ErrorBody): FastifyReply
+  refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, instead?: Instead): FastifyReply
   /** Sends a cached body, or 304 if the client has the same body already. */
   send(request: FastifyRequest, reply: FastifyReply, entry: CacheEntry): void
 }
@@ -63,11 +69,11 @@ export function createResponder(
     }
   }
 
-  function refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, body?: ErrorBody) {
+  function refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, instead: Instead = {}) {
     const time = now()
-    const answer = refusal(code, body ?? errorBody(code, publications().documentationUrl))
+    const answer = refusal(code, instead.body ?? errorBody(code, publications().documentationUrl))
     reply
-      .code(answer.status)
+      .code(instead.status ?? answer.status)
       .headers(ownHeadersOf(request, time))
       .headers(answer.headers)
       // A client that goes on beyond its limit gets no more answers on this connection.

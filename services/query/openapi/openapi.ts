@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathItemObject } from 'zod-openapi'
 import { apiTitle, basePath } from '../../../contracts/api/conventions.ts'
-import { type ErrorCode, errors } from '../../../contracts/api/errors.ts'
+import { type ErrorCode, errors, rangeBody } from '../../../contracts/api/errors.ts'
+import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import { type ApiVersion, versions } from '../../../contracts/api/versions.ts'
 import { operations } from '../endpoints/all.ts'
 import type { Operation } from '../endpoints/endpoint.ts'
@@ -145,7 +146,12 @@ function downloadItem(file: DownloadOperation, isDeprecated: boolean): ZodOpenAp
         200: { description: answer, headers: names, content },
         206: { description: 'The part.', headers: { ...names, ...refer(['Content-Range']) }, content },
         304: { description: 'The file that the client has is still the latest.', headers: names },
-        ...failures(['not_found', 'unauthorized', 'forbidden', 'range_not_satisfiable', ...always]),
+        416: {
+          description: `416 \`malformed_request\`: ${rangeBody.error.message}`,
+          headers: refer([...everyResponse, 'Content-Range']),
+          content: { 'application/json': { schema: errorBodySchema, example: rangeBody } },
+        },
+        ...failures(['not_found', 'unauthorized', 'forbidden', ...always]),
       },
     },
     options: preflight(file),
