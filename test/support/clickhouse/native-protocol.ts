@@ -5,7 +5,7 @@
  * Source: ClickHouse, `src/Core/Protocol.h` (packets) and `ProtocolDefines.h` (what a revision adds).
  */
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 
 export interface NativeAddress {
   port: number
@@ -51,6 +51,15 @@ export async function askNative(address: NativeAddress, query: string): Promise<
   }
 }
 
+/** Sends a query, and reads nothing of its result. Resolves with the connection. */
+export async function askUnread(address: NativeAddress, query: string): Promise<Socket> {
+  const socket = connect({ host: '127.0.0.1', port: address.port })
+  socket.write(nativeHello(address))
+  await once(socket, 'readable')
+  socket.write(queryPacket(query))
+  return socket
+}
+
 async function answer(reader: Reader): Promise<string[]> {
   const values: string[] = []
   for (;;) {
@@ -92,7 +101,7 @@ export function nativeHello({ user, password, database = '' }: NativeAddress): B
   ])
 }
 
-export function queryPacket(query: string): Buffer {
+function queryPacket(query: string): Buffer {
   const noSettings = text('')
   const noCompression = varUint(0)
   const emptyBlock = Buffer.from([1, 0, 2, 255, 255, 255, 255, 0, 0, 0])
