@@ -183,8 +183,8 @@ export async function untilDrained(...projectors: readonly ServiceProcess[]): Pr
 }
 
 /**
- * Resolves when this projector leads the fold. The first leader of new tables waits for a commit horizon (5 s) before it folds, and
- * `keys issue` gives a key up that is not folded within 15 s: on a busy machine the rest of that time can be too short.
+ * Resolves when this projector leads the fold. `keys issue` gives a key up that is not folded within 15 s: on a busy machine, the start
+ * of a projector takes most of that time.
  */
 export async function untilLeads({ opsUrl }: ServiceProcess): Promise<void> {
   const leads = async () => /^pledgeview_is_leader 1$/m.test(await (await fetch(`${opsUrl}/metrics`)).text())
