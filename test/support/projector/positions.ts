@@ -22,8 +22,8 @@ export function positionsIn({ tables, databases, cluster, warn = () => {} }: Pla
   return createPositions({ tables, databases, shards, now: Date.now, warn })
 }
 
-// Only a hang takes this long.
-const soon = { timeout: 60_000, interval: 20 }
+// Only a hang takes this long. Each look is a query, and the fold loop looks every half second.
+const soon = { timeout: 60_000, interval: 100 }
 let runs = 0
 
 interface Projection {
