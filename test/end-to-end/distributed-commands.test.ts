@@ -340,7 +340,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     // A process that asks no broker learns it from the watermark.
     const stopped = await withTables(async tables => {
       const read = () => readProjection(tables, { base: 'pledgeview', views: 'crowdfunding' }, 1)
-      await expect.poll(async () => (await read()).stopped?.is_noted).toBe(false)
+      await expect.poll(async () => (await read()).stopped?.is_noted, soon).toBe(false)
       return (await read()).stopped
     })
     expect(stopped?.reason).toContain('no projector has led the fold since')
@@ -350,7 +350,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
 
     projector = await deployment.startProjector()
     expect(await drained()).toMatchObject({ stopped: null })
-    await expect.poll(foldLag).toBeLessThan(standing)
+    await expect.poll(foldLag, soon).toBeLessThan(standing)
   })
 
   test('restored refuses while projectors run; then the log is read again with new stamps, without what it has deleted', async () => {
