@@ -5,7 +5,7 @@
  * Source: ClickHouse, `src/Core/Protocol.h` (packets) and `ProtocolDefines.h` (what a revision adds).
  */
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 
 export interface NativeAddress {
   port: number
@@ -51,13 +51,12 @@ export async function askNative(address: NativeAddress, query: string): Promise<
   }
 }
 
-/** Sends a query, and reads nothing of its result. Resolves with the connection. */
-export async function askUnread(address: NativeAddress, query: string): Promise<Socket> {
+/** Sends a query, and reads nothing of its result. The connection lasts as long as the server. */
+export async function askUnread(address: NativeAddress, query: string): Promise<void> {
   const socket = connect({ host: '127.0.0.1', port: address.port })
   socket.write(nativeHello(address))
   await once(socket, 'readable')
-  socket.write(queryPacket(query))
-  return socket
+  socket.on('error', () => {}).write(queryPacket(query))
 }
 
 async function answer(reader: Reader): Promise<string[]> {
