@@ -17,8 +17,6 @@ export const testBrokerProperties: Readonly<Record<string, string>> = {
   // each request then fails.
   'broker.session.timeout.ms': '9000',
   'broker.heartbeat.interval.ms': '300',
-  // A quarter of what an idle broker does is that its controller writes to its log twice a second.
-  'metadata.max.idle.interval.ms': '0',
   // A group forms at once instead of waiting for more members.
   'group.initial.rebalance.delay.ms': '0',
   'group.min.session.timeout.ms': '1000',
