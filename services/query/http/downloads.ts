@@ -1,5 +1,5 @@
 /** The routes of the files of whole copies. Their answers are streams, so no cache has them. */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { rangeBody } from '../../../contracts/api/errors.ts'
 import type { Download, SendDownload } from '../../exports/downloads.ts'
 import { ClientGoneError } from '../../runtime/fair-turns.ts'
@@ -8,13 +8,11 @@ import { NotFoundError, patternOf } from '../endpoints/endpoint.ts'
 import { downloads } from '../endpoints/exports.ts'
 import type { Responder } from './responder.ts'
 
-/** `onCut`: reports a request whose connection was cut after its answer had begun. */
 export function addDownloads(
   app: FastifyInstance,
   send: SendDownload,
   responder: Pick<Responder, 'headersOf' | 'refuse'>,
   keyRing: Pick<KeyRing, 'lookup'>,
-  onCut: (request: FastifyRequest, reply: FastifyReply) => void,
 ): void {
   for (const download of downloads) {
     app.route({
@@ -40,8 +38,8 @@ export function addDownloads(
           reply.header('content-range', `bytes */${done.unsatisfiable}`)
           responder.refuse(request, reply, 'malformed_request', { body: rangeBody, status: 416 })
         } catch (error) {
+          // The log has it from the connection.
           if (!(error instanceof ClientGoneError && reply.sent)) throw error
-          onCut(request, reply)
         }
       },
     })
