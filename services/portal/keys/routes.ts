@@ -10,6 +10,7 @@ import { requireAccount, signedIn } from '../http/session-hook.ts'
 import { requestsContent } from '../usage/requests-page.ts'
 import { sumOf } from '../usage/usage-view.ts'
 import { type Access, createAccess, doneTexts, sendPage, withUsage } from './access.ts'
+import { addCopyRoutes, copyOf } from './copies.ts'
 import { wayBack } from './key-pages.ts'
 import { addKeyRoutes } from './key-routes.ts'
 import { keyOfPath } from './key-state.ts'
@@ -24,6 +25,7 @@ export async function addAccessRoutes(app: FastifyInstance, dependencies: Portal
     pages.get('/access', (request, reply) => sendOverview(access, request, reply))
     pages.get('/access/requests', (request, reply) => sendRequests(access, request, reply))
     addKeyRoutes(pages, access)
+    addCopyRoutes(pages, access)
   })
 }
 
@@ -38,6 +40,7 @@ async function sendOverview(
   const content = overviewPage({
     keys: await withUsage(access, keys),
     now: access.now(),
+    copy: await copyOf(access),
     done: Object.hasOwn(doneTexts, done) ? doneTexts[done as keyof typeof doneTexts] : undefined,
   })
   return sendPage(reply, 'API access', content)
