@@ -71,6 +71,8 @@ export const headers = {
       '`updated_at`. It may be missing if the request has `updated_since`.',
     '391-9b64a3d7e21c05f8',
   ),
+  'Accept-Ranges': text('The file can be read in parts.', 'bytes'),
+  'Content-Range': text('Which bytes the part has, and how many the file has.', 'bytes 0-1023/482113'),
   Link: text(
     'The next page (`next`), if there is one. Of a deprecated version also what to read (`deprecation`, `sunset`) and the ' +
       'version to change to (`successor-version`).',

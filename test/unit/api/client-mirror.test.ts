@@ -1,7 +1,7 @@
 /** mirror() and reconcile() against a model of the service: no change is lost, whatever moves, fails or is killed. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ClientError } from '../../../contracts/api/client.ts'
+import type { Client, ClientError, MirrorOptions } from '../../../contracts/api/client.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import type { ProjectListBody } from '../../../services/query/endpoints/projects.ts'
 import { baseUrl, type ServiceModel } from './client-model.ts'
@@ -18,6 +18,11 @@ import {
   world,
   worldMs,
 } from './client-worlds.ts'
+
+/** A download may break off, too. */
+function onBreak(error: ClientError): void {
+  if (error.message !== 'the whole copy broke off') onOutage(error)
+}
 
 describe('a mirror', () => {
   it('loses no change, whatever moves between pages, fails or becomes visible late', async () => {
@@ -93,6 +98,32 @@ describe('a mirror', () => {
     )
   })
 
+  it('starts with a whole copy, and goes on from its watermark without a seam and without a walk', async () => {
+    const made = fc.record({
+      ...{ at: fc.nat(worldMs / 2), readAfterMs: fc.nat(minuteMs), breaksOff: fc.nat(2) },
+      startsAfterMs: fc.nat(worldMs / 2),
+    })
+    await fc.assert(
+      fc.asyncProperty(world, made, fc.array(fc.nat(60), { maxLength: 5 }), async (world, made, kills) => {
+        const { startsAfterMs, ...copy } = made
+        const model = modelOf(world, { removalsFrom: -minuteMs, copy })
+        await model.sleep(copy.at + copy.readAfterMs + startsAfterMs)
+        const mirror = await mirrored(model, world, kills, client => ({ from: () => client.wholeCopy() }))
+        expect(differences(model, mirror.copy)).toEqual({ lost: [], gone: [] })
+        expect(model.requests.filter(path => /^\/projects(?!.*updated_since)/.test(path))).toEqual([])
+      }),
+      { numRuns: 120 },
+    )
+  })
+
+  it('walks if there is no whole copy', async () => {
+    const [first] = fc.sample(world, { seed: 1, numRuns: 1 })
+    if (!first) throw new Error('there is no world')
+    const model = modelOf({ ...first, faults: [] }, { removalsFrom: -minuteMs })
+    const { copy } = await mirrored(model, first, [], client => ({ from: () => client.wholeCopy() }))
+    expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
+  })
+
   it('compares its copy once if it was away for longer than removals are kept', async () => {
     await fc.assert(
       fc.asyncProperty(world, fc.integer({ min: 1, max: 10 }), async (world, minutes) => {
@@ -135,7 +166,12 @@ describe('a mirror', () => {
 })
 
 /** A copy through kills, and the requests for all campaigns after the first walk. */
-async function mirrored(model: ServiceModel, { pageSize }: World, kills: readonly number[]) {
+async function mirrored(
+  model: ServiceModel,
+  { pageSize }: World,
+  kills: readonly number[],
+  moreOf: (client: Client) => Pick<MirrorOptions, 'from'> = () => ({}),
+) {
   const copy = createCopy()
   const store = memoryStore()
   let walkedAt = Infinity
@@ -151,7 +187,9 @@ async function mirrored(model: ServiceModel, { pageSize }: World, kills: readonl
   await untilOver(signal, async () => {
     for (const kill of [...kills, Infinity]) {
       let taken = 0
-      const changes = clientOf(model).mirror({ pageSize, store: saving, reconcile, onOutage, signal })
+      const client = clientOf(model)
+      const options = { ...moreOf(client), pageSize, store: saving, reconcile, signal }
+      const changes = client.mirror({ ...options, onOutage: options.from ? onBreak : onOutage })
       for await (const change of changes) {
         if (taken++ >= kill) break
         copy.apply(change)

@@ -8,7 +8,7 @@ import {
   createClient,
   type WatermarkStore,
 } from '../../../contracts/api/client.ts'
-import type { Project } from '../../../contracts/api/schemas.ts'
+import type { Project, ProjectDetail } from '../../../contracts/api/schemas.ts'
 import {
   baseUrl,
   createServiceModel,
@@ -118,8 +118,11 @@ export function createCopy() {
   return {
     projects,
     apply(change: Change): void {
-      if (change.type === 'upsert') projects.set(change.project.id, change.project)
-      else projects.delete(change.id)
+      if (change.type === 'upsert') {
+        // What only the detail has is not compared.
+        const { description: _, risks: __, rewards: ___, ...project } = change.project as ProjectDetail
+        projects.set(project.id, project)
+      } else projects.delete(change.id)
     },
   }
 }
