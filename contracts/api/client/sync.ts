@@ -177,6 +177,7 @@ async function* copied(
   return {
     asOf: momentOf(asOf, 'asOf of the whole copy'),
     isOneSnapshot: false,
+    digest: null,
     takenAt: -Infinity,
     freshUntil: 0,
   }
