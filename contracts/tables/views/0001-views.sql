@@ -129,9 +129,9 @@ AS SELECT
     (SELECT minOrNull(day) FROM ${base}.campaign_days) AS history_from,
     (SELECT minOrNull(begun) FROM ${base}.history_marks) AS history_kept_from,
     if(history_kept_from IS NULL, 'There is no history yet',
-        concat('Days before ', toString(assumeNotNull(history_kept_from)), ' are derived from the pledges that count now, back to ',
-            toString(assumeNotNull(history_from)), '. Where complete_from is after the launch of a campaign, its days before are not known: ',
-            'leave it out of questions about the life of campaigns, and say how many you left out')) AS history_note,
+        concat('Days before ', toString(assumeNotNull(history_kept_from)), ' are derived from the pledges that count now. ',
+            'Where complete_from is after the launch of a campaign, its days before are not known: leave it out of questions about ',
+            'the life of campaigns, and say how many you left out')) AS history_note,
     (SELECT count() FROM ${read}.campaigns FINAL) AS campaigns,
     -- Producers may write any time.
     (
