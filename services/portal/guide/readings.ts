@@ -8,6 +8,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { within } from '../../runtime/within.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { type Place, readRows } from '../reading.ts'
+import { readExamples } from './data-examples.ts'
 
 /** What the first page says of the data. */
 export interface LiveState {
@@ -17,8 +18,13 @@ export interface LiveState {
   as_of: number | undefined
 }
 
+/** The first rows of the answer to a question, by the name of its example. */
+export type Answers = ReadonlyMap<string, readonly Readonly<Record<string, unknown>>[]>
+
 /** A part that cannot be read at the moment is undefined. */
 export interface DataPictures {
+  /** A question whose answer is not known at the moment is missing. */
+  answers: Answers
   about: DataAbout | undefined
   funding: FundingPicture | undefined
   categories: readonly CategorySuccess[] | undefined
@@ -64,9 +70,14 @@ const liveMs = 10_000
 const picturesMs = 60_000
 /** For a reading without any campaign: a new platform is just being loaded. */
 const emptyKeptMs = 2_000
+/** There are many questions, and anyone may open the page. */
+const answersMs = 300_000
+/** One more than are shown. */
+export const answerRowsMax = 11
 /** How long a page waits. Then it shows the last pictures. */
 const liveMsMax = 3_000
 const picturesMsMax = 4_000
+const answersMsMax = 2_000
 /** Each statement of a picture has a bound of 10 s of its own (sql/). */
 const statementMsMax = 12_000
 /** A watermark that is this old means that changes take longer than they should, ms. */
@@ -103,7 +114,9 @@ export function createLiveState(...[place, runtime]: Reading): () => Promise<Liv
 
 /** A function that never rejects. */
 export function createDataPictures(...[place, runtime]: Reading): () => Promise<DataPictures> {
-  let last: DataPictures = {
+  const examples = readExamples(place.databases.views)
+  const answers = new Map<string, readonly Record<string, unknown>[]>()
+  let last: Omit<DataPictures, 'answers'> = {
     about: undefined,
     funding: undefined,
     categories: undefined,
@@ -119,7 +132,7 @@ export function createDataPictures(...[place, runtime]: Reading): () => Promise<
   }
 
   /** One statement after the other. */
-  async function readAll(): Promise<DataPictures> {
+  async function readAll(): Promise<typeof last> {
     const about = (await read<DataAbout>(sql.about, 'the view about'))?.[0]
     const days = await read<FundingPicture['points'][number]>(sql.byDay, 'funding by day')
     // Without derived days, the first day shows what came since the start, and is not a whole day.
@@ -134,7 +147,23 @@ export function createDataPictures(...[place, runtime]: Reading): () => Promise<
     return last
   }
 
-  const ms = ({ about }: DataPictures) => (about?.campaigns === 0 ? emptyKeptMs : picturesMs)
+  /** An answer is on the page as soon as it is known. Returns whether there are campaigns at all. */
+  async function answerAll(): Promise<boolean> {
+    for (const { name, sql } of examples) {
+      const bounds = `SETTINGS limit = ${answerRowsMax}, max_execution_time = 10, max_threads = 2`
+      const rows = await read<Record<string, unknown>>(`${sql}\n${bounds}`, `the answer to ${name}`)
+      if (rows) answers.set(name, rows)
+      else answers.delete(name)
+    }
+    return [...answers.values()].some(rows => rows.length > 0)
+  }
+
+  const ms = ({ about }: typeof last) => (about?.campaigns === 0 ? emptyKeptMs : picturesMs)
   const load = kept(readAll, { ms }, runtime)
-  return () => within(picturesMsMax, load()).catch(() => last)
+  const answer = kept(answerAll, { ms: isAny => (isAny ? answersMs : emptyKeptMs) }, runtime)
+  return async () => {
+    const pictures = await within(picturesMsMax, load()).catch(() => last)
+    await within(answersMsMax, answer()).catch(() => undefined)
+    return { ...pictures, answers }
+  }
 }

@@ -59,6 +59,7 @@ export async function startTestPortal({
     usageOf: async asked => new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }])),
     liveState: async () => ({ status: 'Up to date', campaigns: 3, as_of: clock.now() }),
     pictures: async () => ({
+      answers: new Map(),
       about: undefined,
       funding: undefined,
       categories: undefined,
