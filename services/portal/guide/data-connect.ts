@@ -43,7 +43,7 @@ ${scrolling(
 <thead><tr><th scope="col">Column</th><th scope="col">Type</th><th scope="col">What it is</th></tr></thead>
 <tbody>
 ${columns.map(
-  column => html`<tr><th scope="row"><code>${column.name}</code></th><td><code>${shortType(column.type)}</code></td><td>${column.comment}</td></tr>
+  column => html`<tr><th scope="row">${column.name}</th><td>${shortType(column.type)}</td><td>${column.comment}</td></tr>
 `,
 )}</tbody>
 </table>`,
