@@ -19,17 +19,17 @@ import {
 } from './readings.ts'
 
 /** Adds the page. What is in files is read once: it is the same for everybody. */
-export function addDataPage(app: FastifyInstance, { pictures, options }: Portal): void {
+export function addDataPage(app: FastifyInstance, { pictures, answers, options }: Portal): void {
   const { viewsDatabase, sqlUrl } = options
   const examples = readExamples(viewsDatabase)
   const settings = [connectSection(sqlUrl, viewsDatabase), dictionarySection(readPublicViews())]
   app.get('/data', async (_request, reply) => {
-    const shown = await pictures()
+    const shown = dataContent(await pictures(), settings)
     return reply.page({
       title: 'For data teams',
       description: 'Pictures of the platform, how to connect, and questions as SQL with their answers.',
       path: '/data',
-      content: html`${dataContent(shown, settings)}${examplesSection(examples, sqlUrl, shown.answers)}`,
+      content: html`${shown}${examplesSection(examples, sqlUrl, await answers())}`,
     })
   })
 }

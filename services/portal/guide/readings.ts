@@ -18,13 +18,11 @@ export interface LiveState {
   as_of: number | undefined
 }
 
-/** The first rows of the answer to a question, by the name of its example. */
+/** The first rows of the answer to each question, by the name of its example. One that is not known at the moment is missing. */
 export type Answers = ReadonlyMap<string, readonly Readonly<Record<string, unknown>>[]>
 
 /** A part that cannot be read at the moment is undefined. */
 export interface DataPictures {
-  /** A question whose answer is not known at the moment is missing. */
-  answers: Answers
   about: DataAbout | undefined
   funding: FundingPicture | undefined
   categories: readonly CategorySuccess[] | undefined
@@ -114,25 +112,17 @@ export function createLiveState(...[place, runtime]: Reading): () => Promise<Liv
 
 /** A function that never rejects. */
 export function createDataPictures(...[place, runtime]: Reading): () => Promise<DataPictures> {
-  const examples = readExamples(place.databases.views)
-  const answers = new Map<string, readonly Record<string, unknown>[]>()
-  let last: Omit<DataPictures, 'answers'> = {
+  let last: DataPictures = {
     about: undefined,
     funding: undefined,
     categories: undefined,
     campaigns: undefined,
   }
 
-  async function read<Row>(query: string, what: string): Promise<Row[] | undefined> {
-    const rows = readRows<Row>(place, query, statementMsMax)
-    return within(statementMsMax, rows).catch((error: unknown) => {
-      runtime.logger.warn(`${what} cannot be read for the page of data teams: ${messageOf(error)}`)
-      return undefined
-    })
-  }
+  const read = reader(place, runtime)
 
   /** One statement after the other. */
-  async function readAll(): Promise<typeof last> {
+  async function readAll(): Promise<DataPictures> {
     const about = (await read<DataAbout>(sql.about, 'the view about'))?.[0]
     const days = await read<FundingPicture['points'][number]>(sql.byDay, 'funding by day')
     // Without derived days, the first day shows what came since the start, and is not a whole day.
@@ -147,7 +137,18 @@ export function createDataPictures(...[place, runtime]: Reading): () => Promise<
     return last
   }
 
-  /** An answer is on the page as soon as it is known. Returns whether there are campaigns at all. */
+  const ms = ({ about }: DataPictures) => (about?.campaigns === 0 ? emptyKeptMs : picturesMs)
+  const load = kept(readAll, { ms }, runtime)
+  return () => within(picturesMsMax, load()).catch(() => last)
+}
+
+/** A function that never rejects. An answer is there as soon as it is known. */
+export function createDataAnswers(...[place, runtime]: Reading): () => Promise<Answers> {
+  const examples = readExamples(place.databases.views)
+  const answers = new Map<string, readonly Record<string, unknown>[]>()
+  const read = reader(place, runtime)
+
+  /** Returns whether there is anything at all. */
   async function answerAll(): Promise<boolean> {
     for (const { name, sql } of examples) {
       const bounds = `SETTINGS limit = ${answerRowsMax}, max_execution_time = 10, max_threads = 2`
@@ -158,12 +159,21 @@ export function createDataPictures(...[place, runtime]: Reading): () => Promise<
     return [...answers.values()].some(rows => rows.length > 0)
   }
 
-  const ms = ({ about }: typeof last) => (about?.campaigns === 0 ? emptyKeptMs : picturesMs)
-  const load = kept(readAll, { ms }, runtime)
-  const answer = kept(answerAll, { ms: isAny => (isAny ? answersMs : emptyKeptMs) }, runtime)
-  return async () => {
-    const pictures = await within(picturesMsMax, load()).catch(() => last)
-    await within(answersMsMax, answer()).catch(() => undefined)
-    return { ...pictures, answers }
+  const load = kept(answerAll, { ms: isAny => (isAny ? answersMs : emptyKeptMs) }, runtime)
+  return () =>
+    within(answersMsMax, load()).then(
+      () => answers,
+      () => answers,
+    )
+}
+
+/** A read that fails gives undefined. */
+function reader(...[place, runtime]: Reading) {
+  return async <Row>(query: string, what: string): Promise<Row[] | undefined> => {
+    const rows = readRows<Row>(place, query, statementMsMax)
+    return within(statementMsMax, rows).catch((error: unknown) => {
+      runtime.logger.warn(`${what} cannot be read for the page of data teams: ${messageOf(error)}`)
+      return undefined
+    })
   }
 }

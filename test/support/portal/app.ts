@@ -58,8 +58,8 @@ export async function startTestPortal({
     ...{ accounts, keys, mailer, notices, store, now: clock.now },
     usageOf: async asked => new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }])),
     liveState: async () => ({ status: 'Up to date', campaigns: 3, as_of: clock.now() }),
+    answers: async () => new Map(),
     pictures: async () => ({
-      answers: new Map(),
       about: undefined,
       funding: undefined,
       categories: undefined,

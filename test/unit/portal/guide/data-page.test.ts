@@ -13,7 +13,6 @@ const examples = readExamples('crowdfunding')
 const none = new Map()
 const campaign = { url: 'https://x.example/a', category: 'Art', status: 'LIVE', raised: 1_000, backers: 9 }
 const pictures: DataPictures = {
-  answers: new Map(),
   about: {
     currency: 'USD',
     campaigns: 12_345,
