@@ -2,8 +2,8 @@
  * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists,
  * rebuild, growth, floods, questions or kafka.
  *
- * Without a name, the short embedded benches run. `growth`, `floods` and `questions` take some minutes, and `rebuild` about twenty, or less with a smaller
- * platform (`--campaigns` and `--pledges`). `kafka` needs Java and Maven, and takes minutes.
+ * Without a name, the short embedded benches run. `growth`, `floods` and `questions` take some minutes, and `rebuild` about twenty, or less with a
+ * smaller platform (`--campaigns` and `--pledges`). `--flood NAME` takes one flood alone. `kafka` needs Java and Maven, and takes minutes.
  *
  * `--against FILE` compares: FILE is the `--json` output of an earlier run. Without a name, the benches of FILE run, with its
  * sizes.
@@ -40,7 +40,7 @@ const embedded: Readonly<Record<string, Bench>> = {
 const long: Readonly<Record<string, Bench>> = {
   rebuild: workspace => benchRebuild(workspace, platformSize()),
   growth: benchGrowth,
-  floods: benchFloods,
+  floods: workspace => benchFloods(workspace, values.flood),
   questions: workspace => benchQuestions(workspace, platformSize(questionsSize)),
 }
 const benches = { ...embedded, ...long, kafka: benchKafkaFreshness }
@@ -52,6 +52,7 @@ const { values, positionals } = parseArgs({
     campaigns: { type: 'string' },
     pledges: { type: 'string' },
     against: { type: 'string' },
+    flood: { type: 'string', multiple: true },
   },
 })
 const earlier = readRunOf(values.against)
