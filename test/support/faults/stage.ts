@@ -187,7 +187,8 @@ export async function openStage(seed: string, options: StageOptions = {}): Promi
             expect(await readViews(tables, databases)).toEqual(expected)
             expect(await activeKeys(tables, databases)).toEqual(keys.active())
           },
-          { timeout: settledMsMax, interval: 200 },
+          // Each look reads all views.
+          { timeout: settledMsMax, interval: 500 },
         )
       } finally {
         // Also after a failure: the tests that follow wait for traffic.

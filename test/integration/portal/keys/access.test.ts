@@ -1,7 +1,12 @@
 /** The pages under /access as a browser without JavaScript uses them, on the real app with its ports in memory. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
+import { folderName } from '../../../../services/exports/latest.ts'
 import { accessBounds } from '../../../../services/portal/keys/access.ts'
+import type { RequestsOf } from '../../../../services/portal/usage/usage-reader.ts'
 import { createKey, tokenOf } from '../../../support/portal/access-forms.ts'
 import { type Person, startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import { submit } from '../../../support/portal/browser.ts'
@@ -16,7 +21,12 @@ beforeEach(async () => {
     if (isUsageAway) throw new Error('the tables are away')
     return new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }]))
   }
-  portal = await startTestPortal({ overrides: { usageOf } })
+  const requestsOf: RequestsOf = async (asked, id) => {
+    const row = { answered_at: portal.clock.now(), path: '/api/v1/projects/:slug', status: 404, ms: 7 }
+    const latest = asked.map(({ key }, n) => ({ ...row, api_key: key, request_id: `${id}-request-${n}` }))
+    return { latest, endpoints: [] }
+  }
+  portal = await startTestPortal({ overrides: { usageOf, requestsOf } })
   person = await portal.signIn('a@example.com')
 })
 afterEach(() => portal.close())
@@ -59,6 +69,20 @@ describe('a new key', () => {
     expect((await person.browser.get('/access')).text).not.toContain(secret)
     expect(portal.log.join('')).not.toContain(secret)
     expect(portal.notices.createdKeys).toEqual([keyPrefix(key)])
+  })
+
+  it('ends after the time that was chosen, and only after one that is offered', async () => {
+    const made = (expires: string) =>
+      submit(person.browser, '/access/keys/new', /keys$/, { ...sampleFields, expires })
+    expect((await made('9-days')).status).toBe(409)
+    expect(portal.keys.issuing).toBe(0)
+    expect((await made('90-days')).status).toBe(200)
+    const { text } = await person.browser.get('/access')
+    expect(text).toMatch(/Active<\/span> until <time/)
+    portal.clock.advance(90 * 86_400_000)
+    expect((await person.browser.get('/access')).status).toBe(303)
+    person = await portal.signIn('a@example.com')
+    expect((await person.browser.get('/access')).text).toContain('Ended</span> on <time')
   })
 
   it('is deleted and not shown if its account is deleted while it is made', async () => {
@@ -204,6 +228,21 @@ it('what belongs to another account is answered like what does not exist', async
   expect(key.status).toBe('active')
 })
 
+it('an account sees the requests of its own keys, and finds one by its id', async () => {
+  await makeKey()
+  const other = await portal.signIn('other@example.com')
+  await createKey(other)
+  const name = keyPrefix(portal.keys.last().key)
+  const read = (query: string) => person.browser.get(`/access/requests?${query}`)
+  const { status, text, headers } = await read('per=hour&id=%22%3Eabc')
+  expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
+  expect(text.match(/&quot;&gt;abc-request-\d/g) ?? text.match(/abc-request-\d/g)).toHaveLength(1)
+  expect(text).toContain('/api/v1/projects/{slug}')
+  expect(text).not.toContain(name)
+  expect((await read(`key=${name}`)).status).toBe(404)
+  expect((await other.browser.get(`/access/requests?key=${name}`)).status).toBe(200)
+})
+
 it('every form is refused without the token of its session', async () => {
   const { key, path } = await makeKey()
   const statuses = []
@@ -212,3 +251,39 @@ it('every form is refused without the token of its session', async () => {
   expect(statuses).toEqual(Array(4).fill(403))
   expect(key.status).toBe('active')
 })
+
+describe('the latest whole copy', () => {
+  const file = '/access/copies/campaigns.parquet'
+
+  it('is offered to people who are signed in, whole and in parts', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'pledgeview-copies-'))
+    await portal.close()
+    portal = await startTestPortal({ options: { exportDirectory: directory } })
+    person = await portal.signIn('a@example.com')
+    expect((await person.browser.get('/access')).text).not.toContain('Everything at once')
+    expect((await person.browser.get(file)).status).toBe(404)
+    await writeCopy(directory, 'PAR1 and more')
+    const { text } = await person.browser.get('/access')
+    expect(text).toContain('All 1,391 public campaigns')
+    expect(text).toContain(`href="${file}"`)
+    const whole = await person.browser.get(file)
+    expect([whole.status, whole.text]).toEqual([200, 'PAR1 and more'])
+    expect(whole.headers.get('content-security-policy')).toContain("default-src 'none'")
+    expect(whole.headers.get('content-disposition')).toContain('attachment')
+    const part = await person.browser.get(file, { range: 'bytes=0-3' })
+    expect([part.status, part.text]).toEqual([206, 'PAR1'])
+    expect((await person.browser.get(file, { range: 'bytes=99-' })).status).toBe(416)
+    expect((await portal.browser().get(file)).location).toContain('/sign-in?next=')
+    await rm(directory, { recursive: true })
+  })
+})
+
+async function writeCopy(directory: string, parquet: string): Promise<void> {
+  const folder = join(directory, folderName(portal.clock.now()))
+  await mkdir(folder)
+  const as_of = new Date(portal.clock.now()).toISOString()
+  const files = [{ name: 'campaigns.parquet', bytes: parquet.length, sha256: 'a'.repeat(64) }]
+  const rest = { campaigns: 1391, api_version: 'v1', program_version: '1.0.0', files }
+  await writeFile(join(folder, 'campaigns.parquet'), parquet)
+  await writeFile(join(folder, 'manifest.json'), JSON.stringify({ as_of, created_at: as_of, ...rest }))
+}
