@@ -71,6 +71,8 @@ describe('roles', () => {
         `${base}.identity`,
         `${base}.projector_stops`,
         `${base}.api_key_usage`,
+        `${base}.api_key_requests`,
+        `${base}.freshness`,
       ],
     ],
   ])('%s reads the views and %j, and can do nothing else', async (user, readable) => {
