@@ -7,7 +7,7 @@ import {
   generateSecret,
   hashSecret,
 } from '../../../services/api-keys/credentials.ts'
-import { apiKeyEvent } from '../events/sample-events.ts'
+import { apiKeyEvent } from '../../support/events/sample-events.ts'
 
 export interface KeyBook {
   /** A new key of the account, and its event. */

@@ -10,12 +10,11 @@ import {
   type CampaignStatus,
   type ChangeEvent,
   countsTowardsTotals,
-  isPublicStatus,
   type PledgeState,
   type PledgeStatus,
 } from '../../../contracts/events/event.ts'
-import { sampleCampaign, sampleReward } from '../events/sample-events.ts'
-import { chance, intBetween, pick, type Random } from '../runner/random.ts'
+import { sampleCampaign, sampleReward } from '../../support/events/sample-events.ts'
+import { chance, intBetween, pick, type Random } from '../../support/runner/random.ts'
 
 /** All states of a campaign and its pledges, in the order of their versions. A `null` at the end is a tombstone. */
 export interface CampaignHistory {
@@ -122,13 +121,6 @@ export function eventsOf({ id, states, pledges }: CampaignHistory, random: Rando
   return events
 }
 
-/** Which state (from 0) of its campaign a title stands for. Throws if the title is not one of ours. */
-export function stateOfTitle(id: string, title: string): number {
-  const n = Number(/ state (\d+)$/.exec(title)?.[1])
-  if (title !== titleOf(id, n)) throw new Error(`${JSON.stringify(title)} is no title of ${id}`)
-  return n
-}
-
 /** The digits, by place, of a sum in the smallest unit. Throws if it is not a sum of pledges. */
 export function digitsOfSum(sum: number): number[] {
   const digits = Array.from({ length: places }, (_, place) => Math.floor(sum / base ** place) % base)
@@ -140,11 +132,6 @@ export function digitsOfSum(sum: number): number[] {
 /** The digit that a state of the pledge at this place adds: 0 if it does not count. */
 export function digitOf(state: PledgeState | null | undefined, place: number): number {
   return state && countsTowardsTotals(state.status) ? Number(state.amount_minor) / base ** place : 0
-}
-
-/** Whether a campaign is public in this state; `null` and `undefined` are not states. */
-export function isPublic(state: CampaignState | null | undefined): boolean {
-  return state !== null && state !== undefined && isPublicStatus(state.status)
 }
 
 export function pledgeKey(campaignId: string, place: number): string {

@@ -3,7 +3,7 @@ import { topics } from '../../../contracts/events/event.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { placeName } from '../../../services/tables/rejects.ts'
 import { walkRejects } from '../../../services/tables/stored-rejects.ts'
-import { readTopic, withAdmin } from '../kafka/topics.ts'
+import { readTopic, withAdmin } from '../../support/kafka/topics.ts'
 
 const groupId = 'pledgeview-projector'
 

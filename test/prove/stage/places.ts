@@ -1,8 +1,8 @@
-/** Two places in the projectors' group. One process after another occupies each place. */
+/** The places of projectors and query processes. One process after another occupies each place. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import type { Deployment } from '../deployment/deployment.ts'
-import { launchProcess, type ServiceProcess } from '../deployment/service-process.ts'
+import type { Deployment } from '../../support/deployment/deployment.ts'
+import { launchProcess, type ServiceProcess } from '../../support/deployment/service-process.ts'
 
 export interface Place {
   /** The process in this place; it may still be starting. */
@@ -19,11 +19,11 @@ export interface Place {
   hasEnded(): boolean
 }
 
-export function createPlace(deployment: Pick<Deployment, 'environment'>): Place {
+export function createPlace(command: 'projector' | 'query', environment: Deployment['environment']): Place {
   let launched = launch()
 
   function launch(settings: Readonly<Record<string, string>> = {}) {
-    const process = launchProcess(['projector'], { ...deployment.environment, ...settings })
+    const process = launchProcess([command], { ...environment, ...settings })
     // A process that is killed while it starts never becomes ready.
     process.started.catch(() => undefined)
     return process
@@ -45,7 +45,7 @@ export function createPlace(deployment: Pick<Deployment, 'environment'>): Place 
     output: () => launched.output(),
     ready: () => launched.started,
     async kill() {
-      if (hasEnded()) throw new Error(`a projector ended by itself:\n${launched.output().slice(-2_000)}`)
+      if (hasEnded()) throw new Error(`a process ended by itself:\n${launched.output().slice(-2_000)}`)
       await end('SIGKILL')
     },
     stop: () => end('SIGINT'),

@@ -1,0 +1,119 @@
+/** Plays one world: a stage, faults that are drawn from the seed, and the verdict of the checker on everything that was answered. */
+import { messageOf } from '../../services/runtime/message-of.ts'
+import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
+import { pickWeighted, randomOf } from '../support/runner/random.ts'
+import { check } from './checker/check.ts'
+import type { Log, Violation } from './checker/log.ts'
+import { rebuildThroughKill, rollBack } from './faults/generation-faults.ts'
+import * as projectorFaults from './faults/projector-faults.ts'
+import * as queryFaults from './faults/query-faults.ts'
+import * as serviceFaults from './faults/service-faults.ts'
+import * as shardFaults from './faults/shard-faults.ts'
+import { appendedPoison, keptRejects, positionsAndEnds } from './stage/log-checks.ts'
+import { type Figures, openStage, type Stage } from './stage/stage.ts'
+import { currentOf, until } from './stage/watch.ts'
+
+type Fault = (stage: Stage) => Promise<Figures>
+
+const { killClickHouse, silenceClickHouse, stopDuringFold, ...ofServices } = serviceFaults
+const anywhere: Readonly<Record<string, Fault>> = { ...projectorFaults, ...queryFaults, ...ofServices }
+const onOneServer = { killClickHouse, silenceClickHouse, stopDuringFold, rebuildThroughKill, rollBack }
+export const faults: Readonly<Record<string, Fault>> = { ...anywhere, ...onOneServer, ...shardFaults }
+
+export interface WorldPlan {
+  seed: string
+  shards: number | undefined
+  /** The names of the faults, in their order. */
+  faults: readonly string[]
+}
+
+export interface WorldOutcome {
+  plan: WorldPlan
+  log: Log
+  violations: Violation[]
+  /** Why it was not played to its end. */
+  failure?: string
+  figures: Record<string, number>
+  seconds: number
+}
+
+/** Every third world is on two shards. */
+export function drawPlan(seed: string, steps: number): WorldPlan {
+  const random = randomOf(seed, 'plan')
+  const shards = random() < 1 / 3 ? 2 : undefined
+  const names = Object.keys({ ...anywhere, ...(shards ? shardFaults : onOneServer) })
+  return {
+    seed,
+    shards,
+    faults: Array.from({ length: steps }, () =>
+      pickWeighted(
+        random,
+        names.map(name => [name, 1]),
+      ),
+    ),
+  }
+}
+
+export async function playWorld(
+  plan: WorldPlan,
+  onStep: (text: string) => void = () => {},
+): Promise<WorldOutcome> {
+  const startedAt = performance.now()
+  const figures: Record<string, number> = {}
+  const stage = await openStage(plan.seed, { shards: plan.shards })
+  let failure: string | undefined
+  try {
+    for (const [step, name] of plan.faults.entries()) {
+      onStep(`${name}, ${step + 1} of ${plan.faults.length}`)
+      const counted = await stage.play(
+        () => faults[name]?.(stage) ?? Promise.reject(new Error(`there is no fault ${name}`)),
+      )
+      for (const [what, count] of Object.entries(counted))
+        figures[what] = (figures[what] ?? 0) + Number(count)
+    }
+    onStep('the end')
+    await end(stage)
+  } catch (error) {
+    failure = `${messageOf(error)} ${error instanceof Error && error.cause ? messageOf(error.cause) : ''}`
+  } finally {
+    await stage.stop().catch(error => {
+      failure ??= messageOf(error)
+    })
+  }
+  const { log } = stage.recorder
+  const seconds = (performance.now() - startedAt) / 1_000
+  return { plan, log, violations: check(log), ...(failure !== undefined && { failure }), figures, seconds }
+}
+
+/** What has to hold when nothing is said any more. */
+async function end(stage: Stage): Promise<void> {
+  const { mirrors, recorder, services, tables, folded, traffic } = stage
+  await stage.settled({ staysPaused: true })
+  const settledAt = Date.now()
+  await until(() => mirrors.every(mirror => mirror.isPast(settledAt)))
+  for (const mirror of mirrors) {
+    await mirror.stop()
+    recorder.add({
+      kind: 'copy',
+      mirror: mirror.name,
+      rows: [...mirror.copy().values()].map(recorder.numberOf),
+    })
+  }
+  const { kafka } = services.addresses
+  const [kept, appended] = [await keptRejects(stage), await appendedPoison(kafka, traffic.poisoned())]
+  if (JSON.stringify(Object.entries(kept).toSorted()) !== JSON.stringify(Object.entries(appended).toSorted()))
+    throw new Error(
+      `of ${Object.keys(appended).length} records that are no events, ${Object.keys(kept).length} are among the rejects`,
+    )
+  await until(async () => {
+    const { positions, ends } = await positionsAndEnds(kafka)
+    return Object.entries(ends).every(([name, offset]) => positions[name] === offset)
+  })
+  // A rebuild takes epochs above those of the generation from before.
+  const current = await currentOf(tables)
+  for (const shard of folded) {
+    const found = { ...(await foldFaults(shard.tables, current)), epochs: [] }
+    if (JSON.stringify(found) !== JSON.stringify(noFoldFaults))
+      throw new Error(`folds: ${JSON.stringify(found)}`)
+  }
+}
