@@ -10,10 +10,10 @@ import * as queryFaults from './faults/query-faults.ts'
 import * as serviceFaults from './faults/service-faults.ts'
 import * as shardFaults from './faults/shard-faults.ts'
 import { appendedPoison, keptRejects, positionsAndEnds } from './stage/log-checks.ts'
-import { type Figures, openStage, type Stage } from './stage/stage.ts'
+import { openStage, type Stage } from './stage/stage.ts'
 import { currentOf, until } from './stage/watch.ts'
 
-type Fault = (stage: Stage) => Promise<Figures>
+type Fault = (stage: Stage) => Promise<void>
 
 const { killClickHouse, silenceClickHouse, stopDuringFold, ...ofServices } = serviceFaults
 const anywhere: Readonly<Record<string, Fault>> = { ...projectorFaults, ...queryFaults, ...ofServices }
@@ -33,7 +33,8 @@ export interface WorldOutcome {
   violations: Violation[]
   /** Why it was not played to its end. */
   failure?: string
-  figures: Record<string, number>
+  /** How many entries of each kind the log has, and how many events were said. */
+  counts: Readonly<Record<string, number>>
   seconds: number
 }
 
@@ -54,22 +55,22 @@ export function drawPlan(seed: string, steps: number): WorldPlan {
   }
 }
 
+/** An abort of the signal ends it early, with all of its processes. */
 export async function playWorld(
   plan: WorldPlan,
   onStep: (text: string) => void = () => {},
+  signal?: AbortSignal,
 ): Promise<WorldOutcome> {
   const startedAt = performance.now()
-  const figures: Record<string, number> = {}
   const stage = await openStage(plan.seed, { shards: plan.shards })
+  signal?.addEventListener('abort', () => void stage.stop())
   let failure: string | undefined
   try {
     for (const [step, name] of plan.faults.entries()) {
       onStep(`${name}, ${step + 1} of ${plan.faults.length}`)
-      const counted = await stage.play(
-        () => faults[name]?.(stage) ?? Promise.reject(new Error(`there is no fault ${name}`)),
-      )
-      for (const [what, count] of Object.entries(counted))
-        figures[what] = (figures[what] ?? 0) + Number(count)
+      const fault = faults[name]
+      if (!fault) throw new Error(`there is no fault ${name}; there are: ${Object.keys(faults).join(', ')}`)
+      await stage.play(() => fault(stage))
     }
     onStep('the end')
     await end(stage)
@@ -82,7 +83,22 @@ export async function playWorld(
   }
   const { log } = stage.recorder
   const seconds = (performance.now() - startedAt) / 1_000
-  return { plan, log, violations: check(log), ...(failure !== undefined && { failure }), figures, seconds }
+  const counts: Record<string, number> = {}
+  const count = (what: string, more: number) => {
+    counts[what] = (counts[what] ?? 0) + more
+  }
+  for (const entry of log.entries) {
+    count(entry.kind, 1)
+    if (entry.kind === 'said') count('events', entry.events.length)
+  }
+  return {
+    plan,
+    log,
+    violations: check(log),
+    ...(failure !== undefined && { failure }),
+    counts,
+    seconds,
+  }
 }
 
 /** What has to hold when nothing is said any more. */

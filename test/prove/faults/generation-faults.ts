@@ -5,28 +5,27 @@ import { latestRebuild, workPhases } from '../../../services/generations/rebuild
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { launchProcess, runCli } from '../../support/deployment/service-process.ts'
 import { pick } from '../../support/runner/random.ts'
-import type { Figures, Stage } from '../stage/stage.ts'
+import type { Stage } from '../stage/stage.ts'
 import { until, untilItMoves } from '../stage/watch.ts'
 
 // The small batches of the projectors would only make each rebuild read for longer.
 const rebuildSettings = { PLEDGEVIEW_BATCH_RECORDS_MAX: '2000' }
 
 /** The next generation is promoted, serves for a while, and the one before it is promoted again. */
-export async function rollBack(stage: Stage): Promise<Figures> {
+export async function rollBack(stage: Stage): Promise<void> {
   await rebuild(stage, [])
   await stage.settled()
   await rebuild(stage, ['rollback'])
   await untilItMoves(stage.tables)
   await stage.settled()
   await rebuild(stage, ['drop'])
-  return { rebuilds: 1, 'roll backs': 1 }
 }
 
 /**
  * Kills both while the new tables are promoted, the moment at which most can go wrong: test/integration/generations has all others.
  * Then the rebuild ends, and the previous tables are dropped.
  */
-export async function rebuildThroughKill(stage: Stage): Promise<Figures> {
+export async function rebuildThroughKill(stage: Stage): Promise<void> {
   const { random, places, tables, environment } = stage
   const log = { tables, base: defaultDatabases.base }
   const { child, started } = launchProcess(
@@ -52,7 +51,6 @@ export async function rebuildThroughKill(stage: Stage): Promise<Figures> {
   await rebuild(stage, ['drop'])
   await Promise.all(places.map(one => one.ready()))
   await untilItMoves(tables)
-  return { kills: 2, rebuilds: 1 }
 }
 
 async function rebuild({ environment }: Stage, args: readonly string[]): Promise<void> {

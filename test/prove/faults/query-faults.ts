@@ -2,14 +2,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { keyHeaders } from '../../support/query/app.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
-import { cacheMs, type Figures, type Stage } from '../stage/stage.ts'
+import { cacheMs, type Stage } from '../stage/stage.ts'
 import { until } from '../stage/watch.ts'
 
 const burst = 80
 const keyPauseMs = 150
 
 /** kill -9 of a query process, which is started again at once on its port. */
-export async function killQuery({ queries, random, recorder }: Stage): Promise<Figures> {
+export async function killQuery({ queries, random, recorder }: Stage): Promise<void> {
   const process = pick(random('query'), [...queries.keys()])
   const place = queries[process]
   await recorder.disturbed(
@@ -21,11 +21,10 @@ export async function killQuery({ queries, random, recorder }: Stage): Promise<F
     },
     process,
   )
-  return { kills: 1 }
 }
 
 /** A query process stands still, and continues: what it knew is old by then. Meanwhile a key is revoked. */
-export async function pauseQuery(stage: Stage): Promise<Figures> {
+export async function pauseQuery(stage: Stage): Promise<void> {
   const { queries, random, recorder } = stage
   const next = random('pause')
   const process = pick(next, [...queries.keys()])
@@ -38,18 +37,10 @@ export async function pauseQuery(stage: Stage): Promise<Figures> {
     },
     process,
   )
-  return { stops: 1, ...(await revokeKeys(stage)) }
 }
 
 /** A key is issued, used of both processes all the time, and revoked. It is used on until each process knows. */
-export async function revokeKeys({
-  keys,
-  traffic,
-  recorder,
-  queries,
-  random,
-  revoke,
-}: Stage): Promise<Figures> {
+export async function revokeKeys({ keys, traffic, recorder, queries, random, revoke }: Stage): Promise<void> {
   const next = random('revoke')
   const { credentials, event } = keys.issue(`account ${traffic.records()}`)
   await traffic.say([event])
@@ -79,11 +70,10 @@ export async function revokeKeys({
   await delay(intBetween(next, 2_000, 4_000))
   stopping.abort()
   await Promise.all(running)
-  return { revocations: 1 }
 }
 
 /** Redis is killed, started again empty, and silent, while a client asks for more than its limit. */
-export async function takeRedisAway(stage: Stage): Promise<Figures> {
+export async function takeRedisAway(stage: Stage): Promise<void> {
   const { services, traffic, keys, queries, recorder } = stage
   const { credentials, event } = keys.issue(`thirsty ${traffic.records()}`)
   await traffic.say([event])
@@ -136,5 +126,4 @@ export async function takeRedisAway(stage: Stage): Promise<Figures> {
     await until(areShared)
   })
   await drink()
-  return { kills: 1, stops: 1, bursts: 5 }
 }

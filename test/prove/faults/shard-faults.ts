@@ -1,6 +1,6 @@
 /** One of two shards is killed, cut off or silent, or its clock steps back. */
 import { withMovedClock } from '../../support/projector/stamp-clock.ts'
-import type { Figures, Stage } from '../stage/stage.ts'
+import type { Stage } from '../stage/stage.ts'
 import { until, untilItMoves } from '../stage/watch.ts'
 
 // The first answers the query services. The program's keys are there, too.
@@ -12,25 +12,24 @@ const refusedMin = 12
 const refusedInSilenceMin = 5
 const clockBackMs = 30_000
 
-export const killFirstShard = (stage: Stage): Promise<Figures> => killShard(stage, first)
-export const killOtherShard = (stage: Stage): Promise<Figures> => killShard(stage, other)
+export const killFirstShard = (stage: Stage): Promise<void> => killShard(stage, first)
+export const killOtherShard = (stage: Stage): Promise<void> => killShard(stage, other)
 
 /** kill -9, until readers were refused. */
-async function killShard(stage: Stage, shard: number): Promise<Figures> {
+async function killShard(stage: Stage, shard: number): Promise<void> {
   await whileAway(
     stage,
     () => stage.killClickHouse(shard),
     () => stage.restartClickHouse(shard),
   )
   await untilAllMove(stage)
-  return { kills: 1 }
 }
 
 /** The shards lose each other. With `isUnreachable`, the projectors lose one of them, too. */
-export const cutShards = (stage: Stage): Promise<Figures> => cut(stage, false)
-export const cutShardOff = (stage: Stage): Promise<Figures> => cut(stage, true)
+export const cutShards = (stage: Stage): Promise<void> => cut(stage, false)
+export const cutShardOff = (stage: Stage): Promise<void> => cut(stage, true)
 
-async function cut(stage: Stage, isUnreachable: boolean): Promise<Figures> {
+async function cut(stage: Stage, isUnreachable: boolean): Promise<void> {
   const { links, proxies } = linksOf(stage)
   let reach = () => {}
   await whileAway(
@@ -46,11 +45,10 @@ async function cut(stage: Stage, isUnreachable: boolean): Promise<Figures> {
     },
   )
   await untilAllMove(stage)
-  return { cuts: 1 }
 }
 
 /** A shard gets what it is asked to write, but its answers get lost. */
-export async function silenceShard(stage: Stage): Promise<Figures> {
+export async function silenceShard(stage: Stage): Promise<void> {
   const { links } = linksOf(stage)
   await whileAway(
     stage,
@@ -63,14 +61,13 @@ export async function silenceShard(stage: Stage): Promise<Figures> {
     refusedInSilenceMin,
   )
   await untilAllMove(stage)
-  return { cuts: 1 }
 }
 
 /**
  * A shard is killed, and its clock is behind when it runs again; later it is right again. The clock of a server cannot be set
  * here, so the statements that stamp on this shard get another one in the place of `now64`.
  */
-export async function turnClockBack(stage: Stage): Promise<Figures> {
+export async function turnClockBack(stage: Stage): Promise<void> {
   let correct = () => {}
   await whileAway(
     stage,
@@ -86,7 +83,6 @@ export async function turnClockBack(stage: Stage): Promise<Figures> {
   correct()
   await until(async () => (await clockSteps(stage, 'forward')) > 0)
   await untilAllMove(stage)
-  return { kills: 1, 'clock steps': 2 }
 }
 
 function linksOf({ services, proxies }: Stage) {

@@ -35,7 +35,8 @@ export interface Mirror {
 const readersPerProcess = 2
 const pauseMs = 60
 const walkLimit = 100
-const mirrorPauseMs = 700
+// The shortest that the client allows.
+const mirrorPauseMs = 1_000
 const base = 'http://api.example/api/v1'
 const sorts = ['newest', 'ending_soon', 'most_funded', 'most_backed']
 const statuses = ['LIVE', 'FUNDED', 'FAILED', 'CANCELLED']
@@ -192,6 +193,7 @@ export function startClientMirror(options: ReadersOptions): Mirror {
   const stopping = new AbortController()
   let watermark: string | null = null
   let saves = 0
+  let failure: unknown
   const { random } = options
   const client = createClient({
     baseUrl: base,
@@ -224,15 +226,20 @@ export function startClientMirror(options: ReadersOptions): Mirror {
       if (change.type === 'upsert') copy.set(change.project.id, change.project)
       else copy.delete(change.id)
     }
-  })().catch((error: unknown) => (stopping.signal.aborted ? undefined : error))
+  })().catch((error: unknown) => {
+    if (!stopping.signal.aborted) failure = error
+  })
   return {
     name,
     copy: () => copy,
-    // The first walk asks for no removals.
-    isPast: moment => saves > 1 && Date.parse(watermark ?? '') > moment,
+    isPast(moment) {
+      if (failure !== undefined) throw failure
+      // The first walk asks for no removals.
+      return saves > 1 && Date.parse(watermark ?? '') > moment
+    },
     async stop() {
       stopping.abort()
-      const failure = await running
+      await running
       if (failure) throw failure
     },
   }

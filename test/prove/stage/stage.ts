@@ -55,8 +55,6 @@ const readyEveryMs = 250
 // The age of an answer is rounded up to seconds: after this time, all is read anew.
 const forgottenMs = cacheMs + 1_100
 
-export type Figures = Readonly<Record<string, string | number>>
-
 export interface StageOptions {
   /** Makes ClickHouse a cluster of this many servers. Default: one server, and no cluster. */
   shards?: number | undefined
@@ -224,16 +222,15 @@ export async function openStage(seed: string, options: StageOptions = {}) {
       untilBoth,
       stop,
 
-      /** Plays a fault, and waits until everything is settled. Resolves with its figures. */
-      async play(fault: () => Promise<Figures>): Promise<Figures> {
+      /** Plays a fault, and waits until everything is settled. */
+      async play(fault: () => Promise<void>): Promise<void> {
         step++
-        const figures = await fault()
+        await fault()
         await settled()
         const ends = [...places, ...queries]
           .filter(one => one.hasEnded())
           .map(one => one.output().slice(-2_000))
         if (ends.length > 0) throw new Error(`processes ended by themselves: ${ends.join('\n')}`)
-        return figures
       },
 
       /** Revokes a key, and notes when the ledger has it. */
