@@ -14,11 +14,11 @@ import { parseArgs } from 'node:util'
 import { createPaintedLine } from '../../services/runtime/progress.ts'
 import { localServices } from '../support/deployment/local-services.ts'
 import { withLosses } from '../support/simulation/seeds.ts'
-import { type Outcome, playWorld as simulate } from '../support/simulation/world.ts'
 import { check, shortest } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
 import { logsOf, mutants } from './checker/mutants.ts'
 import { writeReport } from './report.ts'
+import { type Simulated, simulate } from './simulated.ts'
 import { drawPlan, playWorld, type WorldOutcome } from './world.ts'
 
 const stepsOfWorld = 5
@@ -82,8 +82,8 @@ async function prove(): Promise<number> {
   return losses > 0 ? 1 : 0
 }
 
-async function simulateSome(): Promise<Outcome[]> {
-  const outcomes: Outcome[] = []
+async function simulateSome(): Promise<Simulated[]> {
+  const outcomes: Simulated[] = []
   const until = startedAt + simulatedShare * (endsAt - startedAt)
   for (let n = 0; (n === 0 || performance.now() < until) && !stopping.signal.aborted; n++) {
     // Far from the seeds that CI plays.
@@ -91,10 +91,10 @@ async function simulateSome(): Promise<Outcome[]> {
     line.paint(() => `simulated world ${one}: ${n} done, ${minutes()} min`)
     const outcome = await simulate(one, { usesIndex: n % 2 === 0, hasReplicas: n % 5 === 0 })
     outcomes.push(outcome)
-    if (outcome.losses.length === 0) continue
+    if (withLosses([outcome]).length === 0) continue
     line.wipe()
     console.error(
-      `${JSON.stringify(outcome.losses.slice(0, shownMax))}\nPlay it again:\n  SIMULATION_SEED=${one} npx vitest run --config test/vitest.config.ts test/simulation/mirrors.test.ts`,
+      `${JSON.stringify([...outcome.losses, ...outcome.violations].slice(0, shownMax))}\nPlay it again:\n  SIMULATION_SEED=${one} npx vitest run --config test/vitest.config.ts test/simulation/mirrors.test.ts`,
     )
   }
   line.wipe()

@@ -2,8 +2,9 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
-import type { Outcome } from '../support/simulation/world.ts'
+import { withLosses } from '../support/simulation/seeds.ts'
 import { type Mutant, mutants } from './checker/mutants.ts'
+import type { Simulated } from './simulated.ts'
 import type { WorldOutcome } from './world.ts'
 
 /** What a proof has found so far in the service itself, each with its seed, and what became of it. */
@@ -11,7 +12,7 @@ const defects: readonly { what: string; seed: string; mended: string }[] = []
 
 export interface Proof {
   seed: string
-  simulated: readonly Outcome[]
+  simulated: readonly Simulated[]
   worlds: readonly WorldOutcome[]
   /** Mutants that the checker did not find. */
   missed: readonly Mutant[]
@@ -32,7 +33,7 @@ export function writeReport(proof: Proof): { file: string; summary: string } {
       .slice(0, 3)
       .map(({ rule, about, text }) => `seed ${plan.seed}, ${rule}: ${about} ${text.slice(0, 300)}`),
   ])
-  const lost = failures.length + simulated.filter(({ losses }) => losses.length > 0).length
+  const lost = failures.length + withLosses(simulated).length
   const [cpu] = cpus()
   const virtual = simulated.reduce((sum, { lastedMs }) => sum + lastedMs, 0) / 3_600_000
   const summary =

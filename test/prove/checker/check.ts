@@ -35,8 +35,10 @@ export function shortest(log: Log, { rule, about, answers }: Violation): Log {
   )
   const shows = (said: readonly Entry[], some: readonly Answer[]) =>
     check({ ...log, entries: [...said, ...some] }).some(one => one.rule === rule && one.about === about)
-  const said = shows(kept, [...answers, ...near.slice(-answersMax)]) ? kept : others
-  let left: readonly Answer[] = shows(said, answers) ? answers : [...answers, ...near.slice(-answersMax)]
+  const every = log.entries.filter(entry => entry.kind === 'answer').slice(-answersMax)
+  const candidates = [answers, [...answers, ...near.slice(-answersMax)], every]
+  const said = candidates.some(some => shows(kept, some)) ? kept : others
+  let left: readonly Answer[] = candidates.find(some => shows(said, some)) ?? every
   // Halves, quarters and so on are left out as long as the rest shows it.
   for (let size = left.length >> 1; size > 0; size >>= 1) {
     for (let at = 0; at < left.length; ) {

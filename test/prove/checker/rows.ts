@@ -90,27 +90,27 @@ function progressOf(row: Row, campaign: Campaign, before: Progress, by: number):
         return `counts pledge ${place} as ${digit}, which is no state of it from ${from} on`
       progress.push(count)
     }
-    return differenceOf(row, readingAt(row.id, campaign, progress)) ?? progress
+    return differenceOf(row, campaign, progress) ?? progress
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
 }
 
-// Most answers show what others have shown.
+// The states that a row was compared with: most answers show what others have shown.
 const checked = new WeakMap<Row, string>()
 
-function differenceOf(row: Row, reading: CampaignReading | undefined): string | undefined {
+function differenceOf(row: Row, campaign: Campaign, progress: Progress): string | undefined {
+  if (checked.get(row) === progress.join()) return undefined
+  const reading = readingAt(row.id, campaign, progress)
   if (!reading) return 'is not public'
   const { updated_at: _, ...shown } = row
   const expected = { ...expectedProject(reading), ...('rewards' in row && expectedTexts(reading)) }
-  const text = JSON.stringify(expected)
-  if (checked.get(row) === text) return undefined
   const names = [...new Set([...Object.keys(shown), ...Object.keys(expected)])] as (keyof typeof shown)[]
   const differing = names.filter(
     name => !isDeepStrictEqual(shown[name], expected[name as keyof typeof expected]),
   )
   if (differing.length === 0) {
-    checked.set(row, text)
+    checked.set(row, progress.join())
     return undefined
   }
   const partOf = (all: object) =>

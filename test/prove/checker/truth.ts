@@ -27,15 +27,19 @@ export interface World {
   eventsUntil(at: number): ChangeEvent[]
 }
 
+/** How long a statement of a world waits for ClickHouse (stage.ts), less what timers differ by. */
+const statementMsMax = 5_900
+
 export function worldOf(log: Log): World {
   const of = <K extends Entry['kind']>(kind: K) =>
     log.entries.filter((entry): entry is Extract<Entry, { kind: K }> => entry.kind === kind)
   const said = of('said')
-  const disturbed = of('disturbed')
+  const answers = of('answer').toSorted((a, b) => a.receivedAt - b.receivedAt)
+  const disturbed = [...of('disturbed'), ...answers.flatMap(silenceOf)]
   return {
     log,
     campaigns: campaignsOf(said.flatMap(({ at, events }) => events.map(event => ({ at, event })))),
-    answers: of('answer').toSorted((a, b) => a.receivedAt - b.receivedAt),
+    answers,
     quiets: of('quiet'),
     isDisturbed: (what, from, to, process) =>
       disturbed.some(
@@ -48,6 +52,12 @@ export function worldOf(log: Log): World {
     rowsOf: ({ rows = [] }) => rows.map(n => log.rows[n] as Row),
     eventsUntil: time => said.filter(({ at }) => at <= time).flatMap(({ events }) => events),
   }
+}
+
+/** An error after as long as a statement may take: ClickHouse was silent, for example because the machine is busy. */
+function silenceOf({ status, sentAt, receivedAt }: Answer): Disturbed[] {
+  const isSilent = status === 500 && receivedAt - sentAt >= statementMsMax
+  return isSilent ? [{ kind: 'disturbed', what: 'errors', from: sentAt, to: receivedAt }] : []
 }
 
 function campaignsOf(said: readonly { at: number; event: ChangeEvent }[]): Map<string, Campaign> {

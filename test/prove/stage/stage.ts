@@ -150,7 +150,7 @@ export async function openStage(seed: string, options: StageOptions = {}) {
             process,
             path,
             ...(key && { credentials: key }),
-            expected: [200, 401],
+            expected: [200, 401, 500],
           })
           return asked?.status === 200 && isEnough(asked.headers)
         }, 300)
@@ -248,7 +248,9 @@ export async function openStage(seed: string, options: StageOptions = {}) {
         if (shards) return shards.restart(shard)
         const { directory, url } = services.clickHouse
         const again = await startClickHouse({ directory, httpPort: Number(new URL(url).port) })
-        clickHouse = closed(again, one => one.stop())
+        clickHouse = again
+        // After those that ask it.
+        closing.push(() => again.stop())
       },
       signalClickHouse: (signal: 'SIGSTOP' | 'SIGCONT', shard?: number) => serverOf(shard).signal(signal),
     }
