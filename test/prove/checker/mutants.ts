@@ -162,6 +162,15 @@ export const mutants: readonly Mutant[] = [
     },
   ],
   [
+    'rows',
+    'a cache ends after its time: a campaign is shown whose removal was read before',
+    log => log.removed(100, 90, [60]),
+    log => {
+      log.removed(100, 90, [60])
+      log.answer(200, { path: '/projects/slug-c1', rows: [log.row([c1(2)], 3)] })
+    },
+  ],
+  [
     'watermark',
     'the watermark passes no statement that runs: an answer as of later lacks a change that was stamped before',
     log => {

@@ -1,7 +1,7 @@
 /**
  * What an answer shows of a campaign: one state that it had, with each pledge counted once in one of its states. A total that lost or
  * doubled a pledge is the sum of no states. Nothing is shown before it was said, and nothing older than what an answer showed that
- * had ended before this one was read.
+ * had ended before this one was read. A removal counts as shown: what was hidden does not come back with an earlier stamp.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
@@ -18,6 +18,8 @@ type Progress = readonly number[]
 interface Seen {
   at: number
   progress: Progress
+  /** The latest `updated_at`, of a row or of a removal. */
+  stamp: number
   answer: Answer
 }
 
@@ -30,6 +32,15 @@ export function checkRows(world: World): Violation[] {
   const certain = countCertain(world)
   const found: Violation[] = []
   const lastSeen = (id: string, at: number) => seen.get(id)?.findLast(one => one.at <= at)
+
+  function note(id: string, shown: Progress, stamp: number, answer: Answer): void {
+    const others = seen.get(id) ?? []
+    const last = others.at(-1)
+    const longer = shown.length > 0 ? shown : (last?.progress ?? [])
+    const progress = longer.map((count, index) => Math.max(count, last?.progress[index] ?? 0))
+    others.push({ at: answer.receivedAt, progress, stamp: Math.max(stamp, last?.stamp ?? 0), answer })
+    seen.set(id, others)
+  }
 
   for (const answer of answers) {
     const { sentAt, receivedAt, ageMs, path, status, stats } = answer
@@ -45,13 +56,13 @@ export function checkRows(world: World): Violation[] {
         report(row.id, shown, before)
         continue
       }
-      const others = seen.get(row.id) ?? []
-      const last = others.at(-1)?.progress ?? []
-      const progress = shown.map((count, index) => Math.max(count, last[index] ?? 0))
-      others.push({ at: receivedAt, progress, answer })
-      seen.set(row.id, others)
+      const stamp = Date.parse(row.updated_at)
+      if (before && stamp < before.stamp)
+        report(row.id, `is shown of ${row.updated_at} after ${new Date(before.stamp).toISOString()}`, before)
+      note(row.id, shown, stamp, answer)
       certain.see(row.id, shown[0] ?? 0, receivedAt)
     }
+    for (const { id, updated_at } of answer.removals ?? []) note(id, [], Date.parse(updated_at), answer)
     const slug = /^\/projects\/slug-([^/?]+)$/.exec(path)?.[1]
     if (status === 404 && slug && !isOlder) {
       const before = lastSeen(slug, readSince - waitMsMax)
