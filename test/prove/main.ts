@@ -61,6 +61,7 @@ async function prove(): Promise<number> {
   for (let world = Number(values.world ?? 1); !stopping.signal.aborted; world++) {
     const plan = drawPlan(`${seed}.${world}`, stepsOfWorld)
     const onStep = (text: string) => {
+      if (!process.stderr.isTTY) console.log(`world ${world}: ${text}`)
       line.paint(
         () =>
           `world ${world} on ${plan.shards ?? 'no'} shards: ${text}; ${worlds.length} done, ${minutes()} min`,

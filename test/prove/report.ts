@@ -26,6 +26,7 @@ export function writeReport(proof: Proof): { file: string; summary: string } {
   const { seed, simulated, worlds, missed, minutes } = proof
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim()
   const countOfAll = (what: string) => many(worlds.reduce((sum, { counts }) => sum + (counts[what] ?? 0), 0))
+  const played = many(worlds.reduce((sum, { plan }) => sum + plan.faults.length, 0))
   const faults = countOf(worlds.flatMap(({ plan }) => plan.faults))
   const failures = worlds.flatMap(({ plan, violations, failure }) => [
     ...(failure === undefined ? [] : [`seed ${plan.seed}: ${failure.slice(0, 300)}`]),
@@ -37,8 +38,8 @@ export function writeReport(proof: Proof): { file: string; summary: string } {
   const [cpu] = cpus()
   const virtual = simulated.reduce((sum, { lastedMs }) => sum + lastedMs, 0) / 3_600_000
   const summary =
-    `${minutes} minutes on commit ${commit}: ${countOfAll('answer')} answers of real processes under ${many(worlds.reduce((sum, { plan }) => sum + plan.faults.length, 0))} faults, ` +
-    `${many(simulated.length)} simulated worlds of ${many(virtual)} virtual hours: ${lost} losses`
+    `${minutes} minutes on commit ${commit}: ${countOfAll('answer')} answers of real processes under ${played} faults, ` +
+    `${many(simulated.length)} simulated worlds of ${virtual.toFixed(1)} virtual hours: ${lost} losses`
   const table = (head: string, rows: readonly (readonly unknown[])[]) => [
     `| ${head} |`,
     `|${'---|'.repeat(head.split('|').length)}`,
@@ -107,8 +108,8 @@ export function writeReport(proof: Proof): { file: string; summary: string } {
   ]
   writeFileSync(new URL('test/PROOF.md', root), text.join('\n'))
   const readme = new URL('README.md', root)
-  const last = `Proof, by \`npm run prove\`: ${summary} ([report](./test/PROOF.md)).`
-  writeFileSync(readme, readFileSync(readme, 'utf8').replace(/^Proof, by .*$/m, last))
+  const last = `\`npm run prove\`: ${countOfAll('answer')} answers under ${played} faults, ${lost} losses ([proof](./test/PROOF.md)).`
+  writeFileSync(readme, readFileSync(readme, 'utf8').replace(/^`npm run prove`: .*$/m, last))
   return { file: 'test/PROOF.md', summary }
 }
 

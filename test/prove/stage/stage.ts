@@ -71,7 +71,9 @@ export async function openStage(seed: string, options: StageOptions = {}) {
     return part
   }
   async function stop(): Promise<void> {
-    for (const close of closing.splice(0)) await close()
+    const failures: unknown[] = []
+    for (const close of closing.splice(0)) await close().catch(error => failures.push(error))
+    if (failures.length > 0) throw failures[0]
   }
 
   try {
