@@ -124,13 +124,13 @@ function steppedBack(watermarks: Watermarks, answer: Answer, { isDisturbed }: Wo
   const known = watermarks.get(name) ?? { highest: answer, waiting: [] }
   watermarks.set(name, known)
   // Answers come in the order in which they ended.
-  while (known.waiting[0] && known.waiting[0].receivedAt <= readSince) {
+  while (known.waiting[0] && known.waiting[0].receivedAt < readSince) {
     const ended = known.waiting.shift() as Answer
     if ((ended.asOf ?? 0) > (known.highest.asOf ?? 0)) known.highest = ended
   }
   known.waiting.push(answer)
   const { highest } = known
-  const isBack = highest.receivedAt <= readSince && (highest.asOf ?? 0) > (answer.asOf ?? 0)
+  const isBack = highest.receivedAt < readSince && (highest.asOf ?? 0) > (answer.asOf ?? 0)
   return isBack && !isDisturbed('older', highest.sentAt, answer.receivedAt) ? highest : undefined
 }
 

@@ -31,7 +31,7 @@ export function checkRows(world: World): Violation[] {
   const seen = new Map<string, Seen[]>()
   const certain = countCertain(world)
   const found: Violation[] = []
-  const lastSeen = (id: string, at: number) => seen.get(id)?.findLast(one => one.at <= at)
+  const lastSeen = (id: string, at: number) => seen.get(id)?.findLast(one => one.at < at)
 
   function note(id: string, shown: Progress, stamp: number, answer: Answer): void {
     const others = seen.get(id) ?? []
@@ -176,7 +176,7 @@ function countCertain({ campaigns }: World) {
     /** At least this many are in an answer that was read after the first moment and came at the second one. */
     least(readSince: number, by: number): number {
       hideUntil(by)
-      const then = counts.findLast(({ at }) => at <= readSince)
+      const then = counts.findLast(({ at }) => at < readSince)
       return then ? then.count - (hidden - then.hidden) : 0
     },
   }
