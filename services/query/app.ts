@@ -7,12 +7,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import Fastify, {
-  type FastifyHttpOptions,
-  type FastifyInstance,
-  type FastifyReply,
-  type RawServerDefault,
-} from 'fastify'
+import Fastify, { type FastifyHttpOptions, type FastifyInstance, type RawServerDefault } from 'fastify'
 import type { ErrorCode } from '../../contracts/api/errors.ts'
 import type { PublicAddresses, PublishedDocument } from '../../contracts/api/published-openapi.ts'
 import { type ApiVersion, versions as declaredVersions } from '../../contracts/api/versions.ts'
@@ -140,24 +135,16 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   // Hooks and routes return nothing if they are done at once, because Fastify waits for whatever they return.
   app.addHook('onRequest', (request, reply, done) => {
     request.isDeprecated = isDeprecated(targetOf(request))
+    nameRequest(reply.raw, answeredRequest(request, reply))
+    // Fastify's own hook is not run if the client has gone.
+    reply.raw.once('close', () => requestLog.report(answeredRequest(request, reply), reply.elapsedTime))
     const isDone = responder.receive(request, reply)
     if (isDone instanceof Promise) isDone.then(isDoneNow => isDoneNow || done(), done)
     else if (!isDone) done()
   })
-  app.addHook('onResponse', (request, reply, done) => {
-    const answered = answeredRequest(request, reply)
-    nameRequest(reply.raw, answered)
-    requestLog.report(answered, reply.elapsedTime)
-    done()
-  })
   app.setErrorHandler((error, request, reply) => {
     if (error instanceof NotFoundError) return responder.refuse(request, reply, 'not_found')
-    if (error instanceof ClientGoneError) {
-      hangUp(reply)
-      // Fastify does not run the hook, because nothing is sent.
-      requestLog.report(answeredRequest(request, reply), reply.elapsedTime)
-      return reply
-    }
+    if (error instanceof ClientGoneError) return reply.hijack()
     logger.error({ requestId: request.id, err: error }, 'request failed')
     return responder.refuse(request, reply, 'internal_error')
   })
@@ -185,14 +172,6 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   traceRequests(app.server)
   clientErrors.listen(app.server)
   return app
-}
-
-// The status of a request whose client has gone. Only the log and the metrics show it.
-const goneStatus = 499
-
-function hangUp(reply: FastifyReply): void {
-  reply.code(goneStatus).hijack()
-  reply.raw.destroy()
 }
 
 function serverOptions(options: QueryAppOptions): FastifyHttpOptions<RawServerDefault> {

@@ -3,7 +3,7 @@
  * rebuild, growth, floods or kafka.
  *
  * Without a name, the short embedded benches run. `growth` and `floods` take some minutes, and `rebuild` about twenty, or less with a smaller
- * platform (`--campaigns` and `--pledges`). `kafka` needs Java and Maven, and takes minutes.
+ * platform (`--campaigns` and `--pledges`). `--flood NAME` takes one flood alone. `kafka` needs Java and Maven, and takes minutes.
  *
  * `--against FILE` compares: FILE is the `--json` output of an earlier run. Without a name, the benches of FILE run, with its
  * sizes.
@@ -39,7 +39,7 @@ const embedded: Readonly<Record<string, Bench>> = {
 const long: Readonly<Record<string, Bench>> = {
   rebuild: workspace => benchRebuild(workspace, platformSize()),
   growth: benchGrowth,
-  floods: benchFloods,
+  floods: workspace => benchFloods(workspace, values.flood),
 }
 const benches = { ...embedded, ...long, kafka: benchKafkaFreshness }
 
@@ -50,6 +50,7 @@ const { values, positionals } = parseArgs({
     campaigns: { type: 'string' },
     pledges: { type: 'string' },
     against: { type: 'string' },
+    flood: { type: 'string', multiple: true },
   },
 })
 const earlier = readRunOf(values.against)

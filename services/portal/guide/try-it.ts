@@ -15,7 +15,7 @@ export function credentialsCard(): Html {
 <div><label for="try-key">Key</label><input id="try-key" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="pv_live_..."></div>
 <div><label for="try-secret">Secret</label><input id="try-secret" type="password" autocomplete="off" spellcheck="false"></div>
 </div>
-<p class="muted">They go from your browser to the API only. They are not stored: this page forgets them when you leave it. You have none yet? <a href="/access">Create a key</a>.</p>
+<p class="muted">They go from your browser to the API only. This tab remembers them until you close it or sign out. You have none yet? <a href="/access">Create a key</a>.</p>
 </section>`
 }
 
@@ -26,8 +26,8 @@ export function tryIt({ id, path }: Operation, fields: Html, apiUrl: string): Ht
 ${fields}
 <div class="actions with-script"><button type="submit">Send the request</button></div>
 </form>
-${codeBlock({ id: `${id}-curl`, caption: `${path} with curl`, text: curl })}
-<div class="with-script answer"><div id="outcome-of-${id}" role="status"></div><div id="${id}-answer"></div></div>`
+<div class="with-script answer"><div id="outcome-of-${id}" role="status"></div><div id="${id}-answer"></div></div>
+${codeBlock({ id: `${id}-curl`, caption: `${path} with curl`, text: curl })}`
 }
 
 /** The input for a parameter. `undefined` for a header: only programs send these. */

@@ -26,6 +26,9 @@ const navigation = [
 /** The whole page as text. */
 export function page(options: PageOptions): string {
   const { title, description, path, content, scripts = [] } = options
+  // Twice in the page, and shown once: side by side, or on a phone in a menu that needs no script.
+  const entries = html`<ul>${navigation.map(entry => navigationEntry(entry, path))}</ul>
+${accountEntries(options)}`
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -44,8 +47,8 @@ ${scripts.map(script => html`<script src="/static/${script}" defer></script>`)}
 <header>
 <nav aria-label="Main">
 <a class="brand" href="/"><img src="/static/icon.svg" alt="" width="24" height="24">Pledgeview</a>
-<ul class="pages">${navigation.map(entry => navigationEntry(entry, path))}</ul>
-${accountEntries(options)}
+<div class="wide">${entries}</div>
+<details class="menu"><summary>Menu</summary>${entries}</details>
 </nav>
 </header>
 <main id="content">

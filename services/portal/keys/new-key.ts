@@ -60,6 +60,7 @@ ${copyable({ id: 'key', text: key, what: 'the key' })}
 ${copyable({ id: 'secret', text: secret, what: 'the secret' })}
 ${codeBlock({ id: 'env', caption: '.env', text: `PLEDGEVIEW_KEY=${key}\nPLEDGEVIEW_SECRET=${secret}` })}
 <h2>Try it</h2>
+<p class="with-script"><a class="button secondary" href="/reference#listProjects" data-take-over>Open the reference with this key</a></p>
 <p>This line works at once. Your shell may keep it in its history: take key and secret from a secret store in programs.</p>
 ${codeBlock({ id: 'curl', caption: 'curl', text: curlLine(apiUrl, key, secret) })}
 <p><a href="/docs">How to call the API</a></p>`

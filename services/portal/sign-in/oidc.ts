@@ -8,7 +8,9 @@ import {
   allowInsecureRequests,
   authorizationCodeGrant,
   buildAuthorizationUrl,
+  type CustomFetchOptions,
   calculatePKCECodeChallenge,
+  customFetch,
   discovery,
   fetchUserInfo,
   randomNonce,
@@ -103,6 +105,21 @@ class OidcRefused extends Error {
 }
 
 const answerSecondsMax = 10
+const answerBytesMax = 1024 ** 2
+
+/** Fails at an answer that is larger, unpacked. The library would read whatever comes. */
+async function boundedFetch(url: string, options: CustomFetchOptions): Promise<Response> {
+  const response = await fetch(url, options as RequestInit)
+  let left = answerBytesMax
+  const bound = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      left -= chunk.byteLength
+      if (left < 0) throw new Error(`the answer has more than ${answerBytesMax} bytes`)
+      controller.enqueue(chunk)
+    },
+  })
+  return new Response(response.body?.pipeThrough(bound) ?? null, response)
+}
 
 /**
  * The provider is asked for its configuration at the first sign-in, and again if it did not answer. `redirectUri` has to be
@@ -113,6 +130,7 @@ function createOidcClient({ issuer, clientId, clientSecret }: OidcSettings, redi
   const discover = () =>
     discovery(url, clientId, clientSecret, undefined, {
       timeout: answerSecondsMax,
+      [customFetch]: boundedFetch,
       // An issuer with http is for tests and for a provider on the same machine.
       ...(url.protocol === 'http:' && { execute: [allowInsecureRequests] }),
     })

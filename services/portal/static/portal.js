@@ -38,6 +38,40 @@ function say(button, word, sentence) {
   }, 2000)
 }
 
+// The tabs of samples: all show the language that was chosen last, also on other days.
+const tabs = [...document.querySelectorAll('.tabs input')]
+const showLanguage = language => {
+  for (const tab of tabs) tab.checked ||= tab.value === language
+}
+for (const tab of tabs)
+  tab.addEventListener('change', () => {
+    showLanguage(tab.value)
+    tryTo(() => localStorage.setItem('language', tab.value))
+  })
+tryTo(() => showLanguage(localStorage.getItem('language')))
+
+// Key and secret of the reference stay while the tab lives, or until its person signs out. A new key goes there if its reader says so.
+for (const field of document.querySelectorAll('#try-key, #try-secret')) {
+  tryTo(() => {
+    field.value = sessionStorage.getItem(field.id) ?? ''
+  })
+  field.addEventListener('input', () => tryTo(() => sessionStorage.setItem(field.id, field.value.trim())))
+}
+for (const link of document.querySelectorAll('a[data-take-over]'))
+  link.addEventListener('click', () => {
+    for (const name of ['key', 'secret'])
+      tryTo(() => sessionStorage.setItem(`try-${name}`, document.getElementById(name).textContent))
+  })
+for (const form of document.querySelectorAll('form[action^="/sign-out"], form[action="/account/delete"]'))
+  form.addEventListener('submit', () => tryTo(() => sessionStorage.clear()))
+
+// A browser may keep its storage from pages.
+function tryTo(act) {
+  try {
+    act()
+  } catch {}
+}
+
 // A form that creates something is sent once, also after a double click. The server refuses the second one as well.
 for (const form of document.querySelectorAll('form[data-once]')) {
   const status = document.createElement('span')

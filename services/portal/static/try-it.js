@@ -1,11 +1,16 @@
-// Sends the requests of the reference from the browser to the API, with the key and secret that the reader typed. Both stay in
-// their two fields: nothing here stores them, logs them, or puts them into an address.
+// Sends the requests of the reference from the browser to the API, with the key and secret that the reader typed or took over. Both
+// stay in their two fields (portal.js keeps these while the tab lives): nothing here logs them, or puts them into an address.
 
 const answerMsMax = 30_000
 const bodyCharactersMax = 400_000
 // Those that browsers may read, but for what they know themselves.
 const hiddenHeaders = new Set(['content-type', 'content-length'])
 const printable = /^[!-~]+$/
+// More would make the page slow.
+const colouredCharactersMax = 60_000
+const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d[\d.eE+-]*/g
+
+const credentials = ['key', 'secret'].map(name => document.getElementById(`try-${name}`))
 
 for (const form of document.querySelectorAll('form[data-path]')) {
   form.addEventListener('input', () => showCurl(form))
@@ -41,18 +46,17 @@ function showCurl(form) {
 
 async function send(form) {
   const button = form.querySelector('button')
-  const fields = ['try-key', 'try-secret'].map(id => document.getElementById(id))
-  const wrong = fields.find(field => !printable.test(field.value.trim()))
+  const wrong = credentials.find(field => !printable.test(field.value.trim()))
   if (wrong) {
     wrong.focus()
     show(form, fault('Type your key and secret first, as you got them: they are at the top of this page.'))
     return
   }
-  const [key, secret] = fields.map(field => field.value.trim())
+  const [key, secret] = credentials.map(field => field.value.trim())
   button.disabled = true
   show(form, element('p', {}, 'Waiting for the answer …'))
   try {
-    show(form, ...(await answerOf(addressOf(form), key, secret)))
+    show(form, ...(await answerOf(form, key, secret)))
   } catch (error) {
     const isLate = error.name === 'TimeoutError'
     const why = 'It may be away, or your network or an extension of the browser keeps it from you.'
@@ -62,9 +66,9 @@ async function send(form) {
   }
 }
 
-async function answerOf(address, key, secret) {
+async function answerOf(form, key, secret) {
   const started = performance.now()
-  const response = await fetch(address, {
+  const response = await fetch(addressOf(form), {
     headers: { 'X-API-Key': key, 'X-API-Secret': secret },
     cache: 'no-store',
     credentials: 'omit',
@@ -80,18 +84,45 @@ async function answerOf(address, key, secret) {
     `Status ${response.status}`,
   )
   const headers = [...response.headers].filter(([name]) => !hiddenHeaders.has(name))
+  const about = `after ${ms} ms, ${text.length.toLocaleString('en')} characters`
+  const id = `${form.dataset.id}-body`
+  const copy = { type: 'button', class: 'small secondary', 'data-copy': `#${id}` }
   const body = { tabindex: '0', role: 'group', 'aria-label': 'Body of the answer' }
+  const shown = pretty(text).slice(0, bodyCharactersMax)
   return [
-    element('p', {}, status, ` after ${ms} ms, ${text.length.toLocaleString('en')} characters`),
+    element('p', {}, status, ` ${about}`),
     element(
-      'dl',
-      { class: 'fields' },
-      ...headers.map(([name, value]) =>
-        element('div', {}, element('dt', {}, name), element('dd', {}, value)),
+      'figure',
+      { class: 'code' },
+      element('figcaption', {}, 'Body', element('button', copy, 'Copy the body')),
+      element('pre', body, element('code', { id }, ...coloured(shown))),
+    ),
+    element(
+      'details',
+      {},
+      element('summary', {}, `${headers.length} headers`),
+      element(
+        'dl',
+        { class: 'fields' },
+        ...headers.map(([name, value]) =>
+          element('div', {}, element('dt', {}, name), element('dd', {}, value)),
+        ),
       ),
     ),
-    element('pre', body, element('code', {}, pretty(text).slice(0, bodyCharactersMax))),
   ]
+}
+
+// The text of JSON with its names, texts and other values told apart.
+function coloured(text) {
+  if (text.length > colouredCharactersMax) return [text]
+  const parts = []
+  let end = 0
+  for (const { 0: token, 1: quoted, 2: colon, index } of text.matchAll(tokens)) {
+    const kind = quoted === undefined ? 'value' : colon === undefined ? 'text' : 'name'
+    parts.push(text.slice(end, index), element('span', { class: `json-${kind}` }, token))
+    end = index + token.length
+  }
+  return [...parts, text.slice(end)]
 }
 
 function pretty(text) {

@@ -6,6 +6,9 @@
  * flood of requests with bad credentials never blocks a good request from the same address. A preflight has no
  * credentials, so it counts against a bucket of its address that only preflights have: otherwise such a flood would block
  * the preflights of good requests.
+ *
+ * Beyond the limit of an address, an answer is held back for a moment. Its connection ends with it, so a client that asks again at once
+ * would otherwise make the process spend its time on new connections. What waits is bounded by the connections of strangers.
  */
 
 import { keyPrefix } from '../../api-keys/credentials.ts'
@@ -15,7 +18,7 @@ import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
 import { type PresentedHeaders, presentedCredentials } from '../auth/presented-credentials.ts'
 import { createSecretVerifier } from '../auth/secret-verifier.ts'
 import { type MaybePromise, use } from '../maybe-promise.ts'
-import type { RateDecision, RateLimiter, RateLimiters } from '../rate-limit/rate-limiter.ts'
+import type { RateDecision, RateLimiters } from '../rate-limit/rate-limiter.ts'
 
 export interface Admission {
   /** The key, if the credentials are valid. */
@@ -52,6 +55,9 @@ export interface Admissions {
   unknown(): Admission
 }
 
+type Identity = Pick<Admission, 'apiKey' | 'namedKey' | 'keyPrefix'>
+
+const heldMs = 50
 const noKey = { apiKey: undefined, namedKey: undefined, keyPrefix: undefined }
 
 /** Creates the admissions of one process. */
@@ -59,11 +65,11 @@ export function createAdmissions(
   keyRing: Pick<KeyRing, 'lookup'>,
   limiters: RateLimiters,
   pepper: string,
-  { now }: Pick<Runtime, 'now'>,
+  { now, sleep }: Pick<Runtime, 'now' | 'sleep'>,
 ): Admissions {
   const verify = createSecretVerifier(pepper)
 
-  function identify(request: PresentedHeaders): Pick<Admission, 'apiKey' | 'namedKey' | 'keyPrefix'> {
+  function identify(request: PresentedHeaders): Identity {
     const { key, secret } = presentedCredentials(request)
     const known = keyRing.lookup(key)
     // The same steps even if the key is unknown: the time of a refusal must not reveal which keys exist.
@@ -72,10 +78,12 @@ export function createAdmissions(
     return { apiKey: isValid ? known : undefined, namedKey: known, keyPrefix: known && prefix }
   }
 
-  function admitBucket(bucket: string): MaybePromise<Admission> {
-    const limiter = limiters.addresses
-    const { windowMs } = limiter.settings
-    return use(limiter.hit(bucket), decision => ({ ...noKey, decision, windowMs }))
+  function admitStranger(bucket: string, identity: Identity = noKey): MaybePromise<Admission> {
+    const { windowMs } = limiters.addresses.settings
+    return use(limiters.addresses.hit(bucket), decision => {
+      const admission = { ...identity, decision, windowMs }
+      return decision.allowed ? admission : sleep(heldMs).then(() => admission)
+    })
   }
 
   return {
@@ -94,16 +102,14 @@ export function createAdmissions(
     },
 
     admit({ request, address }) {
-      const { apiKey, namedKey, keyPrefix } = identify(request)
-      const limiter: RateLimiter = apiKey ? limiters.keys : limiters.addresses
-      const { windowMs } = limiter.settings
-      return use(limiter.hit(apiKey?.key ?? addressBucket(address)), decision => {
-        return { apiKey, namedKey, keyPrefix, decision, windowMs }
-      })
+      const identity = identify(request)
+      if (!identity.apiKey) return admitStranger(addressBucket(address), identity)
+      const { windowMs } = limiters.keys.settings
+      return use(limiters.keys.hit(identity.apiKey.key), decision => ({ ...identity, decision, windowMs }))
     },
 
-    admitAddress: address => admitBucket(addressBucket(address)),
-    admitPreflight: address => admitBucket(`preflights of ${addressBucket(address)}`),
+    admitAddress: address => admitStranger(addressBucket(address)),
+    admitPreflight: address => admitStranger(`preflights of ${addressBucket(address)}`),
 
     unknown() {
       const { limit, windowMs } = limiters.addresses.settings

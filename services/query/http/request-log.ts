@@ -101,11 +101,15 @@ export function createRequestLog(
   }
 }
 
+// The status of a request whose client has gone. Only the log and the metrics show it.
+const goneStatus = 499
+
 /** The answered request of Fastify's request and reply. */
 export function answeredRequest(request: FastifyRequest, reply: FastifyReply): AnsweredRequest {
   const { id, method, admission, parsedParameters: parameters, isDeprecated } = request
   const route = request.routeOptions.url ?? 'unknown'
-  return { id, method, route, status: reply.statusCode, admission, parameters, isDeprecated }
+  const status = reply.raw.writableFinished ? reply.statusCode : goneStatus
+  return { id, method, route, status, admission, parameters, isDeprecated }
 }
 
 /**

@@ -28,7 +28,8 @@ interface Others {
   fresh: number[]
 }
 
-export async function benchFloods(workspace: Workspace): Promise<BenchReport> {
+/** `only`: the names of the floods. Default: all. */
+export async function benchFloods(workspace: Workspace, only?: readonly string[]): Promise<BenchReport> {
   const input: ApiServiceInput = { directory: workspace.directory('floods') }
   const bareInput: BareInput = { routes: [{ path: '/', status: 200, headers: {}, body: '{}' }] }
   const started: BenchProcess<unknown>[] = []
@@ -41,7 +42,9 @@ export async function benchFloods(workspace: Workspace): Promise<BenchReport> {
     const service = await start<ApiServiceReady>('api/service.ts', input)
     const bare = await start<BareReady>('api/bare.ts', bareInput)
     const flooder = await start<object>('api/floods-load.ts', {})
-    return await measure(service, Number(new URL(bare.ready.url).port), flooder)
+    const floods = Object.entries(floodsOf(service.ready.headers))
+    const chosen = floods.filter(([name]) => only?.includes(name) ?? true)
+    return await measure(service, Number(new URL(bare.ready.url).port), flooder, chosen)
   } finally {
     for (const process of started) await process.end()
   }
@@ -51,6 +54,7 @@ async function measure(
   service: BenchProcess<ApiServiceReady>,
   barePort: number,
   flooder: BenchProcess<object>,
+  floods: [name: string, flood: Flood][],
 ): Promise<BenchReport> {
   const { apiUrl, headers } = service.ready
   const port = Number(new URL(apiUrl).port)
@@ -63,15 +67,22 @@ async function measure(
   }
   // A client with a valid key that asks at full speed: the memory that any work makes the process take is not counted as the floods'.
   await flooder.ask<FloodResult>({ request, connections: 20, aheadBytes: 0, port, ms: 2 * floodMs })
-  for (const [name, flood] of Object.entries(floodsOf(headers))) {
+  for (const [name, flood] of floods) {
     const quiet: Others[] = []
     const ours: Others[] = []
     const before = await memoryBytes(service)
+    let cpuMs = 0
+    let opened = 0
     for (let round = 0; round < rounds; round++) {
       for (const [all, target] of [[quiet, barePort] as const, [ours, port] as const]) {
         const asked: FloodRequest = { ...flood, port: target, ms: floodMs }
-        const [measured] = await Promise.all([others(floodMs), flooder.ask<FloodResult>(asked)])
+        const usage = () => service.ask<ServerAnswer>({ log: false })
+        await usage()
+        const [measured, sent] = await Promise.all([others(floodMs), flooder.ask<FloodResult>(asked)])
         all.push(measured)
+        if (all !== ours) continue
+        cpuMs += (await usage()).cpuMs
+        opened += sent.opened
       }
     }
     const of = (all: Others[], which: keyof Others, share: number) =>
@@ -87,6 +98,16 @@ async function measure(
         value: ratio,
         unit: '',
         target: { atMost: 2 },
+      },
+      {
+        name: `${name}: connections of the flood`,
+        value: (opened / rounds / floodMs) * 1_000,
+        unit: '/s',
+      },
+      {
+        name: `${name}: CPU of the event loop, the others' requests included`,
+        value: (cpuMs / rounds / floodMs) * 100,
+        unit: '%',
       },
       {
         name: `${name}: new connection, slowest`,

@@ -29,14 +29,19 @@ export function sampleText(name: SampleName, extension: string, apiUrl: string):
     .trimEnd()
 }
 
-/** A sample in each language. The first is open; a reader opens another with the keyboard or a tap. */
+/** A sample in each language, in tabs that need no script. Where scripts run, portal.js remembers the language. */
 export function samples(name: SampleName, apiUrl: string): Html {
-  return html`${sampleLanguages.map(
-    ({ extension, title }, index) =>
-      html`<details name="${name}"${index === 0 && html` open`}><summary>${title}</summary>${codeBlock({
-        id: `${name}-${extension}`,
-        caption: `${name}.${extension}`,
-        text: sampleText(name, extension, apiUrl),
-      })}</details>`,
-  )}`
+  return html`<fieldset class="tabs"><legend class="visually-hidden">Language of the sample</legend>
+${sampleLanguages.map(
+  ({ extension, title }, index) =>
+    html`<label><input type="radio" name="${name}" value="${extension}"${index === 0 && html` checked`}>${title}</label>`,
+)}
+${sampleLanguages.map(({ extension }) =>
+  codeBlock({
+    id: `${name}-${extension}`,
+    caption: `${name}.${extension}`,
+    text: sampleText(name, extension, apiUrl),
+  }),
+)}
+</fieldset>`
 }

@@ -1,7 +1,9 @@
 /** Signing in through a real OpenID Connect provider (oidc-provider). */
 import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import Provider from 'oidc-provider'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { freePort } from '../../../../services/runtime/free-port.ts'
 import { startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import { type Browser, createBrowser } from '../../../support/portal/browser.ts'
@@ -110,4 +112,26 @@ test('the provider leads to no other site', async () => {
   const browser = portal.browser()
   const answer = await browser.get(await callbackOf(browser, 'ada', '//evil.example'))
   expect(answer.location).toBe('/access')
+})
+
+test('an answer of the provider that is too large is not read, also if it is small before it is unpacked', async () => {
+  const large = createServer((_, response) => {
+    const url = `http://127.0.0.1:${(large.address() as AddressInfo).port}`
+    const endpoints = { issuer: url, authorization_endpoint: `${url}/auth`, token_endpoint: `${url}/token` }
+    const configuration = JSON.stringify({ ...endpoints, more: 'x'.repeat(8 * 1024 ** 2) })
+    response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+    response.end(gzipSync(configuration))
+  })
+  await new Promise<void>(resolve => large.listen(0, '127.0.0.1', resolve))
+  const oidc = {
+    issuer: `http://127.0.0.1:${(large.address() as AddressInfo).port}`,
+    ...{ clientId: 'portal', clientSecret: 'a secret of the tests' },
+  }
+  const other = await startTestPortal({ options: { oidc } })
+  onTestFinished(async () => {
+    await other.close()
+    large.closeAllConnections()
+    large.close()
+  })
+  expect((await other.browser().get('/sign-in/provider')).status).toBe(503)
 })

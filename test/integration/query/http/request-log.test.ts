@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import type { RequestDone } from '../../../../services/query/http/request-log.ts'
-import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
+import { keyHeaders, startTestApp, type TestApp, type TestAppSettings } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'
 import { connectRaw, rawRequest, sendRaw } from '../../../support/query/raw-http.ts'
 
@@ -21,6 +21,11 @@ beforeEach(async () => {
   valid = app.issue()
 })
 afterEach(() => app.close())
+
+async function restart(settings: Partial<TestAppSettings>): Promise<void> {
+  await app.close()
+  app = await startTestApp({ tables: fakeTables().tables, log, ...settings })
+}
 
 async function logged(count = 1): Promise<Record<string, unknown>[]> {
   await expect.poll(() => log).toHaveLength(count)
@@ -109,6 +114,18 @@ describe('a log line', () => {
     ])
   })
 
+  it('is written for a stranger who went before the answer that is held back', async () => {
+    const held: (() => void)[] = []
+    const sleep = () => new Promise<void>(resolve => held.push(resolve))
+    await restart({ addressLimit: 0, runtime: { sleep } })
+    const leaving = await connectRaw(app.port)
+    leaving.send('GET /api/v1/stats HTTP/1.1\r\nHost: x\r\n\r\n')
+    await expect.poll(() => held, { timeout: 20_000 }).toHaveLength(1)
+    leaving.close()
+    expect(await logged()).toMatchObject([{ status: 499, route: '/api/v1/stats' }])
+    held[0]?.()
+  })
+
   it('contains no secret, wherever a client has put it', async () => {
     const { key, secret } = valid
     const places: [string, Record<string, string>][] = [
@@ -138,5 +155,33 @@ describe('a log line', () => {
     const [unknown, wrong] = await logged(2)
     expect(unknown).not.toHaveProperty('key')
     expect(wrong).toMatchObject({ status: 401, key: valid.key.slice(0, 16) })
+  })
+})
+
+describe('the log', () => {
+  const linesOf = (log: readonly string[]) =>
+    log.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'request')
+
+  it('has a bounded number of lines a second of requests without a valid key, and the number that it left out', async () => {
+    let time = 0
+    await restart({ addressLimit: 1, runtime: { monotonicMs: () => time, sleep: async () => {} } })
+    for (let asked = 0; asked < 60; asked++) expect((await app.get('/stats')).status).not.toBe(200)
+    await expect.poll(() => linesOf(log)).toHaveLength(20)
+    expect(linesOf(log).every(({ omitted }) => omitted === undefined)).toBe(true)
+    // A valid key's requests have their lines all the time.
+    const valid = app.issue()
+    for (let asked = 0; asked < 30; asked++) expect((await app.get('/stats', valid)).status).toBe(200)
+    await expect.poll(() => linesOf(log)).toHaveLength(50)
+    time += 1_000
+    expect((await app.get('/stats')).status).toBe(429)
+    await expect.poll(() => linesOf(log)).toHaveLength(51)
+    expect(linesOf(log).at(-1)).toMatchObject({ status: 429, omitted: 40 })
+  })
+
+  it('has as few lines of a key that goes on beyond its limit', async () => {
+    await restart({ keyLimit: 2, runtime: { monotonicMs: () => 0 } })
+    const valid = app.issue()
+    for (let asked = 0; asked < 42; asked++) await app.get('/stats', valid)
+    await expect.poll(() => linesOf(log)).toHaveLength(22)
   })
 })
