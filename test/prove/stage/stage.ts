@@ -58,8 +58,6 @@ const forgottenMs = cacheMs + 1_100
 export interface StageOptions {
   /** Makes ClickHouse a cluster of this many servers. Default: one server, and no cluster. */
   shards?: number | undefined
-  /** Settings of single processes, for worlds in which a safeguard is missing. */
-  querySettings?: Readonly<Record<string, string>>
 }
 
 export type Stage = Awaited<ReturnType<typeof openStage>>
@@ -127,7 +125,6 @@ export async function openStage(seed: string, options: StageOptions = {}) {
         createPlace('query', {
           ...environment,
           ...asReader,
-          ...options.querySettings,
           PLEDGEVIEW_PORT: String(port),
         }),
         one => one.stop(),
