@@ -46,7 +46,7 @@ export function checkLists(world: World): Violation[] {
           [missed.answer, answer],
         )
     }
-    const higher = steppedBack(watermarks, answer, world)
+    const higher = steppedBack(watermarks, answer)
     if (higher) report('watermark', 'X-Data-As-Of', `steps back to ${iso(answer.asOf)}`, [higher, answer])
   }
 
@@ -106,14 +106,14 @@ function indexFrom(stamps: readonly Stamp[], moment: number): number {
 }
 
 /** Whether the list, of campaigns or of removals, had to have what was stamped before its watermark. */
-function isLeftOut(stamp: Stamp, pages: readonly Answer[], { campaigns, isDisturbed }: World): boolean {
+function isLeftOut(stamp: Stamp, pages: readonly Answer[], { campaigns }: World): boolean {
   const isRemovals = pages.some(({ removals }) => removals !== undefined)
   const campaign = campaigns.get(stamp.id)
   const by = Math.max(...pages.map(({ receivedAt }) => receivedAt))
   if (!campaign || isRemovals !== (stamp.title === undefined)) return false
   if (isRemovals) return !mayBeBack(campaign, by)
   const shown = 1 + campaign.states.findIndex(({ data }) => data?.title === stamp.title)
-  return !mayBeHidden(campaign, shown, by) && !isDisturbed('older', stamp.answer.sentAt, by)
+  return !mayBeHidden(campaign, shown, by)
 }
 
 /** A watermark above that of the answer, which the same process had given before this one was read. */
@@ -131,7 +131,7 @@ function steppedBack(watermarks: Watermarks, answer: Answer, { isDisturbed }: Wo
   known.waiting.push(answer)
   const { highest } = known
   const isBack = highest.receivedAt < readSince && (highest.asOf ?? 0) > (answer.asOf ?? 0)
-  return isBack && !isDisturbed('older', highest.sentAt, answer.receivedAt) ? highest : undefined
+  return isBack ? highest : undefined
 }
 
 /** The lists of which the log has all pages from one snapshot, and that are not filtered. By their watermarks. */

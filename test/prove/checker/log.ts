@@ -69,10 +69,10 @@ export interface Ready {
   isReady: boolean
 }
 
-/** What readers must expect in this time: errors, no answer from a process, older states, or limits that each process has alone. */
+/** What readers must expect in this time: errors, no answer from a process, or limits that each process has alone. */
 export interface Disturbed {
   kind: 'disturbed'
-  what: 'errors' | 'silence' | 'older' | 'limits'
+  what: 'errors' | 'silence' | 'limits'
   /** Of silence: the process. */
   process?: number
   from: number

@@ -27,7 +27,7 @@ interface Seen {
 const waitMsMax = 15_000
 
 export function checkRows(world: World): Violation[] {
-  const { answers, campaigns, isDisturbed, rowsOf } = world
+  const { answers, campaigns, rowsOf } = world
   const seen = new Map<string, Seen[]>()
   const certain = countCertain(world)
   const found: Violation[] = []
@@ -45,12 +45,11 @@ export function checkRows(world: World): Violation[] {
   for (const answer of answers) {
     const { sentAt, receivedAt, ageMs, path, status, stats } = answer
     const readSince = sentAt - ageMs
-    const isOlder = isDisturbed('older', readSince, receivedAt)
     const report = (about: string, text: string, before?: Seen) =>
       found.push({ rule: 'rows', about, text, answers: before ? [before.answer, answer] : [answer] })
     for (const row of rowsOf(answer)) {
       const campaign = campaigns.get(row.id)
-      const before = isOlder ? undefined : lastSeen(row.id, readSince)
+      const before = lastSeen(row.id, readSince)
       const shown = campaign ? progressOf(row, campaign, before?.progress ?? [], receivedAt) : 'is not known'
       if (typeof shown === 'string') {
         report(row.id, shown, before)
@@ -64,13 +63,13 @@ export function checkRows(world: World): Violation[] {
     }
     for (const { id, updated_at } of answer.removals ?? []) note(id, [], Date.parse(updated_at), answer)
     const slug = /^\/projects\/slug-([^/?]+)$/.exec(path)?.[1]
-    if (status === 404 && slug && !isOlder) {
+    if (status === 404 && slug) {
       const before = lastSeen(slug, readSince - waitMsMax)
       const campaign = campaigns.get(slug)
       if (before && campaign && !mayBeHidden(campaign, before.progress[0] ?? 0, receivedAt))
         report(slug, 'is not found, and was seen before', before)
     }
-    if (stats && !isOlder) {
+    if (stats) {
       const least = certain.least(readSince, receivedAt)
       if (stats.projects_total < least)
         report('/stats', `counts ${stats.projects_total} campaigns, and ${least} are public`)
