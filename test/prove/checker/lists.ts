@@ -117,7 +117,7 @@ function isLeftOut(stamp: Stamp, pages: readonly Answer[], { campaigns }: World)
 }
 
 /** A watermark above that of the answer, which the same process had given before this one was read. */
-function steppedBack(watermarks: Watermarks, answer: Answer, { isDisturbed }: World): Answer | undefined {
+function steppedBack(watermarks: Watermarks, answer: Answer): Answer | undefined {
   const readSince = answer.sentAt - answer.ageMs
   // A process may read lists and removals in different ways.
   const name = `${answer.process} ${answer.path.split('?')[0]}`
