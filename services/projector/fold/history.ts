@@ -121,13 +121,15 @@ export function createHistory({
 
   return {
     async begin() {
-      const [row] = await tables.rows<Marks & { rows: number }>(marksStatement(databases))
+      const [row] = await tables.rows<Marks & { unnoted: number; underived: number }>(
+        marksStatement(databases),
+      )
       if (row === undefined) throw new Error('ClickHouse did not tell how far the history is written')
-      const { rows, ...found } = row
+      const { unnoted, underived, ...found } = row
       marks = found
       noted = found.noted
-      hasNew = rows > 0
-      toDerive = rows
+      hasNew = unnoted > 0
+      toDerive = underived
       if (found.begun !== 0) await keepUp(true)
     },
     async keep({ campaigns, isOfBacklog }) {
@@ -144,12 +146,13 @@ function dayOf(ms: number): number {
 
 const piece = 'bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}'
 
-/** One row: `Marks`, and how many campaigns there are. */
+/** One row: `Marks`, and how many campaigns have changed since each of the two, at most. */
 export function marksStatement({ base, read }: Databases): Statement {
   return {
-    query: `SELECT toUnixTimestamp64Milli(last.1) AS noted, toUnixTimestamp64Milli(last.2) AS derived, toUInt32(last.3) AS begun,
-              (SELECT count() FROM ${read}.campaigns) AS rows
-            FROM (SELECT max((noted, derived, begun)) AS last FROM ${base}.history_marks)`,
+    query: `WITH (SELECT max((noted, derived, begun)) FROM ${base}.history_marks) AS last
+            SELECT toUnixTimestamp64Milli(last.1) AS noted, toUnixTimestamp64Milli(last.2) AS derived, toUInt32(last.3) AS begun,
+              countIf(updated_at >= last.1) AS unnoted, countIf(updated_at >= last.2) AS underived
+            FROM ${read}.campaigns`,
   }
 }
 

@@ -22,8 +22,8 @@ export function positionsIn({ tables, databases, cluster, warn = () => {} }: Pla
   return createPositions({ tables, databases, shards, now: Date.now, warn })
 }
 
-// Only a hang takes this long.
-const soon = { timeout: 60_000, interval: 20 }
+// Only a hang takes this long. Each look is a query, and the fold loop looks every half second.
+const soon = { timeout: 60_000, interval: 100 }
 let runs = 0
 
 interface Projection {
@@ -44,7 +44,7 @@ export async function projectorOf(journal: string, place: Place): Promise<Projec
     metrics: createMetrics(),
     logger: pino({ level: 'silent' }),
     now: Date.now,
-    // The leader writes the watermark once a second of this clock, and a projection waits for three of them.
+    // The leader writes the watermark once a second of this clock, and a projection waits for two of them.
     monotonicMs: () => 10 * performance.now(),
     random: () => 0,
   })
@@ -63,8 +63,8 @@ export async function projectJournal(journal: string, place: Place): Promise<num
       expect(service.health().failure).toBeUndefined()
       expect(await service.isDrained()).toBe(true)
       seen.add(await watermarkIn(place))
-      // What was written is remembered with the next one.
-      expect(seen.size).toBeGreaterThan(2)
+      // The first one of a leader is remembered at once.
+      expect(seen.size).toBeGreaterThan(1)
     }, soon)
   } finally {
     stop.abort()

@@ -181,7 +181,7 @@ function marked(state: ModelState, { query_params }: Statement): Written {
 
 /** `rows` tells only whether there are any. */
 export function historyMarks({ marks, campaigns }: ModelState): object[] {
-  return [{ ...marks, rows: campaigns.size }]
+  return [{ ...marks, unnoted: campaigns.size, underived: campaigns.size }]
 }
 
 function takeEpoch(state: ModelState, { query_params }: Statement): Written {
