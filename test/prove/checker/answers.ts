@@ -3,6 +3,9 @@ import type { Stats } from '../../../contracts/api/client/bodies.ts'
 import type { Answer, Violation } from './log.ts'
 import type { World } from './truth.ts'
 
+/** No answer, or one of a process that has not read the keys yet, or whose statements waited while it stood still. */
+const unready = new Set([0, 401, 500])
+
 export function checkAnswers(world: World): Violation[] {
   return world.answers.flatMap(answer => {
     const text = faultOf(answer, world)
@@ -13,7 +16,7 @@ export function checkAnswers(world: World): Violation[] {
 function faultOf(answer: Answer, { rowsOf, isDisturbed }: World): string | undefined {
   const { status, expected, broken, sentAt, receivedAt, process, page, path, stats } = answer
   const isExcused =
-    (status === 0 && isDisturbed('silence', sentAt, receivedAt, process)) ||
+    (unready.has(status) && isDisturbed('silence', sentAt, receivedAt, process)) ||
     (status === 500 && isDisturbed('errors', sentAt, receivedAt))
   if (!expected.includes(status) && !isExcused) return `has the status ${status}: ${broken ?? ''}`
   if (broken !== undefined && status !== 0) return broken

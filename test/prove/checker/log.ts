@@ -69,7 +69,7 @@ export interface Ready {
   isReady: boolean
 }
 
-/** What readers must expect in this time: errors, no answer from a process, or limits that each process has alone. */
+/** What readers must expect in this time: errors, a process that is away or not ready, or limits that each process has alone. */
 export interface Disturbed {
   kind: 'disturbed'
   what: 'errors' | 'silence' | 'limits'

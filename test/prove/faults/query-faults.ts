@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { keyHeaders } from '../../support/query/app.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
+import type { Place } from '../stage/places.ts'
 import { cacheMs, type Stage } from '../stage/stage.ts'
 import { until } from '../stage/watch.ts'
 
@@ -17,7 +18,7 @@ export async function killQuery({ queries, random, recorder }: Stage): Promise<v
     async () => {
       await place?.kill()
       place?.start()
-      await place?.ready()
+      await untilReady(place)
     },
     process,
   )
@@ -34,6 +35,7 @@ export async function pauseQuery(stage: Stage): Promise<void> {
       queries[process]?.child().kill('SIGSTOP')
       await delay(intBetween(next, 1_000, 6_000))
       queries[process]?.child().kill('SIGCONT')
+      await untilReady(queries[process])
     },
     process,
   )
@@ -126,4 +128,8 @@ export async function takeRedisAway(stage: Stage): Promise<void> {
     await until(areShared)
   })
   await drink()
+}
+
+function untilReady(place: Place | undefined): Promise<void> {
+  return until(async () => place !== undefined && (await fetch(`${(await place.ready()).opsUrl}/readyz`)).ok)
 }
