@@ -62,26 +62,30 @@ export async function playWorld(
   signal?: AbortSignal,
 ): Promise<WorldOutcome> {
   const startedAt = performance.now()
-  const stage = await openStage(plan.seed, { shards: plan.shards })
-  signal?.addEventListener('abort', () => void stage.stop())
+  let stage: Stage | undefined
   let failure: string | undefined
+  const abort = () => void stage?.stop()
+  signal?.addEventListener('abort', abort)
   try {
+    const opened = await openStage(plan.seed, { shards: plan.shards })
+    stage = opened
     for (const [step, name] of plan.faults.entries()) {
       onStep(`${name}, ${step + 1} of ${plan.faults.length}`)
       const fault = faults[name]
       if (!fault) throw new Error(`there is no fault ${name}; there are: ${Object.keys(faults).join(', ')}`)
-      await stage.play(() => fault(stage))
+      await opened.play(() => fault(opened))
     }
     onStep('the end')
-    await end(stage)
+    await end(opened)
   } catch (error) {
     failure = `${messageOf(error)} ${error instanceof Error && error.cause ? messageOf(error.cause) : ''}`
   } finally {
-    await stage.stop().catch(error => {
+    signal?.removeEventListener('abort', abort)
+    await stage?.stop().catch(error => {
       failure ??= messageOf(error)
     })
   }
-  const { log } = stage.recorder
+  const log = stage?.recorder.log ?? { rows: [], entries: [] }
   const seconds = (performance.now() - startedAt) / 1_000
   const counts: Record<string, number> = {}
   const count = (what: string, more: number) => {
