@@ -48,6 +48,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
       'CAMPAIGN: from what the API shows back to the fold, the ledger and the log, or why it shows nothing',
     load: async () => (await import('./commands/explain/explain.ts')).explainCommand,
   },
+  export: {
+    summary: 'DIR: write every public campaign as NDJSON and Parquet, as of one moment',
+    load: async () => (await import('./commands/export.ts')).exportCommand,
+  },
   rejects: {
     summary: 'list | show | retry: records that could not be projected, by reason and time',
     load: async () => (await import('./commands/rejects/rejects.ts')).rejectsCommand,

@@ -38,6 +38,7 @@ import {
 } from './client/sync.ts'
 import { createTransport } from './client/transport.ts'
 import { walk } from './client/walk.ts'
+import { openWholeCopy, type WholeCopy } from './client/whole-copy.ts'
 import { limitMax } from './parameters.ts'
 
 export type { Project, ProjectDetail, ProjectListBody, Removal, Reward, Stats } from './client/bodies.ts'
@@ -54,6 +55,7 @@ export type {
 export type { Filter } from './client/pages.ts'
 export type { Runtime } from './client/runtime.ts'
 export type { Change, Ids, WatermarkStore } from './client/sync.ts'
+export { readWholeCopy, type WholeCopy } from './client/whole-copy.ts'
 
 /** Every promise rejects with `ClientError` or with the reason of the abort signal. */
 export interface Client {
@@ -63,6 +65,12 @@ export interface Client {
   detail(slug: string, options?: Abortable): Promise<ProjectDetail>
   /** `GET /stats`. */
   stats(options?: Abortable): Promise<Stats>
+  /**
+   * The latest whole copy: every public campaign with its texts and rewards, as of one moment; null if the service offers none. The campaigns are
+   * read while you iterate over them, and the service ends a download after half an hour: if you take longer, store the file first, and read it
+   * with `readWholeCopy`.
+   */
+  wholeCopy(options?: Abortable): Promise<WholeCopy | null>
   /**
    * Yields every change of the public campaigns, without end. It starts with all campaigns, or, if the store has a
    * watermark, with the changes since then. No change is missed, even if campaigns move between pages. The latest state
@@ -151,8 +159,10 @@ export function createClient(options: ClientOptions): Client {
 
     stats: ({ signal } = {}) => data<Stats>('/stats', signal),
 
+    wholeCopy: ({ signal } = {}) => openWholeCopy(transport, signal),
+
     mirror(options = {}) {
-      const { store = noStore(), intervalMs = 60_000, reconcile, onOutage } = options
+      const { store = noStore(), from, intervalMs = 60_000, reconcile, onOutage } = options
       checkFilter(options, options.allowFilteredDelta)
       checkRange('intervalMs', intervalMs, 1000, Infinity)
       if (reconcile) checkRange('reconcile.everyMs', reconcile.everyMs ?? dayMs, intervalMs, Infinity)
@@ -164,6 +174,7 @@ export function createClient(options: ClientOptions): Client {
         if (since !== null) checkPast(since, now())
         return yield* follow(dependencies, {
           since,
+          from,
           save: watermark => store.save(watermark),
           intervalMs,
           reconcile: reconcile && { everyMs: dayMs, ...reconcile },

@@ -16,12 +16,13 @@ export const readScope = 'read:public'
 export const methods = 'GET, OPTIONS'
 
 /** The request headers that a page from another origin may send. */
-export const requestHeaders = 'X-API-Key, X-API-Secret, Authorization, If-None-Match, Content-Type'
+export const requestHeaders =
+  'X-API-Key, X-API-Secret, Authorization, If-None-Match, If-Range, Range, Content-Type'
 
 /** The response headers that a page from another origin may read. */
 export const exposedHeaders =
   'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit, X-Data-As-Of, ' +
-  'X-Snapshot-Id, ETag, Link, Age, X-Request-Id, Retry-After, Deprecation, Sunset'
+  'X-Snapshot-Id, ETag, Link, Age, X-Request-Id, Retry-After, Deprecation, Sunset, Accept-Ranges, Content-Range'
 
 /**
  * `Retry-After` of an `internal_error`, in seconds. The usual cause is that the tables do not answer, and a restarted

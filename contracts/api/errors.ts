@@ -60,3 +60,8 @@ export function errorBody(code: ErrorCode, documentationUrl?: string): ErrorBody
 export function invalidParameterBody(parameter: string, rule: string): ErrorBody {
   return { error: { code: 'invalid_parameter', message: `${parameter} ${rule}.` } }
 }
+
+/** The body of a 416. Consumers of this version know its codes, so it has no code of its own. */
+export const rangeBody: ErrorBody = {
+  error: { code: 'malformed_request', message: 'The range begins after the end of the file.' },
+}

@@ -1,4 +1,6 @@
 /** A purge: makes what events have deleted or replaced really gone, in each copy of the data, and reports what it did. */
+
+import { removeExports } from '../exports/write.ts'
 import type { Rebuilds } from '../generations/rebuilds.ts'
 import type { PartitionLag } from '../log/port.ts'
 import { untilFolded, untilProjected } from '../projector/positions/projected.ts'
@@ -44,12 +46,26 @@ export async function purge(copies: Copies, settings: TablesPurge, config: Confi
     done.push(...(await purgeTables(shard, settings, prefix)))
   }
   done.push(...(await purgeRebuilds(whole, rebuilds, settings, shards)), ...(await copies.others()))
+  if (config.PLEDGEVIEW_EXPORT_DIR !== undefined)
+    done.push(await purgeExports(config.PLEDGEVIEW_EXPORT_DIR, isDry))
   done.push(
     copies.isServed
       ? await purgeCaches(whole, config, settings)
       : purged('cached answers', 'no service runs'),
   )
   return { isDry, startedAt, copies: done }
+}
+
+/** A whole copy has what was public when it was made. */
+async function purgeExports(directory: string, isDry: boolean): Promise<PurgedCopy> {
+  const copy = 'whole copies'
+  try {
+    const removed = await removeExports(directory, isDry)
+    const done = `${isDry ? 'removes' : 'removed'} ${removed}`
+    return purged(copy, removed === 0 ? 'none' : `${done}: run pledgeview export for a new one`)
+  } catch (error) {
+    return unreached(copy, messageOf(error))
+  }
 }
 
 /**

@@ -34,6 +34,8 @@ export interface ModelAccess {
   secrets: Secrets
   tables: Tables
   databases: Databases
+  /** The address of its ClickHouse server. */
+  clickHouse: ServiceAddress['clickhouse']
   rebuilds: Rebuilds
   status(): Promise<Status>
 }
@@ -83,7 +85,8 @@ async function withService<T>(
     })
     const status = () => statusFrom(service)
     const keys = keyDirectory(tables, databases)
-    return work({ service, keys, writer, secrets, tables, databases, rebuilds, status })
+    const clickHouse = service.clickhouse
+    return work({ service, keys, writer, secrets, tables, databases, clickHouse, rebuilds, status })
   })
 }
 

@@ -81,7 +81,8 @@ export function openRunningTables(
   })
 }
 
-function childSettings(
+/** How a process connects to the server of a data directory. */
+export function childSettings(
   { url, user, password }: Pick<ClickHouseServer, 'url' | 'user' | 'password'>,
   config: Config,
 ): TablesSettings {

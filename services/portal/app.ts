@@ -41,6 +41,8 @@ export interface PortalOptions {
   viewsDatabase: string
   /** 64 hex digits. Signs what the portal gives to browsers. */
   portalKey: string
+  /** Of `pledgeview export`. Undefined: the portal offers no whole copy. */
+  exportDirectory?: string | undefined
   /** Names that the portal answers for, beside the one of `portalUrl`. */
   hosts: readonly string[]
   /** The addresses and ranges of the proxies in front of the portal. */

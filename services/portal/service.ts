@@ -84,6 +84,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
       apiUrl: dependencies.apiUrl,
       sqlUrl: config.PLEDGEVIEW_SQL_URL ?? dependencies.sqlUrl,
       viewsDatabase: databases.views,
+      exportDirectory: config.PLEDGEVIEW_EXPORT_DIR,
       portalKey,
       hosts: dependencies.hosts,
       trustProxy: config.PLEDGEVIEW_TRUST_PROXY,

@@ -11,6 +11,8 @@ import Fastify, { type FastifyHttpOptions, type FastifyInstance, type RawServerD
 import type { ErrorCode } from '../../contracts/api/errors.ts'
 import type { PublicAddresses, PublishedDocument } from '../../contracts/api/published-openapi.ts'
 import { type ApiVersion, versions as declaredVersions } from '../../contracts/api/versions.ts'
+import { createDownloads } from '../exports/downloads.ts'
+import { ClientGoneError } from '../runtime/fair-turns.ts'
 import { addressMatcher } from '../runtime/http/addresses.ts'
 import { createConnections } from '../runtime/http/connections.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -21,12 +23,12 @@ import type { OnLookup } from './cache/cache.ts'
 import type { ResponseCache } from './cache/response-cache.ts'
 import { NotFoundError } from './endpoints/endpoint.ts'
 import { createEndpointParts, limitTables, openEndpoint } from './endpoints/open.ts'
-import { ClientGoneError } from './fair-turns.ts'
 import { forget } from './forgetting.ts'
 import { createAdmissions } from './http/admission.ts'
 import { createCachedEntries } from './http/cached-entries.ts'
 import { createClientErrors } from './http/client-errors.ts'
 import { createDirectAnswers } from './http/direct-answers.ts'
+import { addDownloads } from './http/downloads.ts'
 import { createPublications } from './http/publications.ts'
 import {
   answeredRequest,
@@ -162,6 +164,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     responder,
     direct,
   )
+  addDownloads(app, createDownloads(options.PLEDGEVIEW_EXPORT_DIR), responder, keyRing)
   addPublicRoutes(app, responder, publications, runtime)
   app.addHook('preClose', done => {
     direct.stop()

@@ -106,6 +106,7 @@ const settingsSchema = z
     PLEDGEVIEW_CACHE_MS: count(60_000, { max: 3_600_000 }),
     PLEDGEVIEW_STATS_CACHE_MS: count(300_000, { max: 3_600_000 }),
     PLEDGEVIEW_REMOVALS_DAYS: count(90, { min: 0, max: 3_650 }),
+    PLEDGEVIEW_EXPORT_DIR: z.string().min(1).optional(),
     PLEDGEVIEW_CACHE_BYTES_MAX: count(268_435_456, { min: 1_048_576 }),
     PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: count(1_000_000, { min: 0 }),
     PLEDGEVIEW_KEYS_READ_MS_MAX: count(15_000, { min: 1_000, max: 30_000 }),

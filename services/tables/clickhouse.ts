@@ -15,7 +15,6 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import {
   type ClickHouseClient,
   ClickHouseLogLevel,
@@ -24,6 +23,7 @@ import {
 } from '@clickhouse/client'
 import { type RetryPolicy, retry } from '../runtime/retry.ts'
 import { statementTracer } from '../runtime/traces.ts'
+import { abandoned, answerOf, type Request, streamOf } from './clickhouse-answers.ts'
 import {
   answerError,
   connectionError,
@@ -52,21 +52,16 @@ export interface TablesSettings {
   statementSettings?: Readonly<Record<string, string | number>>
 }
 
+/** Tables on a server, which can send an answer that is too large for memory. */
+export interface ServerTables extends Tables {
+  /** The bytes of a statement that names its format. If the statement fails later, the stream does, too. */
+  stream(statement: Statement, options?: Pick<CallOptions, 'signal'>): Promise<Readable>
+}
+
 export interface TablesDependencies {
   monotonicMs?: () => number
   /** 0 to 1, for the jitter of the pause before a read is sent again. */
   random?: () => number
-}
-
-interface Request extends Statement {
-  settings: ClickHouseSettings
-  /** The form of the statement, if it is not plain text. */
-  contentType?: string
-  /** Rows, made anew for each attempt. */
-  values?: () => Readable
-  /** The table whose rows an error might contain. */
-  insertInto?: string
-  signal: AbortSignal | undefined
 }
 
 type Retries = Omit<RetryPolicy, 'msMax'> & { attemptsMax: number }
@@ -96,11 +91,20 @@ const answerBufferBytesMax = 33_554_432
 // code.
 const answerHeaderBytesMax = 131_072
 
+/**
+ * Settings for a session of its own: one connection, and every statement in it. Its temporary tables end with it. ClickHouse forgets a
+ * session that rests for some seconds, and then the next statement fails.
+ */
+export function inSession(settings: TablesSettings): TablesSettings {
+  const statementSettings = { ...settings.statementSettings, session_id: randomUUID() }
+  return { ...settings, connectionsMax: 1, statementSettings }
+}
+
 /** Connects at the first statement. Throws `TypeError` if the URL has another form. */
 export function openTables(
   settings: TablesSettings,
   { monotonicMs = () => performance.now(), random = Math.random }: TablesDependencies = {},
-): Tables {
+): ServerTables {
   const url = serverUrl(settings.url)
   const client = connect(settings, url)
   const running = new Set<Promise<unknown>>()
@@ -154,6 +158,16 @@ export function openTables(
       if (holdsException(answer)) throw answerError(200, answer)
     },
 
+    async stream(statement, { signal } = {}) {
+      // ClickHouse does not hold this answer back. It cuts the connection if the statement fails.
+      const sent = { ...settings.statementSettings, ...progressSettings(settings.silenceMsMax) }
+      try {
+        return await streamOf(client, { ...sendable(statement), settings: sent, signal })
+      } catch (cause) {
+        throw cause instanceof TablesError ? cause : connectionError(cause, url.host)
+      }
+    },
+
     async insert(insert, { signal } = {}) {
       const request = {
         query: insertQuery(insert),
@@ -169,39 +183,6 @@ export function openTables(
       await Promise.allSettled(running)
       await client.close()
     },
-  }
-}
-
-/** Rejects with `TablesError` if the answer is not a success, and with the client's error if none came. */
-async function answerOf(client: ClickHouseClient, request: Request): Promise<string> {
-  const { query, query_params, settings, contentType, values, insertInto, signal } = request
-  const answer = await client.exec({
-    query,
-    clickhouse_settings: settings,
-    // Otherwise the client would hide the status, which says whether a retry can help.
-    ignore_error_response: true,
-    ...(query_params && { query_params }),
-    ...(contentType !== undefined && { http_headers: { 'Content-Type': contentType } }),
-    ...(values && { values: values() }),
-    ...(signal && { abort_signal: signal }),
-  })
-  const body = await textOf(answer.stream, signal)
-  const status = answer.http_status_code ?? 0
-  // After the first progress headers the status can only be 200.
-  const isException = answer.response_headers['x-clickhouse-exception-code'] !== undefined
-  if (status !== 200 || isException) throw answerError(status, body, insertInto)
-  return body
-}
-
-/** Reads to the end. The client itself listens to the signal only until the headers have come. */
-async function textOf(stream: Readable, signal: AbortSignal | undefined): Promise<string> {
-  const onAbort = (): unknown => stream.destroy(abandoned())
-  if (signal?.aborted) onAbort()
-  signal?.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await text(stream)
-  } finally {
-    signal?.removeEventListener('abort', onAbort)
   }
 }
 
@@ -283,10 +264,6 @@ function parseRows<Row>(answer: string): Row[] {
   } catch {
     throw new TablesError('the answer of ClickHouse does not contain the requested rows', { retryable: true })
   }
-}
-
-function abandoned(): TablesError {
-  return new TablesError('the caller no longer waits for the statement', { retryable: false })
 }
 
 function overloaded(): TablesError {

@@ -5,7 +5,11 @@ import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { writeExport } from '../../services/exports/write.ts'
+import { inSession, openTables } from '../../services/tables/clickhouse.ts'
+import { settingsFor } from '../support/clickhouse/clickhouse.ts'
 import { makeDataDirectory } from '../support/deployment/service-process.ts'
+import { startTestApp } from '../support/query/app.ts'
 import { useQueryService } from '../support/query/service.ts'
 import { campaignRow } from '../support/query/tables.ts'
 import { needs, type Requirement } from '../support/runner/requirements.ts'
@@ -47,6 +51,32 @@ test('the generated client lists, reads, pages, filters and gets the errors, and
     invalid: { status: 400, code: 'invalid_parameter' },
     refused: { status: 401, code: 'unauthorized' },
   })
+})
+
+test('DuckDB reads a whole copy over HTTP in one line, by ranges, with the key in a header', async () => {
+  const rows = ids.map(id => campaignRow(id, { status: 'LIVE', pledged_amount: '12.3456' }))
+  await store().putCampaigns([...rows, campaignRow('ended', { status: 'FAILED' })])
+  await store().advanceWatermark()
+  const { tables, databases, clickHouse } = store()
+  const directory = makeDataDirectory()
+  const session = openTables(inSession(settingsFor(clickHouse)))
+  const options = { PLEDGEVIEW_EXPORT_DIR: directory.path }
+  const log: string[] = []
+  const served = await startTestApp({ tables, databases, options, log })
+  try {
+    await writeExport({ tables: session, databases }, directory.path, () => undefined)
+    const url = `http://127.0.0.1:${served.port}/api/v1/exports/latest/campaigns.parquet`
+    const printed = await outputOf(join(bin, 'python'), [path('python-api/copy.py')], {
+      stdin: JSON.stringify({ url, ...served.issue() }),
+    })
+    expect(JSON.parse(printed)).toEqual(ids.map(id => [id, 'A Creator', 12.3456, 0, '2026-02-01']))
+    const answers = log.map(line => JSON.parse(line)).filter(({ route }) => route?.endsWith('.parquet'))
+    expect(answers.map(({ status }) => status)).toContain(206)
+  } finally {
+    await served.close()
+    await session.close()
+    directory.remove()
+  }
 })
 
 async function useGeneratedClient(port: number) {

@@ -7,7 +7,9 @@
  * no file or table of either shard, in no Redis key and in no log line, at the latest when `purge` says.
  */
 import { randomBytes } from 'node:crypto'
-import { describe, expect, test, vi } from 'vitest'
+import { readdirSync } from 'node:fs'
+import { gunzipSync } from 'node:zlib'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
@@ -15,7 +17,7 @@ import type { ShardServers } from '../support/clickhouse/shards.ts'
 import type { Deployment } from '../support/deployment/deployment.ts'
 import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
 import type { LocalServices } from '../support/deployment/local-services.ts'
-import type { ServiceProcess } from '../support/deployment/service-process.ts'
+import { makeDataDirectory, type ServiceProcess } from '../support/deployment/service-process.ts'
 import { outputOf, whenFolded } from '../support/deployment/status.ts'
 import { accountRecord } from '../support/events/accounts.ts'
 import { filesWith, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
@@ -33,12 +35,14 @@ import { silent } from '../support/kafka/topics.ts'
 const soon = { timeout: 180_000, interval: 250 }
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 })
 const compactionMs = 1_000
+const copies = makeDataDirectory()
 const settings = {
   PLEDGEVIEW_KAFKA_PARTITIONS: '1',
   PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS: String(compactionMs),
   PLEDGEVIEW_CACHE_MS: '3000',
   PLEDGEVIEW_STATS_CACHE_MS: '3000',
   PLEDGEVIEW_LOG_LEVEL: 'debug',
+  PLEDGEVIEW_EXPORT_DIR: copies.path,
 }
 const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
 const topics = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices']
@@ -69,6 +73,7 @@ interface PurgeOutput {
 }
 
 describe('the commands on two shards', () => {
+  afterAll(() => copies.remove())
   let services: LocalServices
   let shards: ShardServers
   let deployment: Deployment
@@ -184,6 +189,16 @@ describe('the commands on two shards', () => {
     }
   })
 
+  test('export writes a copy of what both shards have, and the query service offers it', async () => {
+    await whenFolded(deployment, soon)
+    const { campaigns } = await json<{ campaigns: number }>('export', copies.path)
+    expect(campaigns).toBe(gone.length + 1)
+    const headers = { 'x-api-key': credentials.key, 'x-api-secret': credentials.secret }
+    const lines = await fetch(`${processes[1]?.apiUrl}/exports/latest/campaigns.ndjson.gz`, { headers })
+    const text = gunzipSync(await lines.bytes()).toString()
+    for (const id of gone) expect(text).toContain(`"id":"${id}"`)
+  })
+
   test.each([
     ['one URL for two shards', (urls: string[]) => urls[0] ?? '', 'has 2 shards, and 1 URLs are given'],
     ['one shard twice', (urls: string[]) => `${urls[0]},${urls[0]}`, 'two URLs lead to the shard shard-1'],
@@ -236,21 +251,23 @@ describe('the commands on two shards', () => {
       ['removes 1 row', null],
     ])
     const purgedAt = Date.now()
-    const { copies, is_complete } = await json<PurgeOutput>('purge')
+    const { copies: purged, is_complete } = await json<PurgeOutput>('purge')
     expect(is_complete).toBe(true)
-    expect(ofRejects(copies)).toEqual([
+    expect(ofRejects(purged)).toEqual([
       ['removed 0 rows', null],
       ['removed 1 row', null],
     ])
-    const named = copies.map(({ copy }) => copy)
+    const named = purged.map(({ copy }) => copy)
     for (const shard of [1, 2])
       for (const table of ['campaigns', 'campaign_ledger', 'pledge_ledger'])
         expect(named).toContain(`shard ${shard}, table ${table}`)
     await expectNoTexts(purgedAt)
+    expect(named).toContain('whole copies')
+    expect(readdirSync(copies.path)).toEqual(['lock.sqlite'])
 
     // What is left says until when; the topics also need one more event in each partition.
-    const until = copies.flatMap(copy => (copy.until === null ? [] : [Date.parse(copy.until)]))
-    expect(copies.filter(copy => copy.left !== null && copy.until === null)).toEqual([])
+    const until = purged.flatMap(copy => (copy.until === null ? [] : [Date.parse(copy.until)]))
+    expect(purged.filter(copy => copy.left !== null && copy.until === null)).toEqual([])
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(Math.max(...until)), soon)
     await append(campaignEvent({ campaign_id: 'next' }), pledgeEvent({ campaign_id: 'next', pledge_id: 'p' }))
     // Nobody signs up, so a second purge appends what the accounts need, as the first one has said.

@@ -33,7 +33,7 @@ const events = [
 const ndjson = `${events.map(formatEvent).join('\n')}\n`
 const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
 
-// Each look is a process, and the first fold comes after a commit horizon. Only a hang takes this long, also on a busy machine.
+// Each look is a process. Only a hang takes this long, also on a busy machine.
 const soon = { timeout: 90_000, interval: 500 }
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -41,9 +41,11 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   let services: LocalServices
   let deployment: Deployment
   let projector: ServiceProcess | undefined
+  let query: ServiceProcess
 
   const json = <T>(...args: string[]) => outputOf<T>(deployment, args)
   const drained = () => whenFolded(deployment, soon)
+  const ofQuery = async (path: string) => (await fetch(`${query.opsUrl}/${path}`)).text()
 
   useLocalDeployment({
     prepare: async local => {
@@ -174,14 +176,12 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   })
 
   test('a key that was issued opens the API of every query process, and revoked it opens none', async () => {
-    const urls = (await Promise.all([deployment.startQuery(), deployment.startQuery()])).map(
-      ({ apiUrl }) => apiUrl,
-    )
+    const queries = await Promise.all([deployment.startQuery(), deployment.startQuery()])
     const { key, secret } = await json<{ key: string; secret: string }>('keys', 'issue', ...identity)
     const statuses = () =>
       Promise.all(
-        urls.map(async url => {
-          const response = await fetch(`${url}/projects`, {
+        queries.map(async ({ apiUrl }) => {
+          const response = await fetch(`${apiUrl}/projects`, {
             headers: { authorization: `Bearer ${key}:${secret}` },
           })
           await response.arrayBuffer()
@@ -193,6 +193,8 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     await vi.waitFor(async () => expect(await statuses()).toEqual([200, 200]), soon)
     await deployment.command(['keys', 'revoke', key])
     await vi.waitFor(async () => expect(await statuses()).toEqual([401, 401]), soon)
+    query = queries[0]
+    await queries[1].stop()
   })
 
   test.each([
@@ -288,10 +290,8 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   })
 
   test('projectors that stop leave their reason to status, to other processes and to an alert, until one leads again', async () => {
-    const query = await deployment.startQuery()
     const both = [projector, await deployment.startProjector()].map(one => one?.child)
     const ended = both.map(child => new Promise(resolve => child?.once('exit', resolve)))
-    const ofQuery = async (path: string) => (await fetch(`${query.opsUrl}/${path}`)).text()
     expect(await ofQuery('metrics')).toContain('pledgeview_projectors_stopped 0')
 
     const value = Buffer.from('{"pledge_id":"p","backer_id":"ada@example.com"}')
@@ -324,8 +324,6 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   })
 
   test('a projector that was killed leaves no reason, and still status, other processes and a metric say that none leads, and since when', async () => {
-    const query = await deployment.startQuery()
-    const ofQuery = async (path: string) => (await fetch(`${query.opsUrl}/${path}`)).text()
     const foldLag = async () =>
       Number(/stage_lag_seconds\{stage="fold"\} (\S+)/.exec(await ofQuery('metrics'))?.[1])
     const before = (await json<StatusOutput>('status')).lag.as_of
@@ -342,7 +340,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     // A process that asks no broker learns it from the watermark.
     const stopped = await withTables(async tables => {
       const read = () => readProjection(tables, { base: 'pledgeview', views: 'crowdfunding' }, 1)
-      await expect.poll(async () => (await read()).stopped?.is_noted).toBe(false)
+      await expect.poll(async () => (await read()).stopped?.is_noted, soon).toBe(false)
       return (await read()).stopped
     })
     expect(stopped?.reason).toContain('no projector has led the fold since')
@@ -352,7 +350,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
 
     projector = await deployment.startProjector()
     expect(await drained()).toMatchObject({ stopped: null })
-    await expect.poll(foldLag).toBeLessThan(standing)
+    await expect.poll(foldLag, soon).toBeLessThan(standing)
   })
 
   test('restored refuses while projectors run; then the log is read again with new stamps, without what it has deleted', async () => {

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { operations } from '../../services/query/endpoints/all.ts'
+import { downloads } from '../../services/query/endpoints/exports.ts'
 import {
   makeDataDirectory,
   runCli,
@@ -74,6 +75,6 @@ describe('schemathesis', () => {
     // A warning means that the tool could not test something: no credentials, no existing campaign, or only refusals.
     expect(output).not.toContain('WARNINGS')
     // With the preflight of each.
-    expect(output).toContain(`Tested: ${2 * operations.length}\n`)
+    expect(output).toContain(`Tested: ${2 * (operations.length + downloads.length)}\n`)
   }, 450_000)
 })

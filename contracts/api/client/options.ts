@@ -5,6 +5,7 @@ import type { ClientError } from './errors.ts'
 import type { Filter } from './pages.ts'
 import type { Runtime } from './runtime.ts'
 import type { Ids, WatermarkStore } from './sync.ts'
+import type { WholeCopy } from './whole-copy.ts'
 
 export interface ClientOptions {
   /** The base address, including `/api/v1`. */
@@ -54,6 +55,11 @@ export interface WalkOptions extends Filter, Abortable {
 export interface MirrorOptions extends WalkOptions {
   /** Stores the watermark across restarts. Default: none, so every start walks all pages. */
   store?: WatermarkStore
+  /**
+   * Gives the whole copy to start with if the store has no watermark, in place of a walk: `() => client.wholeCopy()`. Null: walk. Give it only without a
+   * filter.
+   */
+  from?: () => Promise<WholeCopy | null> | WholeCopy | null
   /** Time between the starts of two polls, in milliseconds, at least 1,000. Default: 60,000. */
   intervalMs?: number
   /** Allows a filter. The mirror then does not report a campaign that no longer matches it, except by `reconcile`. */

@@ -4,18 +4,22 @@
  * A change counts as processed when the consumer asks for the next one. The watermark is saved only when a whole walk
  * is processed. So a consumer that stops anywhere and starts again receives some changes twice, and misses none.
  */
-import type { Project } from './bodies.ts'
+import type { Project, ProjectDetail } from './bodies.ts'
 import { ClientError, isTransient } from './errors.ts'
-import { newMsMax } from './pages.ts'
+import { momentOf, newMsMax } from './pages.ts'
 import type { Removals } from './removals.ts'
 import type { Reported } from './reported.ts'
 import type { Runtime } from './runtime.ts'
 import type { WalkEnd } from './walk-reader.ts'
+import type { WholeCopy } from './whole-copy.ts'
 
 /** A change to apply to the copy, in the order received. */
 export type Change =
-  /** Insert this campaign, or replace the one with the same id. */
-  | { type: 'upsert'; project: Project }
+  /**
+   * Insert this campaign, or replace the one with the same id. From a whole copy it has its texts and rewards. Otherwise it has the fields of a list:
+   * then read the detail if you keep more.
+   */
+  | { type: 'upsert'; project: Project | ProjectDetail }
   /** The campaign is no longer public (or no longer matches the filter): delete it. */
   | { type: 'removed'; id: string }
 
@@ -42,6 +46,8 @@ export interface SyncDependencies extends Pick<Runtime, 'now' | 'sleep'> {
 export interface FollowOptions {
   /** The watermark to start from, in Unix milliseconds; null: start with a walk of all campaigns. */
   since: number | null
+  /** What to start with in place of that walk, if there is one. */
+  from: (() => Promise<WholeCopy | null> | WholeCopy | null) | undefined
   save(watermark: string): Promise<void> | void
   intervalMs: number
   reconcile: { everyMs: number; held: () => Ids } | undefined
@@ -62,7 +68,7 @@ export async function* follow(
   options: FollowOptions,
 ): AsyncGenerator<Change, never> {
   const { now, sleep, removals, signal } = dependencies
-  const { save, intervalMs, reconcile, onOutage } = options
+  const { from, save, intervalMs, reconcile, onOutage } = options
   let { since } = options
   let reconciledAt = now()
   let removedSince: number | null = null
@@ -76,10 +82,13 @@ export async function* follow(
           ? startedAt - reconciledAt >= (reconcile?.everyMs ?? Infinity)
           : gone.keptSince > Number(since)
       const isReconciling = since === null || (reconcile !== undefined && isUntold)
+      const copy = since === null ? ((await from?.()) ?? null) : null
       const end: WalkEnd = yield* isReconciling
-        ? compare(dependencies, await setOf(reconcile?.held() ?? []))
+        ? compare(dependencies, await setOf(reconcile?.held() ?? []), copy)
         : changes(dependencies, since, gone)
       await save(watermarkOf(end))
+      // A copy may be a day old.
+      if (copy !== null) nextAt = startedAt
       if (isReconciling) reconciledAt = startedAt
       else removedSince = end.asOf
       // The same query would return the same response.
@@ -96,7 +105,7 @@ export async function* follow(
 const roundsMax = 10
 
 /**
- * Walks all campaigns, then yields a removal for each held campaign that is gone.
+ * Walks all campaigns, or reads a whole copy of them, then yields a removal for each held campaign that is gone.
  *
  * A campaign that was not seen is certainly gone only after a walk of the changes that stayed within one snapshot,
  * taken after the ids were collected. A campaign that is public in that snapshot was seen before if it had not changed,
@@ -105,6 +114,7 @@ const roundsMax = 10
 export async function* compare(
   dependencies: SyncDependencies,
   held: ReadonlySet<string>,
+  copy: WholeCopy | null = null,
 ): AsyncGenerator<Change, WalkEnd> {
   const { now, sleep, reported, signal } = dependencies
   const startedAt = now()
@@ -114,7 +124,9 @@ export async function* compare(
   reported.forgetAll()
   let since: number | null = null
   for (let round = 0; round < roundsMax; round++) {
-    const end: WalkEnd = yield* upserts(dependencies, since, { missing })
+    const end: WalkEnd = yield* copy !== null && round === 0
+      ? copied(dependencies, copy, missing)
+      : upserts(dependencies, since, { missing })
     asOf = Math.min(asOf, end.asOf)
     if (missing.size === 0 || (end.isOneSnapshot && end.takenAt >= startedAt)) {
       for (const id of missing) yield { type: 'removed', id }
@@ -141,6 +153,33 @@ async function* changes(
   }
   const end = yield* upserts(dependencies, since, { left })
   return { ...end, asOf: Math.min(end.asOf, gone?.asOf ?? Infinity) }
+}
+
+/** It has every change up to its `asOf`, and perhaps later ones, as a walk has. */
+async function* copied(
+  { reported, signal }: SyncDependencies,
+  { asOf, projects }: WholeCopy,
+  missing: Set<string>,
+): AsyncGenerator<Change, WalkEnd> {
+  try {
+    for await (const project of projects) {
+      signal?.throwIfAborted()
+      missing.delete(project.id)
+      const { description: _, risks: __, rewards: ___, ...listed } = project
+      reported.isNews(listed)
+      yield { type: 'upsert', project }
+    }
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw error
+  }
+  reported.endWalk()
+  return {
+    asOf: momentOf(asOf, 'asOf of the whole copy'),
+    isOneSnapshot: false,
+    takenAt: -Infinity,
+    freshUntil: 0,
+  }
 }
 
 async function* upserts(

@@ -33,12 +33,19 @@ export interface Answer {
   sentAt: number
 }
 
+export interface OpenAnswer {
+  headers: Headers
+  body: ReadableStream<Uint8Array<ArrayBuffer>>
+}
+
 export interface Transport {
   /** Sends a GET for a path relative to the base, with its query. Rejects with `ClientError` or the signal's reason. */
   get(
     path: string,
     options?: { etag?: string | undefined; signal?: AbortSignal | undefined },
   ): Promise<Answer>
+  /** The same for an answer that is no JSON and may be large. Its bytes end with an error if none comes for `attemptMsMax`. */
+  open(path: string, options?: { signal?: AbortSignal | undefined }): Promise<OpenAnswer>
 }
 
 const backoffMsMin = 500
@@ -55,8 +62,7 @@ export function createTransport(options: TransportOptions, runtime: Runtime): Tr
   const authorization = `Bearer ${key}:${secret}`
   const pacer = createPacer(runtime)
 
-  async function attempt(path: string, etag: string | undefined, signal: AbortSignal): Promise<Answer> {
-    const sentAt = now()
+  async function send(path: string, etag: string | undefined, signal: AbortSignal): Promise<Response> {
     const response = await runtime.fetch(`${base}${path}`, {
       headers: { authorization, ...(etag !== undefined && { 'if-none-match': etag }) },
       // The client handles the cache period itself. A second cache would only hide the age of a response.
@@ -64,15 +70,19 @@ export function createTransport(options: TransportOptions, runtime: Runtime): Tr
       signal,
     })
     pacer.learn(response.headers)
+    return response
+  }
+
+  async function answerOf(response: Response, sentAt: number): Promise<Answer> {
     const { status, headers, url } = response
     return { status, headers, url, text: await response.text(), sentAt }
   }
 
-  async function tryOnce(path: string, etag: string | undefined, signal: AbortSignal | undefined) {
-    const bound = boundedSignal(attemptMsMax, signal)
-    let answer: Answer
+  /** Bounds the work in time. What fails in it is a failure of the network. */
+  async function bounded<T>(bound: BoundedSignal, signal: AbortSignal | undefined, work: () => Promise<T>) {
+    bound.start()
     try {
-      answer = await attempt(path, etag, bound.signal)
+      return await work()
     } catch (cause) {
       signal?.throwIfAborted()
       const reason = bound.signal.aborted
@@ -84,8 +94,41 @@ export function createTransport(options: TransportOptions, runtime: Runtime): Tr
         cause,
       })
     } finally {
-      bound.release()
+      bound.stop()
     }
+  }
+
+  async function openOnce(path: string, signal: AbortSignal | undefined): Promise<OpenAnswer> {
+    const bound = boundedSignal(attemptMsMax, signal)
+    const sentAt = now()
+    const response = await bounded(bound, signal, () => send(path, undefined, bound.signal))
+    const reader = response.status === 200 ? response.body?.getReader() : undefined
+    if (!reader) {
+      const answer = await bounded(bound, signal, () => answerOf(response, sentAt))
+      bound.release()
+      throw errorOf(answer, base)
+    }
+    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      async pull(controller) {
+        const { done, value } = await bounded(bound, signal, () => reader.read())
+        if (!done) return controller.enqueue(value as Uint8Array<ArrayBuffer>)
+        bound.release()
+        controller.close()
+      },
+      cancel(reason) {
+        bound.release()
+        return reader.cancel(reason)
+      },
+    })
+    return { headers: response.headers, body }
+  }
+
+  async function tryOnce(path: string, etag: string | undefined, signal: AbortSignal | undefined) {
+    const bound = boundedSignal(attemptMsMax, signal)
+    const sentAt = now()
+    const answer = await bounded(bound, signal, async () =>
+      answerOf(await send(path, etag, bound.signal), sentAt),
+    ).finally(bound.release)
     if (answer.status === 304 && etag !== undefined) return answer
     // Every body of this API is a JSON object.
     if (answer.status === 200 && /^\s*\{/.test(answer.text)) return answer
@@ -97,40 +140,48 @@ export function createTransport(options: TransportOptions, runtime: Runtime): Tr
     return random() * Math.min(backoffMsMax, backoffMsMin * 2 ** failures)
   }
 
-  return {
-    async get(path, { etag, signal } = {}) {
-      let firstFailureAt: number | undefined
-      for (let failures = 0; ; ) {
-        signal?.throwIfAborted()
-        await pacer.admit(signal)
-        try {
-          return await tryOnce(path, etag, signal)
-        } catch (error) {
-          if (!(error instanceof ClientError) || !isRetryable(error)) throw error
-          firstFailureAt ??= now()
-          const waitMs = (error.retryAfterMs ?? 0) + backoffMs(++failures)
-          if (failures >= attemptsMax || now() + waitMs - firstFailureAt > retryMsMax) throw error
-          await sleep(waitMs, signal)
-        }
+  async function retried<T>(signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
+    let firstFailureAt: number | undefined
+    for (let failures = 0; ; ) {
+      signal?.throwIfAborted()
+      await pacer.admit(signal)
+      try {
+        return await attempt()
+      } catch (error) {
+        if (!(error instanceof ClientError) || !isRetryable(error)) throw error
+        firstFailureAt ??= now()
+        const waitMs = (error.retryAfterMs ?? 0) + backoffMs(++failures)
+        if (failures >= attemptsMax || now() + waitMs - firstFailureAt > retryMsMax) throw error
+        await sleep(waitMs, signal)
       }
-    },
+    }
+  }
+
+  return {
+    get: (path, { etag, signal } = {}) => retried(signal, () => tryOnce(path, etag, signal)),
+    open: (path, { signal } = {}) => retried(signal, () => openOnce(path, signal)),
   }
 }
 
+type BoundedSignal = ReturnType<typeof boundedSignal>
+
 /**
- * A signal that aborts with the given one or after this time. Call `release`, or the listener stays on the given
- * signal.
+ * A signal that aborts with the given one, or this time after `start` without a `stop`. Call `release`, or the listener stays on the
+ * given signal.
  */
 function boundedSignal(msMax: number, signal: AbortSignal | undefined) {
   const controller = new AbortController()
   const follow = () => controller.abort(signal?.reason)
-  const timer = setTimeout(() => controller.abort(), msMax)
+  let timer: ReturnType<typeof setTimeout> | undefined
   if (signal?.aborted) follow()
   signal?.addEventListener('abort', follow, { once: true })
   return {
     signal: controller.signal,
+    start() {
+      timer = setTimeout(() => controller.abort(), msMax)
+    },
+    stop: () => clearTimeout(timer),
     release() {
-      clearTimeout(timer)
       signal?.removeEventListener('abort', follow)
     },
   }

@@ -1,16 +1,20 @@
 /** The page /access: the keys of an account, and what each of them did in the last 30 days. */
 import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
+import type { Manifest } from '../../exports/manifest.ts'
 import { type Html, html } from '../html/html.ts'
 import { badge, notice } from '../html/parts.ts'
 import { count, countOf, date, moment } from '../html/words.ts'
 import { requestsOf, totalOf } from '../usage/usage-view.ts'
+import { copySection } from './copies.ts'
 import { activeCount, isAlive, type KeyState, type KeyView, keyPath, keyState } from './key-state.ts'
 
 export interface OverviewData {
   /** All keys of the account, oldest first. */
   keys: readonly KeyView[]
   now: number
+  /** The latest whole copy. */
+  copy?: Manifest | undefined
   /** What was just done, if the reader comes from a form. */
   done?: string | undefined
 }
@@ -19,7 +23,7 @@ export interface OverviewData {
 const endedKeysMax = 20
 
 export function overviewPage(data: OverviewData): Html {
-  const { keys, done, now } = data
+  const { keys, done, now, copy } = data
   const active = activeCount(
     keys.map(({ key }) => key),
     now,
@@ -31,7 +35,8 @@ ${usageFault(data)}
 ${deprecatedNotice(keys)}
 ${keys.length === 0 && html`<p>Tell us the name and the web address of the program that will call the API, and how to reach you. Then you see its key.</p>`}
 ${keyLists(keys, now)}
-${active < activeKeysMax && html`<div class="actions"><a class="button" href="/access/keys/new">Create a key</a></div>`}`
+${active < activeKeysMax && html`<div class="actions"><a class="button" href="/access/keys/new">Create a key</a></div>`}
+${copy && copySection(copy)}`
 }
 
 function activeText(active: number): string {

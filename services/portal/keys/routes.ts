@@ -7,6 +7,7 @@ import { notice } from '../html/parts.ts'
 import { queryOf } from '../http/forms.ts'
 import { requireAccount, signedIn } from '../http/session-hook.ts'
 import { type Access, createAccess, doneTexts, sendPage, withUsage } from './access.ts'
+import { addCopyRoutes, copyOf } from './copies.ts'
 import { wayBack } from './key-pages.ts'
 import { addKeyRoutes } from './key-routes.ts'
 import { overviewPage } from './overview-page.ts'
@@ -19,6 +20,7 @@ export async function addAccessRoutes(app: FastifyInstance, dependencies: Portal
     pages.addHook('preHandler', async ({ account }) => account && access.countRequest(account))
     pages.get('/access', (request, reply) => sendOverview(access, request, reply))
     addKeyRoutes(pages, access)
+    addCopyRoutes(pages, access)
   })
 }
 
@@ -33,6 +35,7 @@ async function sendOverview(
   const content = overviewPage({
     keys: await withUsage(access, keys),
     now: access.now(),
+    copy: await copyOf(access),
     done: Object.hasOwn(doneTexts, done) ? doneTexts[done as keyof typeof doneTexts] : undefined,
   })
   return sendPage(reply, 'API access', content)

@@ -1,5 +1,6 @@
 /** Every resource of the API. A new one is a file beside this one, and a line here. */
 import type { Endpoint, Operation } from './endpoint.ts'
+import { latestExport } from './exports.ts'
 import { project } from './project.ts'
 import { projects } from './projects.ts'
 import { removals } from './removals.ts'
@@ -7,7 +8,7 @@ import { service } from './service.ts'
 import { stats } from './stats.ts'
 
 /** Those that need a key. */
-export const endpoints: readonly Endpoint[] = [projects, project, removals, stats]
+export const endpoints: readonly Endpoint[] = [projects, project, removals, latestExport, stats]
 
 /** All of them, as the document has them. */
 export const operations: readonly Operation[] = [...endpoints, service]

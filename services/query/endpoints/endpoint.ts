@@ -22,7 +22,7 @@ export interface Operation {
   path: string
   /** A verb and a noun, such as `listProjects`. */
   operationId: string
-  tag: 'Projects' | 'Platform' | 'Service'
+  tag: 'Projects' | 'Exports' | 'Platform' | 'Service'
   summary: string
   /** Needs no key. */
   isPublic?: boolean
@@ -55,7 +55,10 @@ export interface EndpointParts {
   /** `threadsMax`: how many threads of ClickHouse a statement may use that no request waits for. Default: all. */
   options: Pick<
     ApiConfig,
-    'PLEDGEVIEW_PLATFORM_CURRENCY' | 'PLEDGEVIEW_QUERY_MS_MAX' | 'PLEDGEVIEW_REMOVALS_DAYS'
+    | 'PLEDGEVIEW_PLATFORM_CURRENCY'
+    | 'PLEDGEVIEW_QUERY_MS_MAX'
+    | 'PLEDGEVIEW_REMOVALS_DAYS'
+    | 'PLEDGEVIEW_EXPORT_DIR'
   > & {
     threadsMax?: number
   }
@@ -105,6 +108,6 @@ export function entryOfLoaded(
 }
 
 /** The pattern of the route: `/api/v1/projects/:slug`. */
-export function patternOf({ path }: Operation): string {
+export function patternOf({ path }: Pick<Operation, 'path'>): string {
   return basePath + path.replace(/\{(\w+)\}/g, ':$1')
 }

@@ -1,12 +1,12 @@
 /** Opens the endpoints of an app: what they read from, and how their answers are loaded. */
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import { createFairTurns, type Turn } from '../../runtime/fair-turns.ts'
 import type { Tables } from '../../tables/port.ts'
 import type { AppRuntime, QueryAppParts } from '../app.ts'
 import { createCache } from '../cache/cache.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import { createCachedCampaignRows } from '../campaigns/campaign-rows.ts'
-import { createFairTurns, type Turn } from '../fair-turns.ts'
 import type { Keeper } from '../forgetting.ts'
 import { createCampaignLists } from '../lists/campaign-lists.ts'
 import { createListFollower } from '../lists/list-follower.ts'

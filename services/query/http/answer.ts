@@ -1,15 +1,9 @@
 /** The answer from a cache entry. The app and the direct answers send the same one. */
 import type { ServerResponse } from 'node:http'
+import { isNoneMatch } from '../../runtime/http/ranges.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import type { Admission } from './admission.ts'
-import {
-  cacheHeaders,
-  commonHeaders,
-  isNoneMatch,
-  jsonType,
-  type ResponseHeaders,
-  rateLimitHeaders,
-} from './headers.ts'
+import { cacheHeaders, commonHeaders, jsonType, type ResponseHeaders, rateLimitHeaders } from './headers.ts'
 
 export interface Answered {
   requestId: string

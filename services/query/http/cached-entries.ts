@@ -7,9 +7,9 @@
  * each waits.
  */
 import type { FastifyRequest } from 'fastify'
+import { createFairTurns, OverloadedError } from '../../runtime/fair-turns.ts'
 import { within } from '../../runtime/within.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
-import { createFairTurns, OverloadedError } from '../fair-turns.ts'
 import type { QueryAppOptions } from '../options.ts'
 
 /**

@@ -63,11 +63,3 @@ export function cacheHeaders(
   if (snapshotId !== null) headers['x-snapshot-id'] = snapshotId
   return headers
 }
-
-/** Whether a tag in `If-None-Match` matches this entry, by the weak comparison of RFC 9110. */
-export function isNoneMatch(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return false
-  if (ifNoneMatch.trim() === '*') return true
-  const opaque = etag.replace(/^W\//, '')
-  return ifNoneMatch.split(',').some(tag => tag.trim().replace(/^W\//, '') === opaque)
-}

@@ -9,6 +9,7 @@ import {
 import { type ErrorBody, type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import { operations } from '../endpoints/all.ts'
+import { downloads } from '../endpoints/exports.ts'
 import type { Admission } from './admission.ts'
 import { jsonType, type ResponseHeaders } from './headers.ts'
 
@@ -55,7 +56,7 @@ export const servicePaths = ['/', basePath, `${basePath}/`] as const
 const resources = [
   ...servicePaths,
   openApiPath,
-  ...operations.map(({ path }) => basePath + path.replace(/\{\w+\}/g, '[^/?#]+')),
+  ...[...operations, ...downloads].map(({ path }) => basePath + path.replace(/\{\w+\}/g, '[^/?#]+')),
 ].join('|')
 // An absolute target may have no path: that is the root.
 const resourcePattern = new RegExp(`^(?:(?:https?://[^/?#]*)?(?:${resources})|https?://[^/?#]*)(?:[?#]|$)`)

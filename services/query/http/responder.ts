@@ -32,7 +32,15 @@ declare module 'fastify' {
   }
 }
 
+/** What takes the place of the registered text and status. */
+interface Instead {
+  body?: ErrorBody
+  status?: number
+}
+
 export interface Responder {
+  /** The headers of every answer to an admitted request. */
+  headersOf(request: FastifyRequest, reply: FastifyReply): ResponseHeaders
   /**
    * Admits a request: request id, CORS, credentials, rate limit, scope. It sends the response at once if the request is
    * a preflight, is refused, or has already failed with `failure`. Returns whether it sent a response. Throws or rejects
@@ -40,7 +48,7 @@ export interface Responder {
    */
   receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): MaybePromise<boolean>
   /** Sends an error of the registry. */
-  refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, body?: ErrorBody): FastifyReply
+  refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, instead?: Instead): FastifyReply
   /** Sends a cached body, or 304 if the client has the same body already. */
   send(request: FastifyRequest, reply: FastifyReply, entry: CacheEntry): void
 }
@@ -52,7 +60,7 @@ export function createResponder(
   { now }: Pick<Runtime, 'now'>,
 ): Responder {
   /** The headers of every response to this request. */
-  function headersOf(request: FastifyRequest, time: number): ResponseHeaders {
+  function ownHeadersOf(request: FastifyRequest, time: number): ResponseHeaders {
     const { decision, windowMs } = request.admission ?? admissions.unknown()
     return {
       ...commonHeaders(request.id),
@@ -61,12 +69,12 @@ export function createResponder(
     }
   }
 
-  function refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, body?: ErrorBody) {
+  function refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, instead: Instead = {}) {
     const time = now()
-    const answer = refusal(code, body ?? errorBody(code, publications().documentationUrl))
+    const answer = refusal(code, instead.body ?? errorBody(code, publications().documentationUrl))
     reply
-      .code(answer.status)
-      .headers(headersOf(request, time))
+      .code(instead.status ?? answer.status)
+      .headers(ownHeadersOf(request, time))
       .headers(answer.headers)
       // A client that goes on beyond its limit gets no more answers on this connection.
       .headers(connections.headersOf(reply.raw, code === 'rate_limited'))
@@ -104,7 +112,7 @@ export function createResponder(
     }
     reply
       .code(204)
-      .headers(headersOf(request, now()))
+      .headers(ownHeadersOf(request, now()))
       .headers(preflightHeaders)
       .headers(connections.headersOf(reply.raw, false))
       .send()
@@ -113,6 +121,12 @@ export function createResponder(
 
   return {
     refuse,
+
+    headersOf: (request, reply) => ({
+      ...ownHeadersOf(request, now()),
+      ...connections.headersOf(reply.raw, false),
+      vary: 'Authorization, X-API-Key, X-API-Secret',
+    }),
 
     receive(request, reply, failure) {
       return request.method === 'OPTIONS' ? answerPreflight(request, reply) : admit(request, reply, failure)

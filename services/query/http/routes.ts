@@ -28,7 +28,7 @@ export function addRoutes(
       const asked = read(queryOf(request), request.params)
       if ('fault' in asked) {
         const { parameter, rule } = asked.fault
-        responder.refuse(request, reply, 'invalid_parameter', invalidParameterBody(parameter, rule))
+        responder.refuse(request, reply, 'invalid_parameter', { body: invalidParameterBody(parameter, rule) })
         return
       }
       const { key, parameters } = asked

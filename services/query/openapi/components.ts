@@ -64,6 +64,8 @@ export const headers = {
       'moved from one page to another between them.',
     '0c9f7a52-3b1e-4c55-8d0a-2f6f5a1f7c1b',
   ),
+  'Accept-Ranges': text('The file can be read in parts.', 'bytes'),
+  'Content-Range': text('Which bytes the part has, and how many the file has.', 'bytes 0-1023/482113'),
   Link: text(
     'The next page (`next`), if there is one. Of a deprecated version also what to read (`deprecation`, `sunset`) and the ' +
       'version to change to (`successor-version`).',

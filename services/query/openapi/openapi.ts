@@ -2,10 +2,12 @@
 import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathItemObject } from 'zod-openapi'
 import { apiTitle, basePath } from '../../../contracts/api/conventions.ts'
-import { type ErrorCode, errors } from '../../../contracts/api/errors.ts'
+import { type ErrorCode, errors, rangeBody } from '../../../contracts/api/errors.ts'
+import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import { type ApiVersion, versions } from '../../../contracts/api/versions.ts'
 import { operations } from '../endpoints/all.ts'
 import type { Operation } from '../endpoints/endpoint.ts'
+import { type DownloadOperation, downloads } from '../endpoints/exports.ts'
 import {
   cachedResponse,
   everyResponse,
@@ -45,13 +47,15 @@ export function buildOpenApi({
       security: [{ apiKey: [], apiSecret: [] }, { bearer: [] }],
       tags: [
         { name: 'Projects', description: 'Public campaigns.' },
+        { name: 'Exports', description: 'Whole copies of the public campaigns.' },
         { name: 'Platform', description: 'The platform as a whole.' },
         { name: 'Service', description: 'The API itself.' },
         { name: 'CORS', description: 'Preflight requests of browsers.' },
       ],
-      paths: Object.fromEntries(
-        operations.map(operation => [operation.path, pathItem(operation, deprecation !== null)]),
-      ),
+      paths: Object.fromEntries([
+        ...operations.map(operation => [operation.path, pathItem(operation, deprecation !== null)] as const),
+        ...downloads.map(file => [file.path, downloadItem(file, deprecation !== null)] as const),
+      ]),
       components: {
         securitySchemes,
         headers,
@@ -95,36 +99,83 @@ function pathItem(operation: Operation, isDeprecated: boolean): ZodOpenApiPathIt
   const { path } = operation.parameters
   return {
     get: { ...get(operation), ...(isDeprecated && { deprecated: true }) },
-    options: {
-      operationId: operation.operationId.replace(/^[a-z]+/, 'preflight'),
-      tags: ['CORS'],
-      summary: 'Answer a CORS preflight',
-      security: [],
-      ...(path && { requestParams: { path } }),
-      responses: {
-        204: {
-          description:
-            'The methods and headers that a browser may send. It counts against a limit of its address that only preflights have.',
-          headers: refer([...everyResponse, 'Access-Control-Allow-Methods', 'Access-Control-Allow-Headers']),
-        },
-        429: failureResponses.rate_limited,
+    options: { ...preflight(operation), ...(path && { requestParams: { path } }) },
+  }
+}
+
+function preflight({ operationId }: Pick<Operation, 'operationId'>): ZodOpenApiOperationObject {
+  return {
+    operationId: operationId.replace(/^[a-z]+/, 'preflight'),
+    tags: ['CORS'],
+    summary: 'Answer a CORS preflight',
+    security: [],
+    responses: {
+      204: {
+        description:
+          'The methods and headers that a browser may send. It counts against a limit of its address that only preflights have.',
+        headers: refer([...everyResponse, 'Access-Control-Allow-Methods', 'Access-Control-Allow-Headers']),
       },
+      429: failureResponses.rate_limited,
     },
   }
 }
 
+const rangeHeaders = ifNoneMatch.extend({
+  Range: z.string().optional().meta({
+    description: 'A part of the file, as `bytes=0-1023`. Several ranges are answered with the whole file.',
+  }),
+  'If-Range': z.string().optional().meta({
+    description:
+      'The ETag of the file that the other parts are of. If it is another file by now, the answer is the whole file.',
+  }),
+})
+
+function downloadItem(file: DownloadOperation, isDeprecated: boolean): ZodOpenApiPathItemObject {
+  const { operationId, summary, answer, type } = file
+  const names = refer([...everyResponse, 'ETag', 'Cache-Control', 'X-Data-As-Of', 'Accept-Ranges'])
+  const content = { [type]: { schema: { type: 'string', format: 'binary' } } } as const
+  return {
+    get: {
+      operationId,
+      tags: ['Exports'],
+      summary,
+      description: '`HEAD` is answered, too.',
+      ...(isDeprecated && { deprecated: true }),
+      requestParams: { header: rangeHeaders },
+      responses: {
+        200: { description: answer, headers: names, content },
+        206: { description: 'The part.', headers: { ...names, ...refer(['Content-Range']) }, content },
+        304: { description: 'The file that the client has is still the latest.', headers: names },
+        416: {
+          description: `416 \`malformed_request\`: ${rangeBody.error.message}`,
+          headers: refer([...everyResponse, 'Content-Range']),
+          content: { 'application/json': { schema: errorBodySchema, example: rangeBody } },
+        },
+        ...failures(['not_found', 'unauthorized', 'forbidden', ...always]),
+      },
+    },
+    options: preflight(file),
+  }
+}
+
+const always = [
+  'rate_limited',
+  'internal_error',
+  // A request that times out or is too large may be meant for any operation.
+  'request_timeout',
+  'headers_too_large',
+] as const satisfies ErrorCode[]
+
+const failures = (codes: readonly ErrorCode[]) =>
+  Object.fromEntries(codes.map(code => [String(errors[code].status), failureResponses[code]]))
+
 function get(operation: Operation): ZodOpenApiOperationObject {
-  const { operationId, tag, summary, isPublic, parameters, answer, isPage, schema, example, failures } =
-    operation
+  const { operationId, tag, summary, isPublic, parameters, answer, isPage, schema, example } = operation
   const names = refer(isPage ? listResponse : cachedResponse)
   const all: ErrorCode[] = [
-    ...failures,
+    ...operation.failures,
     ...(isPublic ? [] : (['unauthorized', 'forbidden'] as const)),
-    'rate_limited',
-    'internal_error',
-    // A request that times out or is too large may be meant for any operation.
-    'request_timeout',
-    'headers_too_large',
+    ...always,
   ]
   return {
     operationId,
@@ -135,7 +186,7 @@ function get(operation: Operation): ZodOpenApiOperationObject {
     responses: {
       200: { description: answer, headers: names, content: { 'application/json': { schema, example } } },
       304: { description: 'The body that the client has is still valid.', headers: names },
-      ...Object.fromEntries(all.map(code => [String(errors[code].status), failureResponses[code]])),
+      ...failures(all),
     },
   }
 }

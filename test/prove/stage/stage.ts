@@ -165,7 +165,8 @@ export async function openStage(seed: string, options: StageOptions = {}) {
           async () =>
             isDeepStrictEqual(await readViews(tables, databases), expected) &&
             isDeepStrictEqual(await activeKeys(tables, databases), keys.active()),
-          200,
+          // Each look reads all views.
+          500,
         )
         // An answer with a later watermark has all of that.
         const settledAt = Date.now()

@@ -51,6 +51,14 @@ export async function askNative(address: NativeAddress, query: string): Promise<
   }
 }
 
+/** Sends a query, and reads nothing of its result. The connection lasts as long as the server. */
+export async function askUnread(address: NativeAddress, query: string): Promise<void> {
+  const socket = connect({ host: '127.0.0.1', port: address.port })
+  socket.write(nativeHello(address))
+  await once(socket, 'readable')
+  socket.on('error', () => {}).write(queryPacket(query))
+}
+
 async function answer(reader: Reader): Promise<string[]> {
   const values: string[] = []
   for (;;) {
@@ -92,7 +100,7 @@ export function nativeHello({ user, password, database = '' }: NativeAddress): B
   ])
 }
 
-export function queryPacket(query: string): Buffer {
+function queryPacket(query: string): Buffer {
   const noSettings = text('')
   const noCompression = varUint(0)
   const emptyBlock = Buffer.from([1, 0, 2, 255, 255, 255, 255, 0, 0, 0])

@@ -17,6 +17,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect, vi } from 'vitest'
 import type { CommandResult, ServiceProcess } from '../deployment/service-process.ts'
 import { keepFolder } from '../runner/keep-folder.ts'
@@ -161,8 +162,12 @@ const drainMsMax = 240_000
 
 /** Resolves when everything in the log is folded. */
 export async function untilDrained(...projectors: readonly ServiceProcess[]): Promise<void> {
+  // A look is a dozen queries, so they become rarer: what is waited for needs the CPU.
+  let pauseMs = 0
   await vi.waitFor(
     async () => {
+      await delay(pauseMs)
+      pauseMs = Math.min(2 * pauseMs + 100, 2_000)
       const statuses = await Promise.all(projectors.map(projectionStatus))
       const lag = statuses.flatMap(({ projector }) => projector.lag)
       expect({
@@ -178,13 +183,13 @@ export async function untilDrained(...projectors: readonly ServiceProcess[]): Pr
         failures: projectors.map(() => null),
       })
     },
-    { timeout: drainMsMax, interval: 200 },
+    { timeout: drainMsMax, interval: 100 },
   )
 }
 
 /**
- * Resolves when this projector leads the fold. The first leader of new tables waits for a commit horizon (5 s) before it folds, and
- * `keys issue` gives a key up that is not folded within 15 s: on a busy machine the rest of that time can be too short.
+ * Resolves when this projector leads the fold. `keys issue` gives a key up that is not folded within 15 s: on a busy machine, the start
+ * of a projector takes most of that time.
  */
 export async function untilLeads({ opsUrl }: ServiceProcess): Promise<void> {
   const leads = async () => /^pledgeview_is_leader 1$/m.test(await (await fetch(`${opsUrl}/metrics`)).text())

@@ -70,6 +70,8 @@ export interface QueryTables {
   /** As a query process reads them. */
   asQuery: Tables
   databases: Databases
+  /** The server, for connections of the test's own. */
+  clickHouse: ClickHouseAddress
   /** Inserts rows with a fold id above all earlier ones, so that they replace earlier rows with the same id. */
   putCampaigns(rows: readonly CampaignRow[]): Promise<void>
   putKeys(rows: readonly KeyRow[]): Promise<void>
@@ -167,6 +169,7 @@ function queryTablesOf({ clickHouse, shards, ...opened }: Opened): QueryTables {
 
   return {
     ...opened,
+    clickHouse,
     async putCampaigns(rows) {
       foldId++
       await put(

@@ -6,9 +6,10 @@ import {
   type Client,
   type ClientError,
   createClient,
+  type MirrorOptions,
   type WatermarkStore,
 } from '../../../contracts/api/client.ts'
-import type { Project } from '../../../contracts/api/schemas.ts'
+import type { Project, ProjectDetail } from '../../../contracts/api/schemas.ts'
 import type { ProjectListBody } from '../../../services/query/endpoints/projects.ts'
 import {
   baseUrl,
@@ -119,8 +120,11 @@ function createCopy() {
   return {
     projects,
     apply(change: Change): void {
-      if (change.type === 'upsert') projects.set(change.project.id, change.project)
-      else projects.delete(change.id)
+      if (change.type === 'upsert') {
+        // What only the detail has is not compared.
+        const { description: _, risks: __, rewards: ___, ...project } = change.project as ProjectDetail
+        projects.set(project.id, project)
+      } else projects.delete(change.id)
     },
   }
 }
@@ -139,6 +143,11 @@ function memoryStore(watermark: string | null = null): WatermarkStore & { waterm
 /** Two processes without shared snapshots may move the pages too often for a walk. No other failure is allowed. */
 function onOutage(error: ClientError): void {
   expect(error.code).toBe('unstable_walk')
+}
+
+/** A download may break off, too. */
+function onBreak(error: ClientError): void {
+  if (error.message !== 'the whole copy broke off') onOutage(error)
 }
 
 /** Runs until the time is over. That is the only error allowed. */
@@ -231,6 +240,32 @@ describe('a mirror', () => {
     )
   })
 
+  it('starts with a whole copy, and goes on from its watermark without a seam and without a walk', async () => {
+    const made = fc.record({
+      ...{ at: fc.nat(worldMs / 2), readAfterMs: fc.nat(minuteMs), breaksOff: fc.nat(2) },
+      startsAfterMs: fc.nat(worldMs / 2),
+    })
+    await fc.assert(
+      fc.asyncProperty(world, made, fc.array(fc.nat(60), { maxLength: 5 }), async (world, made, kills) => {
+        const { startsAfterMs, ...copy } = made
+        const model = modelOf(world, { removalsFrom: -minuteMs, copy })
+        await model.sleep(copy.at + copy.readAfterMs + startsAfterMs)
+        const mirror = await mirrored(model, world, kills, client => ({ from: () => client.wholeCopy() }))
+        expect(differences(model, mirror.copy)).toEqual({ lost: [], gone: [] })
+        expect(model.requests.filter(path => /^\/projects(?!.*updated_since)/.test(path))).toEqual([])
+      }),
+      { numRuns: 120 },
+    )
+  })
+
+  it('walks if there is no whole copy', async () => {
+    const [first] = fc.sample(world, { seed: 1, numRuns: 1 })
+    if (!first) throw new Error('there is no world')
+    const model = modelOf({ ...first, faults: [] }, { removalsFrom: -minuteMs })
+    const { copy } = await mirrored(model, first, [], client => ({ from: () => client.wholeCopy() }))
+    expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
+  })
+
   it('compares its copy once if it was away for longer than removals are kept', async () => {
     await fc.assert(
       fc.asyncProperty(world, fc.integer({ min: 1, max: 10 }), async (world, minutes) => {
@@ -273,7 +308,12 @@ describe('a mirror', () => {
 })
 
 /** A copy through kills, and the requests for all campaigns after the first walk. */
-async function mirrored(model: ServiceModel, { pageSize }: World, kills: readonly number[]) {
+async function mirrored(
+  model: ServiceModel,
+  { pageSize }: World,
+  kills: readonly number[],
+  moreOf: (client: Client) => Pick<MirrorOptions, 'from'> = () => ({}),
+) {
   const copy = createCopy()
   const store = memoryStore()
   let walkedAt = Infinity
@@ -289,7 +329,9 @@ async function mirrored(model: ServiceModel, { pageSize }: World, kills: readonl
   await untilOver(signal, async () => {
     for (const kill of [...kills, Infinity]) {
       let taken = 0
-      const changes = clientOf(model).mirror({ pageSize, store: saving, reconcile, onOutage, signal })
+      const client = clientOf(model)
+      const options = { ...moreOf(client), pageSize, store: saving, reconcile, signal }
+      const changes = client.mirror({ ...options, onOutage: options.from ? onBreak : onOutage })
       for await (const change of changes) {
         if (taken++ >= kill) break
         copy.apply(change)

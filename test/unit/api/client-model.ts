@@ -6,6 +6,7 @@
  * Time passes only while a caller sleeps or waits for a response. So a year takes a moment, and every run of a seed is
  * the same.
  */
+import { gzipSync } from 'node:zlib'
 import { basePath } from '../../../contracts/api/conventions.ts'
 import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
 import { parseListQuery, parseRemovalsQuery } from '../../../contracts/api/parameters.ts'
@@ -52,6 +53,8 @@ export interface ModelSettings {
   namesSnapshots?: boolean
   /** Since when it tells removals, in milliseconds from the start. Default: it does not. */
   removalsFrom?: number
+  /** The whole copy that it offers: the watermark is read first, and then the campaigns. In milliseconds from the start. Default: none. */
+  copy?: { at: number; readAfterMs: number; breaksOff: number }
   /** By request number. */
   latencyMs?: (request: number) => number
   /** The failure of a request, by request number. */
@@ -90,7 +93,7 @@ interface Snapshot {
 
 export function createServiceModel(settings: ModelSettings): ServiceModel {
   const { latencyMs = () => 0, fault = () => undefined, evicts = () => false, process = () => 0 } = settings
-  const { standstills = [], namesSnapshots = true, removalsFrom } = settings
+  const { standstills = [], namesSnapshots = true, removalsFrom, copy } = settings
   const timeline = settings.happenings
     .map(happening => ({ ...happening, stamp: startsAt + happening.at }))
     .sort((a, b) => a.stamp + a.visibleAfterMs - (b.stamp + b.visibleAfterMs))
@@ -103,6 +106,7 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
   let time = startsAt
   let happened = 0
   let snapshotsTaken = 0
+  let downloads = 0
   const limiter = createMemoryRateLimiter(
     { limit: settings.requestsPerMinute ?? 120, windowMs: 60_000 },
     { bucketsMax: 1, now: () => time },
@@ -142,10 +146,28 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
       .map(([id]) => id)
   }
 
-  function watermark(): number {
+  /** The first downloads break off. */
+  function wholeCopy({ at, readAfterMs, breaksOff }: NonNullable<ModelSettings['copy']>): Response {
+    const readAt = startsAt + at + readAfterMs
+    const then = new Map<string, Visible>()
+    for (const { id, state, stamp, visibleAfterMs } of timeline) {
+      if (stamp + visibleAfterMs > readAt) break
+      if (state) then.set(id, { state, updatedAt: stamp })
+      else then.delete(id)
+    }
+    const texts = { description: 'd', risks: 'r', rewards: [] }
+    const lines = [...then].map(([id, found]) => `${JSON.stringify({ ...projectOf(id, found), ...texts })}\n`)
+    const whole = gzipSync(lines.join(''))
+    const bytes = downloads++ < breaksOff ? whole.subarray(0, whole.length / 2) : whole
+    return new Response(bytes, {
+      headers: { 'x-data-as-of': new Date(watermark(startsAt + at)).toISOString() },
+    })
+  }
+
+  function watermark(at = time): number {
     const standing = standstills.map(({ at, forMs }) => ({ from: startsAt + at, to: startsAt + at + forMs }))
-    const stoodSince = standing.flatMap(({ from, to }) => (from <= time && time < to ? from : []))
-    return Math.min(time, ...stoodSince) - horizonMs
+    const stoodSince = standing.flatMap(({ from, to }) => (from <= at && at < to ? from : []))
+    return Math.min(at, ...stoodSince) - horizonMs
   }
 
   function removedIds({ updatedSince }: ListQuery): string[] {
@@ -157,6 +179,10 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
   }
 
   function list(path: string, process: number): Response {
+    if (path.startsWith('/exports/')) {
+      const isMade = copy !== undefined && time >= startsAt + copy.at + copy.readAfterMs
+      return isMade ? wholeCopy(copy) : refusal('not_found')
+    }
     const isOfRemovals = path.startsWith('/removals')
     if (isOfRemovals && removalsFrom === undefined) return refusal('not_found')
     const parsed = (isOfRemovals ? parseRemovalsQuery : parseListQuery)(path.split('?')[1] ?? '')

@@ -1,6 +1,10 @@
 /** The pages under /access as a browser without JavaScript uses them, on the real app with its ports in memory. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
+import { folderName } from '../../../../services/exports/latest.ts'
 import { accessBounds } from '../../../../services/portal/keys/access.ts'
 import { createKey, tokenOf } from '../../../support/portal/access-forms.ts'
 import { type Person, startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
@@ -212,3 +216,39 @@ it('every form is refused without the token of its session', async () => {
   expect(statuses).toEqual(Array(4).fill(403))
   expect(key.status).toBe('active')
 })
+
+describe('the latest whole copy', () => {
+  const file = '/access/copies/campaigns.parquet'
+
+  it('is offered to people who are signed in, whole and in parts', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'pledgeview-copies-'))
+    await portal.close()
+    portal = await startTestPortal({ options: { exportDirectory: directory } })
+    person = await portal.signIn('a@example.com')
+    expect((await person.browser.get('/access')).text).not.toContain('Everything at once')
+    expect((await person.browser.get(file)).status).toBe(404)
+    await writeCopy(directory, 'PAR1 and more')
+    const { text } = await person.browser.get('/access')
+    expect(text).toContain('All 1,391 public campaigns')
+    expect(text).toContain(`href="${file}"`)
+    const whole = await person.browser.get(file)
+    expect([whole.status, whole.text]).toEqual([200, 'PAR1 and more'])
+    expect(whole.headers.get('content-security-policy')).toContain("default-src 'none'")
+    expect(whole.headers.get('content-disposition')).toContain('attachment')
+    const part = await person.browser.get(file, { range: 'bytes=0-3' })
+    expect([part.status, part.text]).toEqual([206, 'PAR1'])
+    expect((await person.browser.get(file, { range: 'bytes=99-' })).status).toBe(416)
+    expect((await portal.browser().get(file)).location).toContain('/sign-in?next=')
+    await rm(directory, { recursive: true })
+  })
+})
+
+async function writeCopy(directory: string, parquet: string): Promise<void> {
+  const folder = join(directory, folderName(portal.clock.now()))
+  await mkdir(folder)
+  const as_of = new Date(portal.clock.now()).toISOString()
+  const files = [{ name: 'campaigns.parquet', bytes: parquet.length, sha256: 'a'.repeat(64) }]
+  const rest = { campaigns: 1391, api_version: 'v1', program_version: '1.0.0', files }
+  await writeFile(join(folder, 'campaigns.parquet'), parquet)
+  await writeFile(join(folder, 'manifest.json'), JSON.stringify({ as_of, created_at: as_of, ...rest }))
+}

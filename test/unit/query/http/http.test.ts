@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { ApiVersion, Deprecation } from '../../../../contracts/api/versions.ts'
-import { cacheHeaders, isNoneMatch, rateLimitHeaders } from '../../../../services/query/http/headers.ts'
+import { cacheHeaders, rateLimitHeaders } from '../../../../services/query/http/headers.ts'
 import { createVersionNotices } from '../../../../services/query/http/version-notices.ts'
 import { appOptionsOf } from '../../../../services/query/options.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { addressBucket } from '../../../../services/runtime/http/addresses.ts'
+import { isNoneMatch } from '../../../../services/runtime/http/ranges.ts'
 
 describe('the bucket of an address', () => {
   it.each([

@@ -1,0 +1,97 @@
+import { resolve } from 'node:path'
+import { currentDatabases, serverSettings } from '../distributed.ts'
+import { type OnExported, writeExport } from '../exports/write.ts'
+import { withModel } from '../local/access.ts'
+import { openExistingDataDirectory } from '../local/data-directory.ts'
+import { childSettings } from '../local/tables.ts'
+import { closing } from '../runtime/closing.ts'
+import { type Config, readConfig } from '../runtime/config.ts'
+import { createPaintedLine, grouped, megabytes, progressText } from '../runtime/progress.ts'
+import { inSession, openTables, type ServerTables, type TablesSettings } from '../tables/clickhouse.ts'
+import { presentOf } from '../tables/generations.ts'
+import type { Databases } from '../tables/port.ts'
+import {
+  type Command,
+  commonOptions,
+  dataDirOption,
+  embeddedDirectory,
+  type Io,
+  printJson,
+  readArguments,
+  UsageError,
+} from './command.ts'
+import { jsonOption } from './help.ts'
+
+export const exportCommand: Command = {
+  help: {
+    call: 'export DIR [--data-dir D] [--json]',
+    does:
+      'Writes a whole copy of the public campaigns into a folder of DIR: campaigns.ndjson.gz and campaigns.parquet, each with every ' +
+      'campaign as the API shows it on its own page, and manifest.json. The copy is there when it is whole, and then the earlier ' +
+      'one is removed. If PLEDGEVIEW_EXPORT_DIR names DIR, the API and the portal offer the latest copy. If ' +
+      'PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, it reads from ClickHouse. The service may run meanwhile.',
+    options: { ...dataDirOption, ...jsonOption },
+    examples: ['export exports', 'export exports --json'],
+    cost:
+      'ClickHouse copies the campaigns into a temporary table, and reads them twice: a minute for 400,000 campaigns, and disk space for ' +
+      'two copies, in ClickHouse and in DIR. It changes nothing.',
+  },
+
+  async run(args, io) {
+    const { values, positionals } = readArguments({ args, options: commonOptions, allowPositionals: true })
+    const [directory, ...more] = positionals
+    if (directory === undefined || more.length > 0) throw new UsageError('export takes one directory')
+    const config = readConfig(process.env)
+    const root = embeddedDirectory(values['data-dir'], config)
+    const progress = progressOf(io)
+    const write = (tables: ServerTables, databases: Databases) =>
+      writeExport({ tables, databases: presentOf(databases) }, resolve(directory), progress.show)
+    try {
+      const manifest = await withSession(root, config, write)
+      progress.wipe()
+      if (values.json) printJson(io, { directory: resolve(directory), ...manifest })
+      else {
+        io.stdout.write(`${grouped(manifest.campaigns)} campaigns, as of ${manifest.as_of}\n`)
+        for (const { name, bytes } of manifest.files)
+          io.stdout.write(`${name.padEnd(22)}${megabytes(bytes)}\n`)
+      }
+    } finally {
+      progress.wipe()
+    }
+    return 0
+  },
+}
+
+type Write<T> = (tables: ServerTables, databases: Databases) => Promise<T>
+
+/** Runs the work in a session of its own on the server that has the tables. */
+function withSession<T>(root: string | undefined, config: Config, work: Write<T>): Promise<T> {
+  const inOwn = (
+    settings: TablesSettings,
+    databasesOf: (tables: ServerTables) => Databases | Promise<Databases>,
+  ) =>
+    closing(async open => {
+      const tables = open(openTables(inSession(settings)))
+      return work(tables, await databasesOf(tables))
+    })
+  if (root === undefined) return inOwn(serverSettings(config), tables => currentDatabases(config, tables))
+  return withModel(
+    openExistingDataDirectory(root),
+    config,
+    { isCaughtUp: true },
+    ({ clickHouse, databases }) => inOwn(childSettings(clickHouse, config), () => databases),
+  )
+}
+
+function progressOf(io: Io): { show: OnExported; wipe: () => void } {
+  const line = createPaintedLine({ stream: io.stderr })
+  const startedMs = performance.now()
+  return {
+    show(stage, done = 0, total) {
+      const elapsedMs = performance.now() - startedMs
+      const label = stage === 'copy' ? 'reading the campaigns' : stage
+      line.paint(() => progressText({ label, done, total, detail: '', elapsedMs, format: grouped }))
+    },
+    wipe: line.wipe,
+  }
+}

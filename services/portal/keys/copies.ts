@@ -1,0 +1,59 @@
+/** The latest whole copy, for people who are signed in: a section of /access, and its files. */
+import type { FastifyInstance } from 'fastify'
+import { createDownloads } from '../../exports/downloads.ts'
+import { latestManifest } from '../../exports/latest.ts'
+import { type ExportFile, exportNames, type Manifest } from '../../exports/manifest.ts'
+import { ClientGoneError } from '../../runtime/fair-turns.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import { megabytes } from '../../runtime/progress.ts'
+import { type Html, html } from '../html/html.ts'
+import { count, moment } from '../html/words.ts'
+import { PageError } from '../http/pages.ts'
+import { signedIn } from '../http/session-hook.ts'
+import type { Access } from './access.ts'
+
+const folder = '/access/copies'
+const formats: Readonly<Record<ExportFile, string>> = {
+  'campaigns.ndjson.gz': 'NDJSON, gzipped',
+  'campaigns.parquet': 'Parquet',
+}
+
+/** The manifest of the latest copy; undefined if there is none, or if it cannot be read. The rest of the page is shown all the same. */
+export async function copyOf({ options, logger }: Pick<Access, 'options' | 'logger'>) {
+  if (options.exportDirectory === undefined) return undefined
+  return latestManifest(options.exportDirectory).catch(error => {
+    logger.warn({ error: messageOf(error) }, 'the latest whole copy cannot be read')
+    return undefined
+  })
+}
+
+export function copySection({ campaigns, as_of, files }: Manifest): Html {
+  return html`<section aria-labelledby="copies">
+<h2 id="copies">Everything at once</h2>
+<p>All ${count(campaigns)} public campaigns with their texts and rewards, as of ${moment(Date.parse(as_of))}. Programs read the same files <a href="/reference#getLatestExport">with a key</a>.</p>
+<ul>${files.map(({ name, bytes }) => html`<li><a href="${folder}/${name}" download>${formats[name]}</a> (${megabytes(bytes)})</li>`)}</ul>
+</section>`
+}
+
+export function addCopyRoutes(pages: FastifyInstance, { options }: Access): void {
+  const send = createDownloads(options.exportDirectory)
+  for (const name of exportNames) {
+    pages.get(`${folder}/${name}`, async (request, reply) => {
+      const begin = () => {
+        reply.hijack()
+        return reply.getHeaders() as Record<string, string>
+      }
+      const owner = signedIn(request).account_id
+      const asked = { request: request.raw, response: reply.raw, name, owner, isAllowed: () => true, begin }
+      try {
+        const done = await send(asked)
+        if (done === 'none') throw new PageError(404, 'There is no whole copy at the moment.')
+        if (done !== 'sent') throw new PageError(416, 'The file is shorter than that.')
+      } catch (error) {
+        if (!(error instanceof ClientGoneError)) throw error
+        reply.hijack()
+        reply.raw.destroy()
+      }
+    })
+  }
+}
