@@ -1,0 +1,184 @@
+/**
+ * Seeded traffic for as long as a suite lasts: campaigns that begin, change and end, duplicates, late events, and sometimes a
+ * record that is not an event. It records everything that it has sent. That is the truth that the results are compared with.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { encodeState } from '../../../contracts/events/codec.ts'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import type { EventWriter, NewRecord } from '../../../services/log/port.ts'
+import { newRecordOf, pledgeEvent } from '../events/sample-events.ts'
+import { chance, intBetween, pick, type Random } from '../runner/random.ts'
+import { type CampaignHistory, createHistory, eventsOf, isPublic, pledgeKey } from './campaign-histories.ts'
+
+export interface Traffic {
+  start(): void
+  /** Resolves when everything that was sent is in the log. Sends nothing until `resume`. */
+  pause(): Promise<void>
+  resume(): void
+  /** Ends the traffic, without waiting for an unavailable log. */
+  stop(): Promise<void>
+  /** Sends this now. Resolves when it is in the log. */
+  say(events: readonly ChangeEvent[]): Promise<void>
+  /** Appends this many records that are not events. Resolves when they are in the log. */
+  poison(count: number): Promise<void>
+  /** A campaign that is public at the beginning and the end. Only the caller sends its events. */
+  newPublicHistory(): CampaignHistory
+  history(id: string): CampaignHistory | undefined
+  histories(): Iterable<CampaignHistory>
+  /** How many states of an entity may be visible by now, by the key of the campaign or the pledge. */
+  said(key: string): number
+  /** Everything that was sent, in order. */
+  events(): readonly ChangeEvent[]
+  /** The values of all records that are not events. */
+  poisoned(): readonly Buffer[]
+  /** Records that were appended, including those that are not events. */
+  records(): number
+}
+
+const activeMax = 40
+const portionRecords = 30
+const portionMs = 150
+const noiseShare = 0.15
+const recentMax = 500
+const retryMs = 250
+
+// Every object has members of these names.
+const poisonHeaders = Object.fromEntries(['toString', '__proto__'].map(name => [name, Buffer.from(name)]))
+
+/** Sends again what an unavailable log did not accept, until it does. */
+export function createTraffic(random: Random, writer: EventWriter, slowness = 1): Traffic {
+  const histories = new Map<string, CampaignHistory>()
+  const said = new Map<string, number>()
+  const events: ChangeEvent[] = []
+  const poisonValues: Buffer[] = []
+  const active: ChangeEvent[][] = []
+  const stopping = new AbortController()
+  let records = 0
+  let appending: Promise<void> = Promise.resolve()
+  let running: Promise<void> = Promise.resolve()
+  let portion: Promise<void> = Promise.resolve()
+  /** Resolved unless the traffic is paused. */
+  let resumed = Promise.withResolvers<void>()
+  let isPaused = false
+  resumed.resolve()
+
+  function newHistory(): CampaignHistory {
+    const history = createHistory(random, histories.size)
+    histories.set(history.id, history)
+    return history
+  }
+
+  function nextEvent(): ChangeEvent {
+    if (events.length > 0 && chance(random, noiseShare)) return pick(random, events.slice(-recentMax))
+    while (active.length < activeMax) active.push(eventsOf(newHistory(), random))
+    const at = intBetween(random, 0, active.length - 1)
+    const event = active[at]?.shift()
+    if (active[at]?.length === 0) active.splice(at, 1)
+    if (!event) throw new Error('an active campaign has nothing to say')
+    return event
+  }
+
+  /** Counted before the append, because a state may be visible from that moment on. */
+  function note(event: ChangeEvent): void {
+    const states = statesOf(event)
+    const count = 1 + states.indexOf(event.data)
+    said.set(event.key, Math.max(said.get(event.key) ?? 0, count))
+    events.push(event)
+  }
+
+  function statesOf(event: ChangeEvent): readonly ChangeEvent['data'][] {
+    const [campaignId = '', pledge] = event.key.split('/')
+    const history = event.type === 'api-key' ? undefined : histories.get(campaignId)
+    return (
+      (pledge === undefined ? history?.states : history?.pledges[Number(pledge.slice(1))]) ?? [event.data]
+    )
+  }
+
+  function newPoison(): NewRecord {
+    const n = poisonValues.length
+    // Bytes that mean nothing, and an event that breaks a rule.
+    const broken = pledgeEvent({ campaign_id: `poison-${n}`, pledge_id: 'p', amount_minor: -1 - n })
+    const value =
+      n % 2 === 0 || broken.type !== 'pledge' || broken.data === null
+        ? Buffer.from(`no event ${n}`)
+        : encodeState({ type: 'pledge', data: broken.data })
+    poisonValues.push(value)
+    // Each with its own key, because a compacted topic keeps one record per key.
+    return { topic: 'pledges', key: Buffer.from(`poison-${n}/p`), value, headers: poisonHeaders }
+  }
+
+  /** In order. Repeats until the log accepts it. */
+  function append(batch: readonly NewRecord[]): Promise<void> {
+    records += batch.length
+    appending = appending.then(async () => {
+      while (!stopping.signal.aborted) {
+        try {
+          return await writer.append(batch)
+        } catch {
+          await delay(retryMs)
+        }
+      }
+    })
+    return appending
+  }
+
+  function say(batch: readonly ChangeEvent[]): Promise<void> {
+    for (const event of batch) note(event)
+    return append(batch.map(newRecordOf))
+  }
+
+  async function sayPortion(): Promise<void> {
+    await say(Array.from({ length: portionRecords }, nextEvent))
+    if (chance(random, 0.2)) await append([newPoison()])
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await resumed.promise
+      if (stopping.signal.aborted) return
+      portion = sayPortion()
+      await portion
+      await delay(slowness * portionMs)
+    }
+  }
+
+  return {
+    start() {
+      running = run()
+    },
+    async pause() {
+      if (!isPaused) resumed = Promise.withResolvers<void>()
+      isPaused = true
+      await portion
+      await appending
+    },
+    resume() {
+      isPaused = false
+      resumed.resolve()
+    },
+    async stop() {
+      stopping.abort()
+      resumed.resolve()
+      await running
+    },
+    say,
+    poison: count => append(Array.from({ length: count }, newPoison)),
+    newPublicHistory() {
+      for (;;) {
+        const history = newHistory()
+        if ([history.states.at(0), history.states.at(-1)].every(isPublic)) return history
+      }
+    },
+    history: id => histories.get(id),
+    histories: () => histories.values(),
+    said: key => said.get(key) ?? 0,
+    events: () => events,
+    poisoned: () => poisonValues,
+    records: () => records,
+  }
+}
+
+/** How many states of the campaign, and of the pledge at each place, may be visible by now. */
+export function saidOf(traffic: Pick<Traffic, 'said'>, { id, pledges }: CampaignHistory): number[] {
+  return [traffic.said(id), ...pledges.map((_, place) => traffic.said(pledgeKey(id, place)))]
+}
