@@ -4,7 +4,7 @@
  * A key is issued only when the fold says that it is active. If several keys are issued at once, the fold activates
  * the three oldest of an account, and the others are deleted again here. The secret is not stored anywhere else.
  *
- * A key that was replaced expires. The query service refuses it from that moment (0001-people.sql). The fold counts it
+ * A key that was replaced expires, and so does one that was made for a time. The query service refuses it from that moment (0001-people.sql). The fold counts it
  * among the three until its end is in the log too, so `issueKey` writes that first.
  */
 import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
@@ -76,6 +76,8 @@ export interface NewKey {
   url: string
   email: string
   scopes?: string[]
+  /** How long the key works, ms. Default: until it is revoked. */
+  livesMs?: number | undefined
 }
 
 /** A key could not be issued or revoked. The message says why. */
@@ -127,7 +129,7 @@ function newState(admin: KeyAdmin, wanted: NewKey, key: string, secret: string):
     version: 1,
     changed_at: issuedAt,
     issued_at: issuedAt,
-    expires_at: null,
+    expires_at: wanted.livesMs === undefined ? null : issuedAt + wanted.livesMs,
   }
 }
 

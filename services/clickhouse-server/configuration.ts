@@ -249,7 +249,7 @@ export function analystBounds({
     const bound = bounds[setting.name]
     if (bound === undefined) return setting
     const value = String(setting.name === 'max_threads' ? Math.min(bound, Number(setting.value)) : bound)
-    return { ...setting, value, range: { min: '1', max: value } }
+    return { ...setting, value, ...(setting.range && { range: { min: '1', max: value } }) }
   })
 }
 

@@ -16,8 +16,10 @@ export async function purgeDeleted(
   const removeDays = () => removeRows({ tables, databases }, 'campaign_days', campaigns)
   const days = await purgeOne('campaign_days', 'deleted campaign', campaigns, removeDays)
   const keys = await deletedKeys(tables, databases)
-  const removeKeys = () => removeRows({ tables, databases }, 'api_key_usage', keys)
-  return [days, await purgeOne('api_key_usage', 'deleted key', keys, removeKeys)]
+  const ofKeys = (table: 'api_key_requests' | 'api_key_usage') =>
+    purgeOne(table, 'deleted key', keys, () => removeRows({ tables, databases }, table, keys))
+  // The keys are found by their counts, so these go last.
+  return [days, await ofKeys('api_key_requests'), await ofKeys('api_key_usage')]
 
   async function purgeOne(
     table: string,

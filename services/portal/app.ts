@@ -27,8 +27,10 @@ import type { Accounts, KeyNotices, Mailer, PortalKeys } from './ports.ts'
 import type { OidcSettings } from './sign-in/oidc.ts'
 import { addSignInRoutes, addSignOutRoutes } from './sign-in/routes.ts'
 import { createSessions, type Sessions } from './sign-in/sessions.ts'
+import type { Freshness } from './status/freshness.ts'
+import { addStatusPage } from './status/status-page.ts'
 import type { PortalStore } from './store/port.ts'
-import type { UsageOf } from './usage/usage-reader.ts'
+import type { RequestsOf, UsageOf } from './usage/usage-reader.ts'
 
 export interface PortalOptions {
   /** The public address of the portal: its origin. */
@@ -60,11 +62,14 @@ export interface PortalDependencies extends Pick<Runtime, 'now' | 'logger'> {
   accounts: Accounts
   keys: PortalKeys
   usageOf: UsageOf
+  requestsOf: RequestsOf
   /** Undefined: people cannot sign in by mail, and get no notices. */
   mailer?: Pick<Mailer, 'send' | 'mailsAre'> | undefined
   notices?: KeyNotices | undefined
   liveState: () => Promise<LiveState>
   pictures: () => Promise<DataPictures>
+  /** Rejects if it cannot be read. */
+  freshness: () => Promise<Freshness>
   store: PortalStore
   options: PortalOptions
 }
@@ -114,6 +119,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   addSignOutRoutes(app, portal)
   addAccountPages(app, portal)
   addPublicPages(app, portal)
+  addStatusPage(app, portal)
   addDataPage(app, portal)
   await addAccessRoutes(app, portal)
   return app

@@ -38,12 +38,17 @@ export interface PortalKeys {
   /** The keys of an account, oldest first. It includes the revoked and the ended ones. */
   ofAccount(accountId: string): Promise<PortalKey[]>
   /** Resolves when the key is active. Throws `KeyError` with a reason for people, for example that three are active. */
-  issue(accountId: string, fields: KeyFields): Promise<{ key: string; secret: string }>
+  issue(
+    accountId: string,
+    fields: KeyFields,
+    /** How long the key works, ms. Default: until it is revoked. */
+    livesMs?: number,
+  ): Promise<{ key: string; secret: string }>
   /** Gives the key another name, web address or contact. Throws `KeyError` if it has ended. */
   change(accountId: string, key: string, fields: KeyFields): Promise<void>
   /** By the first 16 characters or the whole key; does nothing if it is revoked. Throws `KeyError` if the account has no such key. */
   revoke(accountId: string, key: string): Promise<PortalKey>
-  /** A new key with the fields of the old one. The old one ends first, or gets its end. */
+  /** A new key with the fields and the lifetime of the old one. The old one ends first, or gets its end. */
   replace(
     accountId: string,
     key: string,

@@ -24,8 +24,9 @@ import { openNotices } from './notices/notices.ts'
 import { createSmtpMailer } from './notices/smtp-mailer.ts'
 import type { Mailer } from './ports.ts'
 import type { OidcSettings } from './sign-in/oidc.ts'
+import { createFreshness } from './status/freshness.ts'
 import type { PortalStore } from './store/port.ts'
-import { createUsageReader } from './usage/usage-reader.ts'
+import { createRequestsReader, createUsageReader } from './usage/usage-reader.ts'
 
 export interface PortalServiceDependencies {
   config: Config
@@ -56,6 +57,8 @@ export interface PortalService {
 
 // A mail about a key is sent within it.
 const sendPauseMs = 5_000
+// So that each minute has its measurement.
+const measurePauseMs = 20_000
 
 /** Compares the portal's key with the accounts, and creates the app. */
 export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
@@ -69,14 +72,18 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     ...{ notices: openNotices({ writer, ...place }), ...place, store, portalKey },
     ...{ portalUrl: new URL(dependencies.portalUrl).origin, ...runtime },
   }
+  const liveState = createLiveState(place, runtime)
+  const freshness = createFreshness(place, liveState, runtime)
   const app = await createPortalApp({
     accounts,
     keys,
     usageOf: createUsageReader(place, runtime.now),
+    requestsOf: createRequestsReader(place, runtime.now),
     mailer,
     // Without a mailer there are none.
     notices: mailer && createKeyNotices(noteParts),
-    liveState: createLiveState(place, runtime),
+    liveState,
+    freshness: freshness.read,
     pictures: createDataPictures(place, runtime),
     store,
     options: {
@@ -98,7 +105,9 @@ export async function startPortalService(dependencies: PortalServiceDependencies
   const warning = (message: string) => (error: unknown) => logger.warn({ error: messageOf(error) }, message)
   const notDeleted = warning('a deletion of an account could not be completed')
   const notNotified = warning('the notices could not be looked after')
+  const notMeasured = warning('the freshness of the data could not be noted')
   const rounds = [
+    startRounds(freshness.measure, { pauseMs: measurePauseMs, onError: notMeasured }),
     startRounds(signal => finishDeletions({ accounts, keys }, signal, notDeleted), {
       pauseMs: 30_000,
       onError: notDeleted,

@@ -5,7 +5,7 @@
 import { idParts } from './parameter-parts.ts'
 import type { CallOptions, Databases, Shard, Tables } from './port.ts'
 
-const keyOf = { campaign_days: 'campaign_id', api_key_usage: 'api_key' } as const
+const keyOf = { campaign_days: 'campaign_id', api_key_usage: 'api_key', api_key_requests: 'api_key' } as const
 
 // Of one statement, so that it stays short.
 const idsMax = 500

@@ -68,6 +68,7 @@ const placements: Readonly<Record<string, string>> = {
   notice_ledger: 'cityHash64(notice_id) % 1',
   // With the keys that they are about, so that a purge can compare the two.
   api_key_usage: 'cityHash64(api_key) % 1',
+  api_key_requests: 'cityHash64(api_key) % 1',
   // With the entities of their keys, so that a purge can compare the two. All rows of one place are on one shard.
   rejects: "if(topic = 'api-keys', 0, cityHash64(splitByChar('/', ifNull(key, ''))[1]))",
   batch_log: 'cityHash64(projector)',
@@ -87,6 +88,7 @@ const placements: Readonly<Record<string, string>> = {
   generation_log: 'cityHash64(attempt) % 1',
   projector_log: 'cityHash64(projector) % 1',
   projector_stops: 'cityHash64(projector) % 1',
+  freshness: 'cityHash64(minute) % 1',
   migrations: 'all',
 }
 

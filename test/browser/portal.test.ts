@@ -5,7 +5,16 @@ import { needs } from '../support/runner/requirements.ts'
 import { chromiumProgram, openChromium, openWindow } from './chromium.ts'
 import { lookAt } from './look.ts'
 import { type Portal, shellWithCurl, startPortal, statusOf } from './service.ts'
-import { createKey, noLook, openKey, replaceKey, revokeKey, signUp, waitForUsage } from './steps.ts'
+import {
+  createKey,
+  findRequest,
+  noLook,
+  openKey,
+  replaceKey,
+  revokeKey,
+  signUp,
+  waitForUsage,
+} from './steps.ts'
 import { openExample, tourAccess, tourAccount, tourPublicPages } from './tour.ts'
 
 let portal: Portal
@@ -43,6 +52,7 @@ test('a person gets a key by the mailed link, uses, replaces and revokes it, on 
   await openKey(page, portal)
   await waitForUsage(page)
   await look('key-used')
+  await findRequest(page, look)
   await replaceKey(page, look)
   const second = await copied()
   expect(second).not.toBe(first)

@@ -75,6 +75,20 @@ export async function waitForUsage(page: Page): Promise<void> {
     .toBe(1)
 }
 
+/** Searches a request of the key whose page is open by its id, and comes back. */
+export async function findRequest(page: Page, look: Look): Promise<void> {
+  const path = new URL(page.url()).pathname
+  await page.getByRole('link', { name: 'Its requests' }).click()
+  await page.getByLabel('Time').selectOption('By hour, 72 hours')
+  const id = await page.getByRole('table').last().locator('code').last().textContent()
+  await page.getByLabel('X-Request-Id').fill(id?.slice(0, 13) ?? '')
+  await page.getByRole('button', { name: 'Show' }).click()
+  await page.getByText('Requests whose id begins with').waitFor()
+  expect(await page.getByText(id ?? 'none', { exact: true }).count()).toBe(1)
+  await look('requests')
+  await page.goto(new URL(path, page.url()).href)
+}
+
 /** Replaces the key whose page is open; the old one works for one more hour. */
 export async function replaceKey(page: Page, look: Look): Promise<void> {
   await page.getByRole('link', { name: 'Replace this key' }).click()

@@ -9,7 +9,7 @@ const soon = { timeout: 60_000 }
 
 /** What everybody can read, and what goes wrong before signing in. */
 export async function tourPublicPages(page: Page, { url }: Portal, look: Look): Promise<void> {
-  for (const name of ['docs', 'reference', 'changes', 'data', 'no-such-page']) {
+  for (const name of ['docs', 'reference', 'changes', 'data', 'status', 'no-such-page']) {
     await page.goto(`${url}/${name}`)
     await look(name)
   }

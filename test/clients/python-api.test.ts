@@ -66,7 +66,7 @@ test('DuckDB reads a whole copy over HTTP in one line, by ranges, with the key i
   try {
     await writeExport({ tables: session, databases }, directory.path, () => undefined)
     const url = `http://127.0.0.1:${served.port}/api/v1/exports/latest/campaigns.parquet`
-    const printed = await outputOf(join(bin, 'python'), [path('python-api/copy.py')], {
+    const printed = await outputOf(join(bin, 'python'), [path('python-api/whole_copy.py')], {
       stdin: JSON.stringify({ url, ...served.issue() }),
     })
     expect(JSON.parse(printed)).toEqual(ids.map(id => [id, 'A Creator', 12.3456, 0, '2026-02-01']))

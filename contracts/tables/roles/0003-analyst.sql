@@ -8,6 +8,9 @@
 -- ClickHouse makes all threads of aggregation_memory_efficient_merge_threads at once, past the bounds on memory and time: on shards,
 -- one query with a large number took all of the server's memory.
 --
+-- What bounds all queries of a user together is the operator's alone: on shards, max_network_bandwidth_for_user = 1 in one query left
+-- no answer to any analyst.
+--
 -- os_threads_nice_value_query lets other threads run first. ClickHouse obeys if its process may set priorities
 -- (CAP_SYS_NICE). `workload` has an effect if the server has a workload of this name.
 
@@ -15,7 +18,11 @@ CREATE ROLE IF NOT EXISTS pledgeview_analyst
 SETTINGS
     max_execution_time = 60 MIN 1 MAX 300,
     max_memory_usage = 4000000000 MIN 1 MAX 4000000000,
-    max_memory_usage_for_user = 8000000000 MIN 1 MAX 8000000000,
+    max_memory_usage_for_user = 8000000000 CONST,
+    memory_overcommit_ratio_denominator_for_user = 1073741824 CONST,
+    max_temporary_data_on_disk_size_for_user = 0 CONST,
+    max_network_bandwidth_for_user = 0 CONST,
+    max_network_bandwidth_for_all_users = 0 CONST,
     max_threads = 2 MIN 1 MAX 2,
     max_rows_to_read = 10000000000 MIN 1 MAX 10000000000,
     max_result_rows = 10000000 MIN 0 MAX 10000000,

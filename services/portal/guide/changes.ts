@@ -37,8 +37,23 @@ function endOf(deprecation: ApiVersion['deprecation']): string {
 function releaseSection({ version, day, groups }: Release): Html {
   return html`<section class="card">
 <h3>${version === 'Unreleased' ? 'Since the last release' : version}${day && html` <span class="muted">${day}</span>`}</h3>
-${groups.map(({ title, entries }) => html`<h4>${title}</h4><ul>${entries.map(entry => html`<li>${prose(entry)}</li>`)}</ul>`)}
+${groups.toSorted((one, other) => rankOf(one.title) - rankOf(other.title)).map(({ title, entries }) => html`<details${rankOf(title) < 3 && html` open`}><summary><strong>${title}</strong>: ${advice[title] ?? 'see below'} (${entries.length})</summary><ul>${entries.map(entry => html`<li>${prose(entry)}</li>`)}</ul></details>`)}
 </section>`
+}
+
+/** What each kind of change means for a program. What may need work comes first, and is open. */
+const advice: Readonly<Record<string, string>> = {
+  Removed: 'change your program',
+  Deprecated: 'change your program in time',
+  Changed: 'look whether your program relies on it',
+  Added: 'nothing to do, if you do not need it',
+  Fixed: 'nothing to do',
+  Security: 'nothing to do',
+}
+
+function rankOf(title: string): number {
+  const rank = Object.keys(advice).indexOf(title)
+  return Math.max(rank, 0)
 }
 
 /** The UTC day of a moment in ISO 8601. */

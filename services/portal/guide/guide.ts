@@ -41,7 +41,7 @@ ${helpSection()}
 
 function helpSection(): Html {
   return html`<h2 id="help">Help and credit</h2>
-<p>When you report a problem, send the header <code>X-Request-Id</code> of the answer, and the first 16 characters of your key. Never send the secret to anyone.</p>
+<p>Every answer has a header <code>X-Request-Id</code>. <a href="/access/requests">Requests</a> finds it among your requests of the last three days. When you report a problem, send it with the first 16 characters of your key. Never send the secret to anyone.</p>
 <p>If you publish figures from the API, please credit the platform, and link to the <code>url</code> of the campaign.</p>`
 }
 

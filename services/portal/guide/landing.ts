@@ -20,7 +20,7 @@ export function landingContent({ live, apiUrl, isSignedIn }: LandingData): Html 
 ${isSignedIn ? html`<a class="button" href="/access">Your API access</a>` : html`<a class="button" href="/sign-in?next=/access">Get a key</a>`}
 <a class="button secondary" href="/docs">Read the guide</a>
 </div>
-${liveCard(live)}
+${liveCard(live, html` <a href="/status">The last 90 days</a>`)}
 <h2>One request</h2>
 <p>Send your key and secret, and get campaigns. More samples, also in TypeScript and Python, are in the <a href="/docs#first-call">guide</a>.</p>
 ${codeBlock({ id: 'first-call', caption: 'The three newest campaigns that are live', text: sampleText('first-call', 'sh', apiUrl) })}
@@ -41,14 +41,15 @@ const tones: Record<LiveState['status'], Tone> = {
   Unavailable: 'bad',
 }
 
-function liveCard({ status, campaigns, as_of }: LiveState): Html {
+/** How the data is now. `more`: what follows the explanation. */
+export function liveCard({ status, campaigns, as_of }: LiveState, more?: Html): Html {
   return html`<section class="card" aria-labelledby="now">
 <div class="heading"><h2 id="now">Right now</h2>${badge(status, tones[status])}</div>
 <dl class="facts">
 <div><dt>Public campaigns</dt><dd>${campaigns === undefined ? 'unknown' : count(campaigns)}</dd></div>
 <div><dt>Data as of</dt><dd>${as_of === undefined ? 'unknown' : moment(as_of)}</dd></div>
 </dl>
-<p class="muted">${explanations[status]}</p>
+<p class="muted">${explanations[status]}${more}</p>
 </section>`
 }
 

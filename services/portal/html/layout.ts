@@ -55,7 +55,7 @@ ${scripts.map(script => html`<script src="/static/${script}" defer></script>`)}
 ${content}
 </main>
 <footer>
-<p class="muted">Public campaign data, read-only. <a href="/docs">Guide</a> · <a href="/openapi.json">OpenAPI</a> · <a href="/changes">Versions</a></p>
+<p class="muted">Public campaign data, read-only. <a href="/docs">Guide</a> · <a href="/openapi.json">OpenAPI</a> · <a href="/changes">Versions</a> · <a href="/status">Status</a></p>
 </footer>
 </body>
 </html>

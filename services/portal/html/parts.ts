@@ -1,5 +1,6 @@
 /** Small parts of pages. `static/portal.css` describes how they look. */
 import { type Html, html } from './html.ts'
+import { count } from './words.ts'
 
 export type Tone = 'good' | 'warning' | 'bad'
 
@@ -22,6 +23,26 @@ export function copyable({ id, text, what }: { id: string; text: string; what: s
 /** A block of code with its caption and a button that copies it. `id` must be unique in the page. */
 export function codeBlock({ id, caption, text }: { id: string; caption: string; text: string }): Html {
   return html`<figure class="code"><figcaption>${caption}${copyButton(id, caption)}</figcaption><pre tabindex="0" role="group" aria-label="${caption}"><code id="${id}">${text}</code></pre></figure>`
+}
+
+/** The rest of a row after its name. A number stands to the right. */
+export type Cell = Html | string | number
+
+/** A table whose rows become small cards on a phone, so that nothing of it is cut. Each row begins with its name. */
+export function stack(heads: readonly string[], rows: readonly (readonly Cell[])[], caption?: string): Html {
+  const numbers = heads.map((_, index) => rows.some(row => typeof row[index] === 'number'))
+  const kind = (index: number) => numbers[index] && html` class="number"`
+  return html`<table class="stack">${caption && html`<caption>${caption}</caption>`}
+<thead><tr>${heads.map((head, index) => html`<th scope="col"${kind(index)}>${head}</th>`)}</tr></thead>
+<tbody>
+${rows.map(
+  ([
+    name,
+    ...cells
+  ]) => html`<tr><th scope="row">${name}</th>${cells.map((cell, index) => html`<td data-label="${heads[index + 1]}"${kind(index + 1)}>${typeof cell === 'number' ? count(cell) : cell}</td>`)}</tr>
+`,
+)}</tbody>
+</table>`
 }
 
 /** A table that scrolls sideways where it is too wide. `label` says to screen readers what it is. */

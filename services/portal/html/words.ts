@@ -26,11 +26,6 @@ export function dayText(day: string): string {
   return `${Number(day.slice(8, 10))} ${months[Number(day.slice(5, 7)) - 1]} ${day.slice(0, 4)}`
 }
 
-/** `22 Nov` for `2026-11-22`, in one line. For tables of less than a year. */
-export function shortDay(day: string): Html {
-  return html`<time datetime="${day}">${dayText(day).slice(0, -5).replace(' ', '\u00a0')}</time>`
-}
-
 /** `12,345` */
 export function count(value: number): string {
   return counts.format(value)

@@ -7,6 +7,7 @@ import {
   checkKeyFields,
   type FieldFaults,
   type KeyFields,
+  lifetimes,
   nameLengthMax,
   urlLengthMax,
 } from './key-fields.ts'
@@ -18,8 +19,9 @@ export interface KeyFormData {
   fields: KeyFields
   faults: FieldFaults
   csrf: Html
-  /** For a new one. */
+  /** For a new one: its token, and the name of the lifetime that was chosen. */
   formToken?: string | undefined
+  expires?: string
 }
 
 const formFields: readonly (Field & { name: keyof KeyFields })[] = [
@@ -50,7 +52,7 @@ const formFields: readonly (Field & { name: keyof KeyFields })[] = [
 ]
 
 /** Faults stand at their fields and in a list above them. */
-export function keyForm({ path, fields, faults, csrf, formToken }: KeyFormData): Html {
+export function keyForm({ path, fields, faults, csrf, formToken, expires }: KeyFormData): Html {
   const isNew = path === undefined
   return html`${wayBack()}
 <h1>${isNew ? 'Create a key' : 'Edit the key'}</h1>
@@ -65,11 +67,23 @@ ${form({
     value: fields[field.name],
     fault: faults[field.name] && `${field.label} ${faults[field.name]}.`,
   })),
+  content: isNew ? lifetimeChoice(expires) : undefined,
   submit: isNew ? 'Create the key' : 'Save',
   cancel: { href: path ?? '/access', text: 'Cancel' },
   isCheckedHere: true,
   isSentOnce: isNew,
 })}`
+}
+
+function lifetimeChoice(chosen: string | undefined): Html {
+  return html`<label for="expires">Ends</label>
+<select id="expires" name="expires" aria-describedby="expires-hint"><option value="">never, until you revoke it</option>${Object.keys(
+    lifetimes,
+  ).map(
+    name =>
+      html`<option value="${name}"${name === chosen && html` selected`}>after ${name.replace('-', ' ')}</option>`,
+  )}</select>
+<small class="hint" id="expires-hint">A key that nobody needs any more ends by itself. You can replace it in time.</small>`
 }
 
 function faultList(faults: FieldFaults): Html | undefined {

@@ -3,9 +3,8 @@ import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
-import { notice } from '../html/parts.ts'
-import { countOf, moment } from '../html/words.ts'
-import { requestsOf, totalOf, usagePicture, usageTable, usageText } from '../usage/usage-view.ts'
+import { moment } from '../html/words.ts'
+import { usageText } from '../usage/usage-view.ts'
 import { isAlive, type KeyState, type KeyView, keyPath, keyState } from './key-state.ts'
 import { lastUsed, statusText } from './overview-page.ts'
 
@@ -35,22 +34,14 @@ export function keyPage({ view, now }: Omit<KeyPageData, 'csrf'>): Html {
 <div><dt>Created</dt><dd>${moment(key.issued_at_ms)}</dd></div>
 <div><dt>Last used</dt><dd>${lastUsed(usage)}</dd></div>
 </dl>
-${isAlive(key, now) && html`<div class="actions"><a class="button secondary" href="${path}/edit">Edit</a> <a class="button secondary" href="${path}/replace">Replace this key</a> <a class="button secondary danger" href="${path}/revoke">Revoke this key</a></div>`}
-<h2>Requests of the last 30 days</h2>
-${usage ? usageFigure(usage.days) : notice('The usage cannot be read at the moment. The key itself is not affected.', 'warning')}`
+<p>${usage ? usageText(usage.days) : 'The usage cannot be read at the moment. The key itself is not affected.'}</p>
+<div class="actions"><a class="button" href="/access/requests?key=${encodeURIComponent(keyPrefix(key.key))}">Its requests</a>${isAlive(key, now) && html` <a class="button secondary" href="${path}/edit">Edit</a> <a class="button secondary" href="${path}/replace">Replace this key</a> <a class="button secondary danger" href="${path}/revoke">Revoke this key</a>`}</div>`
 }
 
 // The topic has what other programs wrote, too: only a web address becomes a link.
 function webLink(url: string): Html {
   if (!/^https?:\/\//i.test(url)) return html`${url}`
   return html`<a href="${url}" rel="nofollow noopener noreferrer">${url}</a>`
-}
-
-function usageFigure(days: NonNullable<KeyView['usage']>['days']): Html {
-  const { deprecated } = totalOf(days)
-  return html`<p>${usageText(days)} Counts are complete up to about a minute ago.</p>
-${deprecated > 0 && notice(html`<p>${countOf(deprecated, 'request')} went to a deprecated version of the API. <a href="/changes">See what changes, and when</a></p>`, 'warning')}
-${days.some(day => requestsOf(day) > 0) && html`${usagePicture(days)}${usageTable(days)}`}`
 }
 
 /** Asks once more before a key is revoked. */

@@ -7,6 +7,7 @@ import { signedIn } from '../http/session-hook.ts'
 import type { Overlap } from '../ports.ts'
 import { type Access, type ByName, keyOf, notify, sendPage, toOverview, withUsage } from './access.ts'
 import { newFormToken } from './form-token.ts'
+import { lifetimes } from './key-fields.ts'
 import { type KeyFormData, keyForm, readKeyForm } from './key-form.ts'
 import { keyPage, replacePage, revokePage } from './key-pages.ts'
 import { activeCount, isAlive, type KeyView, keyPath } from './key-state.ts'
@@ -83,10 +84,13 @@ function sendForm(
 async function create(access: Access, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const account = signedIn(request)
   const { fields, faults } = readKeyForm(request.body)
+  const expires = fieldOf(request, 'expires')
   if (Object.keys(faults).length > 0)
-    return sendForm(request, reply.code(422), { path: undefined, fields, faults })
+    return sendForm(request, reply.code(422), { path: undefined, fields, faults, expires })
+  if (expires !== '' && !Object.hasOwn(lifetimes, expires)) throw new KeyError('Choose when the key ends.')
   return answerWithNewKey(access, request, reply, async () => {
-    const made = await access.keys.issue(account.account_id, fields)
+    const livesMs = lifetimes[expires as keyof typeof lifetimes]
+    const made = await access.keys.issue(account.account_id, fields, livesMs)
     notify(access, notices => notices.created(account, fields, keyPrefix(made.key)))
     return { ...made, name: fields.name }
   })

@@ -2,6 +2,7 @@
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { PortalKey } from '../ports.ts'
 import type { KeyUsage } from '../usage/usage-reader.ts'
+import { lifetimeOf } from './key-fields.ts'
 
 /** A key with its usage, or without it if the usage could not be read. */
 export interface KeyView {
@@ -10,7 +11,8 @@ export interface KeyView {
 }
 
 export type KeyState =
-  | { name: 'active' }
+  /** `until`: the end of the time that it was made for. */
+  | { name: 'active'; until?: number }
   /** Works until its replacement has taken over. */
   | { name: 'ending'; until: number }
   /** Three older keys of the account are active. */
@@ -25,8 +27,8 @@ export function keyState(key: PortalKey, now: number): KeyState {
   const end = key.expires_at_ms
   if (key.status === 'ended' || (end !== null && end <= now)) return { name: 'ended', at: end ?? undefined }
   if (key.status === 'waiting') return { name: 'waiting' }
-  if (end !== null) return { name: 'ending', until: end }
-  return { name: 'active' }
+  if (end === null) return { name: 'active' }
+  return { name: lifetimeOf(key) === undefined ? 'ending' : 'active', until: end }
 }
 
 /** Whether the key is or may become usable: it can be revoked. */

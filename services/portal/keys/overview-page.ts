@@ -35,7 +35,7 @@ ${usageFault(data)}
 ${deprecatedNotice(keys)}
 ${keys.length === 0 && html`<p>Tell us the name and the web address of the program that will call the API, and how to reach you. Then you see its key.</p>`}
 ${keyLists(keys, now)}
-${active < activeKeysMax && html`<div class="actions"><a class="button" href="/access/keys/new">Create a key</a></div>`}
+<div class="actions">${active < activeKeysMax && html`<a class="button" href="/access/keys/new">Create a key</a>`}${keys.length > 0 && html` <a class="button secondary" href="/access/requests">Requests</a>`}</div>
 ${copy && copySection(copy)}`
 }
 
@@ -105,7 +105,7 @@ function keyRow({ key, usage }: KeyView, now: number): Html {
 export function statusText(state: KeyState): Html {
   switch (state.name) {
     case 'active':
-      return html`${badge('Active', 'good')}`
+      return html`${badge('Active', 'good')}${state.until !== undefined && html` until ${date(state.until)}`}`
     case 'ending':
       return html`${badge('Active, being replaced', 'warning')} It ends on ${moment(state.until)}.`
     case 'waiting':

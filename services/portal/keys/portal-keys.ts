@@ -24,7 +24,7 @@ import { changedState, expiringState } from '../../api-keys/key-states.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import { untilFound } from '../../runtime/until-found.ts'
 import type { Overlap, PortalKeys } from '../ports.ts'
-import type { KeyFields } from './key-fields.ts'
+import { type KeyFields, lifetimeOf } from './key-fields.ts'
 
 const overlapMs: Readonly<Record<Exclude<Overlap, 'at-once'>, number>> = {
   'one-hour': 3_600_000,
@@ -44,8 +44,8 @@ export function createPortalKeys(admin: KeyAdmin): PortalKeys {
     return { own, keys }
   }
 
-  function issue(account: string, { name, url, contact_email: email }: KeyFields) {
-    return issueKey(admin, { account, name, url, email })
+  function issue(account: string, { name, url, contact_email: email }: KeyFields, livesMs?: number) {
+    return issueKey(admin, { account, name, url, email, livesMs })
   }
 
   /** Writes a state of a key, and waits until the ledger has it. */
@@ -58,7 +58,7 @@ export function createPortalKeys(admin: KeyAdmin): PortalKeys {
   return {
     ofAccount: accountId => directory.ofAccount(accountId),
 
-    issue: (accountId, fields) => issue(accountId, fields),
+    issue,
 
     async change(accountId, key, fields) {
       const { own } = await ownKey(accountId, key)
@@ -75,7 +75,8 @@ export function createPortalKeys(admin: KeyAdmin): PortalKeys {
     async replace(accountId, key, overlap, onRevoked = () => undefined) {
       const { own: old, keys } = await ownKey(accountId, key)
       if (!isAlive(old)) throw new KeyError(`the key ${keyPrefix(old.key)} has ended; create another one`)
-      const until = overlap === 'at-once' ? null : now() + overlapMs[overlap]
+      const lifeEnd = old.expires_at_ms ?? Number.POSITIVE_INFINITY
+      const until = overlap === 'at-once' ? null : Math.min(now() + overlapMs[overlap], lifeEnd)
       // The old key ends only if nothing is known against a new one.
       if (until === null) {
         requireRoomInsteadOf(old, keys)
@@ -85,7 +86,7 @@ export function createPortalKeys(admin: KeyAdmin): PortalKeys {
         requireRoomBeside(old, keys)
         await write(expiringState(old, until, now(), randomBytes))
       }
-      return issue(accountId, old).catch((error: unknown) => {
+      return issue(accountId, old, lifetimeOf(old)).catch((error: unknown) => {
         if (!(error instanceof KeyError)) throw error
         const state = until === null ? 'is revoked' : `ends at ${new Date(until).toISOString()}`
         const what = `The key ${keyPrefix(old.key)} ${state}, but no new one was created`
@@ -99,7 +100,7 @@ export function createPortalKeys(admin: KeyAdmin): PortalKeys {
 
 /** Throws unless a new key can be active beside the old one. */
 function requireRoomBeside(old: KeyRecord, keys: readonly KeyRecord[]): void {
-  if (old.expires_at_ms !== null)
+  if (old.expires_at_ms !== null && lifetimeOf(old) === undefined)
     throw new KeyError('Another key replaces this one already. You can still let it end at once.')
   if (keys.filter(({ status }) => status === 'active').length < activeKeysMax) return
   throw new KeyError(

@@ -5,11 +5,15 @@ import type { PortalDependencies } from '../app.ts'
 import { html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
 import { queryOf } from '../http/forms.ts'
+import { PageError } from '../http/pages.ts'
 import { requireAccount, signedIn } from '../http/session-hook.ts'
+import { requestsContent } from '../usage/requests-page.ts'
+import { sumOf } from '../usage/usage-view.ts'
 import { type Access, createAccess, doneTexts, sendPage, withUsage } from './access.ts'
 import { addCopyRoutes, copyOf } from './copies.ts'
 import { wayBack } from './key-pages.ts'
 import { addKeyRoutes } from './key-routes.ts'
+import { keyOfPath } from './key-state.ts'
 import { overviewPage } from './overview-page.ts'
 
 export async function addAccessRoutes(app: FastifyInstance, dependencies: PortalDependencies): Promise<void> {
@@ -19,6 +23,7 @@ export async function addAccessRoutes(app: FastifyInstance, dependencies: Portal
     pages.addHook('preHandler', requireAccount)
     pages.addHook('preHandler', async ({ account }) => account && access.countRequest(account))
     pages.get('/access', (request, reply) => sendOverview(access, request, reply))
+    pages.get('/access/requests', (request, reply) => sendRequests(access, request, reply))
     addKeyRoutes(pages, access)
     addCopyRoutes(pages, access)
   })
@@ -39,6 +44,27 @@ async function sendOverview(
     done: Object.hasOwn(doneTexts, done) ? doneTexts[done as keyof typeof doneTexts] : undefined,
   })
   return sendPage(reply, 'API access', content)
+}
+
+/** Only keys of the account are asked for, whatever the address says. */
+async function sendRequests(
+  { keys, usageOf, requestsOf, logger }: Access,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const all = await keys.ofAccount(signedIn(request).account_id)
+  const name = queryOf(request, 'key')
+  const one = keyOfPath(all, name)
+  if (name !== '' && !one) throw new PageError(404)
+  const per = queryOf(request, 'per') === 'hour' ? 'hour' : 'day'
+  const asked = { key: name, per, id: queryOf(request, 'id').trim().slice(0, 64) } as const
+  const some = one ? [one] : all
+  const read = await Promise.all([usageOf(some, per), requestsOf(some, asked.id)]).then(
+    ([used, requests]) => ({ ...requests, days: sumOf([...used.values()].map(({ days }) => days)) }),
+    (error: unknown) => void logger.warn({ err: error }, 'the requests of keys cannot be read'),
+  )
+  const content = html`${wayBack()}${requestsContent({ keys: all, asked, read: read ?? undefined })}`
+  return sendPage(reply, 'Requests', content)
 }
 
 /** Says why it was not done, and where to go on. Every other error is a fault of ours, and the app answers it. */

@@ -1,5 +1,5 @@
 /**
- * Reads how often keys were used, from the tables that the query processes write (services/query/usage).
+ * Reads how often keys were used, and their latest requests, from the tables that the query processes write (services/query/usage).
  *
  * A count is here some seconds after its answer. What a killed process had not written is not counted.
  */
@@ -21,22 +21,55 @@ export interface UsageCounts {
 export interface KeyUsage {
   /** Right to a minute. Undefined: no counted use in the last 90 days. A request with a wrong secret does not use the key. */
   last_used: number | undefined
-  /** The last 30 UTC days, oldest first, days without requests included. `day`: `2026-11-22`. */
+  /** The last 30 UTC days or 72 hours, oldest first, those without requests included. `day`: `2026-11-22` or `2026-11-22T14`. */
   days: (UsageCounts & { day: string })[]
 }
 
-/** By whole key. Every given key has an entry. */
-export type UsageOf = (keys: readonly { key: string }[]) => Promise<Map<string, KeyUsage>>
+export type Per = 'day' | 'hour'
 
-/** How many UTC days `KeyUsage.days` has, today included. */
-const usageDays = 30
+/** By whole key. Every given key has an entry. By hour, the last use is that of the last 72 hours. */
+export type UsageOf = (keys: readonly { key: string }[], per?: Per) => Promise<Map<string, KeyUsage>>
+
+/** A request that a key was answered. `path`: the pattern of the route, and some parameters. */
+export interface KeyRequest {
+  api_key: string
+  answered_at: number
+  request_id: string
+  path: string
+  status: number
+  ms: number
+}
+
+export interface EndpointCount {
+  endpoint: string
+  status: number
+  requests: number
+  /** Nineteen of twenty took this long at most. */
+  p95_ms: number
+}
+
+/** The latest requests of these keys whose id begins like this, and all kept ones by endpoint. */
+export type RequestsOf = (
+  keys: readonly { key: string }[],
+  id: string,
+) => Promise<{ latest: KeyRequest[]; endpoints: EndpointCount[] }>
 
 const dayMs = 86_400_000
-// As long as the table keeps them (contracts/tables/0007-usage.sql).
+// `length`: of the moment in ISO 8601.
+const spans = {
+  day: { ms: dayMs, count: 30, length: 10, format: '%Y-%m-%d' },
+  hour: { ms: dayMs / 24, count: 72, length: 13, format: '%Y-%m-%dT%H' },
+} as const
+/** As long as the table keeps requests (contracts/tables/0007-requests.sql). */
+const requestsKeptMs = 3 * dayMs
+export const latestMax = 50
+// As long as the table keeps them (contracts/tables/0004-usage.sql).
 const keptMs = 90 * dayMs
 const readMsMax = 12_000
 
 const keyUsageSql = readSql('key-usage', import.meta.url)
+const latestSql = readSql('latest-requests', import.meta.url)
+const endpointsSql = readSql('requests-by-endpoint', import.meta.url)
 
 interface DayRow extends UsageCounts {
   api_key: string
@@ -46,12 +79,13 @@ interface DayRow extends UsageCounts {
 
 /** Rejects with `TablesError` if ClickHouse does not answer in time. */
 export function createUsageReader(place: Place, now: () => number): UsageOf {
-  return async keys => {
+  return async (keys, per = 'day') => {
     if (keys.length === 0) return new Map()
-    const query_params = { keys: keys.map(({ key }) => key), from: now() - keptMs }
+    const days = lastDays(now(), per)
+    const from = per === 'day' ? now() - keptMs : Date.parse(`${days[0]}:00:00Z`)
+    const query_params = { keys: keys.map(({ key }) => key), from, format: spans[per].format }
     const rows = await readRows<DayRow>(place, keyUsageSql, readMsMax, query_params)
     const rowsOf = Map.groupBy(rows, row => row.api_key)
-    const days = lastDays(now())
     return new Map(keys.map(({ key }) => [key, keyUsage(rowsOf.get(key) ?? [], days)]))
   }
 }
@@ -67,9 +101,23 @@ function dayOf(day: string, row: DayRow | undefined): KeyUsage['days'][number] {
   return { day, ok, not_modified, unauthorized, too_many, other, deprecated }
 }
 
-/** The last UTC days as `2026-11-22`, oldest first. */
-function lastDays(now: number): string[] {
-  return Array.from({ length: usageDays }, (_, index) =>
-    new Date(now - (usageDays - 1 - index) * dayMs).toISOString().slice(0, 10),
+/** The last UTC days as `2026-11-22`, or hours as `2026-11-22T14`, oldest first. */
+function lastDays(now: number, per: Per): string[] {
+  const { ms, count, length } = spans[per]
+  return Array.from({ length: count }, (_, index) =>
+    new Date(now - (count - 1 - index) * ms).toISOString().slice(0, length),
   )
+}
+
+/** Rejects as the reader of usage does. */
+export function createRequestsReader(place: Place, now: () => number): RequestsOf {
+  return async (keys, id) => {
+    if (keys.length === 0) return { latest: [], endpoints: [] }
+    const query_params = { keys: keys.map(({ key }) => key), from: now() - requestsKeptMs }
+    const [latest, endpoints] = await Promise.all([
+      readRows<KeyRequest>(place, latestSql, readMsMax, { ...query_params, id, most: latestMax }),
+      readRows<EndpointCount>(place, endpointsSql, readMsMax, query_params),
+    ])
+    return { latest, endpoints }
+  }
 }

@@ -1,8 +1,8 @@
-/** The requests of a key by day and outcome: a sentence, a picture with its legend, and a table with every number. */
+/** The requests of keys by day or hour, and outcome: a sentence, a picture with its legend, and a table with every number. */
 import { timeBars } from '../html/bars.ts'
 import { type Html, html } from '../html/html.ts'
-import { scrolling } from '../html/parts.ts'
-import { count, countOf, dayText, shortDay } from '../html/words.ts'
+import { stack } from '../html/parts.ts'
+import { count, countOf, dayText } from '../html/words.ts'
 import type { KeyUsage, UsageCounts } from './usage-reader.ts'
 
 type Days = Readonly<KeyUsage['days']>
@@ -19,12 +19,17 @@ const outcomes: readonly { outcome: Outcome; name: string; meaning: string }[] =
   { outcome: 'other', name: 'Other', meaning: 'other answers, such as 400 and 404' },
 ]
 
-/** Every so many days have their date below them. */
-const labelEvery = 7
-
 /** All requests of these counts, whatever they ended in. */
 export function requestsOf(counts: UsageCounts): number {
   return outcomes.reduce((sum, { outcome }) => sum + counts[outcome], 0)
+}
+
+/** The counts of several keys together, by their days. */
+export function sumOf(keys: readonly Days[]): KeyUsage['days'] {
+  return (keys[0] ?? []).map(({ day }, index) => {
+    const rows = keys.map(days => days[index]).filter(row => row !== undefined)
+    return { ...totalOf(rows), day }
+  })
 }
 
 /** The counts of all days together. */
@@ -44,18 +49,32 @@ export function usageText(days: Days): string {
       ({ outcome, name }) =>
         `${countOf(total[outcome], 'answer')} ${name === 'Other' ? 'with another status' : name}`,
     )
-  const requests = `${countOf(requestsOf(total), 'request')} in the last ${days.length} days`
+  const requests = `${countOf(requestsOf(total), 'request')} in the last ${days.length} ${unitOf(days)}s`
   return parts.length === 0 ? `${requests}.` : `${requests}: ${parts.join(', ')}.`
 }
 
-/** One bar a day, and what its colours mean. */
+function unitOf(days: Days): 'hour' | 'day' {
+  return isHour(days[0]?.day ?? '') ? 'hour' : 'day'
+}
+
+function isHour(day: string): boolean {
+  return day.length > 10
+}
+
+/** `22 Nov 2026`, with `14:00 UTC` for an hour. */
+function timeText(day: string): string {
+  return isHour(day) ? `${dayText(day)}, ${day.slice(11)}:00 UTC` : dayText(day)
+}
+
+/** One bar a day or an hour, and what its colours mean. Every seventh day and each midnight has its date below. */
 export function usagePicture(days: Days): Html {
+  const isNamed = (day: string, index: number) => (isHour(day) ? day.endsWith('T00') : index % 7 === 0)
   const bars = days.map((day, index) => ({
-    label: index % labelEvery === 0 ? dayText(day.day).slice(0, -5) : '',
+    label: isNamed(day.day, index) ? dayText(day.day).slice(0, -5) : '',
     title: dayTitle(day),
     parts: outcomes.map(({ outcome }) => ({ kind: classOf(outcome), value: day[outcome] })),
   }))
-  return html`${timeBars({ id: 'usage', title: 'Requests by day', description: usageText(days) }, bars, count)}
+  return html`${timeBars({ id: 'usage', title: `Requests by ${unitOf(days)}`, description: usageText(days) }, bars, count)}
 <ul class="legend">
 ${outcomes.map(
   ({ outcome, name, meaning }) =>
@@ -69,7 +88,7 @@ function dayTitle(day: Days[number]): string {
   const parts = outcomes
     .filter(({ outcome }) => day[outcome] > 0)
     .map(({ outcome, name }) => `${name}: ${day[outcome]}`)
-  return `${dayText(day.day)}: ${countOf(requestsOf(day), 'request')}${parts.length > 0 ? ` (${parts.join(', ')})` : ''}`
+  return `${timeText(day.day)}: ${countOf(requestsOf(day), 'request')}${parts.length > 0 ? ` (${parts.join(', ')})` : ''}`
 }
 
 /** The class of the stylesheet that gives the outcome its colour. */
@@ -77,25 +96,16 @@ function classOf(outcome: Outcome): string {
   return outcome.replaceAll('_', '-')
 }
 
-/** One row a day, the newest first, and the sums. Days without a request are left out. */
+/** One row a day or an hour, the newest first. Those without a request are left out. */
 export function usageTable(days: Days): Html {
   const withRequests = days.filter(day => requestsOf(day) > 0).toReversed()
-  return scrolling(
-    'Requests by day and status',
-    html`<table>
-<caption>Requests by UTC day and status. Days without requests are left out.</caption>
-<thead><tr><th scope="col">Day</th><th scope="col" class="number">All</th>${outcomes.map(({ name }) => html`<th scope="col" class="number">${name}</th>`)}</tr></thead>
-<tbody>
-${withRequests.map(day => row(shortDay(day.day), day))}
-</tbody>
-<tfoot>
-${row(html`${days.length}\u00a0days`, totalOf(days))}
-</tfoot>
-</table>`,
+  return stack(
+    ['Time', 'All', ...outcomes.map(({ name }) => name)],
+    withRequests.map(day => [
+      html`<time datetime="${day.day}">${timeText(day.day)}</time>`,
+      requestsOf(day),
+      ...outcomes.map(({ outcome }) => day[outcome]),
+    ]),
+    `Requests by UTC ${unitOf(days)} and status. Those without requests are left out.`,
   )
-}
-
-function row(title: Html, counts: UsageCounts): Html {
-  return html`<tr><th scope="row">${title}</th><td class="number">${count(requestsOf(counts))}</td>${outcomes.map(({ outcome }) => html`<td class="number">${count(counts[outcome])}</td>`)}</tr>
-`
 }

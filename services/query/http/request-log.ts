@@ -22,9 +22,15 @@ export interface RequestDone {
 
 /**
  * An answer to a key, for the usage of the key. An answer 401 is to a wrong secret of this key; unknown keys are left out.
- * Three values rather than an object, because this runs for every request.
+ * Values rather than an object, because this runs for every request. `request`: if it reached the app.
  */
-export type OnKeyAnswered = (key: string, status: number, isDeprecated: boolean) => void
+export type OnKeyAnswered = (
+  key: string,
+  status: number,
+  isDeprecated: boolean,
+  request?: AnsweredRequest,
+  elapsedMs?: number,
+) => void
 
 /** The end of a request that never reached the app: see `client-errors.ts`. */
 export interface ClientErrorDone {
@@ -65,10 +71,11 @@ export function createRequestLog(
   const overLimit = createSampler(linesPerSecondMax, monotonicMs)
 
   return {
-    report({ id, method, route, status, admission, parameters, isDeprecated }, elapsedMs) {
+    report(answered, elapsedMs) {
+      const { id, method, route, status, admission, parameters, isDeprecated } = answered
       onRequestDone?.({ method, route, status, elapsedMs })
       const key = answeredKey(admission, status)
-      if (key !== undefined) onKeyAnswered?.(key, status, isDeprecated)
+      if (key !== undefined) onKeyAnswered?.(key, status, isDeprecated, answered, elapsedMs)
       // Building the line costs more than answering from the cache, so skip it if it would not be written.
       if (!logger.isLevelEnabled('info')) return
       const sampler = !admission?.apiKey ? strangers : status === 429 ? overLimit : undefined

@@ -35,7 +35,8 @@ export interface UsageBatch {
 }
 
 export interface UsageCounts {
-  count(key: string, status: number, isDeprecated: boolean): void
+  /** Returns how many requests the key has had in this minute. */
+  count(key: string, status: number, isDeprecated: boolean): number
   /** The rows that have requests which the table lacks, oldest first. */
   unwritten(): UsageRow[]
   /** The table has these rows. */
@@ -95,6 +96,7 @@ export function createUsageCounts({ process, now }: UsageCountsOptions): UsageCo
       else if (status === 401) row.unauthorized++
       else if (status === 429) row.too_many++
       else row.other++
+      return row.requests
     },
 
     unwritten: () =>

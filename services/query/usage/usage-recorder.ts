@@ -1,5 +1,5 @@
 /**
- * Records how often each API key is used: counts in memory, and writes the counts every few seconds.
+ * Records how often each API key is used, and its latest requests: in memory, and every few seconds in the tables.
  *
  * Promises:
  * - A request never waits for it, and no failure of it reaches a request.
@@ -10,11 +10,13 @@
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Databases, TableInsert, Tables } from '../../tables/port.ts'
 import { encodeRows } from '../../tables/row-binary.ts'
+import type { OnKeyAnswered } from '../http/request-log.ts'
+import { createLatestRequests } from './latest-requests.ts'
 import { createUsageCounts, type UsageBatch, type UsageRow } from './usage-counts.ts'
 
 export interface UsageRecorder {
-  /** Counts an answer to a key. */
-  count(key: string, status: number, isDeprecated: boolean): void
+  /** Counts an answer to a key, and keeps the request for a while. */
+  count: OnKeyAnswered
   /** Flushes again and again. */
   start(): void
   /** Writes what is not written. Resolves to whether everything counted so far is in the table. Never rejects. */
@@ -47,6 +49,7 @@ export function createUsageRecorder(
   { now, monotonicMs, sleep, logger, metrics }: Omit<Runtime, 'random'>,
 ): UsageRecorder {
   const counts = createUsageCounts({ process, now })
+  const latest = createLatestRequests(databases, now)
   const stopping = new AbortController()
   let version = 0
   let lostBefore = 0
@@ -60,6 +63,7 @@ export function createUsageRecorder(
       await tables.insert(countsInsert(databases, batch, ++version), { signal: signalOf() })
       counts.confirm(batch)
     }
+    await latest.write(rows => tables.insert(rows, { signal: signalOf() }))
   }
 
   async function tryWriteAll(isLast: boolean, signalOf: () => AbortSignal): Promise<boolean> {
@@ -97,7 +101,11 @@ export function createUsageRecorder(
   }
 
   return {
-    count: counts.count,
+    count(key, status, isDeprecated, request, elapsedMs = 0) {
+      const nth = counts.count(key, status, isDeprecated)
+      if (request) latest.add(key, request, nth, elapsedMs)
+    },
+
     flush,
 
     start() {

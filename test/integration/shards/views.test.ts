@@ -125,6 +125,7 @@ describe('the rights', () => {
       [
         ...['api_keys', 'api_key_ledger', 'account_ledger', 'notice_ledger', 'identity', 'api_key_usage'],
         'projector_stops',
+        ...['api_key_requests', 'freshness'],
       ],
     ],
   ])('of %s are the views and %j, and nothing else', async (user, readable) => {

@@ -14,7 +14,7 @@ export interface AnalystRequest {
   table?: string
   /** Default: the data teams' user of the child server. */
   user?: string
-  /** Stops waiting. Then the status is 0. */
+  /** Stops waiting. The status is 0 then, and for an answer that ends early. */
   msMax?: number
 }
 
@@ -38,6 +38,9 @@ export async function askAsAnalyst(
     return { status: response.status, text: await response.text(), headers: response.headers }
   } catch (error) {
     if (signal?.aborted) return { status: 0, text: 'no answer in time', headers: new Headers() }
+    // An error after the first rows ends the answer there.
+    if (error instanceof TypeError && error.message === 'terminated')
+      return { status: 0, text: 'the answer ended early', headers: new Headers() }
     throw error
   }
 }

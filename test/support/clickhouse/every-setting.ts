@@ -46,16 +46,19 @@ async function valuesOf({ name, type, value }: Setting, address: ClickHouseAddre
     .filter(literal => literal !== `'${wrong}'`)
 }
 
-/** What the server says, or why it says nothing. */
+/** What the server says, or why it says nothing: `late` is one that was not waited for any longer. */
 export interface Answer {
   answer?: string
   refusal?: string
+  late?: boolean
 }
 
 export interface Found {
   different: { assignment: Assignment; answer: string }[]
   answered: Assignment[]
   refused: Assignment[]
+  /** Of the refused ones. */
+  late: Assignment[]
 }
 
 /**
@@ -68,27 +71,29 @@ export async function findDifferences(
   expected: string,
   ask: (settings: string) => Promise<Answer>,
 ): Promise<Found> {
-  const found: Found = { different: [], answered: [], refused: [] }
+  const found: Found = { different: [], answered: [], refused: [], late: [] }
   const groups = inGroups(assignments, size)
   async function work(): Promise<void> {
     for (let group = groups.shift(); group; group = groups.shift()) {
-      const { answer, refusal = '' } = await ask(group.join(', '))
+      const { answer, refusal = '', late = false } = await ask(group.join(', '))
       const [assignment] = group
       if (answer === expected) found.answered.push(...group)
-      else if (group.length > 1) groups.unshift(...divided(group, refusal))
-      else if (answer === undefined) found.refused.push(...group)
-      else if (assignment !== undefined) found.different.push({ assignment, answer })
+      else if (group.length > 1) groups.unshift(...divided(group, refusal, late ? 10 : 2))
+      else if (answer === undefined) {
+        found.refused.push(...group)
+        if (late) found.late.push(...group)
+      } else if (assignment !== undefined) found.different.push({ assignment, answer })
     }
   }
   await Promise.all([work(), work()])
   return found
 }
 
-/** The one that the refusal names, and the others; two halves if it names none of them, or several. */
-function divided(group: Assignment[], refusal: string): Assignment[][] {
+/** The one that the refusal names, and the others; so many parts if it names none of them, or several. */
+function divided(group: Assignment[], refusal: string, parts: number): Assignment[][] {
   const words = new Set(refusal.match(/\w+/g))
   const named = group.filter(assignment => words.has(nameOf(assignment)))
-  if (named.length !== 1) return inGroups(group, Math.ceil(group.length / 2))
+  if (named.length !== 1) return inGroups(group, Math.ceil(group.length / parts))
   return [named, group.filter(assignment => !named.includes(assignment))]
 }
 

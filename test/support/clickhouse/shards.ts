@@ -48,6 +48,9 @@ export type ShardUser = (typeof shardUsers)[number]
 const counterUser = 'pledgeview_counter'
 const counterPassword = 'known to the servers, too'
 
+// Otherwise an analyst's threads wait for every other thread of the machine: on a busy one, for minutes.
+const notLast = { profile: 'analyst', os_threads_nice_value_query: 0 }
+
 // Several servers share a machine with other suites.
 const memoryBytesMax = 1_500_000_000
 
@@ -79,7 +82,10 @@ export async function startShards(
       // A server knows itself by its own port, so it reads its own shard without a connection.
       ports.map(({ native }, other) => (other === server ? native : (links[other]?.port ?? native))),
     ),
-    moreUsers: { users: { ...usersOfRoles(), ...usersOfServers() } },
+    moreUsers: {
+      users: { ...usersOfRoles(), ...usersOfServers() },
+      profiles: { analyst_on_shards: notLast },
+    },
   })
   const started = await Promise.allSettled(ports.map((_, server) => startClickHouse(optionsOf(server))))
   const first = started.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
@@ -197,7 +203,7 @@ function usersOfRoles() {
       {
         password: '',
         networks: { ip: '127.0.0.1' },
-        profile: role === 'pledgeview_analyst' ? 'analyst' : 'default',
+        profile: role === 'pledgeview_analyst' ? 'analyst_on_shards' : 'default',
         quota: 'default',
         grants: { query: readRole(role, defaultDatabases, cluster).grants },
       },

@@ -57,6 +57,8 @@ export async function startTestPortal({
   const dependencies: PortalDependencies = {
     ...{ accounts, keys, mailer, notices, store, now: clock.now },
     usageOf: async asked => new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }])),
+    requestsOf: async () => ({ latest: [], endpoints: [] }),
+    freshness: async () => ({ days: [], incidents: [] }),
     liveState: async () => ({ status: 'Up to date', campaigns: 3, as_of: clock.now() }),
     pictures: async () => ({
       about: undefined,

@@ -44,7 +44,7 @@ export function memoryKeys(now: () => number) {
     if (!found) throw new KeyError(`there is no key ${key}`)
     return found
   }
-  async function issue(account_id: string, { name, url, contact_email }: KeyFields) {
+  async function issue(account_id: string, { name, url, contact_email }: KeyFields, livesMs?: number) {
     calls.issuing += 1
     await calls.beforeIssue()
     const active = all.filter(record => record.account_id === account_id && record.status === 'active')
@@ -53,7 +53,7 @@ export function memoryKeys(now: () => number) {
     all.push({
       ...{ key, version: '1', account_id, name, url, contact_email, secret_hash: '' },
       ...{ scopes: ['read:public'], issued_at_ms: now(), status: 'active' },
-      expires_at_ms: null,
+      expires_at_ms: livesMs === undefined ? null : now() + livesMs,
     })
     calls.secrets.set(key, secret)
     return { key, secret }

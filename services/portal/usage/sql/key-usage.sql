@@ -1,9 +1,9 @@
--- The counts of some keys by UTC day. A request with a wrong secret does not use the key, so it is not the last use.
+-- The counts of some keys by UTC day or hour. A request with a wrong secret does not use the key, so it is not the last use.
 -- The rows of one key and minute are in one partition, so the partitions are read side by side.
 
 SELECT
     api_key,
-    toString(toDate(minute)) AS day,
+    formatDateTime(minute, {format:String}, 'UTC') AS day,
     sum(api_key_usage.ok) AS ok,
     sum(api_key_usage.not_modified) AS not_modified,
     sum(api_key_usage.unauthorized) AS unauthorized,

@@ -1,6 +1,12 @@
 /** What the first page and the page for data teams read, from real tables, and that opening them is no way to load the tables. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createDataPictures, createLiveState } from '../../../../services/portal/guide/readings.ts'
+import {
+  createDataPictures,
+  createLiveState,
+  type LiveState,
+} from '../../../../services/portal/guide/readings.ts'
+import { createFreshness, type Minutes } from '../../../../services/portal/status/freshness.ts'
+import { statusContent } from '../../../../services/portal/status/status-page.ts'
 import type { Runtime } from '../../../../services/runtime/runtime.ts'
 import type { Tables } from '../../../../services/tables/port.ts'
 import { startTestPortal } from '../../../support/portal/app.ts'
@@ -54,6 +60,46 @@ function reading<Value>(
   }
   return { read, once, clock, counted, warnings }
 }
+
+test('the freshness of each minute is measured once, kept while it cannot be written, and told with its incidents', async () => {
+  const clock = testClock()
+  const minute = Math.floor(Date.now() / 60_000) * 60_000 - 3_600_000
+  let status: LiveState['status'] = 'Up to date'
+  let isAway = false
+  const tables: Pick<Tables, 'rows' | 'insert'> = {
+    rows: (...args) => store.tables.rows(...args),
+    insert: (...args) => (isAway ? Promise.reject(new Error('away')) : store.tables.insert(...args)),
+  }
+  let at = minute - 60_000
+  const runtime = { now: () => at, monotonicMs: clock.now }
+  const live = async () => ({ status, campaigns: 3, as_of: at })
+  const place = { tables, databases: store.databases }
+  const { measure, read } = createFreshness(place, live, runtime)
+  const measured = async (minutes: number, now: LiveState['status']) => {
+    status = now
+    for (let n = 0; n < minutes; n++, at += 60_000) await measure().catch(() => undefined)
+  }
+  // The first of them is the minute of the start.
+  await measured(4, 'Up to date')
+  await measured(1, 'Behind')
+  await measured(1, 'Up to date')
+  isAway = true
+  await measured(2, 'Unavailable')
+  isAway = false
+  await measured(1, 'Behind')
+  // The same minute again, and another portal that cannot read what this one can.
+  at = minute - 60_000
+  const other = createFreshness(place, async () => ({ ...(await live()), status: 'Unavailable' }), runtime)
+  at = minute
+  await other.measure()
+  const { days, incidents } = await read()
+  const sum = (name: keyof Minutes) => days.reduce((total, day) => total + day[name], 0)
+  expect([sum('fresh'), sum('behind'), sum('away')]).toEqual([4, 2, 2])
+  const began_at = minute + 5 * 60_000
+  expect(incidents).toEqual([{ began_at, last_at: began_at + 120_000, behind: 1, away: 2 }])
+  const { text } = statusContent({ status: 'Up to date', campaigns: 3, as_of: at }, { days, incidents })
+  expect(text).toContain('50 % of 8 measured minutes were up to date.')
+})
 
 describe('the live state', () => {
   const live = (rows?: Rows) => reading(createLiveState, rows)

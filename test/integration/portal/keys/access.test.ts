@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
 import { folderName } from '../../../../services/exports/latest.ts'
 import { accessBounds } from '../../../../services/portal/keys/access.ts'
+import type { RequestsOf } from '../../../../services/portal/usage/usage-reader.ts'
 import { createKey, tokenOf } from '../../../support/portal/access-forms.ts'
 import { type Person, startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import { submit } from '../../../support/portal/browser.ts'
@@ -20,7 +21,12 @@ beforeEach(async () => {
     if (isUsageAway) throw new Error('the tables are away')
     return new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }]))
   }
-  portal = await startTestPortal({ overrides: { usageOf } })
+  const requestsOf: RequestsOf = async (asked, id) => {
+    const row = { answered_at: portal.clock.now(), path: '/api/v1/projects/:slug', status: 404, ms: 7 }
+    const latest = asked.map(({ key }, n) => ({ ...row, api_key: key, request_id: `${id}-request-${n}` }))
+    return { latest, endpoints: [] }
+  }
+  portal = await startTestPortal({ overrides: { usageOf, requestsOf } })
   person = await portal.signIn('a@example.com')
 })
 afterEach(() => portal.close())
@@ -63,6 +69,20 @@ describe('a new key', () => {
     expect((await person.browser.get('/access')).text).not.toContain(secret)
     expect(portal.log.join('')).not.toContain(secret)
     expect(portal.notices.createdKeys).toEqual([keyPrefix(key)])
+  })
+
+  it('ends after the time that was chosen, and only after one that is offered', async () => {
+    const made = (expires: string) =>
+      submit(person.browser, '/access/keys/new', /keys$/, { ...sampleFields, expires })
+    expect((await made('9-days')).status).toBe(409)
+    expect(portal.keys.issuing).toBe(0)
+    expect((await made('90-days')).status).toBe(200)
+    const { text } = await person.browser.get('/access')
+    expect(text).toMatch(/Active<\/span> until <time/)
+    portal.clock.advance(90 * 86_400_000)
+    expect((await person.browser.get('/access')).status).toBe(303)
+    person = await portal.signIn('a@example.com')
+    expect((await person.browser.get('/access')).text).toContain('Ended</span> on <time')
   })
 
   it('is deleted and not shown if its account is deleted while it is made', async () => {
@@ -206,6 +226,21 @@ it('what belongs to another account is answered like what does not exist', async
   expect(new Set(foreign.map(({ status }) => status))).toEqual(new Set([404]))
   expect(portal.keys.all).toEqual([key])
   expect(key.status).toBe('active')
+})
+
+it('an account sees the requests of its own keys, and finds one by its id', async () => {
+  await makeKey()
+  const other = await portal.signIn('other@example.com')
+  await createKey(other)
+  const name = keyPrefix(portal.keys.last().key)
+  const read = (query: string) => person.browser.get(`/access/requests?${query}`)
+  const { status, text, headers } = await read('per=hour&id=%22%3Eabc')
+  expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
+  expect(text.match(/&quot;&gt;abc-request-\d/g) ?? text.match(/abc-request-\d/g)).toHaveLength(1)
+  expect(text).toContain('/api/v1/projects/{slug}')
+  expect(text).not.toContain(name)
+  expect((await read(`key=${name}`)).status).toBe(404)
+  expect((await other.browser.get(`/access/requests?key=${name}`)).status).toBe(200)
 })
 
 it('every form is refused without the token of its session', async () => {

@@ -5,6 +5,7 @@ import type { StateEvent } from '../../../../contracts/events/event.ts'
 import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { keyPrefix, verifySecret } from '../../../../services/api-keys/credentials.ts'
 import type { NewRecord } from '../../../../services/log/port.ts'
+import { lifetimeOf, lifetimes } from '../../../../services/portal/keys/key-fields.ts'
 import { apiKeyEvent } from '../../../support/events/sample-events.ts'
 import { type KeyModel, type KeyPortal, openKeyModel, pepper } from '../../../support/portal/key-model.ts'
 import { sampleFields } from '../../../support/portal/memory-ports.ts'
@@ -82,10 +83,13 @@ describe('the portal’s keys', () => {
       ['one-hour', hourMs],
       ['one-day', 24 * hourMs],
     ] as const) {
-      const old = await issued()
+      // Made for a time: its replacement lives as long, and it ends earlier.
+      const { key: old } = await portal.keys.issue(account, sampleFields, lifetimes['30-days'])
+      expect(lifetimeOf(await find(old))).toBe(lifetimes['30-days'])
       const { key } = await portal.keys.replace(account, old, overlap)
       const replacement = await find(key)
       expect(replacement).toMatchObject({ status: 'active' })
+      expect(lifetimeOf(replacement)).toBe(lifetimes['30-days'])
       const ending = await find(old)
       expect((ending.expires_at_ms ?? 0) - replacement.issued_at_ms).toBeCloseTo(ms, -4)
       expect(ending).toMatchObject({ status: 'active', scopes: ['read:public'] })

@@ -1,0 +1,62 @@
+/**
+ * The latest requests of keys, in memory until they are written. An extra for people: what does not fit is left out.
+ *
+ * A row has the pattern of the route and parameters with fixed values. It has no address and no text as the client sent it, because
+ * any of these may hold a secret in the wrong place.
+ */
+import { formatListQuery, type ListParameters } from '../../../contracts/api/parameters.ts'
+import type { Databases, TableInsert } from '../../tables/port.ts'
+import { encodeRows } from '../../tables/row-binary.ts'
+import type { AnsweredRequest } from '../http/request-log.ts'
+
+export interface LatestRequests {
+  /** `nth`: how many answers its key has had in this minute. */
+  add(
+    key: string,
+    request: Pick<AnsweredRequest, 'id' | 'route' | 'status' | 'parameters'>,
+    nth: number,
+    elapsedMs: number,
+  ): void
+  /** Writes what waits. What fails waits on, and a repeated write changes nothing. */
+  write(insert: (rows: TableInsert) => Promise<void>): Promise<void>
+}
+
+// Of a key, in one minute: as many as its limit admits.
+const perMinuteMax = 120
+const waitingMax = 5_000
+
+const columns = [
+  { name: 'api_key', type: 'String' },
+  { name: 'at', type: "DateTime64(3, 'UTC')" },
+  { name: 'request_id', type: 'String' },
+  { name: 'path', type: 'LowCardinality(String)' },
+  { name: 'status', type: 'UInt16' },
+  { name: 'ms', type: 'UInt32' },
+]
+
+export function createLatestRequests({ base }: Databases, now: () => number): LatestRequests {
+  const waiting: (string | number)[][] = []
+  return {
+    add(key, { id, route, status, parameters }, nth, elapsedMs) {
+      if (nth > perMinuteMax || waiting.length >= waitingMax) return
+      waiting.push([key, now(), id, shownPath(route, parameters), status, Math.round(elapsedMs)])
+    },
+
+    async write(insert) {
+      const rows = waiting.slice()
+      if (rows.length === 0) return
+      await insert({ table: `${base}.api_key_requests`, columns, rows: encodeRows(columns, rows) })
+      waiting.splice(0, rows.length)
+    },
+  }
+}
+
+/** `/projects?limit=2&category`: a category is the client's own text, as a slug is, so only its name is here. */
+function shownPath(route: string, parameters: object | null): string {
+  if (parameters === null || !('sort' in parameters)) return route
+  const { category, ...rest } = parameters as ListParameters
+  const since = route.endsWith('/removals') ? 'since' : 'updated_since'
+  const query = [formatListQuery({ ...rest, category: null }, since), category === null ? '' : 'category']
+  const text = query.filter(part => part !== '').join('&')
+  return text === '' ? route : `${route}?${text}`
+}
