@@ -21,17 +21,38 @@ const fieldTypes = listFields.map(
 )
 const listJson = `toJSONString(CAST((${listFields.map(({ name }) => name).join(', ')}), ${quoted(`Tuple(${fieldTypes.join(', ')})`)}))`
 
+// No event has a rate. So that 100 * pledged_platform / goal_platform is percent, it is that of the campaign's own pledges. It is
+// no part of the content: a pledge for another campaign may change it.
+// Not with a window, which would sort whole rows.
+const meanRates = `(
+        SELECT CAST((groupArray(code), groupArray(rate)), 'Map(String, Float64)')
+        FROM
+        (
+            SELECT currency AS code, toFloat64(sum(pledged_platform_amount)) / toFloat64(sum(pledged_amount)) AS rate
+            FROM \${read}.campaigns FINAL
+            GROUP BY code
+            HAVING sum(pledged_amount) > 0
+        )
+    )`
+const goalPlatform = {
+  definition: `goal_platform Nullable(Float64) COMMENT ${quoted('Goal, in major units of the platform currency, at the rate of the pledges of the campaign; without any, at the mean rate of the pledges in its currency; null if there are none. updated_at does not tell when it changes')}`,
+  value: `toFloat64(goal_amount) * if(pledged_amount > 0 AND pledged_platform_amount > 0,
+        toFloat64(pledged_platform_amount) / toFloat64(pledged_amount), nullIf(${meanRates}[toString(currency)], 0)) AS goal_platform`,
+}
+
 const viewColumns = columns.flatMap(({ name, type, float, comment }) =>
   float === undefined
     ? [`${name} ${type} COMMENT ${quoted(comment)}`]
     : [
         `${name} ${type} COMMENT ${quoted(`${comment}; exact`)}`,
         `${float} Float64 COMMENT ${quoted(`${comment}; ${name} as a floating-point number`)}`,
+        ...(float === 'goal' ? [goalPlatform.definition] : []),
       ],
 )
-const viewValues = columns.map(
-  ({ name, float }) => name + (float === undefined ? '' : `, toFloat64(${name}) AS ${float}`),
-)
+const viewValues = columns.flatMap(({ name, float }) => [
+  name + (float === undefined ? '' : `, toFloat64(${name}) AS ${float}`),
+  ...(float === 'goal' ? [goalPlatform.value] : []),
+])
 
 // views/0001-views.sql says why it has a LIMIT.
 const view = `CREATE OR REPLACE VIEW \${views}.campaigns

@@ -4,7 +4,8 @@
  * There are three users. They are in a file because this server cannot store users that are created with SQL:
  * - `pledgeview`, the program: all rights, with a random password;
  * - `pledgeview_definer`: the views read as this user. It may read what they need, and it cannot log in;
- * - `analyst`, the data teams: only the views, within bounds.
+ * - `analyst`, the data teams: only the views, within bounds. Whoever may insert into any table can read every file of this process:
+ *   this server takes `INSERT ... FROM INFILE`, which an ordinary one refuses. So there is no database for analysts to write to.
  *
  * `contracts/tables/roles` defines the rights and bounds of the last two.
  *

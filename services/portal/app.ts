@@ -14,7 +14,7 @@ import type { Runtime } from '../runtime/runtime.ts'
 import { addAccountPages } from './account/account-pages.ts'
 import { addDataPage } from './guide/data-page.ts'
 import { addPublicPages } from './guide/public-pages.ts'
-import type { DataPictures, LiveState } from './guide/readings.ts'
+import type { Answers, DataPictures, LiveState } from './guide/readings.ts'
 import { type Cookies, createCookies } from './http/cookies.ts'
 import { addCsrfProtection } from './http/forms.ts'
 import { addHostCheck, securityHeaders } from './http/headers.ts'
@@ -68,6 +68,7 @@ export interface PortalDependencies extends Pick<Runtime, 'now' | 'logger'> {
   notices?: KeyNotices | undefined
   liveState: () => Promise<LiveState>
   pictures: () => Promise<DataPictures>
+  answers: () => Promise<Answers>
   /** Rejects if it cannot be read. */
   freshness: () => Promise<Freshness>
   store: PortalStore

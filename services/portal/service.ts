@@ -16,7 +16,7 @@ import type { Databases, Tables } from '../tables/port.ts'
 import { openAccounts } from './account/accounts.ts'
 import { finishDeletions } from './account/deletions.ts'
 import { createPortalApp } from './app.ts'
-import { createDataPictures, createLiveState } from './guide/readings.ts'
+import { createDataAnswers, createDataPictures, createLiveState } from './guide/readings.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
 import { createKeyNotices } from './notices/key-notices.ts'
 import { createNoticeSender } from './notices/notice-sender.ts'
@@ -85,6 +85,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     liveState,
     freshness: freshness.read,
     pictures: createDataPictures(place, runtime),
+    answers: createDataAnswers(place, runtime),
     store,
     options: {
       portalUrl: noteParts.portalUrl,

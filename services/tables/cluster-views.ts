@@ -165,7 +165,7 @@ AS ${select}${comment}`
 }
 
 /** The views that these statements create. */
-function viewsOf(statements: readonly string[]): View[] {
+export function viewsOf(statements: readonly string[]): View[] {
   return statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW')).map(parsed)
 }
 

@@ -26,7 +26,7 @@ export interface MigrateOptions {
 
 const directory = new URL('../../contracts/tables/', import.meta.url)
 const generationDirectory = new URL('generation/', directory)
-const viewsDirectory = new URL('views/', directory)
+export const viewsDirectory = new URL('views/', directory)
 const clusterDirectory = new URL('cluster/', directory)
 
 // What must exist before the first file can run: the databases, and the log of the files that have run.

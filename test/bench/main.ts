@@ -1,9 +1,9 @@
 /**
  * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists,
- * rebuild, growth, floods or kafka.
+ * rebuild, growth, floods, questions or kafka.
  *
- * Without a name, the short embedded benches run. `growth` and `floods` take some minutes, and `rebuild` about twenty, or less with a smaller
- * platform (`--campaigns` and `--pledges`). `--flood NAME` takes one flood alone. `kafka` needs Java and Maven, and takes minutes.
+ * Without a name, the short embedded benches run. `growth`, `floods` and `questions` take some minutes, and `rebuild` about twenty, or less with a
+ * smaller platform (`--campaigns` and `--pledges`). `--flood NAME` takes one flood alone. `kafka` needs Java and Maven, and takes minutes.
  *
  * `--against FILE` compares: FILE is the `--json` output of an earlier run. Without a name, the benches of FILE run, with its
  * sizes.
@@ -24,6 +24,7 @@ import { benchKafkaFreshness } from './kafka/freshness.ts'
 import { benchLists } from './lists/lists.ts'
 import { describeMachine, machineText } from './machine.ts'
 import type { PlatformSize } from './platform/platform.ts'
+import { benchQuestions, questionsSize } from './questions/questions.ts'
 import { benchRebuild, rebuildSize } from './rebuild/rebuild.ts'
 import { type BenchReport, reportObject, reportText } from './report.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
@@ -40,6 +41,7 @@ const long: Readonly<Record<string, Bench>> = {
   rebuild: workspace => benchRebuild(workspace, platformSize()),
   growth: benchGrowth,
   floods: workspace => benchFloods(workspace, values.flood),
+  questions: workspace => benchQuestions(workspace, platformSize(questionsSize)),
 }
 const benches = { ...embedded, ...long, kafka: benchKafkaFreshness }
 
@@ -125,8 +127,8 @@ function exitWrong(reason: string): never {
 }
 
 /** Throws if the text is not a number of campaigns or pledges. */
-function platformSize(): PlatformSize {
-  const size = { ...rebuildSize, ...earlier?.size }
+function platformSize(usual: PlatformSize = rebuildSize): PlatformSize {
+  const size = { ...usual, ...earlier?.size }
   const [campaigns, pledges] = [
     Number(values.campaigns ?? size.campaigns),
     Number(values.pledges ?? size.pledges),

@@ -149,9 +149,8 @@ const floatColumns: Readonly<Record<string, string>> = {
 
 /** Rows in one form, without the floating-point columns. */
 export function exactColumns(rows: readonly Row[]): Row[] {
-  return rows.map(row =>
-    exact(Object.fromEntries(Object.entries(row).filter(([name]) => !(name in floatColumns)))),
-  )
+  const isExact = (name: string) => !(name in floatColumns) && name !== 'goal_platform'
+  return rows.map(row => exact(Object.fromEntries(Object.entries(row).filter(([name]) => isExact(name)))))
 }
 
 /** The floating-point columns that are missing, or another number than the exact column. */

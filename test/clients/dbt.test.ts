@@ -11,6 +11,7 @@ import { openTables } from '../../services/tables/clickhouse.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
 import { migrate } from '../../services/tables/migrate.ts'
 import { definerUser } from '../../services/tables/roles.ts'
+import { boards, sqlQueries } from '../integration/deploy/board-files.ts'
 import {
   askClickHouse,
   type ClickHouse,
@@ -36,6 +37,7 @@ const grants = [
   'GRANT SELECT ON crowdfunding.*',
   'GRANT ALL ON analytics.*',
   'GRANT TABLE ENGINE ON MergeTree',
+  'GRANT TABLE ENGINE ON Memory',
 ]
 const day = (text: string) => `${text} 00:00:00.000`
 const directory = makeDataDirectory()
@@ -121,11 +123,20 @@ test('its sources are the views, no fewer and no others', async () => {
   const views = await rowsOf<{ name: string }>(
     "SELECT name FROM system.tables WHERE database = 'crowdfunding' ORDER BY name",
   )
-  const listed = await outputOf(python.program('python'), [
-    '-c',
-    `import yaml, json; print(json.dumps([t["name"] for t in yaml.safe_load(open("${project}/models/sources.yml"))["sources"][0]["tables"]]))`,
-  ])
-  expect(JSON.parse(listed).toSorted()).toEqual(views.map(({ name }) => name))
+  const listed = await readYaml('sources.yml', '[t["name"] for t in y["sources"][0]["tables"]]')
+  expect(listed.toSorted()).toEqual(views.map(({ name }) => name))
+})
+
+test('its exposures are the boards, each with the views that it reads', async () => {
+  for (const { name, json } of boards.filter(({ name }) =>
+    sqlQueries().some(query => query.name.startsWith(name)),
+  )) {
+    const board = name.replace('.json', '')
+    const read = `[d for e in y["exposures"] if e["name"] == "board_${board}" for d in e["depends_on"]]`
+    const named = JSON.stringify(json).matchAll(/crowdfunding\.(\w+)/g)
+    const sources = [...new Set([...named].map(([, view]) => `source('crowdfunding', '${view}')`))]
+    expect(await readYaml('exposures.yml', read)).toEqual(sources.toSorted())
+  }
 })
 
 test('an analyst may check freshness; it fails if nothing has filled the views for a while', {
@@ -141,6 +152,12 @@ test('an analyst may check freshness; it fails if nothing has filled the views f
     'ERROR STALE freshness of crowdfunding.about',
   )
 })
+
+/** What a Python expression makes of a file `y` of the package. */
+async function readYaml(file: string, expression: string): Promise<string[]> {
+  const program = `import yaml, json; y = yaml.safe_load(open("${project}/models/${file}")); print(json.dumps(${expression}))`
+  return JSON.parse(await outputOf(python.program('python'), ['-c', program]))
+}
 
 /** What dbt prints. Throws with the end of it if dbt fails. */
 function dbt(args: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<string> {

@@ -1,6 +1,6 @@
 /**
  * Shows that the simulation can find losses: in worlds that lose nothing (see mirrors.test.ts), one safeguard is removed, and
- * then copies are wrong at the end.
+ * then copies are wrong at the end, or the checker of all answers (test/prove) finds a watermark that lied.
  */
 import { describe, expect, test } from 'vitest'
 import { allSafeguards, type Safeguards } from '../support/simulation/safeguards.ts'

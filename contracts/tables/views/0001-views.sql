@@ -111,6 +111,7 @@ CREATE OR REPLACE VIEW ${views}.about
     freshness_seconds Float64 COMMENT 'Age of as_of now, seconds',
     history_from      Nullable(Date) COMMENT 'First day of the history, UTC, derived days included; null: there is no history yet',
     history_kept_from Nullable(Date) COMMENT 'First day of the history that was kept as it was shown, UTC. The days before it are derived',
+    history_note      String COMMENT 'What a question that reaches before history_kept_from has to know',
     campaigns         UInt64 COMMENT 'Number of public campaigns',
     last_event_at     DateTime64(3, 'UTC') COMMENT 'When the latest event that is in the ledger entered the log, UTC; 1970 if there is none',
     last_fold_at      DateTime64(3, 'UTC') COMMENT 'When the latest fold of events ended, UTC; 1970 if there was none'
@@ -127,6 +128,10 @@ AS SELECT
     dateDiff('millisecond', as_of, now64(3, 'UTC')) / 1000 AS freshness_seconds,
     (SELECT minOrNull(day) FROM ${base}.campaign_days) AS history_from,
     (SELECT minOrNull(begun) FROM ${base}.history_marks) AS history_kept_from,
+    if(history_kept_from IS NULL, 'There is no history yet',
+        concat('Days before ', toString(assumeNotNull(history_kept_from)), ' are derived from the pledges that count now. ',
+            'Where complete_from is after the launch of a campaign, its days before are not known: leave it out of questions about ',
+            'the life of campaigns, and say how many you left out')) AS history_note,
     (SELECT count() FROM ${read}.campaigns FINAL) AS campaigns,
     -- Producers may write any time.
     (

@@ -21,6 +21,8 @@ AS SELECT
     day < (SELECT noted FROM ${base}.history_end) AS is_final,
     -- Its amount was not pledged on this day: it is older than the history, or it was hidden.
     is_deleted = 0 AND NOT was_public AND (was_known OR (source = 'kept' AND NOT ifNull(launched >= day - 1, false))) AS is_opening,
+    min(multiIf(NOT is_complete, toDate(65535), source = 'derived' OR ifNull(launched >= day - 1, false), least(day, ifNull(launched, day)), day))
+        OVER (PARTITION BY campaign_id) AS complete_from,
     lagInFrame(shown_category) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS previous_category
 FROM
 (
@@ -62,24 +64,12 @@ CREATE OR REPLACE VIEW ${views}.campaign_days
 )
 SQL SECURITY DEFINER
 AS SELECT
-    campaign_id, day, status, shown_category AS category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged,
+    campaign_id, day, status, category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged,
     pledged_platform_amount, toFloat64(pledged_platform_amount) AS pledged_platform, percent_funded,
     toFloat64(percent_funded) AS percent, backer_count, pledge_count, if(source = 'kept', follower_count, NULL) AS follower_count,
     is_final, source, complete_from
-FROM
-(
-    SELECT
-        * EXCEPT category,
-        day < (SELECT noted FROM ${base}.history_end) AS is_final,
-        if(source = 'kept', category, anyIf(category, source = 'kept' AND is_deleted = 0) OVER all) AS shown_category,
-        min(multiIf(NOT is_complete, toDate(65535), source = 'derived' OR ifNull(launched >= day - 1, false), least(day, ifNull(launched, day)), day))
-            OVER all AS complete_from
-    FROM ${base}.campaign_days FINAL
-    WHERE campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
-        AND NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
-    WINDOW all AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
-)
-WHERE is_deleted = 0
+FROM ${base}.history_days
+WHERE is_deleted = 0 AND campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
 LIMIT 18446744073709551615
 COMMENT 'Each public campaign at the end of each UTC day on which it changed. Days before the history began are derived';
 
@@ -96,7 +86,8 @@ CREATE OR REPLACE VIEW ${views}.campaign_funding_days
     opening_platform            Float64 COMMENT 'opening_platform_amount as a floating-point number, in major units of the platform currency',
     pledged_platform_amount     Decimal(38, 4) COMMENT 'What it had at the end of the day, in major units of the platform currency; exact',
     pledged_platform            Float64 COMMENT 'pledged_platform_amount as a floating-point number, in major units of the platform currency',
-    source                      LowCardinality(String) COMMENT 'kept or derived, as in campaign_days'
+    source                      LowCardinality(String) COMMENT 'kept or derived, as in campaign_days',
+    complete_from               Date COMMENT 'As in campaign_days: the funding of the days before is not known'
 )
 SQL SECURITY DEFINER
 AS WITH (SELECT today FROM ${base}.history_end) AS today
@@ -112,11 +103,12 @@ SELECT
     toFloat64(opening_platform_amount) AS opening_platform,
     pledged AS pledged_platform_amount,
     toFloat64(pledged) AS pledged_platform,
-    source
+    source,
+    complete_from
 FROM
 (
     SELECT
-        campaign_id, category, status, source, is_deleted, day AS known_day, pledged_platform_amount AS pledged,
+        campaign_id, category, status, source, complete_from, is_deleted, day AS known_day, pledged_platform_amount AS pledged,
         if(is_opening, 0, pledged_platform_amount - previous_platform_amount) AS gained,
         if(is_opening, 0, toInt64(backer_count) - toInt64(previous_backer_count)) AS gained_backers,
         if(is_opening, 0, toInt64(pledge_count) - toInt64(previous_pledge_count)) AS gained_pledges,

@@ -1,49 +1,67 @@
 /** The page for data teams, /data: three pictures of the platform, and questions as SQL. */
 import type { FastifyInstance } from 'fastify'
+import { readPublicViews } from '../../tables/public-views.ts'
 import type { Portal } from '../app.ts'
 import { timeBars } from '../html/bars.ts'
 import { type Html, html, prose } from '../html/html.ts'
 import { codeBlock, notice, scrolling } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
+import { connectSection, dictionarySection } from './data-connect.ts'
 import { type Example, playLink, readExamples } from './data-examples.ts'
-import type { CategorySuccess, DataAbout, DataPictures, FundingPicture, TopCampaign } from './readings.ts'
+import {
+  type Answers,
+  answerRowsMax,
+  type CategorySuccess,
+  type DataAbout,
+  type DataPictures,
+  type FundingPicture,
+  type TopCampaign,
+} from './readings.ts'
 
-/** Adds the page. The examples are read once: they are the same for everybody. */
-export function addDataPage(app: FastifyInstance, { pictures, options }: Portal): void {
-  const examples = examplesSection(readExamples(options.viewsDatabase), options.sqlUrl)
-  app.get('/data', async (_request, reply) =>
-    reply.page({
+/** Adds the page. What is in files is read once: it is the same for everybody. */
+export function addDataPage(app: FastifyInstance, { pictures, answers, options }: Portal): void {
+  const { viewsDatabase, sqlUrl } = options
+  const examples = readExamples(viewsDatabase)
+  const settings = [connectSection(sqlUrl, viewsDatabase), dictionarySection(readPublicViews())]
+  app.get('/data', async (_request, reply) => {
+    const shown = dataContent(await pictures(), settings)
+    return reply.page({
       title: 'For data teams',
-      description: 'Pictures of the platform, and questions on it as SQL that you can run.',
+      description: 'Pictures of the platform, how to connect, and questions as SQL with their answers.',
       path: '/data',
-      content: dataContent(await pictures(), examples),
-    }),
-  )
+      content: html`${shown}${examplesSection(examples, sqlUrl, await answers())}`,
+    })
+  })
 }
 
 /** More labels would overlap. */
 const timeLabelsMax = 4
 const loopback = /^https?:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])([:/]|$)/
 
-export function dataContent(pictures: DataPictures, examples: Html): Html {
+/** `settings`: what does not depend on the data. */
+export function dataContent(pictures: DataPictures, settings: readonly Html[]): Html {
   const { about, funding, categories, campaigns } = pictures
   const currency = about?.currency ?? ''
   return html`<h1>For data teams</h1>
-<p class="lead">The public campaigns as tables that you query with SQL: every field of the API, reward tiers, and a history by day. Here are three pictures of them, and <a href="#questions">questions that you can run</a>.</p>
+<p class="lead">The public campaigns as tables that you query with SQL: every field of the API, reward tiers, and a history by day. Here are three pictures of them, <a href="#connect">how to connect</a>, <a href="#views">the views</a>, and <a href="#questions">questions with their answers</a>.</p>
 ${about ? aboutCard(about) : notice('The data cannot be read at the moment. Try again in a minute.', 'warning')}
 ${section('funding', funding?.per === 'month' ? 'Funding by month of launch' : 'Funding by day', funding && fundingPicture(funding, currency))}
 ${section('success', 'Success by category', categories && successPicture(categories))}
 ${section('top', 'Top campaigns', campaigns && topPicture(campaigns, currency))}
-${examples}`
+${settings}`
 }
 
 /** The questions as SQL. `sqlUrl`: where the SQL port can be reached, if it can. */
-export function examplesSection(examples: readonly Example[], sqlUrl: string | undefined): Html {
+export function examplesSection(
+  examples: readonly Example[],
+  sqlUrl: string | undefined,
+  answers: Answers,
+): Html {
   return html`<section aria-labelledby="questions">
 <h2 id="questions">${count(examples.length)} questions as SQL</h2>
-<p>Each is a query that you can copy and change. They name only the views of the contract, so they keep working.</p>
+<p>Each is a query that you can copy and change. They name only the views of the contract, so they keep working. Below each is the beginning of its answer, at most five minutes old.</p>
 ${sqlUrl === undefined ? html`<p>Ask the operator of this service how you reach its SQL port.</p>` : playText(sqlUrl)}
-${examples.map(example => exampleEntry(example, sqlUrl))}
+${examples.map(example => exampleEntry(example, sqlUrl, answers.get(example.name)))}
 </section>`
 }
 
@@ -51,12 +69,40 @@ function playText(sqlUrl: string): Html {
   return html`<p>“Open in the play page” opens a query in ClickHouse's own page. Nothing runs until you press Run.${loopback.test(sqlUrl) && html` The SQL port listens only on the machine of this service, <code>${new URL(sqlUrl).origin}</code>. From another machine, forward the port through SSH first.`}</p>`
 }
 
-function exampleEntry({ name, question, notes, sql }: Example, sqlUrl: string | undefined): Html {
+function exampleEntry(
+  { name, question, notes, sql }: Example,
+  sqlUrl: string | undefined,
+  answer: readonly Readonly<Record<string, unknown>>[] | undefined,
+): Html {
   return html`<details id="${name}"><summary>${question}</summary>
 ${notes !== '' && html`<p>${prose(notes)}</p>`}
 ${sqlUrl !== undefined && html`<p><a href="${playLink(sqlUrl, sql)}" rel="noopener noreferrer">Open in the play page<span class="visually-hidden"> ${question}</span></a></p>`}
-${codeBlock({ id: `sql-${name}`, caption: `${name}.sql`, text: sql })}</details>
+${codeBlock({ id: `sql-${name}`, caption: `${name}.sql`, text: sql })}
+${answer ? answerTable(question, answer) : html`<p>Its answer cannot be shown at the moment.</p>`}</details>
 `
+}
+
+function answerTable(question: string, rows: readonly Readonly<Record<string, unknown>>[]): Html {
+  const names = Object.keys(rows[0] ?? {})
+  if (names.length === 0) return html`<p>The answer has no rows.</p>`
+  const isNumber = (name: string) => rows.every(row => row[name] === null || typeof row[name] === 'number')
+  const numeric = new Set(names.filter(isNumber))
+  const textOf = (value: unknown) =>
+    value === null ? 'null' : typeof value === 'number' ? exact.format(value) : String(value)
+  const cell = (row: Readonly<Record<string, unknown>>, name: string) =>
+    html`<td${numeric.has(name) && html` class="number"`}>${textOf(row[name])}</td>`
+  const shown = rows.slice(0, answerRowsMax - 1)
+  return html`${scrolling(
+    `Answer: ${question}`,
+    html`<table>
+<thead><tr>${names.map(name => html`<th scope="col"${numeric.has(name) && html` class="number"`}><code>${name}</code></th>`)}</tr></thead>
+<tbody>
+${shown.map(
+  row => html`<tr>${names.map(name => cell(row, name))}</tr>
+`,
+)}</tbody>
+</table>`,
+  )}${shown.length < rows.length && html`<p>There are more rows.</p>`}`
 }
 
 function aboutCard({ campaigns, as_of, currency, history_from, history_kept_from }: DataAbout): Html {
@@ -162,6 +208,7 @@ ${rows.map(
   )
 }
 
+const exact = new Intl.NumberFormat('en', { maximumFractionDigits: 4 })
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
 

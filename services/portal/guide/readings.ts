@@ -8,6 +8,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { within } from '../../runtime/within.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { type Place, readRows } from '../reading.ts'
+import { readExamples } from './data-examples.ts'
 
 /** What the first page says of the data. */
 export interface LiveState {
@@ -16,6 +17,9 @@ export interface LiveState {
   /** The watermark, Unix ms: every change up to this moment can be read. */
   as_of: number | undefined
 }
+
+/** The first rows of the answer to each question, by the name of its example. One that is not known at the moment is missing. */
+export type Answers = ReadonlyMap<string, readonly Readonly<Record<string, unknown>>[]>
 
 /** A part that cannot be read at the moment is undefined. */
 export interface DataPictures {
@@ -64,9 +68,14 @@ const liveMs = 10_000
 const picturesMs = 60_000
 /** For a reading without any campaign: a new platform is just being loaded. */
 const emptyKeptMs = 2_000
+/** There are many questions, and anyone may open the page. */
+const answersMs = 300_000
+/** One more than are shown. */
+export const answerRowsMax = 11
 /** How long a page waits. Then it shows the last pictures. */
 const liveMsMax = 3_000
 const picturesMsMax = 4_000
+const answersMsMax = 2_000
 /** Each statement of a picture has a bound of 10 s of its own (sql/). */
 const statementMsMax = 12_000
 /** A watermark that is this old means that changes take longer than they should, ms. */
@@ -110,13 +119,7 @@ export function createDataPictures(...[place, runtime]: Reading): () => Promise<
     campaigns: undefined,
   }
 
-  async function read<Row>(query: string, what: string): Promise<Row[] | undefined> {
-    const rows = readRows<Row>(place, query, statementMsMax)
-    return within(statementMsMax, rows).catch((error: unknown) => {
-      runtime.logger.warn(`${what} cannot be read for the page of data teams: ${messageOf(error)}`)
-      return undefined
-    })
-  }
+  const read = reader(place, runtime)
 
   /** One statement after the other. */
   async function readAll(): Promise<DataPictures> {
@@ -137,4 +140,40 @@ export function createDataPictures(...[place, runtime]: Reading): () => Promise<
   const ms = ({ about }: DataPictures) => (about?.campaigns === 0 ? emptyKeptMs : picturesMs)
   const load = kept(readAll, { ms }, runtime)
   return () => within(picturesMsMax, load()).catch(() => last)
+}
+
+/** A function that never rejects. An answer is there as soon as it is known. */
+export function createDataAnswers(...[place, runtime]: Reading): () => Promise<Answers> {
+  const examples = readExamples(place.databases.views)
+  const answers = new Map<string, readonly Record<string, unknown>[]>()
+  const read = reader(place, runtime)
+
+  /** Returns whether there is anything at all. */
+  async function answerAll(): Promise<boolean> {
+    for (const { name, sql } of examples) {
+      const bounds = `SETTINGS limit = ${answerRowsMax}, max_execution_time = 10, max_threads = 2`
+      const rows = await read<Record<string, unknown>>(`${sql}\n${bounds}`, `the answer to ${name}`)
+      if (rows) answers.set(name, rows)
+      else answers.delete(name)
+    }
+    return [...answers.values()].some(rows => rows.length > 0)
+  }
+
+  const load = kept(answerAll, { ms: isAny => (isAny ? answersMs : emptyKeptMs) }, runtime)
+  return () =>
+    within(answersMsMax, load()).then(
+      () => answers,
+      () => answers,
+    )
+}
+
+/** A read that fails gives undefined. */
+function reader(...[place, runtime]: Reading) {
+  return async <Row>(query: string, what: string): Promise<Row[] | undefined> => {
+    const rows = readRows<Row>(place, query, statementMsMax)
+    return within(statementMsMax, rows).catch((error: unknown) => {
+      runtime.logger.warn(`${what} cannot be read for the page of data teams: ${messageOf(error)}`)
+      return undefined
+    })
+  }
 }

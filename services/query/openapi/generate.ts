@@ -1,19 +1,23 @@
 /**
- * Writes what the contract has of the schemas: the OpenAPI document (contracts/api/openapi.json) and the client's types of the bodies
- * (contracts/api/client/bodies.ts). With `--check` it only checks that they are up to date, and exits 1 if one of them is not.
+ * Writes what the contracts have of the schemas: the OpenAPI document (contracts/api/openapi.json), the client's types of the bodies
+ * (contracts/api/client/bodies.ts), the data contract of the views (contracts/tables/odcs.json) and the AsyncAPI document of the events
+ * (contracts/events/asyncapi.json). With `--check` it only checks that they are up to date, and exits 1 if one of them is not.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { asyncApi } from '../../../contracts/events/async-api.ts'
 import { programVersion } from '../../runtime/program-version.ts'
+import { dataContract } from '../../tables/data-contract.ts'
+import { readPublicViews } from '../../tables/public-views.ts'
 import { clientTypesText, type Schema } from './client-types.ts'
 import { buildOpenApi } from './openapi.ts'
 
-const contract = new URL('../../../contracts/api/', import.meta.url)
+const contracts = new URL('../../../contracts/', import.meta.url)
 const bodies = ['ProjectListBody', 'ProjectDetail', 'RemovalListBody', 'Stats']
 const isCheck = process.argv.includes('--check')
 
 function generate(name: string, text: string): void {
-  const target = new URL(name, contract)
+  const target = new URL(name, contracts)
   const file = fileURLToPath(target)
   const isCurrent = existsSync(target) && readFileSync(target, 'utf8') === text
   if (!isCurrent && isCheck) {
@@ -25,9 +29,13 @@ function generate(name: string, text: string): void {
   process.stdout.write(`${file} is up to date\n`)
 }
 
+const json = (document: object) => `${JSON.stringify(document, null, 2)}\n`
+
 const document = buildOpenApi({ version: programVersion })
-generate('openapi.json', `${JSON.stringify(document, null, 2)}\n`)
+generate('api/openapi.json', json(document))
 generate(
-  'client/bodies.ts',
+  'api/client/bodies.ts',
   clientTypesText((document.components?.schemas ?? {}) as Record<string, Schema>, bodies),
 )
+generate('tables/odcs.json', json(dataContract(readPublicViews(), programVersion)))
+generate('events/asyncapi.json', json(asyncApi(programVersion)))

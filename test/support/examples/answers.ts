@@ -67,6 +67,13 @@ function successBy(
   ).map(([name, members]) => [name, members.length, fundedOf(members), rounded(successOf(members), 1)])
 }
 
+/** At the rate of its own pledges, or at the mean one of its currency; NaN if nobody has pledged in it. */
+function goalPlatformOf({ goal, currency, pledged, platform }: Shown, shown: readonly Shown[]): number {
+  if (pledged > 0) return (goal * platform) / pledged
+  const alike = shown.filter(one => one.currency === currency)
+  return (goal * sum(alike.map(one => one.platform))) / sum(alike.map(one => one.pledged))
+}
+
 export const answers: Readonly<Record<string, (world: ExampleWorld) => Answer>> = {
   '01-funding-by-category-and-month': ({ shown }) =>
     groups(shown, one => `${new Date(one.launch).toISOString().slice(0, 7)}-01/${one.category}`)
@@ -84,8 +91,8 @@ export const answers: Readonly<Record<string, (world: ExampleWorld) => Answer>> 
 
   '02-success-rate-by-goal-size': ({ shown }) =>
     successBy(
-      endedOf(shown).filter(({ currency }) => currency === platformCurrency),
-      ({ goal }) => goal,
+      endedOf(shown).filter(one => goalPlatformOf(one, shown) > 0),
+      one => goalPlatformOf(one, shown),
       goal =>
         classOf(
           goal,

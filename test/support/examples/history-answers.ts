@@ -111,4 +111,14 @@ export const historyAnswers: Readonly<Record<string, (world: ExampleWorld) => An
         rounded(100 * (round(last, 2) / round(before, 2) - 1), 1),
       ])
   },
+
+  '21-half-the-goal-in-a-week': ({ shown, history, days, now }) => {
+    const old = shown.filter(({ launch }) => launch < now - 7 * dayMs)
+    const known = old.filter(({ launch }) => Math.floor(launch / dayMs) >= (days[0] ?? 0))
+    const hadHalf = ({ id, launch }: Shown) =>
+      (history.get(Math.floor(launch / dayMs) + 6)?.get(id)?.percent ?? 0) >= 50
+    const had = known.filter(hadHalf)
+    const percent = (100 * had.length) / known.length
+    return [[known.length, had.length, rounded(percent, 2), old.length - known.length]]
+  },
 }

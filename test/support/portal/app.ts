@@ -60,6 +60,7 @@ export async function startTestPortal({
     requestsOf: async () => ({ latest: [], endpoints: [] }),
     freshness: async () => ({ days: [], incidents: [] }),
     liveState: async () => ({ status: 'Up to date', campaigns: 3, as_of: clock.now() }),
+    answers: async () => new Map(),
     pictures: async () => ({
       about: undefined,
       funding: undefined,

@@ -1,6 +1,8 @@
 /** Which worlds a test plays, and its output. SIMULATION_SEED=n plays one world; SIMULATION_SEEDS=n plays this many. */
+
+import { type Simulated, simulate } from '../../prove/simulated.ts'
 import { type Climate, climateOf } from './scenario.ts'
-import { type Outcome, playWorld, type WorldOptions } from './world.ts'
+import type { WorldOptions } from './world.ts'
 
 /**
  * How many worlds the proof plays, unless the environment sets a number. Each safeguard that is removed (safeguards.test.ts) is missed
@@ -23,11 +25,11 @@ export function seedsOf({ count, climate }: { count: number; climate?: Climate }
 export async function playWorlds(
   seeds: readonly number[],
   optionsOf: (seed: number) => WorldOptions,
-): Promise<Outcome[]> {
-  const outcomes: Outcome[] = []
+): Promise<Simulated[]> {
+  const outcomes: Simulated[] = []
   for (const seed of seeds) {
     try {
-      outcomes.push(await playWorld(seed, optionsOf(seed)))
+      outcomes.push(await simulate(seed, optionsOf(seed)))
     } catch (cause) {
       throw new Error(`SIMULATION_SEED=${seed}: ${cause}`, { cause })
     }
@@ -47,15 +49,16 @@ export async function seedWithLosses(
   return undefined
 }
 
-export function withLosses(outcomes: readonly Outcome[]): Outcome[] {
-  return outcomes.filter(({ losses }) => losses.length > 0)
+/** Those in which a copy was wrong at the end, or an answer at any time. */
+export function withLosses(outcomes: readonly Simulated[]): Simulated[] {
+  return outcomes.filter(({ losses, violations }) => losses.length + violations.length > 0)
 }
 
 /** The figures of many worlds, in one line. */
-export function figuresOf(outcomes: readonly Outcome[]): string {
-  const sum = (of: (outcome: Outcome) => number) =>
+export function figuresOf(outcomes: readonly Simulated[]): string {
+  const sum = (of: (outcome: Simulated) => number) =>
     outcomes.reduce((total, outcome) => total + of(outcome), 0).toLocaleString('en')
-  const most = (of: (outcome: Outcome) => number) => Math.round(Math.max(...outcomes.map(of)) / 1_000)
+  const most = (of: (outcome: Simulated) => number) => Math.round(Math.max(...outcomes.map(of)) / 1_000)
   const hours = Math.round(outcomes.reduce((total, { lastedMs }) => total + lastedMs, 0) / 3_600_000)
   return (
     `${outcomes.length.toLocaleString('en')} seeds, ${sum(({ changes }) => changes)} changes, ` +

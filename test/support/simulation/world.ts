@@ -29,12 +29,23 @@ import { drawScenario, foldMsMax, queryProcesses, type Scenario } from './scenar
 import { type Loss, lossesOf, publicCampaigns } from './verdict.ts'
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts'
 
+export interface SimulatedAnswer {
+  process: number
+  path: string
+  sentAt: number
+  receivedAt: number
+  response: Response
+  body: string
+}
+
 export interface WorldOptions {
   safeguards?: Safeguards
   /** Whether the query processes answer lists from their indexes in memory. */
   usesIndex: boolean
   /** Whether the tables are on several replicas. Only the model of ClickHouse can do that. */
   hasReplicas?: boolean
+  /** Called with each answer that a poller gets, at the virtual time. */
+  onAnswer?: (answer: SimulatedAnswer) => void
   /** Replaces the model of ClickHouse. */
   engine?: { engine: Engine; databases: Databases }
 }
@@ -118,6 +129,7 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
 
   async function get(process: number, path: string, headers: Record<string, string>, signal?: AbortSignal) {
     requests++
+    const sentAt = time.now()
     if (!/offset=[1-9]/.test(path)) polls++
     await time.sleep(fates.wayMs(), signal)
     if (fates.isRequestLost()) throw new TypeError('the connection was lost')
@@ -127,7 +139,12 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
     await time.sleep(fates.wayMs(), signal)
     const names = ['x-data-as-of', 'x-snapshot-id', 'x-data-digest']
     const seen = names.map(name => response.headers.get(name)).join(' ')
-    digest.update(`${time.now()} ${path} ${response.status} ${seen}\n`)
+    const receivedAt = time.now()
+    if (options.onAnswer) {
+      const body = await response.clone().text()
+      options.onAnswer({ process, path, sentAt, receivedAt, response, body })
+    }
+    digest.update(`${receivedAt} ${path} ${response.status} ${seen}\n`)
     return response
   }
 

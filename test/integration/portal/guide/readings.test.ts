@@ -1,6 +1,8 @@
 /** What the first page and the page for data teams read, from real tables, and that opening them is no way to load the tables. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readExamples } from '../../../../services/portal/guide/data-examples.ts'
 import {
+  createDataAnswers,
   createDataPictures,
   createLiveState,
   type LiveState,
@@ -209,4 +211,22 @@ describe('the pictures', () => {
     clock.advance(60_000)
     expect(await read()).toBe(first)
   })
+})
+
+test('the answers are those of the views; one that fails is missing; all are read again after five minutes', async () => {
+  const { once, clock, counted, warnings } = reading(createDataAnswers, (statement, options) => {
+    if (statement.query.startsWith('-- Which tags do well')) throw new Error('too slow')
+    return store.tables.rows(statement, options)
+  })
+  const examples = readExamples(store.databases.views)
+  const answers = await once(known => known.size === examples.length - 1)
+  expect(answers.has('16-tags')).toBe(false)
+  expect(answers.get('06-staff-picks')).toEqual([
+    expect.objectContaining({ campaigns: 3, mean_raised: 53.17 }),
+  ])
+  expect(warnings).toEqual([expect.stringContaining('the answer to 16-tags cannot be read')])
+  expect(counted).toMatchObject({ statements: examples.length, atOnceMost: 1 })
+  clock.advance(300_000)
+  await once(() => counted.statements === 2 * examples.length)
+  expect(counted.atOnceMost).toBe(1)
 })

@@ -1,13 +1,16 @@
 /** The page for data teams, as a function from data to HTML. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { connectSection, dictionarySection } from '../../../../services/portal/guide/data-connect.ts'
 import { playLink, readExamples } from '../../../../services/portal/guide/data-examples.ts'
 import { dataContent, examplesSection } from '../../../../services/portal/guide/data-page.ts'
 import type { DataPictures } from '../../../../services/portal/guide/readings.ts'
 import { timeBars } from '../../../../services/portal/html/bars.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
+import { readPublicViews } from '../../../../services/tables/public-views.ts'
 
 const examples = readExamples('crowdfunding')
+const none = new Map()
 const campaign = { url: 'https://x.example/a', category: 'Art', status: 'LIVE', raised: 1_000, backers: 9 }
 const pictures: DataPictures = {
   about: {
@@ -31,7 +34,7 @@ const pictures: DataPictures = {
   campaigns: [{ ...campaign, title: 'A Lamp' }],
 }
 const pageOf = (changes: Partial<DataPictures> = {}): string =>
-  dataContent({ ...pictures, ...changes }, examplesSection(examples, undefined)).text
+  dataContent({ ...pictures, ...changes }, []).text
 
 describe('the pictures', () => {
   test('have all of their figures as tables, and a description of what is drawn', () => {
@@ -90,7 +93,7 @@ describe('the examples', () => {
   })
 
   test('are whole on the page, each with a link that carries it to the play page, if that can be reached', () => {
-    const section = examplesSection(examples, 'https://sql.example/base/?user=reader').text
+    const section = examplesSection(examples, 'https://sql.example/base/?user=reader', none).text
     const links = [...section.matchAll(/href="(https:[^"]+)"/g)].map(
       ([, href = '']) => new URL(plainText(href)),
     )
@@ -100,9 +103,24 @@ describe('the examples', () => {
       expect(Buffer.from(link.hash.slice(1), 'base64').toString()).toBe(examples[index]?.sql)
     }
     expect(section).not.toContain('through SSH')
-    expect(examplesSection(examples, undefined).text).not.toContain('/play')
-    expect(examplesSection(examples, 'http://127.0.0.1:8123/?user=analyst').text).toContain('through SSH')
+    expect(examplesSection(examples, undefined, none).text).not.toContain('/play')
+    expect(examplesSection(examples, 'http://127.0.0.1:8123/?user=analyst', none).text).toContain(
+      'through SSH',
+    )
     expect(playLink('http://[::1]:8123', 'é')).toBe('http://[::1]:8123/play#w6k=')
+  })
+
+  test('have the beginning of their answer below them, as text; a missing one is said to be missing', () => {
+    const name = examples[0]?.name ?? ''
+    const row = { title: '<script>', 'raised<b>': 1_234.5, median: null }
+    const rows = Array.from({ length: 11 }, () => row)
+    const text = examplesSection(examples, undefined, new Map([[name, rows]])).text
+    expect(text).not.toMatch(/<script|raised<b/)
+    expect(text.match(/<td class="number">1,234\.5<\/td>/g)).toHaveLength(10)
+    expect(text).toContain('There are more rows')
+    expect(text.match(/cannot be shown at the moment/g)).toHaveLength(examples.length - 1)
+    const empty = new Map(examples.map(({ name }) => [name, []]))
+    expect(examplesSection(examples, undefined, empty).text).toContain('The answer has no rows')
   })
 
   test('an address with a password is refused, because it would stand on a public page', () => {
@@ -110,6 +128,28 @@ describe('the examples', () => {
       expect(() => readConfig({ PLEDGEVIEW_SQL_URL: address })).toThrow('PLEDGEVIEW_SQL_URL: has a password')
     expect(() => readConfig({ PLEDGEVIEW_SQL_URL: 'sql.example' })).toThrow('not an http')
     readConfig({ PLEDGEVIEW_SQL_URL: 'https://sql.example/?user=analyst' })
+  })
+})
+
+describe('the settings', () => {
+  test('name the address, the user and the database of the service, or leave them to be filled in', () => {
+    const text = plainText(connectSection('http://127.0.0.1:8124/?user=ana', 'open_data').text)
+    for (const part of ['host="127.0.0.1", port=8124, secure=False, username="ana", database="open_data"'])
+      expect(text).toContain(part)
+    expect(text).toContain('jdbc:clickhouse://127.0.0.1:8124/open_data?user=ana')
+    expect(text).toContain("curl -sf 'http://127.0.0.1:8124/?user=ana'")
+    expect(plainText(connectSection('https://sql.example', 'crowdfunding').text)).toContain(
+      'port=443, secure=True',
+    )
+    expect(connectSection(undefined, 'crowdfunding').text).toContain('YOUR_USER')
+  })
+
+  test('every view and column of the contract is listed with its comment', () => {
+    const text = plainText(dictionarySection(readPublicViews()).text)
+    for (const { name, columns } of readPublicViews()) {
+      expect(text).toContain(`<details id="view-${name}">`)
+      for (const column of columns) expect(text).toContain(column.comment)
+    }
   })
 })
 

@@ -1,0 +1,19 @@
+-- How many campaigns had half of their goal after their first week?
+--
+-- The week is the day of the launch and the six days after it. not_known are the campaigns of whose first week the history does not
+-- know every day (complete_from): they are not in the percentage.
+SELECT
+    countIf(is_known) AS campaigns,
+    countIf(is_known AND percent_then >= 50) AS had_half,
+    round(100 * had_half / nullIf(campaigns, 0), 2) AS percent,
+    countIf(NOT is_known) AS not_known
+FROM
+(
+    SELECT
+        any(d.campaign_id != '' AND d.complete_from <= toDate(c.launch_date)) AS is_known,
+        argMaxIf(d.percent, d.day, d.day < toDate(c.launch_date) + 7) AS percent_then
+    FROM crowdfunding.campaigns AS c
+    LEFT JOIN crowdfunding.campaign_days AS d ON d.campaign_id = c.campaign_id
+    WHERE c.launch_date < now('UTC') - INTERVAL 7 DAY
+    GROUP BY c.campaign_id
+)

@@ -1,0 +1,46 @@
+/** Each answer alone: what every response promises, the statuses that it may have, and statistics that agree with themselves. */
+import type { Stats } from '../../../contracts/api/client/bodies.ts'
+import type { Answer, Violation } from './log.ts'
+import type { World } from './truth.ts'
+
+/** No answer, or one of a process that has not read the keys yet, or whose statements waited while it stood still. */
+const unready = new Set([0, 401, 500])
+
+export function checkAnswers(world: World): Violation[] {
+  return world.answers.flatMap(answer => {
+    const text = faultOf(answer, world)
+    return text === undefined ? [] : [{ rule: 'answers', about: answer.path, text, answers: [answer] }]
+  })
+}
+
+function faultOf(answer: Answer, { rowsOf, isDisturbed }: World): string | undefined {
+  const { status, expected, broken, sentAt, receivedAt, process, page, path, stats } = answer
+  const isExcused =
+    (unready.has(status) && isDisturbed('silence', sentAt, receivedAt, process)) ||
+    (status === 500 && isDisturbed('errors', sentAt, receivedAt))
+  if (!expected.includes(status) && !isExcused) return `has the status ${status}: ${broken ?? ''}`
+  if (broken !== undefined && status !== 0) return broken
+  if (page) {
+    const { total, limit, offset, has_more } = page
+    const rows = answer.removals?.length ?? rowsOf(answer).length
+    if (has_more !== offset + limit < total) return `has_more is ${has_more} at ${offset} of ${total}`
+    if (rows > Math.max(0, Math.min(limit, total - offset)))
+      return `has ${rows} rows at ${offset} of ${total}`
+  }
+  const category = new URLSearchParams(path.split('?')[1]).get('category')
+  if (category && rowsOf(answer).some(row => row.category !== category)) return 'has rows of another category'
+  return stats && !isReconciled(stats) ? `does not reconcile: ${JSON.stringify(stats)}` : undefined
+}
+
+/** Backers are counted in the ledger, which is ahead of the campaigns by one fold. So their number is not looked at here. */
+function isReconciled(stats: Stats): boolean {
+  const { categories, projects_total, projects_live, projects_funded, total_raised, total_pledges } = stats
+  const cents = Math.round(100 * total_raised)
+  const average =
+    total_pledges === 0 ? 0 : Math.floor((2 * cents + total_pledges) / (2 * total_pledges)) / 100
+  return (
+    categories.reduce((sum, { project_count }) => sum + project_count, 0) === projects_total &&
+    projects_live + projects_funded <= projects_total &&
+    stats.average_pledge === average
+  )
+}

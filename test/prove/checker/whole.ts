@@ -1,0 +1,113 @@
+/**
+ * While nothing is said, every answer is the whole truth: lists, details, statistics and removals are exactly what was said before.
+ * And what each mirror holds at the end is the truth.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { readModelOf } from '../../support/events/model.ts'
+import { expectedProject } from '../stage/api-projects.ts'
+import type { Answer, Row, Violation } from './log.ts'
+import { isPublic, type World } from './truth.ts'
+
+export function checkWhole(world: World): Violation[] {
+  const { answers, quiets } = world
+  let first = 0
+  const inQuiet = quiets.flatMap(({ from, to }): Violation[] => {
+    const truth = truthAt(world, from)
+    while ((answers[first]?.receivedAt ?? Number.POSITIVE_INFINITY) < from) first++
+    const found: Violation[] = []
+    for (let n = first; (answers[n]?.receivedAt ?? Number.POSITIVE_INFINITY) <= to; n++) {
+      const answer = answers[n] as Answer
+      const text = answer.sentAt - answer.ageMs >= from ? differenceOf(answer, truth, world) : undefined
+      if (text !== undefined) found.push({ rule: 'whole', about: answer.path, text, answers: [answer] })
+    }
+    return found
+  })
+  return [...inQuiet, ...checkCopies(world)]
+}
+
+interface Truth {
+  rows: ReadonlyMap<string, object>
+  hidden: ReadonlySet<string>
+  stats: Readonly<Record<string, unknown>>
+}
+
+function truthAt({ campaigns, eventsUntil, answers, rowsOf }: World, at: number): Truth {
+  const model = readModelOf(eventsUntil(at))
+  const rows = new Map([...model.campaigns].map(([id, reading]) => [id, expectedProject(reading)]))
+  const { platform } = model
+  const seen = answers.filter(({ receivedAt }) => receivedAt <= at).flatMap(answer => rowsOf(answer))
+  return {
+    rows,
+    // At least those that a reader has seen. Others were public between two folds, or for a moment that nobody saw.
+    hidden: new Set(seen.map(({ id }) => id).filter(id => !rows.has(id) && campaigns.has(id))),
+    stats: {
+      projects_total: platform.projectsTotal,
+      projects_live: platform.projectsLive,
+      projects_funded: platform.projectsFunded,
+      total_pledges: platform.totalPledges,
+      total_backers: platform.totalBackers,
+      total_creators: platform.totalCreators,
+      total_raised: Number(platform.totalRaisedMinor) / 100,
+    },
+  }
+}
+
+function differenceOf(answer: Answer, truth: Truth, { rowsOf, campaigns }: World): string | undefined {
+  const { path, status, page, stats, removals } = answer
+  if (stats) {
+    const wrong = Object.entries(truth.stats).filter(
+      ([name, value]) => stats[name as keyof typeof stats] !== value,
+    )
+    return wrong.length === 0
+      ? undefined
+      : `the platform has ${JSON.stringify(Object.fromEntries(wrong))}, shown is ${JSON.stringify(stats)}`
+  }
+  for (const row of rowsOf(answer)) {
+    const text = rowDifference(row, truth.rows.get(row.id))
+    if (text) return text
+  }
+  const slug = /^\/projects\/slug-([^/?]+)$/.exec(path)?.[1]
+  if (slug && status === 404 && truth.rows.has(slug)) return `${slug} is not found, and it is public`
+  if (removals) {
+    const wrong = removals.find(
+      ({ id }) => truth.rows.has(id) || !campaigns.get(id)?.states.some(({ data }) => isPublic(data)),
+    )
+    if (wrong) return `${wrong.id} is among the removals, and is public or never was`
+    const isWhole = page && !page.has_more && page.offset === 0 && !path.includes('since=')
+    const shown = new Set(removals.map(({ id }) => id))
+    const missing = isWhole ? [...truth.hidden].filter(id => !shown.has(id)) : []
+    return missing.length > 0 ? `${missing.slice(0, 3)} are not among the removals` : undefined
+  }
+  const isAll = page && !/[?&](status|category|updated_since)=/.test(path)
+  if (isAll && page.total !== truth.rows.size)
+    return `the total is ${page.total} of ${truth.rows.size} campaigns`
+  return undefined
+}
+
+function checkCopies(world: World): Violation[] {
+  const copies = world.log.entries.filter(entry => entry.kind === 'copy')
+  const expected =
+    copies.length > 0 ? truthAt(world, Number.POSITIVE_INFINITY).rows : new Map<string, object>()
+  return copies.flatMap(({ mirror, rows }) => {
+    const held = new Map(rows.map(n => [world.log.rows[n]?.id ?? '', world.log.rows[n] as Row]))
+    return [...new Set([...expected.keys(), ...held.keys()])].flatMap((id): Violation[] => {
+      const row = held.get(id)
+      const text = row ? rowDifference(row, expected.get(id)) : `${mirror} lacks it`
+      const answers = world.answers.filter(
+        one => one.reader === mirror && world.rowsOf(one).some(other => other.id === id),
+      )
+      return text
+        ? [{ rule: 'mirror', about: id, text: `${mirror}: ${text}`, answers: answers.slice(-3) }]
+        : []
+    })
+  })
+}
+
+function rowDifference(row: Row, expected: object | undefined): string | undefined {
+  if (!expected) return `${row.id} is shown, and is not public`
+  const { updated_at: _, ...shown } = row
+  const wrong = Object.entries(expected).filter(
+    ([name, value]) => !isDeepStrictEqual(value, shown[name as keyof typeof shown]),
+  )
+  return wrong.length === 0 ? undefined : `${row.id} should have ${JSON.stringify(Object.fromEntries(wrong))}`
+}

@@ -1,0 +1,62 @@
+/** Generations that come and go under traffic and readers: rebuilds that are killed together with a projector, and a roll back. */
+import { once } from 'node:events'
+import { expect } from 'vitest'
+import { latestRebuild, workPhases } from '../../../services/generations/rebuild-log.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { launchProcess, runCli } from '../../support/deployment/service-process.ts'
+import { pick } from '../../support/runner/random.ts'
+import type { Stage } from '../stage/stage.ts'
+import { until, untilItMoves } from '../stage/watch.ts'
+
+// The small batches of the projectors would only make each rebuild read for longer.
+const rebuildSettings = { PLEDGEVIEW_BATCH_RECORDS_MAX: '2000' }
+
+/** The next generation is promoted, serves for a while, and the one before it is promoted again. */
+export async function rollBack(stage: Stage): Promise<void> {
+  await rebuild(stage, [])
+  await stage.settled()
+  await rebuild(stage, ['rollback'])
+  await untilItMoves(stage.tables)
+  await stage.settled()
+  await rebuild(stage, ['drop'])
+}
+
+/**
+ * Kills both while the new tables are promoted, the moment at which most can go wrong: test/integration/generations has all others.
+ * Then the rebuild ends, and the previous tables are dropped.
+ */
+export async function rebuildThroughKill(stage: Stage): Promise<void> {
+  const { random, places, tables, environment } = stage
+  const log = { tables, base: defaultDatabases.base }
+  const { child, started } = launchProcess(
+    ['rebuild', '--json'],
+    { ...environment, ...rebuildSettings },
+    'never said',
+  )
+  started.catch(() => undefined)
+  const exit = once(child, 'exit')
+  await until(async () => {
+    const isPromoting = (await latestRebuild(log))?.phase === 'promoting'
+    return isPromoting || child.exitCode !== null
+  }, 10)
+  const place = pick(random('rebuild'), places)
+  await place.kill()
+  if (child.exitCode === null) {
+    child.kill('SIGKILL')
+    await exit
+  }
+  place.start()
+  const left = (await latestRebuild(log))?.phase
+  if ((workPhases as readonly unknown[]).includes(left)) await rebuild(stage, [])
+  await rebuild(stage, ['drop'])
+  await Promise.all(places.map(one => one.ready()))
+  await untilItMoves(tables)
+}
+
+async function rebuild({ environment }: Stage, args: readonly string[]): Promise<void> {
+  const { code, stderr } = await runCli(['rebuild', ...args, '--json'], '', {
+    ...environment,
+    ...rebuildSettings,
+  })
+  expect(code, stderr).toBe(0)
+}

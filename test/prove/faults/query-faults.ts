@@ -1,0 +1,135 @@
+/** Query processes that are killed or stopped, Redis that is away, keys that are revoked, and a client that asks for more than its limit. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { keyHeaders } from '../../support/query/app.ts'
+import { intBetween, pick } from '../../support/runner/random.ts'
+import type { Place } from '../stage/places.ts'
+import { cacheMs, type Stage } from '../stage/stage.ts'
+import { until } from '../stage/watch.ts'
+
+const burst = 80
+const keyPauseMs = 150
+
+/** kill -9 of a query process, which is started again at once on its port. */
+export async function killQuery({ queries, random, recorder }: Stage): Promise<void> {
+  const process = pick(random('query'), [...queries.keys()])
+  const place = queries[process]
+  await recorder.disturbed(
+    'silence',
+    async () => {
+      await place?.kill()
+      place?.start()
+      await untilReady(place)
+    },
+    process,
+  )
+}
+
+/** A query process stands still, and continues: what it knew is old by then. Meanwhile a key is revoked. */
+export async function pauseQuery(stage: Stage): Promise<void> {
+  const { queries, random, recorder } = stage
+  const next = random('pause')
+  const process = pick(next, [...queries.keys()])
+  await recorder.disturbed(
+    'silence',
+    async () => {
+      queries[process]?.child().kill('SIGSTOP')
+      await delay(intBetween(next, 1_000, 6_000))
+      queries[process]?.child().kill('SIGCONT')
+      await untilReady(queries[process])
+    },
+    process,
+  )
+}
+
+/** A key is issued, used of both processes all the time, and revoked. It is used on until each process knows. */
+export async function revokeKeys({ keys, traffic, recorder, queries, random, revoke }: Stage): Promise<void> {
+  const next = random('revoke')
+  const { credentials, event } = keys.issue(`account ${traffic.records()}`)
+  await traffic.say([event])
+  const stopping = new AbortController()
+  const admitted = new Set<number>()
+  const refused = new Set<number>()
+  const running = [...queries.keys()].map(async process => {
+    while (!stopping.signal.aborted) {
+      const expected = [200, 401, 429]
+      const response = await recorder.ask({
+        reader: 'the revoked',
+        process,
+        path: '/stats',
+        credentials,
+        expected,
+      })
+      if (response?.status === 200) admitted.add(process)
+      if (response?.status === 401 && admitted.has(process)) refused.add(process)
+      await delay(queries.length * keyPauseMs * 4)
+    }
+  })
+  await until(() => admitted.size === queries.length)
+  await delay(intBetween(next, 0, 2_000))
+  await revoke(credentials.key)
+  // It must not come back when the fold takes it out of the view.
+  await until(() => refused.size === queries.length)
+  await delay(intBetween(next, 2_000, 4_000))
+  stopping.abort()
+  await Promise.all(running)
+}
+
+/** Redis is killed, started again empty, and silent, while a client asks for more than its limit. */
+export async function takeRedisAway(stage: Stage): Promise<void> {
+  const { services, traffic, keys, queries, recorder } = stage
+  const { credentials, event } = keys.issue(`thirsty ${traffic.records()}`)
+  await traffic.say([event])
+  for (const process of queries.keys()) {
+    const path = '/stats'
+    await until(
+      async () =>
+        (
+          await recorder.ask({
+            reader: 'the thirsty',
+            process,
+            path,
+            expected: [200, 401],
+            headers: keyHeaders(credentials),
+          })
+        )?.status === 200,
+      1_000,
+    )
+  }
+  const drink = () =>
+    Promise.all(
+      Array.from({ length: burst }, (_, n) =>
+        recorder.ask({
+          reader: 'the thirsty',
+          process: n % queries.length,
+          path: '/stats',
+          credentials,
+          expected: [200, 429],
+        }),
+      ),
+    )
+  const areShared = async () => {
+    const told = queries.map(async place => (await fetch(`${(await place.ready()).opsUrl}/readyz`)).text())
+    return (await Promise.all(told)).every(text => text.includes('limits are shared, caches are shared'))
+  }
+  const limits = <T>(work: () => Promise<T>) => recorder.disturbed('limits', work)
+  await drink()
+  await limits(async () => {
+    await services.redis.kill()
+    await drink()
+    await services.redis.restart()
+    await until(areShared)
+  })
+  await drink()
+  await limits(async () => {
+    services.redis.pause()
+    await drink()
+    await delay(2 * cacheMs)
+    services.redis.resume()
+    await until(areShared)
+  })
+  await drink()
+}
+
+function untilReady(place: Place | undefined): Promise<void> {
+  return until(async () => place !== undefined && (await fetch(`${(await place.ready()).opsUrl}/readyz`)).ok)
+}

@@ -1,0 +1,79 @@
+/** Kafka and ClickHouse become unavailable or slow, and return. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { isCampaignFold } from '../../support/clickhouse/faulty-tables.ts'
+import { intBetween } from '../../support/runner/random.ts'
+import { type Stage, sessionMs, silenceMs } from '../stage/stage.ts'
+import { until, untilItMoves } from '../stage/watch.ts'
+
+const slowMsMax = 300
+
+export async function killBroker({ services, tables }: Stage): Promise<void> {
+  await services.kafka.halt()
+  await delay(sessionMs)
+  await services.kafka.resume()
+  await untilItMoves(tables)
+}
+
+/** ClickHouse is killed for longer than the session. */
+export async function killClickHouse(stage: Stage): Promise<void> {
+  await stage.recorder.disturbed('errors', async () => {
+    await stage.killClickHouse()
+    await delay(2 * sessionMs)
+    await stage.restartClickHouse()
+    await stage.untilBoth('/stats', () => true)
+  })
+  await untilItMoves(stage.tables)
+}
+
+/** ClickHouse accepts connections and answers nothing, for longer than the session and than the timeout of a statement. */
+export async function silenceClickHouse(stage: Stage): Promise<void> {
+  await stopClickHouse(stage, silenceMs + sessionMs)
+  await untilItMoves(stage.tables)
+}
+
+/** Each statement of the projectors takes longer on its way, and on its way back. */
+export async function slowNetworkDown({ proxies, random, tables }: Stage): Promise<void> {
+  const next = random('network')
+  const wait = () => delay(intBetween(next, 0, slowMsMax))
+  const releases = proxies.map(proxy => proxy.obstruct({ before: wait, after: wait }))
+  for (let move = 0; move < 3; move++) await untilItMoves(tables)
+  for (const release of releases) release()
+}
+
+/** The answers of some statements are lost on their way. They have run. */
+export async function loseAnswers({ proxies, random, tables }: Stage): Promise<void> {
+  const next = random('lost')
+  let lost = 0
+  const lose = () => {
+    if (next() > 0.1) return
+    lost++
+    throw new Error('the answer is lost')
+  }
+  const releases = proxies.map(proxy => proxy.obstruct({ after: lose }))
+  await until(() => lost >= 20)
+  for (const release of releases) release()
+  await untilItMoves(tables)
+}
+
+/** ClickHouse stops while a fold runs, which so ends long after its stamp. */
+export async function stopDuringFold(stage: Stage): Promise<void> {
+  const { proxy, random, tables, foldMsMax } = stage
+  const arrived = Promise.withResolvers<void>()
+  const watch = proxy.obstruct({ before: call => void (isCampaignFold(call) && arrived.resolve()) })
+  await arrived.promise
+  watch()
+  // A moment later it runs and has its stamp.
+  await delay(intBetween(random('slow'), 2, 40))
+  await stopClickHouse(stage, 2.4 * foldMsMax)
+  await untilItMoves(tables)
+}
+
+/** Accepts connections and answers nothing. */
+function stopClickHouse(stage: Stage, ms: number): Promise<void> {
+  return stage.recorder.disturbed('errors', async () => {
+    stage.signalClickHouse('SIGSTOP')
+    await delay(ms)
+    stage.signalClickHouse('SIGCONT')
+    await stage.untilBoth('/stats', () => true)
+  })
+}

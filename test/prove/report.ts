@@ -1,0 +1,118 @@
+/** The report of a proof (test/PROOF.md), and its line in the README. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { cpus, totalmem } from 'node:os'
+import { withLosses } from '../support/simulation/seeds.ts'
+import { type Mutant, mutants } from './checker/mutants.ts'
+import type { Simulated } from './simulated.ts'
+import type { WorldOutcome } from './world.ts'
+
+/** What a proof has found so far in the service itself, each with its seed, and what became of it. */
+const defects: readonly { what: string; seed: string; mended: string }[] = []
+
+export interface Proof {
+  seed: string
+  simulated: readonly Simulated[]
+  worlds: readonly WorldOutcome[]
+  /** Mutants that the checker did not find. */
+  missed: readonly Mutant[]
+  minutes: number
+}
+
+const root = new URL('../../', import.meta.url)
+const many = (count: number) => Math.round(count).toLocaleString('en')
+
+export function writeReport(proof: Proof): { file: string; summary: string } {
+  const { seed, simulated, worlds, missed, minutes } = proof
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim()
+  const countOfAll = (what: string) => many(worlds.reduce((sum, { counts }) => sum + (counts[what] ?? 0), 0))
+  const played = many(worlds.reduce((sum, { plan }) => sum + plan.faults.length, 0))
+  const faults = countOf(worlds.flatMap(({ plan }) => plan.faults))
+  const failures = worlds.flatMap(({ plan, violations, failure }) => [
+    ...(failure === undefined ? [] : [`seed ${plan.seed}: ${failure.slice(0, 300)}`]),
+    ...violations
+      .slice(0, 3)
+      .map(({ rule, about, text }) => `seed ${plan.seed}, ${rule}: ${about} ${text.slice(0, 300)}`),
+  ])
+  const lost = failures.length + withLosses(simulated).length
+  const [cpu] = cpus()
+  const virtual = simulated.reduce((sum, { lastedMs }) => sum + lastedMs, 0) / 3_600_000
+  const summary =
+    `${minutes} minutes on commit ${commit}: ${countOfAll('answer')} answers of real processes under ${played} faults, ` +
+    `${many(simulated.length)} simulated worlds of ${virtual.toFixed(1)} virtual hours: ${lost} losses`
+  const table = (head: string, rows: readonly (readonly unknown[])[]) => [
+    `| ${head} |`,
+    `|${'---|'.repeat(head.split('|').length)}`,
+    ...rows.map(row => `| ${row.join(' | ')} |`),
+  ]
+  const text = [
+    '# Proof',
+    '',
+    'Written by `npm run prove`. It tries to break what Pledgeview promises: simulated worlds, then real processes under faults, with readers and',
+    'mirrors all the time. A checker reads every answer that any of them got. What it decides is at the head of each file in',
+    '[prove/checker](./prove/checker).',
+    '',
+    `${summary}.`,
+    '',
+    ...table('what | value', [
+      ['command', `\`npm run prove -- --minutes ${minutes} --seed ${seed}\``],
+      ['commit', commit],
+      ['machine', `${cpu?.model}, ${cpus().length} cores, ${(totalmem() / 2 ** 30).toFixed(0)} GiB`],
+      [
+        'versions',
+        `Node ${process.version}, Kafka 4.4.0, ClickHouse of the npm package chdb, Redis of the machine`,
+      ],
+      [
+        'simulated',
+        `seeds ${many(1_000_000 + 1_000 * Number(seed))} and up: ${many(simulated.length)} worlds`,
+      ],
+      [
+        'real',
+        `${worlds.length} worlds, ${worlds.filter(({ plan }) => plan.shards).length} of them on two shards`,
+      ],
+      ['events that were said', countOfAll('events')],
+      ['answers that were checked', countOfAll('answer')],
+      ['revocations, each refused by every process', countOfAll('revoked')],
+      ['quiet times, in which every answer is the whole truth', countOfAll('quiet')],
+      ['mirrors that ended equal to the truth', countOfAll('copy')],
+      ['losses', lost],
+    ]),
+    '',
+    '## Faults',
+    '',
+    ...table('fault | played', Object.entries(faults).toSorted()),
+    '',
+    '## What was lost',
+    '',
+    ...(failures.length === 0 ? ['Nothing.'] : failures.map(one => `- ${one}`)),
+    '',
+    '## The checker can fail',
+    '',
+    `A safeguard is taken out of a small log, and the checker finds it: ${mutants.length - missed.length} of ${mutants.length}. The`,
+    '[simulation](./simulation/safeguards.test.ts) takes out ten more of the service itself.',
+    '',
+    ...table(
+      'rule | without this | found',
+      mutants.map(mutant => [mutant[0], mutant[1], missed.includes(mutant) ? '**no**' : 'yes']),
+    ),
+    '',
+    '## Defects that this has found',
+    '',
+    ...(defects.length === 0
+      ? ['None so far.']
+      : table(
+          'what | seed | mended',
+          defects.map(({ what, seed: of, mended }) => [what, of, mended]),
+        )),
+    '',
+  ]
+  writeFileSync(new URL('test/PROOF.md', root), text.join('\n'))
+  const readme = new URL('README.md', root)
+  const last = `\`npm run prove\`: ${countOfAll('answer')} answers under ${played} faults, ${lost} losses ([proof](./test/PROOF.md)).`
+  writeFileSync(readme, readFileSync(readme, 'utf8').replace(/^`npm run prove`: .*$/m, last))
+  return { file: 'test/PROOF.md', summary }
+}
+
+function countOf(names: readonly string[]): Record<string, number> {
+  return Object.fromEntries([...Map.groupBy(names, name => name)].map(([name, all]) => [name, all.length]))
+}

@@ -1,0 +1,54 @@
+/** What a fault observes while it runs. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { defaultDatabases, generationOf, readCurrent } from '../../../services/tables/generations.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
+import { column } from '../../support/projector/fold-records.ts'
+
+const holdsMsMax = 180_000
+
+// Most of what is polled is a query of ClickHouse. Without a pause, polling would take the CPU from what it waits for.
+const pauseMs = 100
+
+/** Polls until a condition holds. Throws after three minutes, with the last error. */
+export async function until(holds: () => Promise<boolean> | boolean, interval = pauseMs): Promise<void> {
+  const deadline = performance.now() + holdsMsMax
+  let failure: unknown
+  do {
+    try {
+      if (await holds()) return
+      failure = undefined
+    } catch (error) {
+      failure = error
+    }
+    await delay(interval)
+  } while (performance.now() < deadline)
+  throw new Error(`after ${holdsMsMax / 1_000} s it still does not hold: ${holds}`, { cause: failure })
+}
+
+/** How many batches were ever written. */
+export async function batchesIn(tables: Tables, { ledger }: Pick<Databases, 'ledger'>): Promise<number> {
+  return numberOf(tables, `SELECT count() AS value FROM ${ledger}.batch_log`)
+}
+
+/** The databases of the generation that is current now. */
+export async function currentOf(tables: Tables): Promise<Databases> {
+  return generationOf(defaultDatabases, await readCurrent(tables, defaultDatabases.base))
+}
+
+/**
+ * Resolves when, from now on, a batch was written and a fold was finished in the current generation. `log` has the generation log: on a
+ * cluster, one server has it for all shards.
+ */
+export async function untilItMoves(tables: Tables, log: Tables = tables): Promise<void> {
+  const current = await currentOf(log)
+  const { ledger } = current
+  const folds = () =>
+    numberOf(tables, `SELECT max(fold_id) AS value FROM ${ledger}.fold_progress WHERE is_folded`)
+  const [written, folded] = [await batchesIn(tables, current), await folds()]
+  await until(async () => (await batchesIn(tables, current)) > written && (await folds()) > folded)
+}
+
+async function numberOf(tables: Tables, query: string): Promise<number> {
+  const [value] = await column(tables, query)
+  return Number(value)
+}
