@@ -17,7 +17,7 @@ import { node20, type OlderNode } from './node-20.ts'
 import { outputOf } from './programs.ts'
 
 const prepareMsMax = 360_000
-const bytesMax = 150_000
+const bytesMax = 165_000
 const ids = Array.from({ length: 25 }, (_, n) => `c${String(n).padStart(2, '0')}`)
 const { store, app } = useQueryService()
 const directory = makeDataDirectory()

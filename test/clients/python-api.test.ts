@@ -86,6 +86,7 @@ async function useGeneratedClient(port: number) {
       join(bin, 'openapi-python-client'),
       [
         ...['generate', '--path', path('../../contracts/api/openapi.json')],
+        ...['--config', path('python-api/generator.yml')],
         // A warning says that it leaves something out.
         ...['--fail-on-warning', '--meta', 'none', '--output-path', join(directory.path, 'campaigns')],
       ],
