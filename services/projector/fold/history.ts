@@ -146,13 +146,13 @@ function dayOf(ms: number): number {
 
 const piece = 'bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}'
 
-/** One row: `Marks`, and how many campaigns have changed since each of the two, at most. */
+/** One row: `Marks`, and how many campaigns have changed since each of the two, at most. The row without an id is of the removals. */
 export function marksStatement({ base, read }: Databases): Statement {
   return {
     query: `WITH (SELECT max((noted, derived, begun)) FROM ${base}.history_marks) AS last
             SELECT toUnixTimestamp64Milli(last.1) AS noted, toUnixTimestamp64Milli(last.2) AS derived, toUInt32(last.3) AS begun,
               countIf(updated_at >= last.1) AS unnoted, countIf(updated_at >= last.2) AS underived
-            FROM ${read}.campaigns`,
+            FROM ${read}.campaigns WHERE campaign_id != ''`,
   }
 }
 

@@ -179,9 +179,10 @@ function marked(state: ModelState, { query_params }: Statement): Written {
   }
 }
 
-/** `rows` tells only whether there are any. */
 export function historyMarks({ marks, campaigns }: ModelState): object[] {
-  return [{ ...marks, unnoted: campaigns.size, underived: campaigns.size }]
+  const rows = [...campaigns.values()].flat()
+  const since = (mark: number) => rows.filter(({ updatedAt }) => updatedAt >= mark).length
+  return [{ ...marks, unnoted: since(marks.noted), underived: since(marks.derived) }]
 }
 
 function takeEpoch(state: ModelState, { query_params }: Statement): Written {

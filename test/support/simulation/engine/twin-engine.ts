@@ -54,11 +54,8 @@ type Row = Record<string, unknown>
 
 /** Rows as text, sorted, because ClickHouse promises no order. Only the columns that the real rows have. */
 function normal(rows: readonly unknown[], real: readonly unknown[]): string {
-  // The time of a batch's oldest event is only for the metrics. The model does not have it. Nor has it the
-  // rows of the history.
-  const columns = Object.keys((real[0] ?? {}) as Row).filter(
-    column => column !== 'oldestAt' && column !== 'rows',
-  )
+  // The time of a batch's oldest event is only for the metrics. The model does not have it.
+  const columns = Object.keys((real[0] ?? {}) as Row).filter(column => column !== 'oldestAt')
   const lines = rows.map(row => JSON.stringify(columns.map(column => sorted(row as Row, column))))
   return lines.toSorted().join('\n')
 }
@@ -66,6 +63,8 @@ function normal(rows: readonly unknown[], real: readonly unknown[]): string {
 function sorted(row: Row, column: string): unknown {
   const { ids } = row
   const value = row[column]
+  // How many rows are new tells only whether there are any: some of them are superseded.
+  if (column === 'unnoted' || column === 'underived') return Number(value) > 0
   if (!Array.isArray(ids) || !Array.isArray(value)) return value
   return value.map((item, at) => [ids[at], item]).toSorted()
 }
