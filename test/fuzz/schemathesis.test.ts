@@ -13,11 +13,13 @@ import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { runSchemathesis, schemathesisRequirement } from './schemathesis.ts'
 
 const directory = makeDataDirectory()
+const copies = makeDataDirectory()
 const events = readFileSync(new URL('platform.ndjson', import.meta.url), 'utf8')
 // Far more than the tool sends, so that responses depend on the requests and not on their number.
-const limits = {
+const settings = {
   PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000',
   PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX: '1000000',
+  PLEDGEVIEW_EXPORT_DIR: copies.path,
 }
 let requirement: Requirement
 let service: ServiceProcess | undefined
@@ -32,7 +34,7 @@ async function command(args: readonly string[], stdin?: string): Promise<string>
 beforeAll(async () => {
   requirement = await schemathesisRequirement()
   if (!requirement.isMet) return
-  const running = await startServiceProcess(['--no-demo', '--data-dir', directory.path], limits)
+  const running = await startServiceProcess(['--no-demo', '--data-dir', directory.path], settings)
   service = running
   await command(['events', 'append', '-'], events)
   const owner = [
@@ -52,10 +54,12 @@ beforeAll(async () => {
   await vi.waitFor(async () => expect((await fetch(detail, { headers })).status).toBe(200), {
     timeout: 100_000,
   })
+  await command(['export', copies.path])
 }, 360_000)
 afterAll(async () => {
   await service?.stop('SIGKILL')
   directory.remove()
+  copies.remove()
 })
 beforeEach(context => needs(context, requirement))
 
