@@ -6,6 +6,7 @@ import { type Outcome, playWorld, type WorldOptions } from '../support/simulatio
 import { checkLists } from './checker/lists.ts'
 import type { Log, Violation } from './checker/log.ts'
 import { worldOf } from './checker/truth.ts'
+import { ageOf } from './stage/recorder.ts'
 
 export interface Simulated extends Outcome {
   violations: Violation[]
@@ -24,7 +25,7 @@ export async function simulate(seed: number, options: WorldOptions): Promise<Sim
     onAnswer({ response, body, ...answer }) {
       if (response.status !== 200) return
       const [asOf, snapshot] = ['x-data-as-of', 'x-snapshot-id'].map(name => response.headers.get(name) ?? '')
-      const ageMs = 1_000 * Number(response.headers.get('age'))
+      const ageMs = ageOf(answer.path, response.headers.get('age'))
       const { data, pagination: page } = JSON.parse(body)
       const isRemovals = answer.path.startsWith('/removals')
       log.entries.push({

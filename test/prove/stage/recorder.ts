@@ -119,6 +119,14 @@ export function createRecorder(apiUrls: () => readonly string[]): Recorder {
   }
 }
 
+// A list may come from an index that was refreshed so long ago (services/query/lists/list-follower.ts).
+const indexMs = 1_000
+
+/** How long before it was asked for an answer was read, at most. The header is rounded up. */
+export function ageOf(path: string, header: string | null | undefined): number {
+  return 1_000 * Number(header ?? 0) + (/^\/projects(\?|$)/.test(path) ? indexMs : 0)
+}
+
 /** What the log keeps of a response, and which promise it breaks. */
 export function contentOf(
   path: string,
@@ -130,8 +138,7 @@ export function contentOf(
   const snapshot = headers['x-snapshot-id']
   const common = {
     status,
-    // It is rounded up.
-    ageMs: 1_000 * Number(headers.age ?? 0),
+    ageMs: ageOf(path, headers.age),
     ...(asOf !== undefined && { asOf: Date.parse(asOf) }),
     ...(snapshot !== undefined && { snapshot }),
   }
