@@ -1,5 +1,6 @@
 /** Plays one world: a stage, faults that are drawn from the seed, and the verdict of the checker on everything that was answered. */
 import { messageOf } from '../../services/runtime/message-of.ts'
+import { appendedPoison, keptRejects, positionsAndEnds } from '../support/faults/log-checks.ts'
 import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
 import { pickWeighted, randomOf } from '../support/runner/random.ts'
 import { check } from './checker/check.ts'
@@ -9,7 +10,6 @@ import * as projectorFaults from './faults/projector-faults.ts'
 import * as queryFaults from './faults/query-faults.ts'
 import * as serviceFaults from './faults/service-faults.ts'
 import * as shardFaults from './faults/shard-faults.ts'
-import { appendedPoison, keptRejects, positionsAndEnds } from './stage/log-checks.ts'
 import { openStage, type Stage } from './stage/stage.ts'
 import { currentOf, until } from './stage/watch.ts'
 

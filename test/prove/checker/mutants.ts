@@ -6,7 +6,7 @@ import type { Project } from '../../../contracts/api/schemas.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { readModelOf } from '../../support/events/model.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
-import { expectedProject } from '../stage/api-projects.ts'
+import { expectedProject } from '../../support/faults/api-projects.ts'
 import { contentOf } from '../stage/recorder.ts'
 import type { Answer, Disturbed, Entry, Log, Row } from './log.ts'
 

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { readModelOf } from '../../support/events/model.ts'
-import { expectedProject } from '../stage/api-projects.ts'
+import { expectedProject } from '../../support/faults/api-projects.ts'
 import type { Answer, Row, Violation } from './log.ts'
 import { isPublic, type World } from './truth.ts'
 

@@ -1,8 +1,8 @@
 /** Projectors that are killed, added and stopped, whose clock is wrong, and that read what is not an event. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
+import { keptRejects } from '../../support/faults/log-checks.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
-import { keptRejects } from '../stage/log-checks.ts'
 import { type Stage, sessionMs } from '../stage/stage.ts'
 import { batchesIn, currentOf, until, untilItMoves } from '../stage/watch.ts'
 

@@ -1,8 +1,8 @@
 /** Query processes that are killed or stopped, Redis that is away, keys that are revoked, and a client that asks for more than its limit. */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Place } from '../../support/faults/places.ts'
 import { keyHeaders } from '../../support/query/app.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
-import type { Place } from '../stage/places.ts'
 import { cacheMs, type Stage } from '../stage/stage.ts'
 import { until } from '../stage/watch.ts'
 

@@ -7,11 +7,11 @@ import { createClient } from '../../../contracts/api/client.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import { type Place, poll } from '../../simulation/documented-loop.ts'
+import { categories } from '../../support/faults/campaign-histories.ts'
+import type { Traffic } from '../../support/faults/traffic.ts'
 import { keyHeaders } from '../../support/query/app.ts'
 import { pick, pickWeighted, type Random } from '../../support/runner/random.ts'
-import { categories } from './campaign-histories.ts'
 import type { Recorder, Request } from './recorder.ts'
-import type { Traffic } from './traffic.ts'
 
 export interface ReadersOptions {
   processes: number

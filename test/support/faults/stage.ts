@@ -24,7 +24,7 @@ import { expectedWalk, type TimelessProject, timeless } from './api-projects.ts'
 import { createJudge } from './judge.ts'
 import { createKeyBook, type KeyBook } from './key-book.ts'
 import { type Mirror, startMirror } from './mirror.ts'
-import { createPlace, type Place } from './projectors.ts'
+import { createPlace, type Place } from './places.ts'
 import { startReaders } from './readers.ts'
 import { startTablesProxy, type TablesProxy } from './tables-proxy.ts'
 import { createTraffic, type Traffic } from './traffic.ts'
@@ -140,7 +140,10 @@ export async function openStage(seed: string, options: StageOptions = {}): Promi
     const folded: readonly Shard[] = shards?.shards ?? [{ tables, databases }]
     const writer = closed(await openWriter(services.addresses.kafka), one => one.close())
     const random = (...purpose: string[]) => randomOf(seed, ...purpose)
-    const traffic = closed(createTraffic(random('traffic'), writer, options.slowness), one => one.stop())
+    const traffic = closed(
+      createTraffic({ random: random('traffic'), writer, slowness: options.slowness }),
+      one => one.stop(),
+    )
     const keys = createKeyBook(deployment.environment.PLEDGEVIEW_KEY_PEPPER ?? '')
     const issued = Array.from({ length: readerAccounts * keysOfAccount }, (_, n) =>
       keys.issue(`readers-${n % readerAccounts}`),
@@ -158,7 +161,7 @@ export async function openStage(seed: string, options: StageOptions = {}): Promi
     const asReader = shards
       ? { PLEDGEVIEW_CLICKHOUSE_USER: 'pledgeview_query', PLEDGEVIEW_CLICKHOUSE_PASSWORD: '' }
       : {}
-    const newPlace = () => closed(createPlace(behindProxy), one => one.stop())
+    const newPlace = () => closed(createPlace('projector', behindProxy.environment), one => one.stop())
     const places = [newPlace(), newPlace()] as const
     const queries = await Promise.all([deployment.startQuery(asReader), deployment.startQuery(asReader)])
     await Promise.all(places.map(one => one.ready()))

@@ -45,8 +45,17 @@ const retryMs = 250
 // Every object has members of these names.
 const poisonHeaders = Object.fromEntries(['toString', '__proto__'].map(name => [name, Buffer.from(name)]))
 
+export interface TrafficOptions {
+  random: Random
+  writer: EventWriter
+  /** Called before the events are appended: they may be visible from that moment on. */
+  onSaid?: (events: readonly ChangeEvent[]) => void
+  /** How many times slower it is. Default: 1. */
+  slowness?: number | undefined
+}
+
 /** Sends again what an unavailable log did not accept, until it does. */
-export function createTraffic(random: Random, writer: EventWriter, slowness = 1): Traffic {
+export function createTraffic({ random, writer, onSaid, slowness = 1 }: TrafficOptions): Traffic {
   const histories = new Map<string, CampaignHistory>()
   const said = new Map<string, number>()
   const events: ChangeEvent[] = []
@@ -124,6 +133,7 @@ export function createTraffic(random: Random, writer: EventWriter, slowness = 1)
 
   function say(batch: readonly ChangeEvent[]): Promise<void> {
     for (const event of batch) note(event)
+    onSaid?.(batch)
     return append(batch.map(newRecordOf))
   }
 

@@ -1,8 +1,8 @@
 /** The places of projectors and query processes. One process after another occupies each place. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import type { Deployment } from '../../support/deployment/deployment.ts'
-import { launchProcess, type ServiceProcess } from '../../support/deployment/service-process.ts'
+import type { Deployment } from '../deployment/deployment.ts'
+import { launchProcess, type ServiceProcess } from '../deployment/service-process.ts'
 
 export interface Place {
   /** The process in this place; it may still be starting. */
