@@ -15,9 +15,16 @@ import { currentOf, until } from './stage/watch.ts'
 
 type Fault = (stage: Stage) => Promise<void>
 
-const { killClickHouse, silenceClickHouse, stopDuringFold, ...ofServices } = serviceFaults
+const { killClickHouse, silenceClickHouse, stopDuringFold, slowFold, ...ofServices } = serviceFaults
 const anywhere: Readonly<Record<string, Fault>> = { ...projectorFaults, ...queryFaults, ...ofServices }
-const onOneServer = { killClickHouse, silenceClickHouse, stopDuringFold, rebuildThroughKill, rollBack }
+const onOneServer = {
+  killClickHouse,
+  silenceClickHouse,
+  stopDuringFold,
+  slowFold,
+  rebuildThroughKill,
+  rollBack,
+}
 export const faults: Readonly<Record<string, Fault>> = { ...anywhere, ...onOneServer, ...shardFaults }
 
 export interface WorldPlan {

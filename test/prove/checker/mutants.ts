@@ -287,6 +287,13 @@ export const mutants: readonly Mutant[] = [
     },
   ],
   [
+    'stamps',
+    'a rebuild keeps the stamps: the same row has a later one',
+    log => [50, 200].map(at => log.list(at, at - 5, [log.row(common, 3)])) && log.quiet(0, 300),
+    log =>
+      [3, 160].map(stamp => log.list(50 + stamp, 45 + stamp, [log.row(common, stamp)])) && log.quiet(0, 300),
+  ],
+  [
     'mirror',
     'a mirror misses no change',
     log => log.copy(log.row(common, 3)),

@@ -8,9 +8,9 @@ import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { type CampaignReading, readModelOf } from '../../support/events/model.ts'
 import { expectedProject, expectedTexts } from '../../support/faults/api-projects.ts'
-import { digitOf, digitsOfSum, pledgeKey } from '../../support/faults/campaign-histories.ts'
+import { digitOf, digitsOfSum, isPublic, pledgeKey } from '../../support/faults/campaign-histories.ts'
 import type { Answer, Row, Violation } from './log.ts'
-import { type Campaign, isPublic, mayBeHidden, type World } from './truth.ts'
+import { type Campaign, mayBeHidden, type World } from './truth.ts'
 
 /** How many states of the campaign, and of the pledge at each place, an answer has reached at least. */
 type Progress = readonly number[]

@@ -1,12 +1,14 @@
 /**
  * While nothing is said, every answer is the whole truth: lists, details, statistics and removals are exactly what was said before.
- * And what each mirror holds at the end is the truth.
+ * And what each mirror holds at the end is the truth. A campaign of which nothing was said from one quiet time to the next keeps its stamp,
+ * whatever happened: also if the tables were built anew.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { readModelOf } from '../../support/events/model.ts'
 import { expectedProject } from '../../support/faults/api-projects.ts'
+import { isPublic } from '../../support/faults/campaign-histories.ts'
 import type { Answer, Row, Violation } from './log.ts'
-import { isPublic, type World } from './truth.ts'
+import type { World } from './truth.ts'
 
 export function checkWhole(world: World): Violation[] {
   const { answers, quiets } = world
@@ -22,7 +24,30 @@ export function checkWhole(world: World): Violation[] {
     }
     return found
   })
-  return [...inQuiet, ...checkCopies(world)]
+  return [...inQuiet, ...checkStamps(world), ...checkCopies(world)]
+}
+
+function checkStamps({ log, answers, rowsOf, quiets }: World): Violation[] {
+  const said = log.entries.flatMap(entry =>
+    entry.kind === 'said' ? entry.events.map(({ key }) => ({ id: key.split('/')[0], at: entry.at })) : [],
+  )
+  const saidOf = Map.groupBy(said, ({ id }) => id)
+  const shown = new Map<string, { stamp: string; answer: Answer }>()
+  return quiets.flatMap(({ from, to }) =>
+    answers
+      .filter(({ sentAt, ageMs, receivedAt }) => sentAt - ageMs >= from && receivedAt <= to)
+      .flatMap(answer =>
+        rowsOf(answer).flatMap(({ id, updated_at: stamp }): Violation[] => {
+          const before = shown.get(id)
+          shown.set(id, { stamp, answer })
+          if (!before || before.stamp === stamp) return []
+          if (saidOf.get(id)?.some(({ at }) => at >= before.answer.sentAt && at <= answer.receivedAt))
+            return []
+          const text = `had the stamp ${before.stamp}, and has ${stamp}; nothing was said of it between`
+          return [{ rule: 'stamps', about: id, text, answers: [before.answer, answer] }]
+        }),
+      ),
+  )
 }
 
 interface Truth {
