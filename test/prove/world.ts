@@ -126,6 +126,7 @@ async function end(stage: Stage): Promise<void> {
       rows: [...mirror.copy().values()].map(recorder.numberOf),
     })
   }
+  await stage.noteBroken()
   const { kafka } = services.addresses
   const [kept, appended] = [await keptRejects(stage), await appendedPoison(kafka, traffic.poisoned())]
   if (JSON.stringify(Object.entries(kept).toSorted()) !== JSON.stringify(Object.entries(appended).toSorted()))

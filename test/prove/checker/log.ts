@@ -86,7 +86,14 @@ export interface Copy {
   rows: readonly number[]
 }
 
-export type Entry = Said | Answer | Quiet | Revoked | Ready | Disturbed | Copy
+/** What a process said of its own assertions (services/runtime/ops/invariants.ts) at the end: those that did not hold. */
+export interface Broken {
+  kind: 'broken'
+  process: string
+  names: readonly string[]
+}
+
+export type Entry = Said | Answer | Quiet | Revoked | Ready | Disturbed | Copy | Broken
 
 export interface Log {
   /** Each shown row once: most answers show the same ones again. */

@@ -70,6 +70,7 @@ function createWriter() {
     revoke: (at: number) => add({ kind: 'revoked', at: start + at, key: 'k' }),
     ready: (at: number) =>
       add({ kind: 'ready', process: 0, sentAt: start + at, receivedAt: start + at + 10, isReady: true }),
+    broken: (...names: string[]) => add({ kind: 'broken', process: 'query 1', names }),
     copy: (...rows: number[]) => add({ kind: 'copy', mirror: 'r', rows }),
   }
 }
@@ -304,6 +305,12 @@ export const mutants: readonly Mutant[] = [
     'a mirror drops what is gone: it has a removal',
     log => log.copy(),
     log => log.copy(log.row([c1(1)], 3)),
+  ],
+  [
+    'invariants',
+    'what a process asserts of itself holds',
+    log => log.broken(),
+    log => log.broken('key-window'),
   ],
   [
     'answers',
