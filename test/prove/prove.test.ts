@@ -18,7 +18,10 @@ beforeAll(async () => {
 beforeEach(context => needs(context, requirement))
 
 test.each([
-  { shards: undefined, faults: ['takeRedisAway', 'killClickHouse', 'rebuildThroughKill', 'revokeKeys'] },
+  {
+    shards: undefined,
+    faults: ['killProjectors', 'takeRedisAway', 'killClickHouse', 'rebuildThroughKill', 'revokeKeys'],
+  },
   { shards: 2, faults: ['killOtherShard', 'turnClockBack'] },
 ])('on $shards shards: $faults', { timeout: testMsMax }, async ({ shards, faults }) => {
   const { violations, failure, counts, seconds } = await playWorld({ seed, shards, faults })

@@ -69,10 +69,13 @@ export interface Ready {
   isReady: boolean
 }
 
-/** What readers must expect in this time: errors, a process that is away or not ready, or limits that each process has alone. */
+/**
+ * What readers must expect in this time: errors, a process that is away or not ready, limits that each process has alone, or views, and so
+ * statistics, of the generation from before: the leader changes them a moment after a promotion.
+ */
 export interface Disturbed {
   kind: 'disturbed'
-  what: 'errors' | 'silence' | 'limits'
+  what: 'errors' | 'silence' | 'limits' | 'views'
   /** Of silence: the process. */
   process?: number
   from: number
