@@ -13,7 +13,7 @@ export const invariants = {
   'page-size': 'a page has at most its limit, and nothing beyond the total',
   'page-twice': 'a page has no campaign twice',
   'page-end': 'there is a next page if the total is beyond this one',
-  'page-digest': 'the digest counts as many campaigns as the list',
+  'page-digest': 'the digest of all campaigns counts no fewer than the list has',
   'removals-order': 'removals come in the order of their moments, none before the one that was asked for',
   'stats-totals': 'no statistic is negative',
   'stats-parts': 'campaigns that are live or funded are no more than all',

@@ -34,6 +34,8 @@ export interface Answer {
   /** Its watermark. */
   asOf?: number
   snapshot?: string
+  /** `X-Data-Digest`. */
+  digest?: string
   /** The rows that it shows, as numbers of the log's rows. */
   rows?: readonly number[]
   page?: { total: number; limit: number; offset: number; has_more: boolean }

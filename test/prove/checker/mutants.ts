@@ -2,6 +2,7 @@
  * Small logs that are made by hand: for each rule, the log of a service that keeps the promise, and the log of one from which a safeguard
  * was taken out. So the checker itself is checked, in CI and at the start of each proof.
  */
+import { createHash } from 'node:crypto'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { readModelOf } from '../../support/events/model.ts'
@@ -56,6 +57,7 @@ function createWriter() {
       answer(at, {
         ...{ asOf: start + asOf, snapshot: `s${at}`, rows },
         page: { total: rows.length, limit: 100, offset: 0, has_more: false },
+        ...(rows[0] !== undefined && { digest: digestOf(log.rows[rows[0]]) }),
         ...more,
       }),
     removed: (at: number, asOf: number, stamps: number[]) =>
@@ -73,6 +75,11 @@ function createWriter() {
     broken: (...names: string[]) => add({ kind: 'broken', process: 'query 1', names }),
     copy: (...rows: number[]) => add({ kind: 'copy', mirror: 'r', rows }),
   }
+}
+
+/** Of a list of one campaign. */
+function digestOf(row: Row | undefined): string {
+  return `1-${createHash('sha256').update(`${row?.id}|${row?.updated_at}`).digest('hex').slice(0, 16)}`
 }
 
 const leaking = {
@@ -285,6 +292,19 @@ export const mutants: readonly Mutant[] = [
     log => {
       log.quiet(900, 1_000)
       log.list(950, 940, [log.row([c1(2), p0(2, 3)], 3)])
+    },
+  ],
+  [
+    'whole',
+    'the digest follows each change: that of a first page is of another stamp',
+    log => {
+      log.quiet(900, 1_000)
+      log.list(950, 940, [log.row(common, 3)])
+    },
+    log => {
+      log.quiet(900, 1_000)
+      const digest = digestOf(log.log.rows[log.row(common, 4)])
+      log.list(950, 940, [log.row(common, 3)], { digest })
     },
   ],
   [
