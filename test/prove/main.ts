@@ -17,7 +17,7 @@ import { withLosses } from '../support/simulation/seeds.ts'
 import { check, shortest } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
 import { logsOf, mutants } from './checker/mutants.ts'
-import { tryMutants } from './real-mutants.ts'
+import { type Tried, tryMutants } from './real-mutants.ts'
 import { writeReport } from './report.ts'
 import { type Simulated, simulate } from './simulated.ts'
 import { drawPlan, playWorld, type WorldOutcome } from './world.ts'
@@ -58,10 +58,11 @@ async function prove(): Promise<number> {
   })
   for (const [rule, without] of missed) console.error(`the checker does not find it (${rule}): ${without}`)
   const paint = (text: string) => line.paint(() => `${text}; ${minutes()} min`)
-  const tried = values.mutants ? await tryMutants(seed, paint, stopping.signal) : []
-  line.wipe()
-  for (const { rule, without, found, seconds } of tried)
+  const onTried = ({ rule, without, found, seconds }: Tried) => {
+    line.wipe()
     console.log(`${Math.round(seconds)} s without ${without}: ${found ? `${rule}: ${found}` : 'NOT FOUND'}`)
+  }
+  const tried = values.mutants ? await tryMutants(seed, { onStep: paint, onTried }, stopping.signal) : []
   const simulated = values.world ? [] : await simulateSome()
   const worlds: WorldOutcome[] = []
   let losses = missed.length + withLosses(simulated).length + tried.filter(({ found }) => !found).length

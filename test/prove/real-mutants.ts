@@ -118,7 +118,7 @@ function optionOf({ changes }: RealMutant): string {
 
 export async function tryMutants(
   seed: string,
-  onStep: (text: string) => void,
+  { onStep, onTried }: { onStep: (text: string) => void; onTried: (tried: Tried) => void },
   signal: AbortSignal,
 ): Promise<Tried[]> {
   const tried: Tried[] = []
@@ -132,7 +132,9 @@ export async function tryMutants(
       { signal, endsWith: rule },
     )
     const text = violations.find(one => one.rule === rule)
-    tried.push({ rule, without, found: text && `${text.about} ${text.text}`.slice(0, 200), seconds })
+    const one = { rule, without, found: text && `${text.about} ${text.text}`.slice(0, 200), seconds }
+    tried.push(one)
+    onTried(one)
   }
   return tried
 }
