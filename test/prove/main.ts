@@ -37,7 +37,9 @@ const { values } = parseArgs({
 })
 const seed = values.seed ?? String(randomInt(1, 1_000_000_000))
 const startedAt = performance.now()
-const endsAt = startedAt + 60_000 * Number(values.minutes)
+const playMs = 60_000 * Number(values.minutes)
+/** Mutants are played before. */
+let endsAt = startedAt + playMs
 const line = createPaintedLine({ stream: process.stderr })
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort(signal))
@@ -63,6 +65,7 @@ async function prove(): Promise<number> {
     console.log(`${Math.round(seconds)} s without ${without}: ${found ? `${rule}: ${found}` : 'NOT FOUND'}`)
   }
   const tried = values.mutants ? await tryMutants(seed, { onStep: paint, onTried }, stopping.signal) : []
+  endsAt = performance.now() + playMs
   const simulated = values.world ? [] : await simulateSome()
   const worlds: WorldOutcome[] = []
   let losses = missed.length + withLosses(simulated).length + tried.filter(({ found }) => !found).length
@@ -96,7 +99,7 @@ async function prove(): Promise<number> {
 
 async function simulateSome(): Promise<Simulated[]> {
   const outcomes: Simulated[] = []
-  const until = startedAt + simulatedShare * (endsAt - startedAt)
+  const until = endsAt - (1 - simulatedShare) * playMs
   for (let n = 0; (n === 0 || performance.now() < until) && !stopping.signal.aborted; n++) {
     // Far from the seeds that CI plays.
     const one = 1_000_000 + 1_000 * Number(seed) + n
