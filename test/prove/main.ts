@@ -60,9 +60,11 @@ async function prove(): Promise<number> {
   })
   for (const [rule, without] of missed) console.error(`the checker does not find it (${rule}): ${without}`)
   const paint = (text: string) => line.paint(() => `${text}; ${minutes()} min`)
-  const onTried = ({ rule, without, found, seconds }: Tried) => {
+  const onTried = ({ rule, without, found, failure, seconds }: Tried) => {
     line.wipe()
-    console.log(`${Math.round(seconds)} s without ${without}: ${found ? `${rule}: ${found}` : 'NOT FOUND'}`)
+    console.log(
+      `${Math.round(seconds)} s without ${without}: ${found ? `${rule}: ${found}` : `NOT FOUND ${failure ?? ''}`}`,
+    )
   }
   const tried = values.mutants ? await tryMutants(seed, { onStep: paint, onTried }, stopping.signal) : []
   endsAt = performance.now() + playMs
