@@ -25,7 +25,8 @@ export async function purgeRebuilds(
   try {
     const latest = await rebuilds.report()
     if (latest && isWorking(latest)) {
-      const reason = 'a rebuild is not finished: let it end or give it up, then run the purge again'
+      const reason =
+        'a rebuild is not finished: let it end or drop it (pledgeview rebuild drop), then run the purge again'
       return [unreached(previousTables, reason)]
     }
     const isKept = latest?.isPreviousKept ?? false
