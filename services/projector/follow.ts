@@ -1,23 +1,14 @@
 /** Follows which generation is current. */
-import type { Logger } from 'pino'
-import type { EventReader } from '../log/port.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { keepFollowing } from '../tables/generations.ts'
-import type { Databases } from '../tables/port.ts'
-import type { Positions } from './positions/positions.ts'
+import type { ProjectorServiceDependencies } from './service.ts'
 
-export interface FollowDependencies {
-  /** Looks up which generation is current, and changes `databases`. */
-  follow: () => Promise<unknown>
-  databases: Databases
-  reader: Pick<EventReader, 'leads' | 'restart'>
-  positions?: Pick<Positions, 'areSuperseded'>
-  /** Makes the data teams' views show the current generation. Default: they always do. */
-  showViews?: () => Promise<void>
-  monotonicMs: () => number
-  logger: Logger
-}
+type FollowDependencies = Pick<
+  ProjectorServiceDependencies,
+  'databases' | 'reader' | 'positions' | 'showViews' | 'monotonicMs' | 'logger'
+> &
+  Required<Pick<ProjectorServiceDependencies, 'follow'>>
 
 // How often the leader looks at the views beside that: another process may have died while it made them.
 const showMs = 60_000

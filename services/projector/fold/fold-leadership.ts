@@ -12,7 +12,7 @@
  * new leader also waits until one without rows succeeds (until-decided.sql). A leader does so, too, before it writes the watermark after
  * a statement that was refused: its time may have been over while it waited for the majority.
  */
-import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
+import { FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
 import { epochHoldersStatement, type FoldStep, type Term, untilDecidedStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { createHistory, type History } from './history.ts'
@@ -83,15 +83,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   })
 
   /** Nothing reads a generation before it is promoted, so it has neither history nor watermark. */
-  const history = createHistory({
-    tables,
-    databases,
-    line,
-    nextStep,
-    platformDigits: settings.platformDigits,
-    monotonicMs,
-    reached: watermark.reached,
-  })
+  const history = createHistory({ ...dependencies, line, nextStep, reached: watermark.reached })
 
   function nextStep(pieces: number, piece: number): FoldStep {
     if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
@@ -139,7 +131,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       ledger = databases.ledger
       // First, so that a process that lost its partition takes no epoch. Only this reader can raise it.
       const atLeast = await rememberWatermark(0)
-      const taken = await takeEpoch({ ...epochDependencies(dependencies), backoff })
+      const taken = await takeEpoch(dependencies, backoff)
       await untilNoneRuns()
       term = taken
       counter = 0n
@@ -163,13 +155,6 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     lost,
     ended,
   }
-}
-
-function epochDependencies(dependencies: FoldWorkerDependencies): Omit<EpochDependencies, 'backoff'> {
-  const { tables, databases, holder } = dependencies
-  const { isAttempt = false, isGivenUp = async () => false } = dependencies
-  const { epochFloor = async () => 0n } = dependencies
-  return { tables, databases, holder, isAttempt, isGivenUp, epochFloor }
 }
 
 function ofOtherGeneration(): FoldPaused {

@@ -6,6 +6,7 @@
  * grows with the clock while folding is stuck. The campaigns in quarantine do not count (fold/quarantine.ts).
  */
 import { kept } from '../../runtime/kept.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { Shard } from '../../tables/port.ts'
 import type { LongRun } from '../fold/batch-conditions.ts'
 import { readLongRuns, readPending } from '../fold/fold-progress.ts'
@@ -19,17 +20,15 @@ export interface Unfolded {
   waitsSince(): number | undefined
 }
 
-export interface UnfoldedDependencies {
-  shards: readonly Shard[]
-  /** Every batch that was appended before this is folded, as this process has seen. Monotonic ms; `undefined`: not known. */
-  foldedUntil: () => number | undefined
-  monotonicMs: () => number
-}
-
 // Beyond this, the two latest are merged under the older time: memory is bounded, and the age is never too small.
 const notedMax = 10_000
 
-export function createUnfolded({ shards, foldedUntil, monotonicMs }: UnfoldedDependencies): Unfolded {
+/** `foldedUntil`: every batch that was appended before is folded, as this process has seen. Monotonic ms; `undefined`: not known. */
+export function createUnfolded(
+  shards: readonly Shard[],
+  foldedUntil: () => number | undefined,
+  { monotonicMs }: Pick<Runtime, 'monotonicMs'>,
+): Unfolded {
   /** Times of the log, each with the moment at which the batch log was known to have such a batch. */
   let noted: { oldestAt: number; at: number }[] = []
   const followers = shards.map(createFollower)
