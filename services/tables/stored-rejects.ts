@@ -1,6 +1,6 @@
 /** Reads the rejects (rejects.ts) for the commands and for `status`. */
 import { type Topic, topics } from '../../contracts/events/event.ts'
-import type { LogRecord } from '../log/port.ts'
+import type { Header, LogRecord } from '../log/port.ts'
 import type { Databases, Tables } from './port.ts'
 import {
   headerBytesMax,
@@ -147,8 +147,7 @@ interface Row {
   key_bytes: number
   value_base64: string | null
   value_bytes: number
-  header_names: string[]
-  headers_base64: string[]
+  headers: [name: string, base64: string][]
   header_bytes: number
 }
 
@@ -182,7 +181,7 @@ function readRows(
     query: `SELECT ${place}, toUnixTimestamp64Milli(rejected_at) AS rejected_ms,
         toUnixTimestamp64Milli(settled_at) AS settled_ms, reason,
         base64Encode(key) AS key_base64, key_bytes, base64Encode(value) AS value_base64, value_bytes,
-        header_names, arrayMap(one -> base64Encode(one), header_values) AS headers_base64, header_bytes
+        arrayMap((name, one) -> [name, base64Encode(one)], header_names, header_values) AS headers, header_bytes
       FROM ${base}.rejects FINAL
       WHERE (${place}) IN
       (
@@ -219,7 +218,9 @@ function storedReject(row: Row): StoredReject {
     appendedAt: row.appended_at,
     key: bytesOf(row.key_base64),
     value: bytesOf(row.value_base64),
-    ...(row.header_names.length > 0 && headersOf(row)),
+    ...(row.headers.length > 0 && {
+      headers: row.headers.map(([name, one]): Header => [name, Buffer.from(one, 'base64')]),
+    }),
   }
   return {
     record,
@@ -232,17 +233,4 @@ function storedReject(row: Row): StoredReject {
 
 function bytesOf(base64: string | null): Uint8Array | null {
   return base64 === null ? null : Buffer.from(base64, 'base64')
-}
-
-/** A header may have any name, also that of a member of every object, so the objects have no prototype. */
-function headersOf({ header_names, headers_base64 }: Row): Pick<LogRecord, 'headers' | 'repeatedHeaders'> {
-  const headers: Record<string, Uint8Array> = Object.create(null)
-  const repeatedHeaders: Record<string, Uint8Array[]> = Object.create(null)
-  const values = Map.groupBy(header_names.keys(), index => header_names[index] ?? '')
-  for (const [name, indexes] of values) {
-    const all = indexes.map(index => Buffer.from(headers_base64[index] ?? '', 'base64'))
-    headers[name] = all.at(-1) ?? Buffer.alloc(0)
-    if (all.length > 1) repeatedHeaders[name] = all
-  }
-  return { headers, ...(Object.keys(repeatedHeaders).length > 0 && { repeatedHeaders }) }
 }

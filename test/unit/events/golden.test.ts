@@ -8,7 +8,7 @@ import {
   type StateEvent,
 } from '../../../contracts/events/event.ts'
 import { formatEvent, parseEventLine } from '../../../contracts/events/ndjson.ts'
-import type { LogRecord } from '../../../services/log/port.ts'
+import type { Header, LogRecord } from '../../../services/log/port.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 
 interface GoldenEvent {
@@ -92,9 +92,7 @@ describe('a value that is JSON', () => {
   const data = states.map(one => ({ ...one, headers: {}, value: JSON.stringify(JSON.parse(one.line).data) }))
 
   test.each([...shown, ...data])('is the event of its NDJSON line, whatever its headers say: $name', one => {
-    const headers = Object.fromEntries(
-      Object.entries(one.headers).map(([name, of]) => [name, Buffer.from(of)]),
-    )
+    const headers = Object.entries(one.headers).map(([name, of]): Header => [name, Buffer.from(of)])
     const record = { ...recordOf({ ...one, value_hex: Buffer.from(one.value).toString('hex') }), headers }
     expect(decode(record)).toEqual(eventOf(one))
   })
