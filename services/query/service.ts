@@ -22,7 +22,7 @@ import type { RequestDone } from './http/request-log.ts'
 import { snapshots } from './lists/snapshots.ts'
 import { appOptionsOf } from './options.ts'
 import type { SharedCaches, SharedState } from './shared-state.ts'
-import { createUsageRecorder, defaultUsageRecorderOptions } from './usage/usage-recorder.ts'
+import { createUsageRecorder } from './usage/usage-recorder.ts'
 
 export interface QueryServiceSettings {
   tables: Tables
@@ -61,7 +61,10 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
     reading,
   )
   const process = `query-${randomUUID()}`
-  const usage = createUsageRecorder(tables, databases, process, defaultUsageRecorderOptions, runtime)
+  const onUsageError = oncePerMinute(error =>
+    logger.warn({ error: String(error) }, 'the usage of keys could not be written'),
+  )
+  const usage = createUsageRecorder(tables, databases, process, onUsageError, runtime)
   usage.start()
   await keyRing.start()
   const following = new AbortController()
