@@ -56,7 +56,6 @@ export function createObserver({
         const place = { topic, partition, offset, reason: loggedReason(reason), ofBatch }
         logger.warn(place, 'a record was rejected')
       }
-      metrics.batchRecords.observe(batch.records)
       metrics.batchSeconds.observe(writeMs / 1000)
       logger.debug({ records: batch.records, rejects: batch.rejects.length, writeMs }, 'batch')
     },

@@ -194,7 +194,6 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         events: {
           onWrite: batch => versions.next(batch.last),
           onLogged(batch) {
-            unfolded.noteBatch(batch.oldestAt)
             const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())
             foldWorkers.noteBatch({ isUrgent: batch.eventsByTopic['api-keys'] > 0 || isEndOfBacklog })
           },
