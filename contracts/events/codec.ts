@@ -75,18 +75,21 @@ export const encodeState: StateEncoder = createStateEncoder(schemaIds)
 export function createStateEncoder(ids: SchemaIds): StateEncoder {
   return event => {
     const type = types[event.type]
-    let avroBinary: Buffer
     try {
-      avroBinary = type.toBuffer(event.data)
+      return framed(ids[event.type], type.toBuffer(event.data))
     } catch {
       throw new Error(firstMismatch(type, event.data))
     }
-    const framed = Buffer.allocUnsafe(framingBytes + avroBinary.length)
-    framed[0] = 0
-    framed.writeUInt32BE(ids[event.type], 1)
-    avroBinary.copy(framed, framingBytes)
-    return framed
   }
+}
+
+/** Frames an Avro binary. */
+export function framed(schemaId: number, avroBinary: Buffer): Buffer {
+  const bytes = Buffer.allocUnsafe(framingBytes + avroBinary.length)
+  bytes[0] = 0
+  bytes.writeUInt32BE(schemaId, 1)
+  avroBinary.copy(bytes, framingBytes)
+  return bytes
 }
 
 /** The reader for values that were written with this schema. Throws if Avro cannot resolve it to ours. */
