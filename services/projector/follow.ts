@@ -1,7 +1,8 @@
 /** Follows which generation is current. */
+import { once } from 'node:events'
 import { messageOf } from '../runtime/message-of.ts'
-import { sleep } from '../runtime/sleep.ts'
-import { keepFollowing } from '../tables/generations.ts'
+import { startRounds } from '../runtime/rounds.ts'
+import { followMs } from '../tables/generations.ts'
 import type { ProjectorServiceDependencies } from './service.ts'
 
 type FollowDependencies = Pick<
@@ -14,7 +15,7 @@ type FollowDependencies = Pick<
 const showMs = 60_000
 
 /** Until the signal aborts: when another generation is current, reads on from its positions. The leader makes the views show it. */
-export function followGenerations(
+export async function followGenerations(
   { follow, databases, reader, positions, showViews, monotonicMs, logger }: FollowDependencies,
   signal: AbortSignal,
 ): Promise<void> {
@@ -31,5 +32,7 @@ export function followGenerations(
 
   const onError = (error: unknown) =>
     logger.warn({ error: messageOf(error) }, 'the current generation could not be followed')
-  return keepFollowing({ follow: look, sleep, onError }, signal)
+  const rounds = startRounds(look, { pauseMs: followMs, onError })
+  if (!signal.aborted) await once(signal, 'abort')
+  await rounds.close()
 }
