@@ -17,8 +17,8 @@ export interface Download {
   name: ExportFile
   /** Who asks. */
   owner: string
-  /** Whether the owner may still ask: it is looked at every half second. */
-  isAllowed: () => boolean
+  /** Whether the owner may still ask, looked at again and again. If that cannot be known, the download goes on. */
+  isAllowed: () => boolean | Promise<boolean>
   /** Called before anything is sent. Returns the headers of every answer. */
   begin: () => Record<string, string>
 }
@@ -41,7 +41,7 @@ export interface DownloadBounds {
 }
 
 // DuckDB reads parts side by side, one a core.
-const defaultBounds: DownloadBounds = {
+export const defaultBounds: DownloadBounds = {
   max: 64,
   perOwnerMax: 8,
   waitingPerOwnerMax: 64,
@@ -84,8 +84,9 @@ export function createDownloads(
     // Node sets the usual time again with the next request.
     response.socket?.setTimeout(silenceMsMax)
     const until = performance.now() + msMax
-    const look = setInterval(() => {
-      if (performance.now() > until || !isAllowed()) response.destroy()
+    const look = setInterval(async () => {
+      const mayGoOn = performance.now() <= until && (await Promise.try(isAllowed).catch(() => true))
+      if (!mayGoOn) response.destroy()
     }, lookMs)
     try {
       await pipeline(file.handle.createReadStream({ ...part, autoClose: false }), response)
