@@ -1,7 +1,7 @@
 /**
  * Sends the files of the latest whole copy, in whole or in part.
  *
- * Promises: a connection is bounded in time, one person has a few at once and all together some dozens; further ones wait for their
+ * Promises: a connection is bounded in time, one key has a few at once and all together some hundreds; further ones wait for their
  * turn. A download ends as soon as the one who asked may not ask any more.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -42,7 +42,8 @@ export interface DownloadBounds {
 
 // DuckDB reads parts side by side, one a core.
 export const defaultBounds: DownloadBounds = {
-  max: 64,
+  // A slow one costs its two buffers of 64 KiB. The keys of a few people must not take all.
+  max: 512,
   perOwnerMax: 8,
   waitingPerOwnerMax: 64,
   waitMsMax: 10_000,
