@@ -1,7 +1,8 @@
 /**
- * The client's types of the bodies (contracts/api/client/bodies.ts), from the OpenAPI document. Pure.
+ * The clients' types of the bodies (contracts/api/client/bodies.ts, and a part of contracts/api/client-python/pledgeview.py), from the
+ * OpenAPI document. Pure.
  *
- * The types of the schemas are made by zod. The package of the client has no dependencies, so it needs types that stand
+ * The types of the schemas are made by zod. The packages of the clients do not have it, so they need types that stand
  * alone. Editors show the descriptions of the document beside each field.
  */
 
@@ -23,6 +24,27 @@ export interface Schema {
 
 /** The text of a TypeScript module with an interface for each of these schemas and those that they refer to. */
 export function clientTypesText(schemas: Readonly<Record<string, Schema>>, names: readonly string[]): string {
+  return (
+    head +
+    textsOf(schemas, names, interfaceText)
+      .map(text => `\n${text}`)
+      .join('')
+  )
+}
+
+/** The same in Python, as a part of a module. */
+export function pythonTypesText(schemas: Readonly<Record<string, Schema>>, names: readonly string[]): string {
+  return textsOf(schemas, names, typedDictText).join('\n\n')
+}
+
+type Write = (name: string, schema: Schema, refer: (name: string) => void) => string
+
+/** In the order of their names. */
+function textsOf(
+  schemas: Readonly<Record<string, Schema>>,
+  names: readonly string[],
+  write: Write,
+): string[] {
   const pending = [...names]
   const texts = new Map<string, string>()
   for (const name of pending) {
@@ -31,16 +53,10 @@ export function clientTypesText(schemas: Readonly<Record<string, Schema>>, names
     if (texts.has(name)) continue
     texts.set(
       name,
-      interfaceText(name, schema, reference => pending.push(reference)),
+      write(name, schema, reference => pending.push(reference)),
     )
   }
-  return (
-    head +
-    [...texts.keys()]
-      .toSorted()
-      .map(name => `\n${texts.get(name)}`)
-      .join('')
-  )
+  return [...texts].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, text]) => text)
 }
 
 function interfaceText(name: string, schema: Schema, refer: (name: string) => void): string {
@@ -51,16 +67,33 @@ function interfaceText(name: string, schema: Schema, refer: (name: string) => vo
   return `${commentText(schema.description, '')}export interface ${name} {\n${fields.join('')}}\n`
 }
 
-function typeText(schema: Schema, place: string, refer: (name: string) => void): string {
+function typedDictText(name: string, schema: Schema, refer: (name: string) => void): string {
+  const fields = Object.entries(schema.properties ?? {}).map(
+    ([field, value]) => `    ${field}: ${pythonType(typeText(value, `${name}.${field}`, refer, 'int'))}\n`,
+  )
+  return `class ${name}(TypedDict):\n    """${schema.description}"""\n\n${fields.join('')}`
+}
+
+const pythonNames: Record<string, string> = { string: 'str', number: 'float', boolean: 'bool', null: 'None' }
+
+function pythonType(type: string): string {
+  if (type.endsWith('[]')) return `List[${pythonType(type.slice(0, -2).replace(/^\((.*)\)$/, '$1'))}]`
+  const parts = type
+    .split(' | ')
+    .map(part => (part.startsWith("'") ? `Literal[${part}]` : (pythonNames[part] ?? part)))
+  return parts.join(' | ').replaceAll('] | Literal[', ', ')
+}
+
+function typeText(schema: Schema, place: string, refer: (name: string) => void, integer = 'number'): string {
   if (schema.$ref !== undefined) {
     const name = schema.$ref.replace('#/components/schemas/', '')
     refer(name)
     return name
   }
-  if (schema.anyOf) return schema.anyOf.map(part => typeText(part, place, refer)).join(' | ')
+  if (schema.anyOf) return schema.anyOf.map(part => typeText(part, place, refer, integer)).join(' | ')
   if (schema.enum) return schema.enum.map(value => `'${value}'`).join(' | ')
   if (Array.isArray(schema.type)) {
-    return schema.type.map(type => typeText({ ...schema, type }, place, refer)).join(' | ')
+    return schema.type.map(type => typeText({ ...schema, type }, place, refer, integer)).join(' | ')
   }
   switch (schema.type) {
     case 'string':
@@ -69,9 +102,9 @@ function typeText(schema: Schema, place: string, refer: (name: string) => void):
     case 'null':
       return schema.type
     case 'integer':
-      return 'number'
+      return integer
     case 'array': {
-      const items = typeText(schema.items ?? {}, place, refer)
+      const items = typeText(schema.items ?? {}, place, refer, integer)
       return items.includes(' ') ? `(${items})[]` : `${items}[]`
     }
     default:
