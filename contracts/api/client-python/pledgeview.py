@@ -356,7 +356,7 @@ class _Transport:
     def _error(self, answer: _Answer, url: str) -> ClientError:
         retry_after = _whole(answer.headers.get("retry-after"))
         rest = (answer.status, answer.headers.get("x-request-id"), None if retry_after is None else retry_after * 1000)
-        redirected = "" if url.startswith(self.base) else f" (after a redirect to {url.split('?')[0]})"
+        redirected = "" if not url or url.startswith(self.base) else f" (after a redirect to {url.split('?')[0]})"
         try:
             error = json.loads(answer.text)["error"]
             code, message = str(error["code"]), str(error["message"])

@@ -108,7 +108,7 @@ let create: typeof createClient = createClient
 /** Call first in a `describe`. Returns how many worlds of so many are played. */
 export function playedBy(client: (typeof clients)[number]): (count: number) => number {
   beforeEach(context => {
-    for (const requirement of client.needs) needs(context, requirement)
+    needs(context, client.needs)
     create = client.create
   })
   return client.runs
