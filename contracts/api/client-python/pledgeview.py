@@ -82,37 +82,9 @@ class Project(TypedDict):
     creator: Creator
 
 
-class ProjectDetail(TypedDict):
+class ProjectDetail(Project):
     """A public campaign with its texts and reward tiers."""
 
-    id: str
-    slug: str
-    url: str
-    title: str
-    subtitle: str | None
-    category: str
-    subcategory: str | None
-    location: str | None
-    image_url: str | None
-    currency: str
-    goal_amount: float
-    pledged_amount: float
-    percent_funded: float
-    backer_count: int
-    follower_count: int
-    status: Literal['LIVE', 'FUNDED', 'FAILED', 'CANCELLED']
-    campaign_type: str
-    project_type: str
-    is_staff_pick: bool
-    has_adult_content: bool
-    uses_ai: bool
-    tags: List[str]
-    launch_date: str | None
-    end_date: str | None
-    days_remaining: int
-    created_at: str
-    updated_at: str
-    creator: Creator
     description: str
     risks: str
     rewards: List[Reward]
@@ -181,7 +153,7 @@ _TRANSIENT = ("network_failure", "unstable_walk")
 
 class ClientError(Exception):
     """Every error of the client. `code` is one of the API's, or `network_failure` (no response, or none in time), `unexpected_response`,
-    `filtered_delta`, `unstable_walk` or `store_in_use`. The message is for people: print it."""
+    `unstable_walk` or `store_in_use`. The message is for people: print it."""
 
     def __init__(
         self, code: str, message: str, status: int | None = None, request_id: str | None = None, retry_after_ms: int | None = None
@@ -234,7 +206,7 @@ class Verdict:
 
 
 class WatermarkStore(Protocol):
-    """Keeps the watermark of a consumer, best in one transaction with the changes before it. One store belongs to one consumer and one filter."""
+    """Keeps the watermark of a consumer, best in one transaction with the changes before it. One store belongs to one consumer."""
 
     def load(self) -> str | None: ...
 
@@ -422,7 +394,7 @@ class _Walk:
     and goes back in the new snapshot to campaigns that it has seen and that have not changed: all unseen ones are behind them. client/walk.ts
     says why this is safe."""
 
-    def __init__(self, client: Client, page_size: int, since: float | None, filters: dict[str, Any]) -> None:
+    def __init__(self, client: Client, page_size: int, since: float | None, **filters: Any) -> None:
         self.client, self.page_size, self.since, self.filters = client, page_size, since, filters
         self.pages_read, self.pages_max, self.seen_at = 0, 100, float("-inf")
         self.snapshot_ids: dict[str, None] = {}
@@ -510,8 +482,7 @@ class _Walk:
 class _Reported:
     """What was yielded in this walk and the one before, so that an unchanged campaign is not yielded again."""
 
-    def __init__(self, across_walks: bool) -> None:
-        self.across_walks = across_walks
+    def __init__(self) -> None:
         self.before: dict[str, str] = {}
         self.present: dict[str, str] = {}
 
@@ -522,7 +493,7 @@ class _Reported:
         return content != known
 
     def end_walk(self) -> None:
-        self.before, self.present = self.present if self.across_walks else {}, {}
+        self.before, self.present = self.present, {}
 
 
 Changes = Generator[Change, None, Any]
@@ -542,11 +513,9 @@ class Client:
 
     def list(
         self, *, status: str | None = None, category: str | None = None, sort: str | None = None, limit: int | None = None,
-        offset: int | None = None, updated_since: str | None = None, allow_filtered_delta: bool = False,
+        offset: int | None = None, updated_since: str | None = None,
     ) -> ListAnswer:
-        """`GET /projects`: one page."""
-        if updated_since is not None:
-            _check_filter(status, category, allow_filtered_delta)
+        """`GET /projects`: one page. With `updated_since` and a filter, it lacks every campaign that no longer matches the filter."""
         since = None if updated_since is None else moment_of(updated_since, "updated_since")
         answer = self._get(_list_path(limit=limit, offset=offset, status=status, category=category, sort=sort, updated_since=since))
         body, headers = answer.body("data", "pagination"), answer.headers
@@ -555,7 +524,7 @@ class Client:
     def projects(self, *, status: str | None = None, category: str | None = None) -> Iterator[Project]:
         """All campaigns that match, newest first, page by page. None is missed, even if campaigns move between the pages."""
         seen = set()
-        for projects in _Walk(self, LIMIT_MAX, None, {"status": status, "category": category}).run():
+        for projects in _Walk(self, LIMIT_MAX, None, status=status, category=category).run():
             for project in projects:
                 if project["id"] not in seen:
                     seen.add(project["id"])
@@ -584,8 +553,7 @@ class Client:
     def mirror(
         self, *, store: WatermarkStore | None = None, start: Callable[[], WholeCopy | None] | None = None,
         interval_ms: float = 60_000, held: Callable[[], Iterable[str]] | None = None, reconcile_every_ms: float = DAY_MS,
-        on_outage: Callable[[ClientError], None] | None = None, report_repeats: bool = False, page_size: int = LIMIT_MAX,
-        status: str | None = None, category: str | None = None, allow_filtered_delta: bool = False,
+        on_outage: Callable[[ClientError], None] | None = None, page_size: int = LIMIT_MAX,
     ) -> Generator[Change, None, None]:
         """Yields every change of the public campaigns, without end: first all campaigns, or the changes since the watermark of the store, then
         those of each poll. A change counts as processed when you ask for the next one. The watermark is saved when a whole walk is processed. So a
@@ -594,19 +562,17 @@ class Client:
         `start`: the whole copy to start with in place of a walk, `client.whole_copy`. `held`: the ids that you hold, to find what is gone where the
         removals cannot tell: if you were away for longer than they are kept, and every `reconcile_every_ms` if the service does not tell them.
         `on_outage`: called when a poll has failed after all retries; the mirror then goes on. Default: it raises."""
-        _check_filter(status, category, allow_filtered_delta)
         _check_range("interval_ms", interval_ms, 1000)
         _check_range("reconcile_every_ms", reconcile_every_ms, interval_ms if held else 0)
-        sync = _Sync(self, page_size, not report_repeats, status=status, category=category)
+        sync = _Sync(self, page_size)
         return self._with_store(store, lambda since, save: sync.follow(since, save, start, interval_ms, held, reconcile_every_ms, on_outage))
 
     def reconcile(
         self, *, held: Iterable[str] = (), store: WatermarkStore | None = None, page_size: int = LIMIT_MAX,
-        status: str | None = None, category: str | None = None,
     ) -> Generator[Change, None, None]:
         """Walks all pages once: an upsert for each public campaign, then a removal for each held one that is gone. Do not run it beside a mirror
         of the same copy."""
-        sync = _Sync(self, page_size, True, status=status, category=category)
+        sync = _Sync(self, page_size)
 
         def work(_: int | None, save: Callable[[str], None]) -> Changes:
             save(stamp_of((yield from sync.compare(set(held))).as_of))
@@ -619,7 +585,7 @@ class Client:
     ) -> Verdict:
         """Proves that a copy is equal to the public campaigns, by their digest, or repairs it and tells what was wrong. If the copy is right, this
         takes one request. `held` gives what the copy holds, each with `id` and `updated_at`. End the mirror of the copy before."""
-        sync = _Sync(self, page_size, True)
+        sync = _Sync(self, page_size)
         changes = self._with_store(store, lambda since, save: sync.verify(held, since, save))
         try:
             while True:
@@ -706,13 +672,12 @@ class Client:
 class _Sync:
     """Keeps a copy up to date: repeated walks, each from the watermark of the one before. client/sync.ts and client/verify.ts say why."""
 
-    def __init__(self, client: Client, page_size: int, across_walks: bool, **filters: Any) -> None:
+    def __init__(self, client: Client, page_size: int) -> None:
         _check_range("page_size", page_size, 1, LIMIT_MAX)
-        self.client, self.runtime, self.page_size, self.filters = client, client.runtime, page_size, filters
-        self.reported = _Reported(across_walks)
+        self.client, self.runtime, self.page_size, self.reported = client, client.runtime, page_size, _Reported()
 
     def walk(self, since: float | None) -> Generator[List[Project], None, _End]:
-        return _Walk(self.client, self.page_size, since, self.filters).run()
+        return _Walk(self.client, self.page_size, since).run()
 
     def follow(self, since, save, start, interval_ms, held, every_ms, on_outage) -> Changes:
         now, removals = self.runtime.now, self.client._removals
@@ -991,16 +956,6 @@ def _list_path(limit=None, offset=None, status=None, category=None, sort=None, u
 
 def _unexpected(what: str) -> ClientError:
     return ClientError("unexpected_response", f"not a response of this API: {what}. {_BASE_HINT}")
-
-
-def _check_filter(status: str | None, category: str | None, allow: bool) -> None:
-    if not allow and (status or category):
-        raise ClientError(
-            "filtered_delta",
-            "with a filter, a list of changes does not contain a campaign that no longer matches the filter: with status=LIVE, a campaign that "
-            "has become FUNDED is missing, and stays LIVE in the copy. Remove the filter and filter the received campaigns, or set "
-            "allow_filtered_delta",
-        )
 
 
 def _check_base_url(base_url: str) -> None:

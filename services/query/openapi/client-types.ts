@@ -6,6 +6,8 @@
  * alone. Editors show the descriptions of the document beside each field.
  */
 
+import { isDeepStrictEqual } from 'node:util'
+
 const lineLengthMax = 110
 const head =
   '/** The bodies of the API. Generated from the OpenAPI document: do not edit, run "npm run contracts". */\n'
@@ -37,7 +39,13 @@ export function pythonTypesText(schemas: Readonly<Record<string, Schema>>, names
   return textsOf(schemas, names, typedDictText).join('\n\n')
 }
 
-type Write = (name: string, schema: Schema, refer: (name: string) => void) => string
+/** A type with the fields that it does not have from its base. */
+interface Body {
+  name: string
+  base: string | undefined
+  own: Schema
+}
+type Write = (body: Body, refer: (name: string) => void) => string
 
 /** In the order of their names. */
 function textsOf(
@@ -51,27 +59,43 @@ function textsOf(
     const schema = schemas[name]
     if (schema === undefined) throw new Error(`the OpenAPI document has no schema ${name}`)
     if (texts.has(name)) continue
+    const base = Object.keys(schemas).find(other => isPart(schemas[other], schema))
+    if (base !== undefined) pending.push(base)
+    const own = base === undefined ? schema : without(schema, schemas[base])
     texts.set(
       name,
-      write(name, schema, reference => pending.push(reference)),
+      write({ name, base, own }, reference => pending.push(reference)),
     )
   }
   return [...texts].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, text]) => text)
 }
 
-function interfaceText(name: string, schema: Schema, refer: (name: string) => void): string {
-  const fields = Object.entries(schema.properties ?? {}).map(([field, value]) => {
-    const mark = schema.required?.includes(field) ? '' : '?'
-    return `${commentText(value.description, '  ')}  ${field}${mark}: ${typeText(value, `${name}.${field}`, refer)}\n`
-  })
-  return `${commentText(schema.description, '')}export interface ${name} {\n${fields.join('')}}\n`
+/** Whether the whole has each field of the part, with the same description, and more. */
+function isPart(part: Schema | undefined, whole: Schema): boolean {
+  const fields = Object.entries(part?.properties ?? {})
+  const rest = Object.keys(whole.properties ?? {}).length - fields.length
+  const isSame = ([name, value]: [string, Schema]) => isDeepStrictEqual(value, whole.properties?.[name])
+  return fields.length > 0 && rest > 0 && fields.every(isSame)
 }
 
-function typedDictText(name: string, schema: Schema, refer: (name: string) => void): string {
-  const fields = Object.entries(schema.properties ?? {}).map(
+function without(whole: Schema, part: Schema | undefined): Schema {
+  const own = Object.entries(whole.properties ?? {}).filter(([name]) => !part?.properties?.[name])
+  return { ...whole, properties: Object.fromEntries(own) }
+}
+
+function interfaceText({ name, base, own }: Body, refer: (name: string) => void): string {
+  const fields = Object.entries(own.properties ?? {}).map(([field, value]) => {
+    const mark = own.required?.includes(field) ? '' : '?'
+    return `${commentText(value.description, '  ')}  ${field}${mark}: ${typeText(value, `${name}.${field}`, refer)}\n`
+  })
+  return `${commentText(own.description, '')}export interface ${name}${base === undefined ? '' : ` extends ${base}`} {\n${fields.join('')}}\n`
+}
+
+function typedDictText({ name, base, own }: Body, refer: (name: string) => void): string {
+  const fields = Object.entries(own.properties ?? {}).map(
     ([field, value]) => `    ${field}: ${pythonType(typeText(value, `${name}.${field}`, refer, 'int'))}\n`,
   )
-  return `class ${name}(TypedDict):\n    """${schema.description}"""\n\n${fields.join('')}`
+  return `class ${name}(${base ?? 'TypedDict'}):\n    """${own.description}"""\n\n${fields.join('')}`
 }
 
 const pythonNames: Record<string, string> = { string: 'str', number: 'float', boolean: 'bool', null: 'None' }
