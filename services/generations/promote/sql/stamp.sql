@@ -13,7 +13,13 @@ WITH
         FROM (SELECT campaign_id, content_hash, updated_at FROM ${read}.campaigns FINAL WHERE ${piece}) AS rebuilt
         LEFT JOIN
         (
-            SELECT campaign_id, content_hash, updated_at, true AS stands FROM ${live}.campaigns FINAL WHERE ${piece}
+            -- Its latest row, which may be that of a removal.
+            SELECT campaign_id, last.1 AS content_hash, last.2 AS updated_at, NOT last.3 AS stands
+            FROM
+            (
+                SELECT campaign_id, argMax((content_hash, updated_at, is_deleted), fold_id) AS last
+                FROM ${live}.campaigns WHERE ${piece} GROUP BY campaign_id
+            )
         ) AS live ON live.campaign_id = rebuilt.campaign_id
         WHERE NOT is_same OR live.updated_at != rebuilt.updated_at
     )

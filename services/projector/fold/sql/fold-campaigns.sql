@@ -59,11 +59,17 @@ WITH
         ) AS of_tier
         GROUP BY campaign_id
     ),
+    -- The latest row of each campaign. It may be that of a removal, which FINAL would leave out: what comes back needs a later stamp.
     standing AS
     (
-        SELECT campaign_id, creator_id, content_hash, updated_at, true AS stands
-        FROM ${read}.campaigns FINAL
-        WHERE campaign_id IN (SELECT campaign_id FROM touched)
+        SELECT campaign_id, last.1 AS creator_id, last.2 AS content_hash, last.3 AS updated_at, NOT last.4 AS stands, last.5 AS was_public
+        FROM
+        (
+            SELECT campaign_id, argMax((creator_id, content_hash, updated_at, is_deleted, was_public), fold_id) AS last
+            FROM ${read}.campaigns
+            WHERE campaign_id IN (SELECT campaign_id FROM touched)
+            GROUP BY campaign_id
+        )
     ),
     fresh AS
     (
@@ -120,7 +126,7 @@ SELECT
         greatest(${stamp}, standing.updated_at + toIntervalMillisecond(1))),
     {fold_id:UInt64},
     fresh.is_deleted,
-    fresh.is_deleted AND (standing.stands OR ${was_removed})
+    fresh.is_deleted AND (standing.stands OR standing.was_public)
 FROM fresh
 LEFT JOIN standing ON standing.campaign_id = fresh.campaign_id
 ${kept}
