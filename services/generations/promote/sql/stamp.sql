@@ -14,12 +14,10 @@ WITH
         LEFT JOIN
         (
             -- Its latest row, which may be that of a removal.
-            SELECT campaign_id, last.1 AS content_hash, last.2 AS updated_at, NOT last.3 AS stands
-            FROM
-            (
-                SELECT campaign_id, argMax((content_hash, updated_at, is_deleted), fold_id) AS last
-                FROM ${live}.campaigns WHERE ${piece} GROUP BY campaign_id
-            )
+            SELECT campaign_id, content_hash, updated_at, NOT is_deleted AS stands
+            FROM ${live}.campaigns WHERE ${piece}
+            ORDER BY campaign_id, fold_id DESC
+            LIMIT 1 BY campaign_id
         ) AS live ON live.campaign_id = rebuilt.campaign_id
         WHERE NOT is_same OR live.updated_at != rebuilt.updated_at
     )

@@ -62,14 +62,11 @@ WITH
     -- The latest row of each campaign. It may be that of a removal, which FINAL would leave out: what comes back needs a later stamp.
     standing AS
     (
-        SELECT campaign_id, last.1 AS creator_id, last.2 AS content_hash, last.3 AS updated_at, NOT last.4 AS stands, last.5 AS was_public
-        FROM
-        (
-            SELECT campaign_id, argMax((creator_id, content_hash, updated_at, is_deleted, was_public), fold_id) AS last
-            FROM ${read}.campaigns
-            WHERE campaign_id IN (SELECT campaign_id FROM touched)
-            GROUP BY campaign_id
-        )
+        SELECT campaign_id, creator_id, content_hash, updated_at, NOT is_deleted AS stands, was_public
+        FROM ${read}.campaigns
+        WHERE campaign_id IN (SELECT campaign_id FROM touched)
+        ORDER BY campaign_id, fold_id DESC
+        LIMIT 1 BY campaign_id
     ),
     fresh AS
     (
