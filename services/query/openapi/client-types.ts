@@ -5,6 +5,8 @@
  * alone. Editors show the descriptions of the document beside each field.
  */
 
+import { isDeepStrictEqual } from 'node:util'
+
 const lineLengthMax = 110
 const head =
   '/** The bodies of the API. Generated from the OpenAPI document: do not edit, run "npm run contracts". */\n'
@@ -29,9 +31,13 @@ export function clientTypesText(schemas: Readonly<Record<string, Schema>>, names
     const schema = schemas[name]
     if (schema === undefined) throw new Error(`the OpenAPI document has no schema ${name}`)
     if (texts.has(name)) continue
+    const base = Object.keys(schemas).find(other => isPart(schemas[other], schema))
+    if (base !== undefined) pending.push(base)
+    const own = base === undefined ? schema : without(schema, schemas[base])
+    const title = base === undefined ? name : `${name} extends ${base}`
     texts.set(
       name,
-      interfaceText(name, schema, reference => pending.push(reference)),
+      interfaceText(title, own, reference => pending.push(reference)),
     )
   }
   return (
@@ -43,12 +49,25 @@ export function clientTypesText(schemas: Readonly<Record<string, Schema>>, names
   )
 }
 
-function interfaceText(name: string, schema: Schema, refer: (name: string) => void): string {
+/** Whether the whole has each field of the part, with the same description, and more. */
+function isPart(part: Schema | undefined, whole: Schema): boolean {
+  const fields = Object.entries(part?.properties ?? {})
+  const rest = Object.keys(whole.properties ?? {}).length - fields.length
+  const isSame = ([name, value]: [string, Schema]) => isDeepStrictEqual(value, whole.properties?.[name])
+  return fields.length > 0 && rest > 0 && fields.every(isSame)
+}
+
+function without(whole: Schema, part: Schema | undefined): Schema {
+  const own = Object.entries(whole.properties ?? {}).filter(([name]) => !part?.properties?.[name])
+  return { ...whole, properties: Object.fromEntries(own) }
+}
+
+function interfaceText(title: string, schema: Schema, refer: (name: string) => void): string {
   const fields = Object.entries(schema.properties ?? {}).map(([field, value]) => {
     const mark = schema.required?.includes(field) ? '' : '?'
-    return `${commentText(value.description, '  ')}  ${field}${mark}: ${typeText(value, `${name}.${field}`, refer)}\n`
+    return `${commentText(value.description, '  ')}  ${field}${mark}: ${typeText(value, `${title}.${field}`, refer)}\n`
   })
-  return `${commentText(schema.description, '')}export interface ${name} {\n${fields.join('')}}\n`
+  return `${commentText(schema.description, '')}export interface ${title} {\n${fields.join('')}}\n`
 }
 
 function typeText(schema: Schema, place: string, refer: (name: string) => void): string {
