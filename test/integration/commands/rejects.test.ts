@@ -143,7 +143,7 @@ describe('rejects show', () => {
       '"a/p"',
       'entity    pledge a/p',
       'schema id 2',
-      'trace: "t-1"',
+      'toString: "t-1"',
       'field     amount_minor',
       '"jane"',
     ])
