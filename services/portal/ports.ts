@@ -71,7 +71,7 @@ export interface Mail {
 }
 
 export interface Mailer {
-  /** Resolves when the server (or the outbox) has the mail. Throws if it does not. Never logs the text. */
+  /** Resolves when the server has the mail. Throws if it does not. Never logs the text. */
   send(mail: Mail): Promise<void>
   /** A sentence that says where mails are, if there is no mail server. */
   mailsAre?: string
