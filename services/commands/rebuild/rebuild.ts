@@ -6,7 +6,6 @@ import { openExistingDataDirectory } from '../../local/data-directory.ts'
 import { readConfig } from '../../runtime/config.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
 import { type Command, embeddedDirectory, type Io, printJson, readArguments, UsageError } from '../command.ts'
-import { interruptible } from '../interruptible.ts'
 import { printableLines } from '../printable.ts'
 import { reported } from './follow.ts'
 import { rebuildHelp } from './help.ts'
@@ -104,18 +103,20 @@ async function carryThrough(
   asJson: boolean,
   io: Io,
 ): Promise<number> {
-  return interruptible(async signal => {
-    const stop = new AbortController()
-    signal.addEventListener('abort', () => {
-      io.stderr.write('Stopping. A second interrupt ends the command at once, which does no harm.\n')
-      stop.abort(new Error('it was interrupted'))
-    })
-    const last = await reported(io, asJson, onProgress =>
-      rebuilds.run(request, { onProgress, signal: stop.signal }),
-    )
-    return printEnd(last, ['rebuilt', 'compared'], asJson, io)
-  })
+  const stop = new AbortController()
+  function interrupt(): void {
+    io.stderr.write('Stopping. A second interrupt ends the command at once, which does no harm.\n')
+    stop.abort(new Error('it was interrupted'))
+    for (const name of signals) process.off(name, interrupt)
+  }
+  for (const name of signals) process.on(name, interrupt)
+  const last = await reported(io, asJson, onProgress =>
+    rebuilds.run(request, { onProgress, signal: stop.signal }),
+  )
+  return printEnd(last, ['rebuilt', 'compared'], asJson, io)
 }
+
+const signals = ['SIGINT', 'SIGTERM'] as const
 
 /** Prints the result. Returns the exit code: 0 if the rebuild ended as requested. */
 function printEnd(report: RebuildReport, meant: readonly Outcome[], asJson: boolean, io: Io): number {
