@@ -5,7 +5,6 @@ import { databasesOf, kafkaSettings, required, serverSettings, stateEncoderOf } 
 import { withModel } from '../local/access.ts'
 import { openExistingDataDirectory } from '../local/data-directory.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
-import { checkKeyFields } from '../portal/keys/key-fields.ts'
 import { closing } from '../runtime/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
@@ -100,15 +99,13 @@ export const keysCommand: Command = {
 }
 
 async function issue(values: Values, io: Io): Promise<number> {
-  const { name = '', url = '', email: contact_email = '', scope } = values
-  const account = requireId('account', values.account)
-  const checked = checkKeyFields({ name, url, contact_email })
-  if ('faults' in checked) {
-    const [[field, reason] = []] = Object.entries(checked.faults)
-    throw new UsageError(`--${field === 'contact_email' ? 'email' : field} ${reason}`)
+  const wanted = {
+    account: requireId('account', values.account),
+    name: requireText('name', values.name),
+    url: requireUrl(values.url),
+    email: requireEmail(values.email),
+    ...(values.scope && { scopes: values.scope }),
   }
-  const { contact_email: email, ...fields } = checked.fields
-  const wanted = { account, ...fields, email, ...(scope && { scopes: scope }) }
   const issued = await withAdmin(values, admin => issueKey(admin, wanted))
   if (values.json) printJson(io, issued)
   else {
@@ -183,9 +180,27 @@ function requireNone(rest: string[]): void {
   if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
 }
 
-function requireId(option: string, text: string | undefined): string {
+function requireText(option: string, text: string | undefined): string {
   if (text === undefined || text.trim() === '') throw new UsageError(`--${option} is missing`)
-  if (text.includes('/') || text.length > 256)
-    throw new UsageError(`--${option} has no slash and at most 256 characters`)
   return text
+}
+
+function requireId(option: string, text: string | undefined): string {
+  const id = requireText(option, text)
+  if (id.includes('/') || id.length > 256)
+    throw new UsageError(`--${option} has no slash and at most 256 characters`)
+  return id
+}
+
+function requireUrl(text: string | undefined): string {
+  const url = requireText('url', text)
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
+    throw new UsageError(`--url is not a web address: ${url}`)
+  return url
+}
+
+function requireEmail(text: string | undefined): string {
+  const email = requireText('email', text)
+  if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new UsageError(`--email is not an e-mail address: ${email}`)
+  return email
 }

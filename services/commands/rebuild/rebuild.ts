@@ -6,8 +6,9 @@ import { openExistingDataDirectory } from '../../local/data-directory.ts'
 import { readConfig } from '../../runtime/config.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
 import { type Command, embeddedDirectory, type Io, printJson, readArguments, UsageError } from '../command.ts'
+import { interruptible } from '../interruptible.ts'
 import { printableLines } from '../printable.ts'
-import { reported } from './follow.ts'
+import { createReporter, reportOften } from './follow.ts'
 import { rebuildHelp } from './help.ts'
 import { resultJson, statusJson } from './json.ts'
 import { type Outcome, outcomeOf, resultText, statusText, unfinishedText } from './view.ts'
@@ -103,20 +104,19 @@ async function carryThrough(
   asJson: boolean,
   io: Io,
 ): Promise<number> {
-  const stop = new AbortController()
-  function interrupt(): void {
-    io.stderr.write('Stopping. A second interrupt ends the command at once, which does no harm.\n')
-    stop.abort(new Error('it was interrupted'))
-    for (const name of signals) process.off(name, interrupt)
-  }
-  for (const name of signals) process.on(name, interrupt)
-  const last = await reported(io, asJson, onProgress =>
-    rebuilds.run(request, { onProgress, signal: stop.signal }),
-  )
-  return printEnd(last, ['rebuilt', 'compared'], asJson, io)
+  const reporter = createReporter(io, { asJson })
+  return interruptible(async signal => {
+    const stop = new AbortController()
+    signal.addEventListener('abort', () => {
+      io.stderr.write('Stopping. A second interrupt ends the command at once, which does no harm.\n')
+      stop.abort(new Error('it was interrupted'))
+    })
+    const last = await reportOften(reporter, onProgress =>
+      rebuilds.run(request, { onProgress, signal: stop.signal }),
+    )
+    return printEnd(last, ['rebuilt', 'compared'], asJson, io)
+  })
 }
-
-const signals = ['SIGINT', 'SIGTERM'] as const
 
 /** Prints the result. Returns the exit code: 0 if the rebuild ended as requested. */
 function printEnd(report: RebuildReport, meant: readonly Outcome[], asJson: boolean, io: Io): number {
