@@ -5,13 +5,10 @@ import {
   campaignEvent,
   campaignTombstone,
   pledgeEvent,
-  pledgeTombstone,
   sampleCampaign,
   sampleReward,
 } from '../../../support/events/sample-events.ts'
-import { anyDelivery, openGiven, type Projected, viewsShow } from '../../../support/projector/given.ts'
-
-const longMax = 2n ** 63n - 1n
+import { openGiven, type Projected, viewsShow } from '../../../support/projector/given.ts'
 
 describe('the fold', () => {
   const given = openGiven()
@@ -81,33 +78,6 @@ describe('the fold', () => {
     await viewsShow([...changes.map(change => change.after), ...pledges])(projected)
   })
 
-  test('a change that the views do not show keeps the stamp, and still counts in the totals', async () => {
-    const { creator } = sampleCampaign({ campaign_id: 'a' })
-    const moved = { ...creator, creator_id: 'creator-2' }
-    const projected = await given([campaignEvent({ campaign_id: 'a' }), campaignEvent({ campaign_id: 'b' })])
-    const before = await projected.stamps()
-    await projected.project([campaignEvent({ campaign_id: 'a', version: 2, creator: moved })])
-    expect(await projected.stamps()).toEqual(before)
-    expect((await projected.views()).totals).toMatchObject([{ total_creators: 2 }])
-  })
-
-  test('removes a campaign that is no longer public from every view, and can bring it back complete', async () => {
-    const live = campaignEvent({ campaign_id: 'a', rewards: [sampleReward({ reward_id: 'r' })] })
-    const suspended = campaignEvent({ campaign_id: 'a', version: 2, status: 'SUSPENDED' })
-    const back = campaignEvent({ campaign_id: 'a', version: 3 })
-    const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p', reward_id: 'r' })
-    const later = pledgeEvent({ campaign_id: 'a', pledge_id: 'q' })
-    const projected = await given([live, pledge])
-    const before = await projected.stamps()
-    await projected.project([suspended])
-    await viewsShow([])(projected)
-    await projected.project([later])
-    await viewsShow([])(projected)
-    await projected.project([back])
-    await viewsShow([back, pledge, later])(projected)
-    expect((await projected.stamps()).a).toBeGreaterThan(before.a ?? 0)
-  })
-
   test('writes one row, and no content, for a campaign that is no longer public, however often it is folded', async () => {
     const { project, tables, databases } = await given([]).then(withoutMerges)
     const hidden = [2, 3].map(version => campaignEvent({ campaign_id: 'a', version, status: 'DRAFT' }))
@@ -131,54 +101,6 @@ describe('the fold', () => {
       pledgeEvent({ campaign_id: 'never seen', pledge_id: 'p' }),
     ]).then(async projected => expect(await writtenRows(projected)).toEqual([]))
   })
-
-  test('ranks a tombstone after every version, in either order of arrival', async () => {
-    const last = campaignEvent({ campaign_id: 'a', version: longMax })
-    await given([last])
-      .when([campaignTombstone('a')])
-      .then(viewsShow([]))
-    const other = campaignEvent({ campaign_id: 'c' })
-    const kept = pledgeEvent({ campaign_id: 'c', pledge_id: 'kept' })
-    const gone = pledgeEvent({ campaign_id: 'c', pledge_id: 'gone', version: longMax })
-    for (const delivery of anyDelivery) {
-      const events = [last, campaignTombstone('a'), other, kept, pledgeTombstone('c', 'gone'), gone]
-      await given(events, delivery).then(viewsShow([other, kept]))
-    }
-  })
-
-  test('distinguishes versions in microseconds, and versions too large for a double', async () => {
-    const micros = 1_790_000_000_000_001
-    await given([
-      campaignEvent({ campaign_id: 'a', version: micros, title: 'micros, later' }),
-      campaignEvent({ campaign_id: 'b', version: longMax - 1n, title: 'huge, later' }),
-      campaignEvent({ campaign_id: 'c', version: 2n ** 53n + 1n, title: 'odd, later' }),
-    ])
-      .when([
-        campaignEvent({ campaign_id: 'a', version: micros - 1, title: 'micros, earlier' }),
-        campaignEvent({ campaign_id: 'b', version: longMax - 2n, title: 'huge, earlier' }),
-        campaignEvent({ campaign_id: 'c', version: 2 ** 53 - 1, title: 'odd, earlier' }),
-      ])
-      .then(async projected => {
-        expect(await titles(projected)).toEqual(['huge, later', 'micros, later', 'odd, later'])
-      })
-  })
-
-  test('follows a slug that moves from one campaign to another', async () => {
-    await given([campaignEvent({ campaign_id: 'a', slug: 'wanted' })])
-      .when([
-        campaignEvent({ campaign_id: 'a', version: 2, slug: 'renamed' }),
-        campaignEvent({ campaign_id: 'b', slug: 'wanted' }),
-      ])
-      .then(async projected => expect(await bySlug(projected, 'wanted')).toEqual([{ campaign_id: 'b' }]))
-  })
-
-  test('finds the new row by slug when an index granule of the old row matches, and the reverse', async () => {
-    const projected = await given([]).then(withoutMerges)
-    await projected.project([campaignEvent({ campaign_id: 'a', slug: 'old' })])
-    await projected.project([campaignEvent({ campaign_id: 'a', version: 2, slug: 'new' })])
-    expect(await bySlug(projected, 'new')).toEqual([{ campaign_id: 'a' }])
-    expect(await bySlug(projected, 'old')).toEqual([])
-  })
 })
 
 /** Stops merges, so that no row disappears while a test counts rows. */
@@ -199,20 +121,6 @@ async function clock({ tables }: Projected): Promise<number> {
     query: "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now",
   })
   return row?.now ?? Number.NaN
-}
-
-async function titles({ tables, databases }: Projected): Promise<string[]> {
-  const rows = await tables.rows<{ title: string }>({
-    query: `SELECT title FROM ${databases.views}.campaigns ORDER BY title`,
-  })
-  return rows.map(({ title }) => title)
-}
-
-async function bySlug({ tables, databases }: Projected, slug: string): Promise<unknown[]> {
-  return tables.rows({
-    query: `SELECT campaign_id FROM ${databases.views}.campaigns WHERE slug = {slug:String}`,
-    query_params: { slug },
-  })
 }
 
 /** Each visible field, with a state before and a state after that differ only in it, also empty against null. */
