@@ -1,16 +1,13 @@
 /** What a purge says of campaigns in quarantine. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { purgeTables } from '../../../services/erasure/tables.ts'
 import { recordQuarantineStatement } from '../../../services/projector/fold/quarantine.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
 import { campaignEvent, campaignTombstone } from '../../support/events/sample-events.ts'
-import { createIngest, type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { createIngest } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
-let model: ModelTables
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
+const model = useModelTables()
 
 test('a purge names each campaign whose old state it cannot reach, and none that is deleted: that one has left already', async () => {
   const { tables } = model

@@ -1,16 +1,12 @@
 /** The usage of deleted keys, for an erasure request. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { purgeTables } from '../../../services/erasure/tables.ts'
 import { totalOf } from '../../../services/portal/usage/usage-view.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 import { createTestRecorder, readUsage } from '../../support/query/usage.ts'
 
-let model: ModelTables
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
+const model = useModelTables()
 
 const copies = ['table api_key_requests', 'table api_key_usage']
 

@@ -1,5 +1,5 @@
 /** The gauges that alerts use: right while the fold is stuck, while ClickHouse is away, and after the projector stopped. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import {
   type RebuildDetail,
   type RebuildRequest,
@@ -16,15 +16,16 @@ import {
   type TablesCall,
 } from '../../support/clickhouse/faulty-tables.ts'
 import { campaignEvent, newRecordOf, noEvent } from '../../support/events/sample-events.ts'
-import { createIngest, type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { createIngest } from '../../support/projector/model-tables.ts'
 import {
   openTestJournal,
   type RunningProjector,
   startProjector,
   type TestJournal,
 } from '../../support/projector/running-projector.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
-let model: ModelTables
+const model = useModelTables()
 let databases: Databases
 let log: TestJournal
 let writer: EventWriter
@@ -34,11 +35,6 @@ let isBroken: (call: TablesCall) => boolean
 /** How far the clock of the projectors is ahead, ms. */
 let aheadMs: number
 let stops: (() => Promise<void>)[]
-
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
 
 beforeEach(async () => {
   databases = await model.freshDatabases()

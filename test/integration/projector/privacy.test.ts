@@ -3,7 +3,7 @@
  * both databases is searched, including superseded rows, and all log output.
  */
 import { pino } from 'pino'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CampaignState, ChangeEvent } from '../../../contracts/events/event.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import { findDeletedHistory, removeRows } from '../../../services/tables/deleted.ts'
@@ -17,26 +17,20 @@ import {
   pledgeTombstone,
   sampleReward,
 } from '../../support/events/sample-events.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 import {
   openTestJournal,
   type RunningProjector,
   startProjector,
   type TestJournal,
 } from '../../support/projector/running-projector.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 describe('private values', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
   let log: TestJournal
   let projector: RunningProjector
   let logged: string
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
 
   beforeEach(async () => {
     databases = await model.freshDatabases()

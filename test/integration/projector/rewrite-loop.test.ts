@@ -1,6 +1,6 @@
 /** Deleted and replaced content leaves the disk within a bound, although events keep coming, which holds back ClickHouse's own merges. */
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { qualified } from '../../../services/tables/generations.ts'
 import type { Databases } from '../../../services/tables/port.ts'
@@ -12,24 +12,18 @@ import {
   pledgeEvent,
   pledgeTombstone,
 } from '../../support/events/sample-events.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 import {
   openTestJournal,
   startProjector,
   type TestJournal,
 } from '../../support/projector/running-projector.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 // A busy machine is no failure.
 const soon = { timeout: 45_000, interval: 100 }
 vi.setConfig({ testTimeout: 150_000 })
 
-let model: ModelTables
-
-beforeAll(async () => {
-  model = await openModelTables()
-})
-
-afterAll(() => model.dispose())
+const model = useModelTables()
 
 describe('while pledges keep coming', () => {
   let databases: Databases

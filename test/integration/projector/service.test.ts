@@ -1,5 +1,5 @@
 /** The whole projector, on a journal and ClickHouse. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { EventWriter } from '../../../services/log/port.ts'
 import type { ProjectorService } from '../../../services/projector/service.ts'
 import { loopCheck } from '../../../services/runtime/ops/checks.ts'
@@ -20,12 +20,7 @@ import {
   smallWorld,
 } from '../../support/events/sample-events.ts'
 import { startIngest } from '../../support/projector/ingest-loop.ts'
-import {
-  expectedReading,
-  type ModelTables,
-  openModelTables,
-  readViews,
-} from '../../support/projector/model-tables.ts'
+import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
 import {
   openTestJournal,
@@ -33,22 +28,17 @@ import {
   startProjector,
   type TestJournal,
 } from '../../support/projector/running-projector.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 // Only a hang takes this long.
 const soon = { timeout: 60_000 }
 
 describe('the projector', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
   let log: TestJournal
   let writer: EventWriter
   let started: RunningProjector[]
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
 
   beforeEach(async () => {
     databases = await model.freshDatabases()

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { isOfLine, obstructed, timeoutExceeded } from '../../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../../support/events/model.ts'
 import { apiKeyEvent, campaignEvent } from '../../../support/events/sample-events.ts'
@@ -6,19 +6,12 @@ import {
   createIngest,
   createTestFoldWorker,
   expectedReading,
-  type ModelTables,
-  openModelTables,
   readViews,
 } from '../../../support/projector/model-tables.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
 describe('a fold with faults', () => {
-  let model: ModelTables
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
+  const model = useModelTables()
 
   // CI called it a lost change: under load, each fold ended at a statement that notes something, and began anew for three minutes.
   test('on a server that is too busy for any statement in the short time, each has the long time until a fold is quick', async () => {

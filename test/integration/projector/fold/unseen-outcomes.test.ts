@@ -3,7 +3,7 @@
  * epoch, and a look that nothing of an older one runs. After that everything goes on as if nothing had been: no poller misses a
  * change, and what was folded already is not written again.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import { foldCampaignsStatement } from '../../../../services/projector/fold/fold-statements.ts'
@@ -27,21 +27,16 @@ import {
   createIngest,
   createTestFoldWorker,
   expectedReading,
-  type ModelTables,
-  openModelTables,
   readViews,
 } from '../../../support/projector/model-tables.ts'
 import { createPoller } from '../../../support/projector/poller.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
 describe('the fold', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
   let ingest: (events: readonly ChangeEvent[]) => Promise<void>
 
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-  afterAll(() => model.dispose())
   beforeEach(async () => {
     databases = await model.freshDatabases()
     ingest = createIngest(model.tables, databases)

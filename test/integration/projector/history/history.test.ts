@@ -1,6 +1,6 @@
 /** The rules of the history, one at a time. history-worlds.test.ts combines those of the days that are kept. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { purgeTables } from '../../../../services/erasure/tables.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
@@ -10,22 +10,16 @@ import { campaignEvent, campaignTombstone, pledgeEvent } from '../../../support/
 import {
   createIngest,
   createTestFoldWorker,
-  type ModelTables,
-  openModelTables,
   type TestFoldWorker,
 } from '../../../support/projector/model-tables.ts'
 import { createStampClock, dayMs, type StampClock } from '../../../support/projector/stamp-clock.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
-let model: ModelTables
+const model = useModelTables()
 let databases: Databases
 let clock: StampClock
 let worker: TestFoldWorker
 let ingest: (events: readonly ChangeEvent[]) => Promise<void>
-
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
 
 async function openWorld(): Promise<void> {
   databases = await model.freshDatabases()
