@@ -23,7 +23,7 @@ import type {
   ReconcileOptions,
   WalkOptions,
 } from './client/options.ts'
-import { bodyOf, type Filter, listPath, momentOf, pageOf, unexpected } from './client/pages.ts'
+import { bodyOf, listPath, momentOf, pageOf, unexpected } from './client/pages.ts'
 import { readRemovals } from './client/removals.ts'
 import { createReported } from './client/reported.ts'
 import { defaultRuntime, type Runtime } from './client/runtime.ts'
@@ -46,7 +46,6 @@ export type {
   ReconcileOptions,
   WalkOptions,
 } from './client/options.ts'
-export type { Filter } from './client/pages.ts'
 export type { Runtime } from './client/runtime.ts'
 export type { Change, Ids, WatermarkStore } from './client/sync.ts'
 export type { Held, Verdict, VerifyOptions } from './client/verify.ts'
@@ -54,7 +53,7 @@ export { readWholeCopy, type WholeCopy } from './client/whole-copy.ts'
 
 /** Every promise rejects with `ClientError` or with the reason of the abort signal. */
 export interface Client {
-  /** `GET /projects`. Rejects with `filtered_delta` if a filter and `updatedSince` are given together. */
+  /** `GET /projects`. */
   list(options?: ListOptions): Promise<ListAnswer>
   /** `GET /projects/{slug}`. Rejects with `not_found` if no public campaign has this slug. */
   detail(slug: string, options?: Abortable): Promise<ProjectDetail>
@@ -77,7 +76,7 @@ export interface Client {
    * processed. So a consumer that is killed and starts again receives some changes twice, and misses none
    * (at-least-once).
    *
-   * Throws `filtered_delta` for a filter without `allowFilteredDelta`, and `RangeError` for an invalid option.
+   * Throws `RangeError` for an invalid option.
    */
   mirror(options?: MirrorOptions): AsyncGenerator<Change, never>
   /**
@@ -90,7 +89,7 @@ export interface Client {
   /**
    * Proves that a copy is equal to the public campaigns, by their digest, or repairs it and tells what was wrong. If the copy is right, this
    * takes one request. It polls first, so it puts later changes into the copy, too. As `reconcile`, it must not run beside a mirror of
-   * the same copy. The copy must be of all campaigns.
+   * the same copy.
    */
   verify(options: VerifyOptions): Promise<Verdict>
 }
@@ -118,18 +117,17 @@ export function createClient(options: ClientOptions): Client {
     return data
   }
 
-  function syncDependencies(options: WalkOptions, acrossWalks: boolean): VerifyDependencies {
-    const { pageSize = limitMax, status = null, category = null, signal } = options
+  function syncDependencies(options: WalkOptions): VerifyDependencies {
+    const { pageSize = limitMax, signal } = options
     checkRange('pageSize', pageSize, 1, limitMax)
     async function readPage(range: PageRange) {
-      const path = listPath({ ...range, status, category })
-      return pageOf(await transport.get(path, { signal }), now())
+      return pageOf(await transport.get(listPath(range), { signal }), now())
     }
     return {
       now,
       sleep,
       signal,
-      reported: createReported(acrossWalks),
+      reported: createReported(),
       removals: since => readRemovals(transport, since, signal),
       firstPage: () => readPage({ offset: 0, limit: 1, updatedSince: null }),
       walk: updatedSince => walk({ pageSize, now, sleep, signal, readPage }, updatedSince),
@@ -137,8 +135,7 @@ export function createClient(options: ClientOptions): Client {
   }
 
   return {
-    async list({ signal, updatedSince = null, allowFilteredDelta, ...parameters } = {}) {
-      if (updatedSince !== null) checkFilter(parameters, allowFilteredDelta)
+    async list({ signal, updatedSince = null, ...parameters } = {}) {
       const since = updatedSince === null ? null : momentOf(updatedSince, 'updatedSince')
       const { headers, text } = await answers.get(listPath({ ...parameters, updatedSince: since }), signal)
       const { data, pagination } = bodyOf<ProjectListBody>(text)
@@ -156,10 +153,9 @@ export function createClient(options: ClientOptions): Client {
 
     mirror(options = {}) {
       const { store = noStore(), from, intervalMs = 60_000, reconcile, onOutage } = options
-      checkFilter(options, options.allowFilteredDelta)
       checkRange('intervalMs', intervalMs, 1000, Infinity)
       if (reconcile) checkRange('reconcile.everyMs', reconcile.everyMs ?? dayMs, intervalMs, Infinity)
-      const dependencies = syncDependencies(options, !options.reportRepeats)
+      const dependencies = syncDependencies(options)
       return withStore(store, async function* () {
         const since = await startOf(store, now())
         return yield* follow(dependencies, {
@@ -175,7 +171,7 @@ export function createClient(options: ClientOptions): Client {
 
     reconcile(options) {
       const { held, store = noStore() } = options
-      const dependencies = syncDependencies(options, true)
+      const dependencies = syncDependencies(options)
       return withStore(store, async function* () {
         const end = yield* compare(dependencies, await setOf(held))
         await store.save(watermarkOf(end))
@@ -184,7 +180,7 @@ export function createClient(options: ClientOptions): Client {
 
     async verify(options) {
       const { held, apply, store = noStore() } = options
-      const dependencies = syncDependencies(options, true)
+      const dependencies = syncDependencies(options)
       const changes = withStore(store, async function* () {
         const since = await startOf(store, now())
         return yield* verify(dependencies, { held, since, save: watermark => store.save(watermark) })
@@ -241,17 +237,6 @@ function checkPast(since: number, now: number): void {
   if (since <= now + dayMs) return
   const message = 'the stored watermark is in the future'
   throw new ClientError({ code: 'invalid_parameter', message })
-}
-
-function checkFilter({ status, category }: Filter, allowFilteredDelta = false): void {
-  if (allowFilteredDelta || ((status ?? null) === null && (category ?? null) === null)) return
-  throw new ClientError({
-    code: 'filtered_delta',
-    message:
-      'with a filter, a list of changes does not contain a campaign that no longer matches the filter: with ' +
-      'status=LIVE, a campaign that has become FUNDED is missing, and stays LIVE in the copy. Remove the filter and ' +
-      'filter the received campaigns, or set allowFilteredDelta',
-  })
 }
 
 /** The text is not repeated in an error: it may contain a password. */

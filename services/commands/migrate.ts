@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { currentDatabases, definitionsOf, serverSettings, topicSettings } from '../distributed.ts'
-import { holdSecrets, openDataDirectory } from '../local/data-directory.ts'
+import { openDataDirectory, readSecrets } from '../local/data-directory.ts'
 import { openEmbeddedTables } from '../local/tables.ts'
 import { ensureTopics } from '../log/kafka/topics.ts'
 import { lockDataDirectory } from '../log/local/lock.ts'
@@ -53,7 +53,7 @@ function migrateEmbedded(root: string, config: Config): Promise<string[]> {
   return closing(async open => {
     const directory = openDataDirectory(root)
     open(lockDataDirectory(directory.root))
-    holdSecrets(directory, config)
+    readSecrets(directory, config)
     return open(await openEmbeddedTables({ directory, config, logger: createLogger('error') })).applied
   })
 }

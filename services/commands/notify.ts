@@ -1,8 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync } from 'node:fs'
 import { databasesOf, required, serverSettings } from '../distributed.ts'
 import { withModel } from '../local/access.ts'
-import { type DataDirectory, openExistingDataDirectory, readPortalKey } from '../local/data-directory.ts'
+import { type DataDirectory, openExistingDataDirectory, readSecrets } from '../local/data-directory.ts'
 import {
   type Announcement,
   type AnnouncementReport,
@@ -195,7 +194,7 @@ async function notifyEmbedded(
     const mailer = open(smtp ?? createOutboxMailer(outbox))
     const store = open(openSqliteStore({ path: directory.portal, now: Date.now }))
     chmodSync(directory.portal, 0o600)
-    const portalKey = readPortalKey(directory, config.PLEDGEVIEW_PORTAL_KEY, randomBytes)
+    const portalKey = readSecrets(directory, config).portalKey
     const report = await withModel(directory, config, { isCaughtUp: true }, ({ tables, databases }) =>
       run({ tables, databases, store, mailer, portalKey }, asked, signal),
     )

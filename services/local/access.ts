@@ -14,15 +14,16 @@ import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { retry } from '../runtime/retry.ts'
+import { checkTablesIdentity } from '../tables/identity.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import {
   type DataDirectory,
-  holdSecrets,
+  readSecrets,
   readServiceAddress,
   type Secrets,
   type ServiceAddress,
 } from './data-directory.ts'
-import { openEmbeddedModel } from './model.ts'
+import { identityOf, openEmbeddedModel } from './model.ts'
 import { createEmbeddedRebuilds } from './rebuilds.ts'
 import { openRunningTables } from './tables.ts'
 
@@ -75,9 +76,10 @@ async function withService<T>(
   service: ServiceAddress,
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
-  const secrets = holdSecrets(directory, config)
+  const secrets = readSecrets(directory, config)
   return closing(async open => {
     const { tables, databases } = open(await openRunningTables(service.clickhouse, config))
+    await checkTablesIdentity(tables, databases, identityOf(secrets, config))
     const writer = open(await openJournalWriter(directory.journal))
     const rebuilds = createEmbeddedRebuilds({
       ...{ tables, databases, config, logger, journal: directory.journal, isAlone: false },

@@ -7,7 +7,6 @@
  *     secrets.json     pepper, backer key and portal key, created once (mode 0600)
  *     portal.sqlite    the portal's sessions and sign-ins under way (mode 0600); without it people sign in again
  *     outbox/          the portal's mails, if there is no SMTP server (mode 0700); each for a day
- *     identity.json    fingerprints of the secrets and of the currency that the directory began with
  *     service.json     the address of the process that runs on the directory (mode 0600), while it runs
  *     demo.json        the demo platform that was loaded, if any
  *     lock.sqlite      locked by the process that runs on the directory; the kernel unlocks it when the process dies
@@ -26,7 +25,6 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { fingerprintOf, type RandomBytes } from '../api-keys/credentials.ts'
 import type { Config } from '../runtime/config.ts'
 
 export interface DataDirectory {
@@ -75,20 +73,14 @@ export function openExistingDataDirectory(root: string): DataDirectory {
   return openDataDirectory(root)
 }
 
-const secretsSchema = z.object({
-  key_pepper: z.string().min(32),
-  backer_key: z.string().regex(/^[0-9a-f]{64}$/),
-})
+const hexKey = z.string().regex(/^[0-9a-f]{64}$/)
+const secretsSchema = z.object({ key_pepper: z.string().min(32), backer_key: hexKey, portal_key: hexKey })
 
 export interface Secrets {
   keyPepper: string
-  /** 64 hex digits. */
+  /** 64 hex digits, as the next one. */
   backerKey: string
-}
-
-export interface ConfiguredSecrets {
-  keyPepper: string | undefined
-  backerKey: string | undefined
+  portalKey: string
 }
 
 /**
@@ -97,99 +89,34 @@ export interface ConfiguredSecrets {
  */
 export function readSecrets(
   directory: DataDirectory,
-  configured: ConfiguredSecrets,
-  randomBytes: RandomBytes,
+  config: Pick<Config, 'PLEDGEVIEW_KEY_PEPPER' | 'PLEDGEVIEW_BACKER_KEY' | 'PLEDGEVIEW_PORTAL_KEY'>,
 ): Secrets {
   const path = join(directory.root, 'secrets.json')
-  const { keyPepper, backerKey } = configured
-  if (keyPepper !== undefined && backerKey !== undefined) return { keyPepper, backerKey }
+  const {
+    PLEDGEVIEW_KEY_PEPPER: keyPepper,
+    PLEDGEVIEW_BACKER_KEY: backerKey,
+    PLEDGEVIEW_PORTAL_KEY: portalKey,
+  } = config
   if (!existsSync(path)) {
-    if (existsSync(join(directory.root, 'identity.json')) || hasTables(directory)) {
+    if ((keyPepper === undefined || backerKey === undefined) && hasTables(directory)) {
       throw new Error(
         `${path} is missing, and ${directory.root} was used with it; restore it from the backup, or set PLEDGEVIEW_KEY_PEPPER and PLEDGEVIEW_BACKER_KEY to its values`,
       )
     }
-    const made = { key_pepper: hex(randomBytes(32)), backer_key: hex(randomBytes(32)) }
-    writePrivately(path, made)
+    const newKey = () => randomBytes(32).toString('hex')
+    writePrivately(path, { key_pepper: newKey(), backer_key: newKey(), portal_key: newKey() })
   }
   const kept = secretsSchema.safeParse(readJson(path))
   if (!kept.success) throw new Error(`${path} is not a secrets file: ${kept.error.issues[0]?.message}`)
   return {
     keyPepper: keyPepper ?? kept.data.key_pepper,
     backerKey: backerKey ?? kept.data.backer_key,
+    portalKey: portalKey ?? kept.data.portal_key,
   }
-}
-
-const portalKeySchema = z.looseObject({
-  portal_key: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .optional(),
-})
-
-/**
- * The configured portal key, or the one of the directory, which creates it on first use: directories of earlier versions have
- * none. If accounts were made with another key, the portal refuses to start (accounts.ts).
- */
-export function readPortalKey(
-  directory: DataDirectory,
-  configured: string | undefined,
-  randomBytes: RandomBytes,
-): string {
-  if (configured !== undefined) return configured
-  const path = join(directory.root, 'secrets.json')
-  const kept = portalKeySchema.safeParse(existsSync(path) ? readJson(path) : {})
-  if (!kept.success) throw new Error(`${path} is not a secrets file: ${kept.error.issues[0]?.message}`)
-  const key = kept.data.portal_key ?? hex(randomBytes(32))
-  if (kept.data.portal_key === undefined) writePrivately(path, { ...kept.data, portal_key: key })
-  return key
 }
 
 function hasTables({ tables }: DataDirectory): boolean {
   return existsSync(tables) && readdirSync(tables).length > 0
-}
-
-const identitySchema = z.object({
-  key_pepper: z.string(),
-  backer_key: z.string(),
-  platform_currency: z.string(),
-})
-
-/**
- * Checks that the directory still has the secrets and the currency that it began with. With another backer key every backer
- * would count twice, with another pepper no secret would match, and sums in two currencies mean nothing. The directory keeps
- * only fingerprints. Throws, naming the setting that differs.
- */
-export function holdIdentity(directory: DataDirectory, secrets: Secrets, platformCurrency: string): void {
-  const path = join(directory.root, 'identity.json')
-  const identity = {
-    key_pepper: fingerprintOf(secrets.keyPepper),
-    backer_key: fingerprintOf(secrets.backerKey),
-    platform_currency: platformCurrency,
-  }
-  if (!existsSync(path)) {
-    writePrivately(path, identity)
-    return
-  }
-  const kept = identitySchema.safeParse(readJson(path))
-  if (!kept.success) throw new Error(`${path} is not an identity file`)
-  const settings = {
-    key_pepper: 'PLEDGEVIEW_KEY_PEPPER',
-    backer_key: 'PLEDGEVIEW_BACKER_KEY',
-    platform_currency: 'PLEDGEVIEW_PLATFORM_CURRENCY',
-  } as const
-  for (const name of ['key_pepper', 'backer_key', 'platform_currency'] as const) {
-    if (kept.data[name] === identity[name]) continue
-    throw new Error(`${settings[name]} is not what ${directory.root} began with; set it to the first value`)
-  }
-}
-
-/** The secrets of the directory, which are made at its first use. Throws if they are not those that it began with. */
-export function holdSecrets(directory: DataDirectory, config: Config): Secrets {
-  const { PLEDGEVIEW_KEY_PEPPER: keyPepper, PLEDGEVIEW_BACKER_KEY: backerKey } = config
-  const secrets = readSecrets(directory, { keyPepper, backerKey }, randomBytes)
-  holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
-  return secrets
 }
 
 const serviceSchema = z.object({
@@ -251,8 +178,4 @@ function readJson(path: string): unknown {
   } catch {
     return undefined
   }
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex')
 }

@@ -23,10 +23,10 @@ import type { Config } from '../runtime/config.ts'
 import { lagRecords } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
-import { holdTablesIdentity } from '../tables/identity.ts'
+import { holdTablesIdentity, type Identity } from '../tables/identity.ts'
 import type { Tables } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
-import { type DataDirectory, holdSecrets, type Secrets } from './data-directory.ts'
+import { type DataDirectory, readSecrets, type Secrets } from './data-directory.ts'
 import { openEmbeddedTables } from './tables.ts'
 
 /** The journal consumer whose positions belong to the projector. */
@@ -72,15 +72,11 @@ export async function openEmbeddedModel({
   return opened(async open => {
     open(lockDataDirectory(directory.root))
     // A wrong setting is refused before ClickHouse starts.
-    const secrets = holdSecrets(directory, config)
+    const secrets = readSecrets(directory, config)
     const { clickHouse, door, tables, databases } = open(
       await openEmbeddedTables({ directory, config, sql, logger }),
     )
-    await holdTablesIdentity(tables, databases, {
-      PLEDGEVIEW_BACKER_KEY: secrets.backerKey,
-      PLEDGEVIEW_KEY_PEPPER: secrets.keyPepper,
-      PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
-    })
+    await holdTablesIdentity(tables, databases, identityOf(secrets, config))
     const hashBacker = backerHasher(secrets.backerKey)
     const writer = open(await openJournalWriter(directory.journal))
     const positions = createPositions({
@@ -145,6 +141,12 @@ export async function openEmbeddedModel({
       whenDrained: (onProgress?: (waitingRecords: number) => void) => whenDrained(projector, onProgress),
     }
   })
+}
+
+/** What the tables of a directory depend on. */
+export function identityOf({ backerKey, keyPepper }: Secrets, config: Config): Identity {
+  const { PLEDGEVIEW_PLATFORM_CURRENCY } = config
+  return { PLEDGEVIEW_BACKER_KEY: backerKey, PLEDGEVIEW_KEY_PEPPER: keyPepper, PLEDGEVIEW_PLATFORM_CURRENCY }
 }
 
 async function whenDrained(

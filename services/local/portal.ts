@@ -1,6 +1,5 @@
 /** The portal of the embedded service: accounts in the journal, sessions in a SQLite file, mails over SMTP or into a folder. */
 
-import { randomBytes } from 'node:crypto'
 import { chmodSync } from 'node:fs'
 import type { Logger } from 'pino'
 import { loopbackHosts } from '../portal/http/headers.ts'
@@ -11,7 +10,7 @@ import { openSqliteStore } from '../portal/store/sqlite-store.ts'
 import type { Config } from '../runtime/config.ts'
 import { freePort } from '../runtime/free-port.ts'
 import { retry } from '../runtime/retry.ts'
-import { type DataDirectory, readPortalKey } from './data-directory.ts'
+import type { DataDirectory } from './data-directory.ts'
 import type { EmbeddedModel } from './model.ts'
 
 export interface EmbeddedPortalOptions {
@@ -70,7 +69,7 @@ async function startAt(port: number, options: EmbeddedPortalOptions): Promise<Po
     portalUrl,
     apiUrl,
     sqlUrl,
-    portalKey: readPortalKey(directory, config.PLEDGEVIEW_PORTAL_KEY, randomBytes),
+    portalKey: model.secrets.portalKey,
     hosts: [...loopbackHosts, config.PLEDGEVIEW_HOST.toLowerCase()],
     store,
     mailer,

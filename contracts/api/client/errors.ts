@@ -5,7 +5,6 @@ import type { ErrorCode } from '../errors.ts'
  * The codes of the service, and those of the client:
  * - `network_failure`: no response, or none in time (see `cause`);
  * - `unexpected_response`: a response that this API does not send, for example of a proxy, or with invalid headers;
- * - `filtered_delta`: a filter together with `updated_since`, without `allowFilteredDelta`;
  * - `unstable_walk`: the pages changed more often than a walk could follow;
  * - `store_in_use`: another iteration uses the watermark store.
  */
@@ -13,7 +12,6 @@ export type ClientErrorCode =
   | ErrorCode
   | 'network_failure'
   | 'unexpected_response'
-  | 'filtered_delta'
   | 'unstable_walk'
   | 'store_in_use'
 

@@ -1,4 +1,4 @@
-/** Says in words why there was no response, or why a response cannot be the API's. Pure. */
+/** Says why there was no response, or why a response cannot be the API's. Pure. */
 import { basePath } from '../conventions.ts'
 
 /** What the client knows of a response that it does not accept. */
@@ -9,50 +9,14 @@ export interface StrangeAnswer {
   url: string
 }
 
-const untrusted = 'its TLS certificate is not signed by an authority that this machine trusts'
-const noTls = 'it does not speak TLS here, so the address may have to begin with http://'
-const noRoute = 'there is no route to this address'
-const tooSlow = 'the connection took too long'
-const closed = 'the connection was closed before the response was complete'
-
-// The codes of Node, of its fetch, and of OpenSSL.
-const meanings: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens at this address',
-  ENOTFOUND: 'this host name is not known',
-  EAI_AGAIN: 'the host name cannot be looked up at the moment',
-  ECONNRESET: closed,
-  EPIPE: closed,
-  UND_ERR_SOCKET: closed,
-  ETIMEDOUT: tooSlow,
-  UND_ERR_CONNECT_TIMEOUT: tooSlow,
-  EHOSTUNREACH: noRoute,
-  ENETUNREACH: noRoute,
-  EPROTO: noTls,
-  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
-  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
-  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
-  CERT_HAS_EXPIRED: 'its TLS certificate has expired',
-  CERT_NOT_YET_VALID: 'its TLS certificate is not valid yet',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'its TLS certificate is for another host name',
-}
-
 // A chain of causes is short. This ends one that refers to itself.
 const causesMax = 10
 
-/** Why fetch rejected: the first cause with a known code, otherwise the messages of all causes. */
+/** Why fetch rejected: the messages of all causes. */
 export function failureText(error: unknown): string {
-  const causes = causesOf(error)
-  for (const { code } of causes) {
-    const meaning = typeof code === 'string' && Object.hasOwn(meanings, code) ? meanings[code] : undefined
-    if (meaning !== undefined) return `${meaning} (${code})`
-  }
-  const messages = causes
-    .map(({ code, message }) => message || code)
-    .filter(text => typeof text === 'string' && text !== '')
-  return messages.length > 0 ? [...new Set(messages)].join(': ') : 'the request failed'
+  const texts = causesOf(error).map(({ code, message }) => message || code)
+  const known = texts.filter(text => typeof text === 'string' && text !== '')
+  return [...new Set(known)].join(': ') || 'the request failed'
 }
 
 interface Cause {

@@ -2,7 +2,6 @@
 import type { ListParameters } from '../parameters.ts'
 import type { ProjectListBody } from './bodies.ts'
 import type { ClientError } from './errors.ts'
-import type { Filter } from './pages.ts'
 import type { Runtime } from './runtime.ts'
 import type { Ids, WatermarkStore } from './sync.ts'
 import type { WholeCopy } from './whole-copy.ts'
@@ -28,13 +27,11 @@ export interface Abortable {
 }
 
 export interface ListOptions extends Partial<Omit<ListParameters, 'updatedSince'>>, Abortable {
-  /** ISO 8601, inclusive: only campaigns that changed since then. */
-  updatedSince?: string | null
   /**
-   * Allows a filter together with `updatedSince`. The result then misses every campaign that no longer matches the
-   * filter.
+   * ISO 8601, inclusive: only campaigns that changed since then. With a filter, the list lacks every campaign that no longer
+   * matches it: with the status LIVE, one that has become FUNDED.
    */
-  allowFilteredDelta?: boolean
+  updatedSince?: string | null
 }
 
 export interface ListAnswer extends ProjectListBody {
@@ -47,7 +44,7 @@ export interface ListAnswer extends ProjectListBody {
   snapshotId: string | null
 }
 
-export interface WalkOptions extends Filter, Abortable {
+export interface WalkOptions extends Abortable {
   /** Campaigns per request. Default: 100, which is the maximum. */
   pageSize?: number
 }
@@ -56,14 +53,11 @@ export interface MirrorOptions extends WalkOptions {
   /** Stores the watermark across restarts. Default: none, so every start walks all pages. */
   store?: WatermarkStore
   /**
-   * Gives the whole copy to start with if the store has no watermark, in place of a walk: `() => client.wholeCopy()`. Null: walk. Give it only without a
-   * filter.
+   * Gives the whole copy to start with if the store has no watermark, in place of a walk: `() => client.wholeCopy()`. Null: walk.
    */
   from?: () => Promise<WholeCopy | null> | WholeCopy | null
   /** Time between the starts of two polls, in milliseconds, at least 1,000. Default: 60,000. */
   intervalMs?: number
-  /** Allows a filter. The mirror then does not report a campaign that no longer matches it, except by `reconcile`. */
-  allowFilteredDelta?: boolean
   /**
    * Walks all pages, instead of a poll, and reports which of the held campaigns are gone: at intervals if the service does not
    * tell removals, and once if the mirror was away for longer than they are kept.
@@ -74,12 +68,6 @@ export interface MirrorOptions extends WalkOptions {
     /** The ids that the consumer holds. Called at the start of each. */
     held: () => Ids
   }
-  /**
-   * Also reports a campaign that has not changed since it was last reported. Only a service without `updated_at` in its
-   * rows needs it, for consumers that read details: there a change that only the detail shows looks like a repetition.
-   * Default: false.
-   */
-  reportRepeats?: boolean
   /**
    * Called when a poll has failed after all retries, by an error that may disappear. The mirror then continues with the
    * next poll. Default: the mirror rejects.

@@ -7,9 +7,6 @@ import { ClientError } from './errors.ts'
 import { wholeNumber } from './pacer.ts'
 import type { Answer } from './transport.ts'
 
-/** Selects campaigns. Null or left out: all. */
-export type Filter = Partial<Pick<ListParameters, 'status' | 'category'>>
-
 /** A page of a walk. Times are Unix milliseconds. */
 export interface Page {
   projects: Project[]

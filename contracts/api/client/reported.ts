@@ -17,8 +17,7 @@ export interface Reported {
 
 const campaignsMax = 10_000
 
-/** `acrossWalks`: whether to remember campaigns after the end of a walk. */
-export function createReported(acrossWalks: boolean): Reported {
+export function createReported(): Reported {
   let before = new Map<string, string>()
   let present = new Map<string, string>()
 
@@ -38,7 +37,7 @@ export function createReported(acrossWalks: boolean): Reported {
       present = new Map()
     },
     endWalk() {
-      before = acrossWalks ? present : new Map()
+      before = present
       present = new Map()
     },
   }

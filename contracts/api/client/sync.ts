@@ -20,10 +20,10 @@ export type Change =
    * then read the detail if you keep more.
    */
   | { type: 'upsert'; project: Project | ProjectDetail }
-  /** The campaign is no longer public (or no longer matches the filter): delete it. */
+  /** The campaign is no longer public: delete it. */
   | { type: 'removed'; id: string }
 
-/** Stores the watermark of a consumer. One store belongs to one consumer and one filter. */
+/** Stores the watermark of a consumer. One store belongs to one consumer. */
 export interface WatermarkStore {
   /** Returns the last saved watermark; null if there is none. */
   load(): Promise<string | null> | string | null

@@ -12,7 +12,7 @@ export interface PageRange {
 }
 
 export interface WalkDependencies extends Pick<Runtime, 'now' | 'sleep'> {
-  /** Reads a page of the list, newest first. All pages have the same filter. */
+  /** Reads a page of the list, newest first. */
   readPage(range: PageRange): Promise<Page>
   pageSize: number
   signal: AbortSignal | undefined

@@ -1,7 +1,7 @@
 /** The view `about` says what fills the views and how current they are. An analyst can look up what every view and column means. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { holdSecrets, openDataDirectory } from '../../../services/local/data-directory.ts'
+import { openDataDirectory, readSecrets } from '../../../services/local/data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from '../../../services/local/model.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
@@ -32,7 +32,7 @@ afterAll(() => directory.remove())
 describe('before any process has filled the tables', () => {
   test('about has one row, which promises nothing', async () => {
     // As `pledgeview migrate` does.
-    holdSecrets(openDataDirectory(directory.path), config)
+    readSecrets(openDataDirectory(directory.path), config)
     const { clickHouse, close } = await directory.open()
     const [about, ...others] = await readAbout(clickHouse.url)
     await close()

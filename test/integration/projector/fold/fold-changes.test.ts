@@ -78,6 +78,18 @@ describe('the fold', () => {
     await viewsShow([...changes.map(change => change.after), ...pledges])(projected)
   })
 
+  test('gives a campaign that comes back a later stamp than its removal, wherever the clock stands', async () => {
+    const { project, tables, databases, stamps } = await given([campaignEvent({ campaign_id: 'a' })])
+    const removedAt = Date.now() + 60_000
+    await tables.run({
+      query: `INSERT INTO ${databases.read}.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted)
+              SELECT 'a', '', fromUnixTimestamp64Milli(${removedAt}, 'UTC'), fold_id + 1, 1 FROM ${databases.read}.campaigns`,
+    })
+    await project([campaignEvent({ campaign_id: 'a', version: 2, status: 'SUSPENDED' })])
+    await project([campaignEvent({ campaign_id: 'a', version: 3 })])
+    expect(await stamps()).toEqual({ a: removedAt + 1 })
+  })
+
   test('writes one row, and no content, for a campaign that is no longer public, however often it is folded', async () => {
     const { project, tables, databases } = await given([]).then(withoutMerges)
     const hidden = [2, 3].map(version => campaignEvent({ campaign_id: 'a', version, status: 'DRAFT' }))
