@@ -1,9 +1,16 @@
 /** What is deleted, hidden or revoked in the live tables stays so, whatever history a rebuild reads. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { dropPrevious } from '../../../services/generations/rebuilds.ts'
 import { qualified } from '../../../services/tables/generations.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
-import { emptyLog, openRebuildableModel, type RebuildableModel } from '../../support/generations/rebuilds.ts'
+import {
+  compactLog,
+  emptyLog,
+  openRebuildableModel,
+  type RebuildableModel,
+  stampsOf,
+} from '../../support/generations/rebuilds.ts'
 import { column } from '../../support/projector/fold-records.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
@@ -60,6 +67,18 @@ async function shown() {
 }
 
 describe('a rebuild from events that were appended again, and are from before', () => {
+  test('a deletion does not bring back the campaign, the pledge or the key', async () => {
+    await appendedAgain([campaignGone, pledgeGone, keyGone])
+    expect(await shown()).toEqual({ campaigns: ['c2'], pledges: [1], keys: [] })
+    const { detail } = await live.rebuild()
+    expect(detail.differences).toMatchObject({ same: 1, added: 0, removed: 0, different: 0 })
+    expect(await shown()).toEqual({ campaigns: ['c2'], pledges: [1], keys: [] })
+    // The new tables know the deletions too, so the next rebuild does not bring them back either.
+    await dropPrevious(live)
+    await live.rebuild({ acceptsLoss: true })
+    expect(await shown()).toEqual({ campaigns: ['c2'], pledges: [1], keys: [] })
+  })
+
   test('a campaign was hidden, a pledge cancelled and a key revoked does not take that back, also if a loss is accepted', async () => {
     await appendedAgain([
       campaignEvent({ campaign_id: 'c1', version: 2, status: 'SUBMITTED' }),
@@ -107,6 +126,54 @@ describe('a rebuild from events that were appended again, and are from before', 
     })
     await live.rebuild()
     expect((await shown()).campaigns).toEqual(['c1', 'c2'])
+  })
+})
+
+describe('deletions during a rebuild', () => {
+  test.each(['reading log', 'verifying'] as const)(
+    'that the log forgets while it is %s are in the new tables',
+    async phase => {
+      await live.append(world)
+      await live.settled()
+      await live.rebuild({
+        async onPhase(at) {
+          if (at !== phase) return
+          await live.append([campaignGone, pledgeGone, keyGone])
+          await live.settled()
+          // The log ends with other records, so that it can forget the tombstones.
+          await live.append([
+            campaignEvent({ campaign_id: 'c3' }),
+            pledgeEvent({ campaign_id: 'c3', pledge_id: 'p1' }),
+            apiKeyEvent({ key: 'k2', account_id: 'acc' }),
+          ])
+          await live.settled()
+          compactLog(live)
+        },
+      })
+      expect(await shown()).toEqual({ campaigns: ['c2', 'c3'], pledges: [1], keys: ['k2'] })
+    },
+  )
+})
+
+describe('a rollback', () => {
+  test('does not bring back what was deleted since the swap, also if the log has forgotten it', async () => {
+    await live.append(world)
+    await live.settled()
+    await live.rebuild()
+    await live.append([campaignGone, pledgeGone, keyGone])
+    await live.append([
+      campaignEvent({ campaign_id: 'c3' }),
+      pledgeEvent({ campaign_id: 'c3', pledge_id: 'p1' }),
+      apiKeyEvent({ key: 'k2', account_id: 'acc' }),
+    ])
+    await live.settled()
+    compactLog(live)
+    const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
+    await live.rebuild({ kind: 'rollback' })
+    expect(await shown()).toEqual({ campaigns: ['c2', 'c3'], pledges: [1], keys: ['k2'] })
+    expect((await stampsOf(live)).filter(({ at }) => at >= String(since))).toEqual([])
+    await live.rebuild({ kind: 'rollback' })
+    expect(await shown()).toEqual({ campaigns: ['c2', 'c3'], pledges: [1], keys: ['k2'] })
   })
 })
 
