@@ -5,10 +5,13 @@ import {
   campaignEvent,
   campaignTombstone,
   pledgeEvent,
+  pledgeTombstone,
   sampleCampaign,
   sampleReward,
 } from '../../../support/events/sample-events.ts'
 import { openGiven, type Projected, viewsShow } from '../../../support/projector/given.ts'
+
+const longMax = 2n ** 63n - 1n
 
 describe('the fold', () => {
   const given = openGiven()
@@ -78,6 +81,16 @@ describe('the fold', () => {
     await viewsShow([...changes.map(change => change.after), ...pledges])(projected)
   })
 
+  test('a change that the views do not show keeps the stamp, and still counts in the totals', async () => {
+    const { creator } = sampleCampaign({ campaign_id: 'a' })
+    const moved = { ...creator, creator_id: 'creator-2' }
+    const projected = await given([campaignEvent({ campaign_id: 'a' }), campaignEvent({ campaign_id: 'b' })])
+    const before = await projected.stamps()
+    await projected.project([campaignEvent({ campaign_id: 'a', version: 2, creator: moved })])
+    expect(await projected.stamps()).toEqual(before)
+    expect((await projected.views()).totals).toMatchObject([{ total_creators: 2 }])
+  })
+
   test('gives a campaign that comes back a later stamp than its removal, wherever the clock stands', async () => {
     const { project, tables, databases, stamps } = await given([campaignEvent({ campaign_id: 'a' })])
     const removedAt = Date.now() + 60_000
@@ -113,6 +126,45 @@ describe('the fold', () => {
       pledgeEvent({ campaign_id: 'never seen', pledge_id: 'p' }),
     ]).then(async projected => expect(await writtenRows(projected)).toEqual([]))
   })
+
+  test('ranks a tombstone after every version, in either order of arrival', async () => {
+    const last = campaignEvent({ campaign_id: 'a', version: longMax })
+    await given([last])
+      .when([campaignTombstone('a')])
+      .then(viewsShow([]))
+    const other = campaignEvent({ campaign_id: 'c' })
+    const kept = pledgeEvent({ campaign_id: 'c', pledge_id: 'kept' })
+    const gone = pledgeEvent({ campaign_id: 'c', pledge_id: 'gone', version: longMax })
+    const events = [last, campaignTombstone('a'), other, kept, pledgeTombstone('c', 'gone'), gone]
+    await given(events, { times: 2 }).then(viewsShow([other, kept]))
+    for (const batchSize of [1, events.length])
+      await given(events.toReversed(), { batchSize }).then(viewsShow([other, kept]))
+  })
+
+  test('distinguishes versions in microseconds, and versions too large for a double', async () => {
+    const micros = 1_790_000_000_000_001
+    await given([
+      campaignEvent({ campaign_id: 'a', version: micros, title: 'micros, later' }),
+      campaignEvent({ campaign_id: 'b', version: longMax - 1n, title: 'huge, later' }),
+      campaignEvent({ campaign_id: 'c', version: 2n ** 53n + 1n, title: 'odd, later' }),
+    ])
+      .when([
+        campaignEvent({ campaign_id: 'a', version: micros - 1, title: 'micros, earlier' }),
+        campaignEvent({ campaign_id: 'b', version: longMax - 2n, title: 'huge, earlier' }),
+        campaignEvent({ campaign_id: 'c', version: 2 ** 53 - 1, title: 'odd, earlier' }),
+      ])
+      .then(async projected => {
+        expect(await titles(projected)).toEqual(['huge, later', 'micros, later', 'odd, later'])
+      })
+  })
+
+  test('finds the new row by slug when an index granule of the old row matches, and the reverse', async () => {
+    const projected = await given([]).then(withoutMerges)
+    await projected.project([campaignEvent({ campaign_id: 'a', slug: 'old' })])
+    await projected.project([campaignEvent({ campaign_id: 'a', version: 2, slug: 'new' })])
+    expect(await bySlug(projected, 'new')).toEqual([{ campaign_id: 'a' }])
+    expect(await bySlug(projected, 'old')).toEqual([])
+  })
 })
 
 /** Stops merges, so that no row disappears while a test counts rows. */
@@ -133,6 +185,20 @@ async function clock({ tables }: Projected): Promise<number> {
     query: "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now",
   })
   return row?.now ?? Number.NaN
+}
+
+async function titles({ tables, databases }: Projected): Promise<string[]> {
+  const rows = await tables.rows<{ title: string }>({
+    query: `SELECT title FROM ${databases.views}.campaigns ORDER BY title`,
+  })
+  return rows.map(({ title }) => title)
+}
+
+async function bySlug({ tables, databases }: Projected, slug: string): Promise<unknown[]> {
+  return tables.rows({
+    query: `SELECT campaign_id FROM ${databases.views}.campaigns WHERE slug = {slug:String}`,
+    query_params: { slug },
+  })
 }
 
 /** Each visible field, with a state before and a state after that differ only in it, also empty against null. */
