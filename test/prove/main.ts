@@ -1,10 +1,10 @@
 /**
- * `npm run prove [-- --minutes N] [--seed S] [--world N] [--log FILE]`: tries to break what Pledgeview promises, and says what came of it.
+ * `npm run prove [-- --minutes N] [--seed S] [--mutants] [--world N] [--log FILE]`: tries to break what Pledgeview promises, and says what came of it.
  *
  * A fifth of the time it plays worlds of the simulation, with new seeds. Then it plays worlds of real processes under faults that are
  * drawn from the seed, and checks every answer that any reader got. A failure prints the seed, the shortest history that shows it, and the
- * command that plays it again; the exit code is 1. `--world` plays that world alone. `--log` checks a log that was kept. Without these
- * two, the report is written to test/PROOF.md.
+ * command that plays it again; the exit code is 1. `--mutants` first plays worlds of programs without a safeguard, which the checker has to
+ * find. `--world` plays that world alone. `--log` checks a log that was kept. Without these two, the report is written to test/PROOF.md.
  */
 import { randomInt } from 'node:crypto'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
@@ -17,6 +17,7 @@ import { withLosses } from '../support/simulation/seeds.ts'
 import { check, shortest } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
 import { logsOf, mutants } from './checker/mutants.ts'
+import { tryMutants } from './real-mutants.ts'
 import { writeReport } from './report.ts'
 import { type Simulated, simulate } from './simulated.ts'
 import { drawPlan, playWorld, type WorldOutcome } from './world.ts'
@@ -31,6 +32,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     world: { type: 'string' },
     log: { type: 'string' },
+    mutants: { type: 'boolean', default: false },
   },
 })
 const seed = values.seed ?? String(randomInt(1, 1_000_000_000))
@@ -55,9 +57,14 @@ async function prove(): Promise<number> {
     return check(good).length > 0 || !check(bad).some(({ rule }) => rule === mutant[0])
   })
   for (const [rule, without] of missed) console.error(`the checker does not find it (${rule}): ${without}`)
+  const paint = (text: string) => line.paint(() => `${text}; ${minutes()} min`)
+  const tried = values.mutants ? await tryMutants(seed, paint, stopping.signal) : []
+  line.wipe()
+  for (const { rule, without, found, seconds } of tried)
+    console.log(`${Math.round(seconds)} s without ${without}: ${found ? `${rule}: ${found}` : 'NOT FOUND'}`)
   const simulated = values.world ? [] : await simulateSome()
   const worlds: WorldOutcome[] = []
-  let losses = missed.length + withLosses(simulated).length
+  let losses = missed.length + withLosses(simulated).length + tried.filter(({ found }) => !found).length
   for (let world = Number(values.world ?? 1); !stopping.signal.aborted; world++) {
     const plan = drawPlan(`${seed}.${world}`, stepsOfWorld)
     const onStep = (text: string) => {
@@ -67,7 +74,7 @@ async function prove(): Promise<number> {
           `world ${world} on ${plan.shards ?? 'no'} shards: ${text}; ${worlds.length} done, ${minutes()} min`,
       )
     }
-    const outcome = await playWorld(plan, onStep, stopping.signal)
+    const outcome = await playWorld(plan, onStep, { signal: stopping.signal })
     line.wipe()
     if (stopping.signal.aborted) break
     // Its log is large, and is not needed any more.
@@ -77,7 +84,10 @@ async function prove(): Promise<number> {
     if (values.world || performance.now() > endsAt) break
   }
   if (!values.world) {
-    const { file, summary } = writeReport({ seed, simulated, worlds, missed, minutes: minutes() })
+    const { file, summary } = writeReport({
+      ...{ seed, simulated, worlds, missed, tried },
+      minutes: minutes(),
+    })
     console.log(`${summary}\nThe report is in ${file}.`)
   }
   return losses > 0 ? 1 : 0

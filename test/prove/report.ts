@@ -2,13 +2,29 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
+import { invariants } from '../../services/runtime/ops/invariants.ts'
+import { newestKafka } from '../support/deployment/local-services.ts'
 import { withLosses } from '../support/simulation/seeds.ts'
 import { type Mutant, mutants } from './checker/mutants.ts'
+import type { Tried } from './real-mutants.ts'
 import type { Simulated } from './simulated.ts'
 import type { WorldOutcome } from './world.ts'
 
 /** What a proof has found so far in the service itself, each with its seed, and what became of it. */
-const defects: readonly { what: string; seed: string; mended: string }[] = []
+const defects: readonly { what: string; seed: string; became: string }[] = [
+  {
+    what: 'A campaign came back with a stamp that is earlier than that of its removal, after a change of the leader. No mirror lost it',
+    seed: 'simulated 144435387194',
+    became: 'the fold looks at the row of the removal, too',
+  },
+  {
+    what:
+      'After a promotion, `/stats` counts the generation from before until the leader has changed the views, about a second later. So it ' +
+      'may count fewer campaigns than a list has shown',
+    seed: '`p1`: killProjectors, slowFold, rebuildThroughKill, rollBack',
+    became: 'open: statistics come from the views of the data teams',
+  },
+]
 
 export interface Proof {
   seed: string
@@ -16,6 +32,8 @@ export interface Proof {
   worlds: readonly WorldOutcome[]
   /** Mutants that the checker did not find. */
   missed: readonly Mutant[]
+  /** Mutants of the real program. */
+  tried: readonly Tried[]
   minutes: number
 }
 
@@ -23,11 +41,15 @@ const root = new URL('../../', import.meta.url)
 const many = (count: number) => Math.round(count).toLocaleString('en')
 
 export function writeReport(proof: Proof): { file: string; summary: string } {
-  const { seed, simulated, worlds, missed, minutes } = proof
+  const { seed, simulated, worlds, missed, tried, minutes } = proof
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim()
   const countOfAll = (what: string) => many(worlds.reduce((sum, { counts }) => sum + (counts[what] ?? 0), 0))
   const played = many(worlds.reduce((sum, { plan }) => sum + plan.faults.length, 0))
   const faults = countOf(worlds.flatMap(({ plan }) => plan.faults))
+  const versionOf = (of: string) =>
+    JSON.parse(readFileSync(new URL(`node_modules/${of}/package.json`, root), 'utf8')).version
+  const redis = execFileSync('redis-server', ['--version'], { encoding: 'utf8' }).match(/v=(\S+)/)?.[1]
+  const hours = worlds.reduce((sum, { seconds }) => sum + seconds, 0) / 3_600
   const failures = worlds.flatMap(({ plan, violations, failure }) => [
     ...(failure === undefined ? [] : [`seed ${plan.seed}: ${failure.slice(0, 300)}`]),
     ...violations
@@ -55,20 +77,23 @@ export function writeReport(proof: Proof): { file: string; summary: string } {
     `${summary}.`,
     '',
     ...table('what | value', [
-      ['command', `\`npm run prove -- --minutes ${minutes} --seed ${seed}\``],
+      [
+        'command',
+        `\`npm run prove -- ${process.argv.slice(2).join(' ')}\`, seed ${seed}, ${minutes} minutes`,
+      ],
       ['commit', commit],
       ['machine', `${cpu?.model}, ${cpus().length} cores, ${(totalmem() / 2 ** 30).toFixed(0)} GiB`],
       [
         'versions',
-        `Node ${process.version}, Kafka 4.4.0, ClickHouse of the npm package chdb, Redis of the machine`,
+        `Node ${process.version}, Kafka ${newestKafka}, ClickHouse of chdb ${versionOf('chdb')}, Redis ${redis}`,
       ],
       [
         'simulated',
-        `seeds ${many(1_000_000 + 1_000 * Number(seed))} and up: ${many(simulated.length)} worlds`,
+        `seeds ${1_000_000 + 1_000 * Number(seed)} and up: ${many(simulated.length)} worlds of ${virtual.toFixed(1)} virtual hours`,
       ],
       [
         'real',
-        `${worlds.length} worlds, ${worlds.filter(({ plan }) => plan.shards).length} of them on two shards`,
+        `seeds ${seed}.1 to ${seed}.${worlds.length}: ${worlds.length} worlds of ${hours.toFixed(1)} hours, ${worlds.filter(({ plan }) => plan.shards).length} of them on two shards`,
       ],
       ['events that were said', countOfAll('events')],
       ['answers that were checked', countOfAll('answer')],
@@ -88,6 +113,21 @@ export function writeReport(proof: Proof): { file: string; summary: string } {
     '',
     '## The checker can fail',
     '',
+    ...(tried.length === 0
+      ? ['Of this run, no mutants of the real program (`--mutants`).', '']
+      : [
+          `A safeguard is taken out of the real program, which plays a world: ${tried.filter(({ found }) => found).length} of ${tried.length} were found.`,
+          '',
+          ...table(
+            'rule | without this | what the checker said',
+            tried.map(({ rule, without, found }) => [
+              rule,
+              without,
+              found?.replaceAll('|', '/') ?? '**nothing**',
+            ]),
+          ),
+          '',
+        ]),
     `A safeguard is taken out of a small log, and the checker finds it: ${mutants.length - missed.length} of ${mutants.length}. The`,
     '[simulation](./simulation/safeguards.test.ts) takes out ten more of the service itself.',
     '',
@@ -96,14 +136,19 @@ export function writeReport(proof: Proof): { file: string; summary: string } {
       mutants.map(mutant => [mutant[0], mutant[1], missed.includes(mutant) ? '**no**' : 'yes']),
     ),
     '',
+    '## Assertions that stay on',
+    '',
+    `${Object.keys(invariants).length} assertions run in every process, here and in production. One that does not hold is counted in`,
+    '`pledgeview_invariants_broken_total` and fires an alert ([the guide](../deploy/watch.md#assertions)). The checker expects none.',
+    '',
+    ...Object.entries(invariants).map(([name, text]) => `- \`${name}\`: ${text}`),
+    '',
     '## Defects that this has found',
     '',
-    ...(defects.length === 0
-      ? ['None so far.']
-      : table(
-          'what | seed | mended',
-          defects.map(({ what, seed: of, mended }) => [what, of, mended]),
-        )),
+    ...table(
+      'what | seed | what became of it',
+      defects.map(({ what, seed: of, became }) => [what, of, became]),
+    ),
     '',
   ]
   writeFileSync(new URL('test/PROOF.md', root), text.join('\n'))

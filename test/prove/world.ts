@@ -15,9 +15,17 @@ import { currentOf, until } from './stage/watch.ts'
 
 type Fault = (stage: Stage) => Promise<void>
 
-const { killClickHouse, silenceClickHouse, stopDuringFold, ...ofServices } = serviceFaults
-const anywhere: Readonly<Record<string, Fault>> = { ...projectorFaults, ...queryFaults, ...ofServices }
-const onOneServer = { killClickHouse, silenceClickHouse, stopDuringFold, rebuildThroughKill, rollBack }
+const { killClickHouse, silenceClickHouse, stopDuringFold, slowFold, ...ofServices } = serviceFaults
+const { restartAll, ...ofQueries } = queryFaults
+const anywhere: Readonly<Record<string, Fault>> = { ...projectorFaults, ...ofQueries, ...ofServices }
+const onOneServer = {
+  killClickHouse,
+  silenceClickHouse,
+  stopDuringFold,
+  slowFold,
+  rebuildThroughKill,
+  rollBack,
+}
 export const faults: Readonly<Record<string, Fault>> = { ...anywhere, ...onOneServer, ...shardFaults }
 
 export interface WorldPlan {
@@ -25,6 +33,8 @@ export interface WorldPlan {
   shards: number | undefined
   /** The names of the faults, in their order. */
   faults: readonly string[]
+  /** Further settings, with which its projectors and query processes are started again before the faults. */
+  settings?: Readonly<Record<string, string>>
 }
 
 export interface WorldOutcome {
@@ -55,31 +65,40 @@ export function drawPlan(seed: string, steps: number): WorldPlan {
   }
 }
 
-/** An abort of the signal ends it early, with all of its processes. */
+export interface Until {
+  /** An abort ends the world early, with all of its processes. */
+  signal?: AbortSignal
+  /** It ends early once the checker finds a violation of this rule. */
+  endsWith?: string
+}
+
+const lookMs = 3_000
+
 export async function playWorld(
   plan: WorldPlan,
   onStep: (text: string) => void = () => {},
-  signal?: AbortSignal,
+  { signal, endsWith }: Until = {},
 ): Promise<WorldOutcome> {
   const startedAt = performance.now()
   let stage: Stage | undefined
   let failure: string | undefined
-  const abort = () => void stage?.stop()
+  const ended = Promise.withResolvers<void>()
+  const abort = () => ended.reject(signal?.reason)
   signal?.addEventListener('abort', abort)
+  const looking = setInterval(() => {
+    const found = stage && endsWith && check(stage.recorder.log).some(({ rule }) => rule === endsWith)
+    if (found) ended.resolve()
+  }, lookMs)
   try {
     const opened = await openStage(plan.seed, { shards: plan.shards })
     stage = opened
-    for (const [step, name] of plan.faults.entries()) {
-      onStep(`${name}, ${step + 1} of ${plan.faults.length}`)
-      const fault = faults[name]
-      if (!fault) throw new Error(`there is no fault ${name}; there are: ${Object.keys(faults).join(', ')}`)
-      await opened.play(() => fault(opened))
-    }
-    onStep('the end')
-    await end(opened)
+    const playing = playFaults(opened, plan, onStep)
+    playing.catch(() => {})
+    await Promise.race([playing, ended.promise])
   } catch (error) {
     failure = `${messageOf(error)} ${error instanceof Error && error.cause ? messageOf(error.cause) : ''}`
   } finally {
+    clearInterval(looking)
     signal?.removeEventListener('abort', abort)
     await stage?.stop().catch(error => {
       failure ??= messageOf(error)
@@ -105,6 +124,18 @@ export async function playWorld(
   }
 }
 
+async function playFaults(stage: Stage, plan: WorldPlan, onStep: (text: string) => void): Promise<void> {
+  if (plan.settings) await restartAll(stage, plan.settings)
+  for (const [step, name] of plan.faults.entries()) {
+    onStep(`${name}, ${step + 1} of ${plan.faults.length}`)
+    const fault = faults[name]
+    if (!fault) throw new Error(`there is no fault ${name}; there are: ${Object.keys(faults).join(', ')}`)
+    await stage.play(() => fault(stage))
+  }
+  onStep('the end')
+  await end(stage)
+}
+
 /** What has to hold when nothing is said any more. */
 async function end(stage: Stage): Promise<void> {
   const { mirrors, recorder, services, tables, folded, traffic } = stage
@@ -119,6 +150,7 @@ async function end(stage: Stage): Promise<void> {
       rows: [...mirror.copy().values()].map(recorder.numberOf),
     })
   }
+  await stage.noteBroken()
   const { kafka } = services.addresses
   const [kept, appended] = [await keptRejects(stage), await appendedPoison(kafka, traffic.poisoned())]
   if (JSON.stringify(Object.entries(kept).toSorted()) !== JSON.stringify(Object.entries(appended).toSorted()))

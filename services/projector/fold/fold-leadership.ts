@@ -12,6 +12,7 @@
  * new leader also waits until one without rows succeeds (until-decided.sql). A leader does so, too, before it writes the watermark after
  * a statement that was refused: its time may have been over while it waited for the majority.
  */
+import { invariant } from '../../runtime/ops/invariants.ts'
 import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
 import { epochHoldersStatement, type FoldStep, type Term, untilDecidedStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
@@ -47,6 +48,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   /** The generation of the term. Another one may become current between any two statements. */
   let ledger = ''
   let counter = 0n
+  let latest = { ledger: '', epoch: 0n }
   /** On replicas, rows of an earlier statement may be undecided. They have earlier stamps than a watermark that is written now. */
   let mayBeUndecided = true
   /**
@@ -97,11 +99,12 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
     if (databases.ledger !== ledger) throw ofOtherGeneration()
     counter++
+    invariant('fold-id-room', counter >> epochBits === 0n)
     const foldId = (term.epoch << epochBits) + counter
     const { foldMsMax, aloneMsMax, memoryBytesMax } = settings
     const msMax = isSlow ? Math.max(foldMsMax, aloneMsMax) : foldMsMax
-    const latest = dependencies.now && dependencies.now() + aheadMsMax
-    return { term, foldId, pieces, piece, msMax, memoryBytesMax, latest }
+    const latestStamp = dependencies.now && dependencies.now() + aheadMsMax
+    return { term, foldId, pieces, piece, msMax, memoryBytesMax, latest: latestStamp }
   }
 
   function ended(how: { elapsedMs: number } | { error: unknown }): void {
@@ -140,6 +143,9 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       // First, so that a process that lost its partition takes no epoch. Only this reader can raise it.
       const atLeast = await rememberWatermark(0)
       const taken = await takeEpoch({ ...epochDependencies(dependencies), backoff })
+      const isHigher = latest.ledger !== ledger || taken.epoch > latest.epoch
+      invariant('epoch-grows', isHigher, () => ({ before: `${latest.epoch}`, epoch: `${taken.epoch}` }))
+      latest = { ledger, epoch: taken.epoch }
       await untilNoneRuns()
       term = taken
       counter = 0n

@@ -20,6 +20,7 @@
  * It never runs backwards, so a clock that leaps far ahead would harm for as long as it leapt. If ClickHouse's clock is an hour ahead of the
  * leader's own, the watermark is not written: the fold stops, and says so.
  */
+import { invariant } from '../../runtime/ops/invariants.ts'
 import { type Databases, type Statement, type Tables, TablesError } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { type FoldStep, fill } from './fold-statements.ts'
@@ -133,6 +134,7 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
       if (watermark < found) throw new TablesWentBack(watermark, found)
       found = watermark
       const reached = Math.max(told, watermark + 1, atLeast)
+      invariant('watermark-grows', reached > written, () => ({ reached, written }))
       await rememberWatermark(reached, watermark)
       await runWhole(tables, advanceWatermarkStatement(databases, step, reached))
       written = reached

@@ -5,6 +5,7 @@
 import { schemaIdOf } from '../../../contracts/events/codec.ts'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { bytesOf, type Delivery, type LogRecord, type Position } from '../../log/port.ts'
+import { invariant } from '../../runtime/ops/invariants.ts'
 import { qualified } from '../../tables/generations.ts'
 import type { Databases, TableInsert } from '../../tables/port.ts'
 import type { Reject } from '../../tables/rejects.ts'
@@ -115,7 +116,10 @@ export function addDelivery(batch: Batch, delivery: Delivery, decode: Decode | D
   batch.last = lastOf(batch.last, delivery.records)
   batch.isLogDry = delivery.records.length === 0
   for (const position of delivery.positions) {
-    batch.positions.set(`${position.topic}/${position.partition}`, position)
+    const place = `${position.topic}/${position.partition}`
+    const before = batch.positions.get(place)?.next ?? 0
+    invariant('batch-positions', position.next >= before, () => ({ place, before, next: position.next }))
+    batch.positions.set(place, position)
   }
 }
 
@@ -180,14 +184,17 @@ export function batchLogInsert(
     restampBefore = 0,
   }: { projector: string; sequence: number; log?: string; restampBefore?: number },
 ): TableInsert {
+  const { records, rejects, eventsByTopic } = batch
+  const events = Object.values(eventsByTopic).reduce((sum, count) => sum + count, 0)
+  invariant('batch-records', events + rejects.length === records, () => ({ records, eventsByTopic }))
   const row = [
     projector,
     sequence,
     log,
     [...batch.positions.values()],
-    batch.records - batch.rejects.length,
-    batch.rejects.length,
-    batch.eventsByTopic['api-keys'],
+    records - rejects.length,
+    rejects.length,
+    eventsByTopic['api-keys'],
     [...batch.campaignIds],
     storableTime(batch.oldestAt),
     restampBefore,

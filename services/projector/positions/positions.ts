@@ -19,6 +19,7 @@
  */
 import type { FindStarts, LogState, Position, Start } from '../../log/port.ts'
 import { partitionName } from '../../log/port.ts'
+import { invariant } from '../../runtime/ops/invariants.ts'
 import { presentOf } from '../../tables/generations.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import {
@@ -118,6 +119,7 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       if (of !== assignment) return
       const rows = heldIn(positions).map(({ row, position }) => {
         const { next, lastAt = row.lastAt } = position
+        invariant('stored-positions', next >= row.next, () => ({ ...position, before: row.next }))
         return { ...row, next, lastAt }
       })
       await writePositions(shards, rows)

@@ -10,6 +10,7 @@
  * and however long a load takes. If nothing could be read for `staleMsMax`, the keys are unknown. If the last complete
  * comparison is older than `freshMsMax`, the ring reports that it is not ready.
  */
+import { invariant } from '../../runtime/ops/invariants.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { timeBound } from '../statement-settings.ts'
 import {
@@ -152,6 +153,7 @@ interface ChangedKeyRow extends ApiKeyRow {
 
 /** A new object, because a verified secret is remembered for one load. If nothing has changed, it shares the texts of the known one. */
 function toApiKey({ api_key, secret_hash, scopes }: ApiKeyRow, known: ApiKey | undefined): ApiKey {
+  invariant('key-hash', secret_hash.length > 0)
   return known?.secretHash === secret_hash && known.scopes.join() === scopes.join()
     ? { ...known }
     : { key: api_key, secretHash: secret_hash, scopes }

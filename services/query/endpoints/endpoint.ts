@@ -15,6 +15,7 @@ import type { CampaignRows } from '../campaigns/campaign-rows.ts'
 import type { CampaignLists } from '../lists/campaign-lists.ts'
 import type { ListFollower } from '../lists/list-follower.ts'
 import type { ApiConfig } from '../options.ts'
+import { assertAnswer } from './assertions.ts'
 
 /** What the OpenAPI document says of a resource, and where it is. */
 export interface Operation {
@@ -99,7 +100,9 @@ export function entryOfLoaded(
   { createdAt, options }: { createdAt: number; options: ApiConfig },
 ): CacheEntry {
   const expiresAt = createdAt + cacheMs(options)
-  return entryOf(schema.parse(body), {
+  const parsed = schema.parse(body)
+  assertAnswer(parsed, body, { createdAt, expiresAt, ...rest })
+  return entryOf(parsed, {
     asOf: null,
     snapshotId: null,
     link: null,

@@ -63,7 +63,9 @@ export function createClientErrors(
         socket.destroy()
         return
       }
-      inOrder(socket, () => answerConnection(socket, codeOf(error), parts, runtime))
+      // Now: the bytes are freed after this call.
+      const code = codeOf(error)
+      inOrder(socket, () => answerConnection(socket, code, parts, runtime))
     },
 
     listen(server) {

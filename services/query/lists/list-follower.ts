@@ -16,6 +16,7 @@
  * are too many campaigns for it, there is no index and ClickHouse computes the lists.
  */
 
+import { invariant } from '../../runtime/ops/invariants.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import { idParts } from '../../tables/parameter-parts.ts'
@@ -101,6 +102,7 @@ export function createListFollower(
   let loadedAt = Number.NEGATIVE_INFINITY
   let isLoading = false
   let mismatches = 0
+  let generation = ''
   let countedAt = Number.NEGATIVE_INFINITY
 
   async function singleRow<Row>(statement: Parameters<typeof tables.rows>[0]): Promise<Row> {
@@ -157,7 +159,13 @@ export function createListFollower(
   async function refresh({ index, asOf: since }: FollowedIndex): Promise<void> {
     const askedAt = now()
     const isCounted = mismatches > 0 || askedAt - countedAt >= options.countMs
+    const before = generation
+    generation = databases.read
     const changes = await changesSince(since, isCounted)
+    const { as_of: asOf, ids, stamps } = changes
+    const isOne = before === generation && generation === databases.read
+    invariant('index-watermark', !isOne || asOf >= since, () => ({ generation, before: since, asOf }))
+    invariant('index-changes', ids.length === stamps.length)
     if (changes.ids.length > changesMax) return discardAndReload()
     const total = await addChanged(index, await outdated(index, changes), changes.total)
     if (index.size > campaignsMax) return discardAndReload()

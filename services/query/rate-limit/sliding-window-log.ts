@@ -6,6 +6,7 @@
  * new bucket, it shares one overflow window with the other buckets that have no room. If it gets room later, it starts
  * with a copy of that window. So a bucket may be allowed fewer hits than the limit, but never more.
  */
+import { invariant } from '../../runtime/ops/invariants.ts'
 import type { RateDecision, RateLimiterSettings } from './rate-limiter.ts'
 
 /** The state of a bucket's window. */
@@ -105,6 +106,7 @@ export function decisionOf(
 ): RateDecision {
   const remaining = Math.max(0, limit - count)
   // The first whole second after the blocking hit has expired.
+  if (remaining === 0) invariant('key-window', count <= limit, () => ({ count, limit }))
   const resetAt = remaining > 0 ? Math.floor(time / 1000) : Math.floor((blockedBy + windowMs) / 1000) + 1
   return { allowed, limit, remaining, resetAt }
 }

@@ -10,6 +10,8 @@
  * Memory: this minute and the one before. What could not be written by then is lost, and `lost` says how many requests that are at most.
  */
 
+import { invariant } from '../../runtime/ops/invariants.ts'
+
 export interface UsageRow {
   readonly key: string
   /** Unix minutes. */
@@ -103,7 +105,10 @@ export function createUsageCounts({ process, now }: UsageCountsOptions): UsageCo
       [...before.values(), ...current.rows.values()].filter(({ requests, written }) => requests > written),
 
     confirm({ rows, requests }) {
-      for (const [index, row] of rows.entries()) row.written = requests[index] ?? 0
+      for (const [index, row] of rows.entries()) {
+        row.written = requests[index] ?? 0
+        invariant('usage-written', row.written <= row.requests)
+      }
     },
 
     lost: () => lost,

@@ -16,7 +16,13 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { addressBucket } from './addresses.ts'
-import { createSharedTurn, gateRequests, type RequestGate, type SharedTurn } from './request-gate.ts'
+import {
+  aheadBytesMax,
+  createSharedTurn,
+  gateRequests,
+  type RequestGate,
+  type SharedTurn,
+} from './request-gate.ts'
 
 export interface ConnectionsOptions {
   /** Connections of one address that may be open at once. IPv6: of one /64. */
@@ -165,8 +171,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
       server.removeAllListeners('request')
       const servers = server.listeners('connection') as ((socket: Socket) => void)[]
       server.removeAllListeners('connection')
-      // An option of `net.createServer` that `http.createServer` does not pass on.
-      Object.assign(server, { pauseOnConnect: true })
+      // Options of `net.createServer`. The first is one that `http.createServer` does not pass on.
+      Object.assign(server, { pauseOnConnect: true, highWaterMark: aheadBytesMax })
       server.on('connection', socket =>
         admit(socket, () => {
           for (const serve of servers) serve.call(server, socket)

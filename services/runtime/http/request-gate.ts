@@ -2,8 +2,10 @@
  * The gate in front of Node's HTTP parser. The parser builds a request and a response for everything that one read
  * brings, and one read brings thousands of small requests. So it gets them one at a time, and the rest stays bytes:
  *
- * - A connection has one request in progress. What it sends ahead waits in its socket, which stops reading: that is at
- *   most two reads, 128 KiB.
+ * - A connection has one request in progress. What it sends ahead waits in its socket, which stops reading: that is
+ *   `aheadBytesMax`, and one read of 64 KiB.
+ * - A read is freed as soon as it is of no more use. V8 would free it in a long (major) collection, and under a flood it would
+ *   have several of them a second.
  * - The next request follows in a later turn of the event loop. Other connections come first.
  * - Connections that share a turn (`createSharedTurn`) together get one request every 2 ms: a turn of the event loop also accepts
  *   just one connection, so a request in every turn would let others wait long for a connection.
@@ -28,6 +30,9 @@ export interface RequestGate {
   /** The connection carries no more requests. Its bytes go nowhere. */
   remove(): void
 }
+
+/** Bytes sent ahead after which a socket reads no more: its `highWaterMark`. */
+export const aheadBytesMax = 16_384
 
 /** Bytes of a body in chunks, with the lengths of its chunks. The forms of the portal are far shorter. */
 const chunkedBytesMax = 65_536
@@ -86,6 +91,8 @@ export function gateRequests(
   const endOfHead = createHeadFinder()
   let running = 0
   let latest: ServerResponse | undefined
+  /** The bytes that have waited last. */
+  let ahead: Buffer | undefined
   /** Whether bytes wait in the socket. */
   let isWaiting = false
   let isTurnDue = false
@@ -98,7 +105,10 @@ export function gateRequests(
 
   function take(chunk: Buffer): void {
     // The last answer has been sent.
-    if (!socket.writable) return
+    if (!socket.writable) {
+      free(chunk)
+      return
+    }
     if (isWaiting || isBusy() || !isOurTurn()) {
       wait(chunk)
       return
@@ -112,6 +122,7 @@ export function gateRequests(
     const end = endOfHead(chunk)
     if (end < 0 || end === chunk.length) {
       parse?.(chunk)
+      free(chunk)
       return
     }
     // First, so that the request's handler can see whether more was sent ahead.
@@ -130,6 +141,7 @@ export function gateRequests(
     isWaiting = true
     socket.pause()
     socket.unshift(chunk)
+    ahead = chunk
     nextTurn()
   }
 
@@ -151,7 +163,7 @@ export function gateRequests(
 
   function end(): void {
     running--
-    if (isWaiting && !socket.destroyed) nextTurn()
+    if (isWaiting && socket.writable) nextTurn()
   }
 
   function start(): void {
@@ -169,6 +181,7 @@ export function gateRequests(
     leaveLine()
     // A quick collection keeps a closed socket. Under a flood, copying what hung on it took tens of milliseconds.
     latest = undefined
+    if (ahead !== undefined) free(ahead)
   })
   return {
     open() {
@@ -187,8 +200,13 @@ export function gateRequests(
       response.on('close', end)
     },
     latest: () => latest,
-    remove: () => void socket.removeListener('data', take),
+    remove: () => void socket.off('data', take).on('data', free),
   }
+}
+
+/** Each read of a socket has a buffer of its own, and the parser copies what it keeps. */
+function free({ buffer }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0)
 }
 
 function ignore(): void {}

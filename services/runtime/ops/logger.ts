@@ -9,6 +9,7 @@
  */
 import { openSync, write, writeSync } from 'node:fs'
 import { type Level, type Logger, pino } from 'pino'
+import { logInvariants } from './invariants.ts'
 
 const bufferedBytes = 8_192
 const waitingBytesMax = 1_048_576
@@ -21,7 +22,9 @@ export function createLogger(level: Level | 'silent', dest: number | string = 2)
   const destination = createDestination(typeof dest === 'number' ? dest : openSync(dest, 'a'))
   setInterval(destination.flush, flushMs).unref()
   process.on('exit', destination.flushSync)
-  return pino({ level }, destination)
+  const logger = pino({ level }, destination)
+  logInvariants(logger)
+  return logger
 }
 
 function createDestination(fd: number) {

@@ -4,6 +4,7 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
 import { programVersion } from '../program-version.ts'
+import { brokenInvariants } from './invariants.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -18,6 +19,16 @@ export function createMetrics() {
     registers,
   })
   buildInfo.set({ version: programVersion, node: process.versions.node }, 1)
+  new Counter({
+    name: 'pledgeview_invariants_broken_total',
+    help: 'How often an assertion of the program did not hold, by name (services/runtime/ops/invariants.ts): a defect of Pledgeview',
+    labelNames: ['name'] as const,
+    registers,
+    collect() {
+      this.reset()
+      for (const [name, count] of brokenInvariants()) this.inc({ name }, count)
+    },
+  })
   const secondsBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
   return {
     registry,

@@ -1,6 +1,6 @@
 /** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. Its promotion is in promotion.test.ts. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RebuildRefused } from '../../../services/generations/begin.ts'
 import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
 import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
@@ -18,21 +18,13 @@ import {
   stampsOf,
 } from '../../support/generations/rebuilds.ts'
 import { column } from '../../support/projector/fold-records.ts'
-import {
-  expectedReading,
-  type ModelTables,
-  openModelTables,
-  readViews,
-} from '../../support/projector/model-tables.ts'
+import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
-let model: ModelTables
+const model = useModelTables()
 let live: RebuildableModel
 
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
 beforeEach(async () => {
   live = await openRebuildableModel(model)
 })
@@ -132,6 +124,10 @@ describe('a rebuild of wrong tables', () => {
     for (const sql of [spoiltTitle, lostCampaign, inventedCampaign]) await damage(live, sql)
     const before = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
     const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
+    const [lost] = await column(
+      live.tables,
+      `SELECT toString(max(updated_at)) AS value FROM ${live.databases.read}.campaigns WHERE campaign_id = 'c3'`,
+    )
     const { detail } = await live.rebuild()
     await live.settled()
     expect(detail.differences).toMatchObject({
@@ -145,6 +141,8 @@ describe('a rebuild of wrong tables', () => {
     const after = await stampsOf(live)
     const fetched = after.filter(({ at }) => at >= String(since)).map(({ id }) => id)
     expect(fetched).toEqual(['c1', 'c2', 'c3'])
+    // Later than its removal, although the clock stands behind that.
+    expect(String(after.find(({ id }) => id === 'c3')?.at) > String(lost)).toBe(true)
     const others = after.filter(({ id }) => !fetched.includes(id))
     expect(others.map(({ id, at }) => [id, at])).toEqual(others.map(({ id }) => [id, before.get(id)]))
     // A poller that follows departures sees the campaign that is gone.

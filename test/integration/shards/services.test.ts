@@ -184,7 +184,7 @@ test('the portal reads what the projector writes into its ledgers, on the shard 
 test(
   'while a shard is away, an analyst gets no smaller count, and afterwards everything goes on',
   async () => {
-    // The shard dies while the projector inserts these. What readers of the API see meanwhile is in test/faults.
+    // The shard dies while the projector inserts these. What readers of the API see meanwhile is in test/prove.
     append(
       Array.from({ length: 400 }, (_, index) =>
         pledgeEvent({ campaign_id: `c${index % campaigns}`, pledge_id: `q${index}`, backer_id: 'b0' }),

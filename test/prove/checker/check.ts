@@ -7,12 +7,23 @@ import { checkKeys } from './keys.ts'
 import { checkLists } from './lists.ts'
 import type { Answer, Entry, Log, Violation } from './log.ts'
 import { checkRows } from './rows.ts'
-import { worldOf } from './truth.ts'
+import { type World, worldOf } from './truth.ts'
 import { checkWhole } from './whole.ts'
 
 export function check(log: Log): Violation[] {
   const world = worldOf(log)
-  return [checkAnswers, checkRows, checkLists, checkKeys, checkWhole].flatMap(rule => rule(world))
+  return [checkAnswers, checkRows, checkLists, checkKeys, checkWhole, checkBroken].flatMap(rule =>
+    rule(world),
+  )
+}
+
+/** Every assertion of every process held, to its end. */
+function checkBroken({ log }: World): Violation[] {
+  return log.entries.flatMap(entry => {
+    if (entry.kind !== 'broken') return []
+    const text = `does not hold in ${entry.process}`
+    return entry.names.map(name => ({ rule: 'invariants', about: name, text, answers: [] }))
+  })
 }
 
 // A history that is longer than this is no help, and takes long to shorten.

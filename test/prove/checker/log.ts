@@ -34,6 +34,8 @@ export interface Answer {
   /** Its watermark. */
   asOf?: number
   snapshot?: string
+  /** `X-Data-Digest`. */
+  digest?: string
   /** The rows that it shows, as numbers of the log's rows. */
   rows?: readonly number[]
   page?: { total: number; limit: number; offset: number; has_more: boolean }
@@ -69,10 +71,13 @@ export interface Ready {
   isReady: boolean
 }
 
-/** What readers must expect in this time: errors, a process that is away or not ready, or limits that each process has alone. */
+/**
+ * What readers must expect in this time: errors, a process that is away or not ready, limits that each process has alone, or views, and so
+ * statistics, of the generation from before: the leader changes them a moment after a promotion.
+ */
 export interface Disturbed {
   kind: 'disturbed'
-  what: 'errors' | 'silence' | 'limits'
+  what: 'errors' | 'silence' | 'limits' | 'views'
   /** Of silence: the process. */
   process?: number
   from: number
@@ -86,7 +91,14 @@ export interface Copy {
   rows: readonly number[]
 }
 
-export type Entry = Said | Answer | Quiet | Revoked | Ready | Disturbed | Copy
+/** What a process said of its own assertions (services/runtime/ops/invariants.ts) at the end: those that did not hold. */
+export interface Broken {
+  kind: 'broken'
+  process: string
+  names: readonly string[]
+}
+
+export type Entry = Said | Answer | Quiet | Revoked | Ready | Disturbed | Copy | Broken
 
 export interface Log {
   /** Each shown row once: most answers show the same ones again. */

@@ -2,6 +2,7 @@
  * Small logs that are made by hand: for each rule, the log of a service that keeps the promise, and the log of one from which a safeguard
  * was taken out. So the checker itself is checked, in CI and at the start of each proof.
  */
+import { createHash } from 'node:crypto'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { readModelOf } from '../../support/events/model.ts'
@@ -56,6 +57,7 @@ function createWriter() {
       answer(at, {
         ...{ asOf: start + asOf, snapshot: `s${at}`, rows },
         page: { total: rows.length, limit: 100, offset: 0, has_more: false },
+        ...(rows[0] !== undefined && { digest: digestOf(log.rows[rows[0]]) }),
         ...more,
       }),
     removed: (at: number, asOf: number, stamps: number[]) =>
@@ -70,8 +72,14 @@ function createWriter() {
     revoke: (at: number) => add({ kind: 'revoked', at: start + at, key: 'k' }),
     ready: (at: number) =>
       add({ kind: 'ready', process: 0, sentAt: start + at, receivedAt: start + at + 10, isReady: true }),
+    broken: (...names: string[]) => add({ kind: 'broken', process: 'query 1', names }),
     copy: (...rows: number[]) => add({ kind: 'copy', mirror: 'r', rows }),
   }
+}
+
+/** Of a list of one campaign. */
+function digestOf(row: Row | undefined): string {
+  return `1-${createHash('sha256').update(`${row?.id}|${row?.updated_at}`).digest('hex').slice(0, 16)}`
 }
 
 const leaking = {
@@ -287,6 +295,26 @@ export const mutants: readonly Mutant[] = [
     },
   ],
   [
+    'whole',
+    'the digest follows each change: that of a first page is of another stamp',
+    log => {
+      log.quiet(900, 1_000)
+      log.list(950, 940, [log.row(common, 3)])
+    },
+    log => {
+      log.quiet(900, 1_000)
+      const digest = digestOf(log.log.rows[log.row(common, 4)])
+      log.list(950, 940, [log.row(common, 3)], { digest })
+    },
+  ],
+  [
+    'stamps',
+    'a rebuild keeps the stamps: the same row has a later one',
+    log => [50, 200].map(at => log.list(at, at - 5, [log.row(common, 3)])) && log.quiet(0, 300),
+    log =>
+      [3, 160].map(stamp => log.list(50 + stamp, 45 + stamp, [log.row(common, stamp)])) && log.quiet(0, 300),
+  ],
+  [
     'mirror',
     'a mirror misses no change',
     log => log.copy(log.row(common, 3)),
@@ -297,6 +325,12 @@ export const mutants: readonly Mutant[] = [
     'a mirror drops what is gone: it has a removal',
     log => log.copy(),
     log => log.copy(log.row([c1(1)], 3)),
+  ],
+  [
+    'invariants',
+    'what a process asserts of itself holds',
+    log => log.broken(),
+    log => log.broken('key-window'),
   ],
   [
     'answers',

@@ -1,6 +1,6 @@
 /** What the platform said, arranged for the checker: the states of each entity in the order of their versions. */
 import type { CampaignState, ChangeEvent, PledgeState } from '../../../contracts/events/event.ts'
-import { isPublicStatus } from '../../../contracts/events/event.ts'
+import { isPublic } from '../../support/faults/campaign-histories.ts'
 import type { Answer, Disturbed, Entry, Log, Quiet, Row } from './log.ts'
 
 /** A state, `null` for a tombstone, and when it was said first. */
@@ -101,8 +101,4 @@ export function mayBeBack({ states }: Campaign, by: number): boolean {
   const said = states.filter(({ at }) => at <= by).map(({ data }) => isPublic(data))
   const hidden = said.indexOf(false, said.indexOf(true))
   return said.includes(true) && hidden > 0 && said.includes(true, hidden)
-}
-
-export function isPublic(state: CampaignState | null): boolean {
-  return state !== null && isPublicStatus(state.status)
 }

@@ -1,12 +1,16 @@
 /**
- * While nothing is said, every answer is the whole truth: lists, details, statistics and removals are exactly what was said before.
- * And what each mirror holds at the end is the truth.
+ * While nothing is said, every answer is the whole truth: lists, details, statistics and removals are exactly what was said before, and the
+ * digest of each first page is that of the rows that were shown.
+ * And what each mirror holds at the end is the truth. A campaign of which nothing was said from one quiet time to the next keeps its stamp,
+ * whatever happened: also if the tables were built anew.
  */
+import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { readModelOf } from '../../support/events/model.ts'
 import { expectedProject } from '../../support/faults/api-projects.ts'
-import type { Answer, Row, Violation } from './log.ts'
-import { isPublic, type World } from './truth.ts'
+import { isPublic } from '../../support/faults/campaign-histories.ts'
+import type { Answer, Quiet, Row, Violation } from './log.ts'
+import type { World } from './truth.ts'
 
 export function checkWhole(world: World): Violation[] {
   const { answers, quiets } = world
@@ -22,7 +26,54 @@ export function checkWhole(world: World): Violation[] {
     }
     return found
   })
-  return [...inQuiet, ...checkCopies(world)]
+  return [...inQuiet, ...checkDigests(world), ...checkStamps(world), ...checkCopies(world)]
+}
+
+function answersIn({ from, to }: Quiet, answers: readonly Answer[]): Answer[] {
+  return answers.filter(({ sentAt, ageMs, receivedAt }) => sentAt - ageMs >= from && receivedAt <= to)
+}
+
+function checkDigests(world: World): Violation[] {
+  return world.quiets.flatMap(quiet => {
+    const all = answersIn(quiet, world.answers)
+    const stamps = new Map(all.flatMap(world.rowsOf).map(({ id, updated_at }) => [id, updated_at]))
+    // Computed as the guide says, and not by the code of the service.
+    const numbers = [...stamps].map(([id, stamp]) =>
+      createHash('sha256').update(`${id}|${stamp}`).digest().readBigUInt64BE(),
+    )
+    const sum = BigInt.asUintN(
+      64,
+      numbers.reduce((before, number) => before + number, 0n),
+    )
+    const digest = `${stamps.size}-${sum.toString(16).padStart(16, '0')}`
+    return all.flatMap((answer): Violation[] => {
+      const { path, page, digest: told } = answer
+      // Not every campaign may have been shown.
+      const isFirst = page?.offset === 0 && page.total === stamps.size && path.startsWith('/projects')
+      if (!isFirst || /[?&](status|category|updated_since)=/.test(path) || told === digest) return []
+      return [{ rule: 'whole', about: path, text: `has the digest ${told} of ${digest}`, answers: [answer] }]
+    })
+  })
+}
+
+function checkStamps({ log, answers, rowsOf, quiets }: World): Violation[] {
+  const said = log.entries.flatMap(entry =>
+    entry.kind === 'said' ? entry.events.map(({ key }) => ({ id: key.split('/')[0], at: entry.at })) : [],
+  )
+  const saidOf = Map.groupBy(said, ({ id }) => id)
+  const shown = new Map<string, { stamp: string; answer: Answer }>()
+  return quiets.flatMap(quiet =>
+    answersIn(quiet, answers).flatMap(answer =>
+      rowsOf(answer).flatMap(({ id, updated_at: stamp }): Violation[] => {
+        const before = shown.get(id)
+        shown.set(id, { stamp, answer })
+        if (!before || before.stamp === stamp) return []
+        if (saidOf.get(id)?.some(({ at }) => at >= before.answer.sentAt && at <= answer.receivedAt)) return []
+        const text = `had the stamp ${before.stamp}, and has ${stamp}; nothing was said of it between`
+        return [{ rule: 'stamps', about: id, text, answers: [before.answer, answer] }]
+      }),
+    ),
+  )
 }
 
 interface Truth {

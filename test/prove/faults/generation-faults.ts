@@ -13,11 +13,13 @@ const rebuildSettings = { PLEDGEVIEW_BATCH_RECORDS_MAX: '2000' }
 
 /** The next generation is promoted, serves for a while, and the one before it is promoted again. */
 export async function rollBack(stage: Stage): Promise<void> {
-  await rebuild(stage, [])
-  await stage.settled()
-  await rebuild(stage, ['rollback'])
-  await untilItMoves(stage.tables)
-  await stage.settled()
+  for (const args of [[], ['rollback']]) {
+    await stage.recorder.disturbed('views', async () => {
+      await rebuild(stage, args)
+      await untilItMoves(stage.tables)
+      await stage.settled()
+    })
+  }
   await rebuild(stage, ['drop'])
 }
 
@@ -26,6 +28,14 @@ export async function rollBack(stage: Stage): Promise<void> {
  * Then the rebuild ends, and the previous tables are dropped.
  */
 export async function rebuildThroughKill(stage: Stage): Promise<void> {
+  await stage.recorder.disturbed('views', async () => {
+    await promoteThroughKill(stage)
+    await stage.settled()
+  })
+  await rebuild(stage, ['drop'])
+}
+
+async function promoteThroughKill(stage: Stage): Promise<void> {
   const { random, places, tables, environment } = stage
   const log = { tables, base: defaultDatabases.base }
   const { child, started } = launchProcess(
@@ -48,7 +58,6 @@ export async function rebuildThroughKill(stage: Stage): Promise<void> {
   place.start()
   const left = (await latestRebuild(log))?.phase
   if ((workPhases as readonly unknown[]).includes(left)) await rebuild(stage, [])
-  await rebuild(stage, ['drop'])
   await Promise.all(places.map(one => one.ready()))
   await untilItMoves(tables)
 }

@@ -4,7 +4,7 @@ import type { Place } from '../../support/faults/places.ts'
 import { keyHeaders } from '../../support/query/app.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
 import { cacheMs, type Stage } from '../stage/stage.ts'
-import { until } from '../stage/watch.ts'
+import { until, untilItMoves } from '../stage/watch.ts'
 
 const burst = 80
 const keyPauseMs = 150
@@ -41,6 +41,19 @@ export async function pauseQuery(stage: Stage): Promise<void> {
   )
 }
 
+/** All of them, and the projectors, with further settings. */
+export async function restartAll(stage: Stage, settings: Readonly<Record<string, string>>): Promise<void> {
+  const { queries, places, recorder, tables } = stage
+  const restart = async (place: Place) => {
+    await place.kill()
+    place.start(settings)
+  }
+  for (const place of places) await restart(place)
+  for (const [process, place] of queries.entries())
+    await recorder.disturbed('silence', () => restart(place).then(() => untilReady(place)), process)
+  await untilItMoves(tables)
+}
+
 /** A key is issued, used of both processes all the time, and revoked. It is used on until each process knows. */
 export async function revokeKeys({ keys, traffic, recorder, queries, random, revoke }: Stage): Promise<void> {
   const next = random('revoke')
@@ -74,9 +87,14 @@ export async function revokeKeys({ keys, traffic, recorder, queries, random, rev
   await Promise.all(running)
 }
 
-/** Redis is killed, started again empty, and silent, while a client asks for more than its limit. */
-export async function takeRedisAway(stage: Stage): Promise<void> {
-  const { services, traffic, keys, queries, recorder } = stage
+/** A client asks for twice its limit. */
+export async function askTooMuch(stage: Stage): Promise<void> {
+  const drink = await thirsty(stage)
+  for (let n = 0; n < 3; n++) await drink()
+}
+
+/** Returns what asks for many answers at once, of all processes, with one new key. */
+async function thirsty({ traffic, keys, queries, recorder }: Stage): Promise<() => Promise<unknown>> {
   const { credentials, event } = keys.issue(`thirsty ${traffic.records()}`)
   await traffic.say([event])
   for (const process of queries.keys()) {
@@ -95,7 +113,7 @@ export async function takeRedisAway(stage: Stage): Promise<void> {
       1_000,
     )
   }
-  const drink = () =>
+  return () =>
     Promise.all(
       Array.from({ length: burst }, (_, n) =>
         recorder.ask({
@@ -107,6 +125,12 @@ export async function takeRedisAway(stage: Stage): Promise<void> {
         }),
       ),
     )
+}
+
+/** Redis is killed, started again empty, and silent, while a client asks for more than its limit. */
+export async function takeRedisAway(stage: Stage): Promise<void> {
+  const { services, queries, recorder } = stage
+  const drink = await thirsty(stage)
   const areShared = async () => {
     const told = queries.map(async place => (await fetch(`${(await place.ready()).opsUrl}/readyz`)).text())
     return (await Promise.all(told)).every(text => text.includes('limits are shared, caches are shared'))

@@ -68,6 +68,36 @@ export async function stopDuringFold(stage: Stage): Promise<void> {
   await untilItMoves(tables)
 }
 
+/** The rows of a fold come long after its stamp, and ClickHouse does not notice how long the statement takes. */
+export async function slowFold({ proxies, tables, foldMsMax, settled }: Stage): Promise<void> {
+  let slowed = 0
+  const releases = proxies.map(proxy =>
+    proxy.obstruct({
+      rewrite: call => {
+        if (slowed > 0 || !isCampaignFold(call)) return call.text
+        slowed++
+        return slowedDown(call.text, 3.6 * foldMsMax)
+      },
+    }),
+  )
+  await until(() => slowed > 0)
+  for (const release of releases) release()
+  await untilItMoves(tables)
+  await settled()
+}
+
+function slowedDown(fold: string, ms: number): string {
+  const slow = fold
+    .replace('\nWHERE if(fresh.', `\nWHERE sleep(${ms / 1_000}) = 0 AND if(fresh.`)
+    .replace(
+      /max_execution_time = [\d.]+/,
+      'max_execution_time = 0, function_sleep_max_microseconds_per_block = 0',
+    )
+  if (!slow.includes('sleep(') || !slow.includes('max_execution_time = 0'))
+    throw new Error('the fold reads otherwise')
+  return slow
+}
+
 /** Accepts connections and answers nothing. */
 function stopClickHouse(stage: Stage, ms: number): Promise<void> {
   return stage.recorder.disturbed('errors', async () => {

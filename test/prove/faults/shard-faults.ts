@@ -1,7 +1,7 @@
 /** One of two shards is killed, cut off or silent, or its clock steps back. */
 import { withMovedClock } from '../../support/projector/stamp-clock.ts'
 import type { Stage } from '../stage/stage.ts'
-import { until, untilItMoves } from '../stage/watch.ts'
+import { metricsOf, until, untilItMoves } from '../stage/watch.ts'
 
 // The first answers the query services. The program's keys are there, too.
 const first = 0
@@ -116,9 +116,6 @@ async function untilAllMove({ folded, tables: log }: Stage): Promise<void> {
 /** How often the projectors that run have noticed that a clock stepped. */
 async function clockSteps({ places }: Stage, direction: 'back' | 'forward'): Promise<number> {
   const step = new RegExp(`^pledgeview_clock_steps_total\\{direction="${direction}"\\} (\\d+)`, 'm')
-  const counts = places.map(async place => {
-    const { opsUrl } = await place.ready()
-    return Number(step.exec(await (await fetch(`${opsUrl}/metrics`)).text())?.[1] ?? 0)
-  })
+  const counts = places.map(async place => Number(step.exec(await metricsOf(place))?.[1] ?? 0))
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
 }

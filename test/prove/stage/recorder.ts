@@ -136,11 +136,13 @@ export function contentOf(
   const { status, headers, body } = response
   const asOf = headers['x-data-as-of']
   const snapshot = headers['x-snapshot-id']
+  const digest = headers['x-data-digest']
   const common = {
     status,
     ageMs: ageOf(path, headers.age),
     ...(asOf !== undefined && { asOf: Date.parse(asOf) }),
     ...(snapshot !== undefined && { snapshot }),
+    ...(digest !== undefined && { digest }),
   }
   try {
     expectEveryPromise(response)

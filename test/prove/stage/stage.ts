@@ -24,7 +24,7 @@ import { expectedReading, readViews } from '../../support/projector/model-tables
 import { type Random, randomOf } from '../../support/runner/random.ts'
 import { type Mirror, readWhole, startClientMirror, startLoopMirror, startReaders } from './readers.ts'
 import { createRecorder, now, type Recorder } from './recorder.ts'
-import { until } from './watch.ts'
+import { metricsOf, until } from './watch.ts'
 
 /** How soon the group removes a projector that does not answer, ms. */
 export const sessionMs = 2_000
@@ -114,7 +114,12 @@ export async function openStage(seed: string, options: StageOptions = {}) {
       PLEDGEVIEW_CLICKHOUSE_URL: proxies[0]?.url ?? '',
       ...(shards && { PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: proxies.map(({ url }) => url).join(',') }),
     }
-    const newPlace = (): Place => closed(createPlace('projector', behindProxies), one => one.stop())
+    const projectors: Place[] = []
+    const newPlace = (): Place => {
+      const place = closed(createPlace('projector', behindProxies), one => one.stop())
+      projectors.push(place)
+      return place
+    }
     const places = [newPlace(), newPlace()] as const
     // On a cluster every shard checks the rights of the person who asks.
     const asReader = shards
@@ -231,6 +236,19 @@ export async function openStage(seed: string, options: StageOptions = {}) {
           .filter(one => one.hasEnded())
           .map(one => one.output().slice(-2_000))
         if (ends.length > 0) throw new Error(`processes ended by themselves: ${ends.join('\n')}`)
+      },
+
+      /** Notes which assertions of its own each process has found broken: the metric of those that run, and the log of all. */
+      async noteBroken(): Promise<void> {
+        const all = [...projectors.entries()].map(([n, place]) => ({ place, process: `projector ${n}` }))
+        all.push(...[...queries.entries()].map(([n, place]) => ({ place, process: `query ${n}` })))
+        for (const { place, process } of all) {
+          const logged = place.output().matchAll(/"invariant":"([^"]+)"/g)
+          const metrics = place.hasEnded() ? '' : await metricsOf(place)
+          const counted = metrics.matchAll(/^pledgeview_invariants_broken_total\{name="([^"]+)"\} [1-9]/gm)
+          const names = new Set([...logged, ...counted].map(([, name = '']) => name))
+          recorder.add({ kind: 'broken', process, names: [...names] })
+        }
       },
 
       /** Revokes a key, and notes when the ledger has it. */

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { defaultDatabases, generationOf, readCurrent } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
+import type { Place } from '../../support/faults/places.ts'
 import { column } from '../../support/projector/fold-records.ts'
 
 const holdsMsMax = 180_000
@@ -46,6 +47,12 @@ export async function untilItMoves(tables: Tables, log: Tables = tables): Promis
     numberOf(tables, `SELECT max(fold_id) AS value FROM ${ledger}.fold_progress WHERE is_folded`)
   const [written, folded] = [await batchesIn(tables, current), await folds()]
   await until(async () => (await batchesIn(tables, current)) > written && (await folds()) > folded)
+}
+
+/** What a process says on its ops port. */
+export async function metricsOf(place: Place): Promise<string> {
+  const { opsUrl } = await place.ready()
+  return (await fetch(`${opsUrl}/metrics`)).text()
 }
 
 async function numberOf(tables: Tables, query: string): Promise<number> {

@@ -31,7 +31,7 @@ export interface LocalServiceOptions {
   onProgress?: (text: string) => void
 }
 
-const newestKafka: KafkaVersion = '4.4.0'
+export const newestKafka: KafkaVersion = '4.4.0'
 
 /** Whether everything that `startLocalServices` needs is installed. Downloads what has to be downloaded first. */
 export async function localServices({

@@ -1,36 +1,12 @@
 /** What the API has to show for the plain model's campaigns. */
 import type { Project, Reward } from '../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
-import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { columns } from '../../../contracts/tables/campaign-columns.ts'
-import { type CampaignReading, readModelOf } from '../events/model.ts'
+import type { CampaignReading } from '../events/model.ts'
 import { majorText, percentText } from '../projector/model-tables.ts'
 
 /** The fields of a campaign that do not depend on a clock. */
 export type TimelessProject = Omit<Project, 'days_remaining' | 'updated_at'>
-
-export function timeless<P extends Project>({
-  days_remaining: _days,
-  updated_at: _stamp,
-  ...project
-}: P): Omit<P, 'days_remaining' | 'updated_at'> {
-  return project
-}
-
-/** The pages of a whole list, after these events: the newest first. */
-export function expectedWalk(events: readonly ChangeEvent[]): TimelessProject[] {
-  const readings = [...readModelOf(events).campaigns.values()].map(expectedProject)
-  const launched = (at: string | null) => at ?? ''
-  return readings.toSorted((a, b) =>
-    launched(a.launch_date) === launched(b.launch_date)
-      ? a.id < b.id
-        ? -1
-        : 1
-      : launched(a.launch_date) > launched(b.launch_date)
-        ? -1
-        : 1,
-  )
-}
 
 /** The campaign as lists show it. */
 export function expectedProject({ campaign, pledgedMinor, backerCount }: CampaignReading): TimelessProject {

@@ -7,6 +7,7 @@ import { launchProcess, type ServiceProcess } from '../deployment/service-proces
 export interface Place {
   /** The process in this place; it may still be starting. */
   child(): ChildProcess
+  /** Of all processes that have been in it. */
   output(): string
   /** Resolves when the process runs, which is when the group has assigned its partitions. */
   ready(): Promise<ServiceProcess>
@@ -21,6 +22,7 @@ export interface Place {
 
 export function createPlace(command: 'projector' | 'query', environment: Deployment['environment']): Place {
   let launched = launch()
+  let earlier = ''
 
   function launch(settings: Readonly<Record<string, string>> = {}) {
     const process = launchProcess([command], { ...environment, ...settings })
@@ -42,7 +44,7 @@ export function createPlace(command: 'projector' | 'query', environment: Deploym
 
   return {
     child: () => launched.child,
-    output: () => launched.output(),
+    output: () => earlier + launched.output(),
     ready: () => launched.started,
     async kill() {
       if (hasEnded()) throw new Error(`a process ended by itself:\n${launched.output().slice(-2_000)}`)
@@ -50,6 +52,7 @@ export function createPlace(command: 'projector' | 'query', environment: Deploym
     },
     stop: () => end('SIGINT'),
     start(settings) {
+      earlier += launched.output()
       launched = launch(settings)
     },
     hasEnded,

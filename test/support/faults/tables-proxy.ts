@@ -21,27 +21,6 @@ export interface TablesProxy {
   close(): Promise<void>
 }
 
-/** A gate that statements wait at until it is opened. */
-export interface Barrier {
-  /** Resolves with the first statement that waits. */
-  reached: Promise<TablesCall>
-  wait(call: TablesCall): Promise<void>
-  open(): void
-}
-
-export function createBarrier(): Barrier {
-  const reached = Promise.withResolvers<TablesCall>()
-  const opened = Promise.withResolvers<void>()
-  return {
-    reached: reached.promise,
-    wait(call) {
-      reached.resolve(call)
-      return opened.promise
-    },
-    open: () => opened.resolve(),
-  }
-}
-
 export async function startTablesProxy(target: string): Promise<TablesProxy> {
   const obstacles = new Set<ProxyObstacles>()
 
@@ -75,12 +54,6 @@ export async function startTablesProxy(target: string): Promise<TablesProxy> {
       await once(server, 'close')
     },
   }
-}
-
-/** The epoch that a statement of a fold worker runs under; `undefined` for any other statement. */
-export function epochOf({ text }: TablesCall): number | undefined {
-  const epoch = /fold_epochs\) = \((\d+), /.exec(text)?.[1]
-  return epoch === undefined ? undefined : Number(epoch)
 }
 
 /** The text of an insert is in the URL, before its rows. The text of any other statement is in the body. */

@@ -8,7 +8,7 @@ import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import type { EventWriter, NewRecord } from '../../../services/log/port.ts'
 import { newRecordOf, pledgeEvent } from '../events/sample-events.ts'
 import { chance, intBetween, pick, type Random } from '../runner/random.ts'
-import { type CampaignHistory, createHistory, eventsOf, isPublic, pledgeKey } from './campaign-histories.ts'
+import { type CampaignHistory, createHistory, eventsOf } from './campaign-histories.ts'
 
 export interface Traffic {
   start(): void
@@ -21,12 +21,7 @@ export interface Traffic {
   say(events: readonly ChangeEvent[]): Promise<void>
   /** Appends this many records that are not events. Resolves when they are in the log. */
   poison(count: number): Promise<void>
-  /** A campaign that is public at the beginning and the end. Only the caller sends its events. */
-  newPublicHistory(): CampaignHistory
-  history(id: string): CampaignHistory | undefined
   histories(): Iterable<CampaignHistory>
-  /** How many states of an entity may be visible by now, by the key of the campaign or the pledge. */
-  said(key: string): number
   /** Everything that was sent, in order. */
   events(): readonly ChangeEvent[]
   /** The values of all records that are not events. */
@@ -57,7 +52,6 @@ export interface TrafficOptions {
 /** Sends again what an unavailable log did not accept, until it does. */
 export function createTraffic({ random, writer, onSaid, slowness = 1 }: TrafficOptions): Traffic {
   const histories = new Map<string, CampaignHistory>()
-  const said = new Map<string, number>()
   const events: ChangeEvent[] = []
   const poisonValues: Buffer[] = []
   const active: ChangeEvent[][] = []
@@ -85,22 +79,6 @@ export function createTraffic({ random, writer, onSaid, slowness = 1 }: TrafficO
     if (active[at]?.length === 0) active.splice(at, 1)
     if (!event) throw new Error('an active campaign has nothing to say')
     return event
-  }
-
-  /** Counted before the append, because a state may be visible from that moment on. */
-  function note(event: ChangeEvent): void {
-    const states = statesOf(event)
-    const count = 1 + states.indexOf(event.data)
-    said.set(event.key, Math.max(said.get(event.key) ?? 0, count))
-    events.push(event)
-  }
-
-  function statesOf(event: ChangeEvent): readonly ChangeEvent['data'][] {
-    const [campaignId = '', pledge] = event.key.split('/')
-    const history = event.type === 'api-key' ? undefined : histories.get(campaignId)
-    return (
-      (pledge === undefined ? history?.states : history?.pledges[Number(pledge.slice(1))]) ?? [event.data]
-    )
   }
 
   function newPoison(): NewRecord {
@@ -132,7 +110,7 @@ export function createTraffic({ random, writer, onSaid, slowness = 1 }: TrafficO
   }
 
   function say(batch: readonly ChangeEvent[]): Promise<void> {
-    for (const event of batch) note(event)
+    events.push(...batch)
     onSaid?.(batch)
     return append(batch.map(newRecordOf))
   }
@@ -173,22 +151,9 @@ export function createTraffic({ random, writer, onSaid, slowness = 1 }: TrafficO
     },
     say,
     poison: count => append(Array.from({ length: count }, newPoison)),
-    newPublicHistory() {
-      for (;;) {
-        const history = newHistory()
-        if ([history.states.at(0), history.states.at(-1)].every(isPublic)) return history
-      }
-    },
-    history: id => histories.get(id),
     histories: () => histories.values(),
-    said: key => said.get(key) ?? 0,
     events: () => events,
     poisoned: () => poisonValues,
     records: () => records,
   }
-}
-
-/** How many states of the campaign, and of the pledge at each place, may be visible by now. */
-export function saidOf(traffic: Pick<Traffic, 'said'>, { id, pledges }: CampaignHistory): number[] {
-  return [traffic.said(id), ...pledges.map((_, place) => traffic.said(pledgeKey(id, place)))]
 }

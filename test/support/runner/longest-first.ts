@@ -8,13 +8,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  * Add a suite here if it takes more than ten seconds, or needs software that few people have installed.
  */
 export const longSuites: readonly string[] = [
-  'test/faults/faults.test.ts',
-  // Beside the fault suite, which needs all of a core, come suites that mostly wait.
+  'test/prove/prove.test.ts',
+  // Beside the worlds of the proof, which need all of a core, come suites that mostly wait.
   'test/end-to-end/limits-distributed.test.ts',
   'test/integration/**/*kafka-{shared,group,cluster}.test.ts',
   'test/end-to-end/kickstarter-distributed.test.ts',
   'test/end-to-end/{distributed-commands,commands-on-shards}.test.ts',
-  'test/faults/shards.test.ts',
   'test/end-to-end/portal-kills.test.ts',
   'test/end-to-end/{rebuild-embedded,restore,restore-kafka}.test.ts',
   'test/integration/deploy/{balancer,kubernetes}.test.ts',

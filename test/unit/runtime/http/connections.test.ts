@@ -2,11 +2,15 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createConnections } from '../../../../services/runtime/http/connections.ts'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as (options?: { type: 'minor' }) => void
 
 let server: Server
 
@@ -98,8 +102,6 @@ test('the connections of one address share one turn, so ten of them get no more 
 })
 
 test('a closed connection does not hold its answer: under a flood, quick collections would copy all of them', async () => {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as (options?: { type: 'minor' }) => void
   const [rounds, answerBytes] = [100, 80_000]
   server.on('request', (_, response) => Object.assign(response, { held: Array(answerBytes / 8).fill(0.5) }))
   async function ask(): Promise<void> {
@@ -115,4 +117,27 @@ test('a closed connection does not hold its answer: under a flood, quick collect
   const quick = process.memoryUsage().heapUsed
   collect()
   expect((quick - process.memoryUsage().heapUsed) / rounds).toBeLessThan(answerBytes / 2)
+})
+
+test.each([
+  ['requests sent ahead', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2_000), ''],
+  ['what is no request', 'x'.repeat(60_000), ''],
+  ['what follows such', 'x\r\n\r\n', 'x'.repeat(60_000)],
+  ['what follows a CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 'x'.repeat(60_000)],
+])('%s is freed at once: a flood would make V8 collect again and again', async (_, first, rest) => {
+  const end = (_: unknown, socket: Duplex) => {
+    socket.end('HTTP/1.1 400 No\r\n\r\n')
+    socket.resume()
+  }
+  server.on('connect', end).on('clientError', end)
+  const [firstBytes, restBytes] = [Buffer.from(first), Buffer.from(rest)]
+  const connections = 200
+  collect()
+  const before = process.memoryUsage().arrayBuffers
+  for (let round = 0; round < connections; round++) {
+    const socket = (await open()).on('error', () => {})
+    socket.once('data', () => socket.end(restBytes)).write(firstBytes)
+    await once(socket, 'close')
+  }
+  expect((process.memoryUsage().arrayBuffers - before) / connections).toBeLessThan(5_000)
 })

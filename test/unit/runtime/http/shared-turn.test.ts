@@ -32,7 +32,8 @@ it('a connection that waits for its first turn is not read, and has no parser', 
   expect(turn.take()).toBe(true)
   const socket = new PassThrough()
   socket.pause()
-  socket.write('GET / HTTP/1.1\r\n\r\n')
+  // A real socket has a buffer of its own for each read, too.
+  socket.write(Buffer.alloc(100))
   let parsers = 0
   const serve = () => {
     parsers++

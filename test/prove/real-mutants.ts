@@ -1,0 +1,138 @@
+/**
+ * Safeguards that are taken out of the real program: its processes load a file with one line changed, and play a world. The checker has to
+ * find each by its rule. `npm run prove -- --mutants` plays them before its worlds.
+ */
+import { readFileSync } from 'node:fs'
+import { playWorld } from './world.ts'
+
+interface RealMutant {
+  rule: string
+  without: string
+  faults: readonly string[]
+  /** Files below `services`, what they have once, and what the mutant has instead. */
+  changes: readonly (readonly [file: string, present: string, changed: string])[]
+}
+
+export interface Tried extends Pick<RealMutant, 'rule' | 'without'> {
+  /** What the checker said first; undefined if it found nothing by this rule. */
+  found: string | undefined
+  seconds: number
+}
+
+export const realMutants: readonly RealMutant[] = [
+  {
+    rule: 'watermark',
+    without: 'a list says the watermark of its index: it says two seconds more',
+    faults: ['killProjectors'],
+    changes: [['query/lists/list-follower.ts', 'asOf: changes.as_of }', 'asOf: changes.as_of + 2_000 }']],
+  },
+  {
+    rule: 'limit',
+    without: 'the limiter counts over all processes: each counts alone',
+    faults: ['askTooMuch'],
+    changes: [
+      [
+        'query/rate-limit/rate-limiter-redis.ts',
+        'createRedisSlidingWindowLog(settings, dependencies)',
+        'createRedisSlidingWindowLog(settings, { ...dependencies, keyPrefix: dependencies.instance })',
+      ],
+    ],
+  },
+  {
+    rule: 'revoked',
+    without: 'a revocation is read past the fold, and after it: keys are loaded each minute',
+    faults: ['revokeKeys'],
+    changes: [
+      ['query/auth/revocations.ts', 'refused.has(key) ? undefined : found', 'found'],
+      ['query/auth/key-ring.ts', 'else known?.delete(row.api_key)', ''],
+      ['query/auth/key-ring.ts', ' || keys.size !== row?.active', ''],
+    ],
+  },
+  {
+    rule: 'whole',
+    without: 'what is hidden leaves the list index',
+    faults: [],
+    changes: [['query/lists/list-follower.ts', 'index.remove(departed', 'void (departed']],
+  },
+  {
+    rule: 'answers',
+    without: 'the allowlist: a body is not parsed by its schema, and has a field of the tables',
+    faults: [],
+    changes: [
+      ['query/endpoints/endpoint.ts', 'const parsed = schema.parse(body)', 'const parsed = body'],
+      [
+        'query/campaigns/campaign-fields.ts',
+        'listFields), updated_at }',
+        "listFields), updated_at, creator_id: '1' }",
+      ],
+    ],
+  },
+  {
+    rule: 'whole',
+    without: 'the digest follows each change: what leaves the index stays in it',
+    faults: [],
+    changes: [['query/lists/list-index.ts', "sum.remove(ids[slot] ?? '', columns.updated[slot] ?? 0)", '']],
+  },
+  {
+    rule: 'rows',
+    without: 'the fold counts the last state of a pledge, and no other',
+    faults: [],
+    changes: [
+      [
+        'tables/read-sql.ts',
+        "moduleUrl), 'utf8')",
+        "moduleUrl), 'utf8').replace('pledge_ledger FINAL', 'pledge_ledger')",
+      ],
+    ],
+  },
+  {
+    rule: 'whole',
+    without: 'no removal is left out of a page',
+    faults: [],
+    changes: [['query/endpoints/removals.ts', 'ids.map(removalOf)', 'ids.slice(1).map(removalOf)']],
+  },
+]
+
+const services = new URL('../../services/', import.meta.url)
+
+/** The option of Node that loads the changed files. Throws if a file does not have the text exactly once. */
+function optionOf({ changes }: RealMutant): string {
+  const urls = changes.map(([file, present, changed]) => {
+    const url = new URL(file, services)
+    const found = readFileSync(url, 'utf8').split(present).length - 1
+    if (found !== 1) throw new Error(`${file} has ${found} times: ${present}`)
+    return [url.href, present, changed]
+  })
+  const hook = `import { registerHooks } from 'node:module'
+    const changes = ${JSON.stringify(urls)}
+    registerHooks({ load(url, context, next) {
+      const loaded = next(url, context)
+      const own = changes.filter(one => one[0] === url)
+      if (own.length === 0) return loaded
+      let source = Buffer.from(loaded.source).toString()
+      for (const [, present, changed] of own) source = source.replace(present, () => changed)
+      return { ...loaded, source }
+    } })`
+  return `--import=data:text/javascript,${encodeURIComponent(hook)}`
+}
+
+export async function tryMutants(
+  seed: string,
+  onStep: (text: string) => void,
+  signal: AbortSignal,
+): Promise<Tried[]> {
+  const tried: Tried[] = []
+  for (const [n, mutant] of realMutants.entries()) {
+    if (signal.aborted) break
+    const { rule, without, faults } = mutant
+    const settings = { NODE_OPTIONS: optionOf(mutant) }
+    const { violations, seconds } = await playWorld(
+      { seed: `${seed}.mutant.${n + 1}`, shards: undefined, faults, settings },
+      step => onStep(`without ${without}: ${step}`),
+      { signal, endsWith: rule },
+    )
+    const text = violations.find(one => one.rule === rule)
+    tried.push({ rule, without, found: text && `${text.about} ${text.text}`.slice(0, 200), seconds })
+  }
+  return tried
+}
