@@ -18,8 +18,6 @@ import type { BaseDatabases, Tables } from './tables/port.ts'
 import { distributedDatabases, type Replicated, replicatedSettings } from './tables/replicated.ts'
 import { checkShards, openShards, type Shards } from './tables/shards.ts'
 
-const writeMsMax = 240_000
-
 /** Whether a command runs distributed, if it could run either way. */
 export function isDistributed(config: Config): boolean {
   return config.PLEDGEVIEW_KAFKA_BROKERS !== undefined
@@ -71,8 +69,6 @@ export function readerSettings(config: Config): KafkaReaderSettings {
     sessionMs,
     heartbeatMs: sessionMs / 10,
     outageMsMax: config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX,
-    // The loop does not poll while a batch is retried, and then while its last statement runs.
-    callerMsMax: config.PLEDGEVIEW_RETRY_MS_MAX + writeMsMax,
   }
 }
 

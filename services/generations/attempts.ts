@@ -20,7 +20,7 @@ export interface LogPlace {
   base: string
 }
 
-export type RowKind = 'attempt' | 'beat' | 'abort' | 'given up' | 'registered' | 'dropped'
+export type RowKind = 'attempt' | 'beat' | 'given up' | 'registered' | 'dropped'
 
 export interface LogRow {
   kind: RowKind

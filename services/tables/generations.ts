@@ -151,30 +151,8 @@ export function tablesOfCurrent(
   }
 }
 
+/** The pause between two looks which generation is current. */
 export const followMs = 1_000
-
-/** Follows which generation is current, until the signal aborts. Never throws. A failed look is repeated. */
-export async function keepFollowing(
-  {
-    follow,
-    sleep,
-    onError,
-  }: {
-    follow: () => Promise<unknown>
-    sleep: (ms: number, signal: AbortSignal) => Promise<void>
-    onError: (error: unknown) => void
-  },
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    await sleep(followMs, signal)
-    try {
-      await follow()
-    } catch (error) {
-      if (!signal.aborted) onError(error)
-    }
-  }
-}
 
 /** The generations that are registered and not dropped. */
 export async function registeredGenerations(tables: Pick<Tables, 'rows'>, base: string): Promise<number[]> {

@@ -1,4 +1,4 @@
-/** A Python client that openapi-python-client generates from the OpenAPI document lists, reads and pages. */
+/** Python: the client of the project, one that openapi-python-client generates, and DuckDB read the API over HTTP. */
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -56,6 +56,52 @@ test('the generated client lists, reads, pages, filters and gets the errors, and
 test('DuckDB reads a whole copy over HTTP in one line, by ranges, with the key in a header', async () => {
   const rows = ids.map(id => campaignRow(id, { status: 'LIVE', pledged_amount: '12.3456' }))
   await store().putCampaigns([...rows, campaignRow('ended', { status: 'FAILED' })])
+  await withWholeCopy(async (served, log) => {
+    const url = `http://127.0.0.1:${served.port}/api/v1/exports/latest/campaigns.parquet`
+    const printed = await outputOf(join(bin, 'python'), [path('python-api/whole_copy.py')], {
+      stdin: JSON.stringify({ url, ...served.issue() }),
+    })
+    expect(JSON.parse(printed)).toEqual(ids.map(id => [id, 'A Creator', 12.3456, 0, '2026-02-01']))
+    const answers = log.map(line => JSON.parse(line)).filter(({ route }) => route?.endsWith('.parquet'))
+    expect(answers.map(({ status }) => status)).toContain(206)
+  })
+})
+
+test('the Python client reads, says what the API says, starts a copy with a whole one, repairs it, and makes a frame of it', async () => {
+  await store().putCampaigns(ids.map((id, n) => campaignRow(id, { status: n % 2 ? 'FUNDED' : 'LIVE' })))
+  await withWholeCopy(async (served, _, directory) => {
+    const baseUrl = `http://127.0.0.1:${served.port}/api/v1`
+    const nobody = 'http://127.0.0.1:1/api/v1'
+    const job = { baseUrl, nobody, slug: 'slug-c03', file: join(directory, 'copy.sqlite'), ...served.issue() }
+    const printed = await outputOf(join(bin, 'python'), [path('python-api/mirror.py')], {
+      stdin: JSON.stringify(job),
+      environment: { PYTHONPATH: path('../../contracts/api/client-python'), PYTHONDONTWRITEBYTECODE: '1' },
+    })
+    const [live, funded] = [0, 1].map(rest => ids.filter((_, n) => n % 2 === rest))
+    expect(JSON.parse(printed)).toMatchObject({
+      live,
+      page: { ids: funded?.slice(0, 5), total: 12, has_more: true },
+      detail: { id: 'c03', description: 'What it is about.', rewards: [] },
+      stats: { projects_total: 25 },
+      refused: { status: 401, message: expect.stringMatching(/^unauthorized: .*key/i) },
+      lost: {
+        code: 'network_failure',
+        message: expect.stringMatching(/^no response from http:\/\/127\.0\.0\.1:1\/api\/v1: .*refused/i),
+      },
+      copied: 25,
+      texts: true,
+      kept: expect.stringMatching(/^20.*Z$/),
+      wrong: [false, ['c00'], ['extra'], ['c01']],
+      equal: [true, [], [], []],
+      frame: { shape: [25], types: ['datetime64[us, UTC]', 'int64', 'float64'], creator: ['A Creator'] },
+    })
+  })
+})
+
+/** A service that offers a whole copy of the campaigns that are there, and its log. */
+async function withWholeCopy(
+  use: (served: Awaited<ReturnType<typeof startTestApp>>, log: string[], directory: string) => Promise<void>,
+) {
   await store().advanceWatermark()
   const { tables, databases, clickHouse } = store()
   const directory = makeDataDirectory()
@@ -65,19 +111,13 @@ test('DuckDB reads a whole copy over HTTP in one line, by ranges, with the key i
   const served = await startTestApp({ tables, databases, options, log })
   try {
     await writeExport({ tables: session, databases }, directory.path, () => undefined)
-    const url = `http://127.0.0.1:${served.port}/api/v1/exports/latest/campaigns.parquet`
-    const printed = await outputOf(join(bin, 'python'), [path('python-api/whole_copy.py')], {
-      stdin: JSON.stringify({ url, ...served.issue() }),
-    })
-    expect(JSON.parse(printed)).toEqual(ids.map(id => [id, 'A Creator', 12.3456, 0, '2026-02-01']))
-    const answers = log.map(line => JSON.parse(line)).filter(({ route }) => route?.endsWith('.parquet'))
-    expect(answers.map(({ status }) => status)).toContain(206)
+    await use(served, log, directory.path)
   } finally {
     await served.close()
     await session.close()
     directory.remove()
   }
-})
+}
 
 async function useGeneratedClient(port: number) {
   const directory = makeDataDirectory()

@@ -245,7 +245,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     }
     const append = async (records: NewRecord[]) => {
       const writer = await openKafkaWriter(settings, { logger: silent })
-      await writer.append(records.map(record => ({ ...record, headers: { trace: Buffer.from('t-1') } })))
+      await writer.append(records.map(record => ({ ...record, headers: [['trace', Buffer.from('t-1')]] })))
       await writer.close()
     }
     const rejected = (reason: string, count: number) =>

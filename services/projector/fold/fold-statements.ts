@@ -77,14 +77,9 @@ export function foldCampaignsStatement(
 }
 
 /** Campaigns that were read again after a restore get a new stamp, or a mark, whatever the tables have of them: once. */
-function restamped(
-  { ledger, read }: Databases,
-  condition: string,
-): Record<'again' | 'is_again' | 'was_removed', string> {
+function restamped({ ledger }: Databases, condition: string): Record<'again' | 'is_again', string> {
   return {
     is_again: 'again.before > standing.updated_at',
-    was_removed: `fresh.campaign_id IN
-        (SELECT campaign_id FROM ${read}.campaigns WHERE was_public AND campaign_id IN (SELECT campaign_id FROM touched))`,
     again: `LEFT JOIN
 (
     SELECT arrayJoin(campaign_ids) AS campaign_id, max(restamp_before) AS before FROM ${ledger}.batch_log AS batch
@@ -221,9 +216,7 @@ export function fill(
   sql: string,
   databases: Databases,
   step: FoldStep,
-  own: Partial<
-    Record<'touched' | 'kept' | 'kept_stamp' | 'again' | 'is_again' | 'was_removed' | 'piece', string>
-  > = {},
+  own: Partial<Record<'touched' | 'kept' | 'kept_stamp' | 'again' | 'is_again' | 'piece', string>> = {},
 ): string {
   const columns = contentColumns.join(', ')
   const freshColumns = contentColumns.map(name => `fresh.${name}`).join(', ')
@@ -238,7 +231,6 @@ export function fill(
     .replaceAll('${kept}', own.kept ?? '')
     .replaceAll('${again}', own.again ?? '')
     .replaceAll('${is_again}', own.is_again ?? 'false')
-    .replaceAll('${was_removed}', own.was_removed ?? 'false')
     .replaceAll('${kept_stamp}', own.kept_stamp ?? '')
     .replaceAll('${fence}', fence)
     .replaceAll('${piece}', own.piece ?? '')

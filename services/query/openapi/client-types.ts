@@ -1,7 +1,8 @@
 /**
- * The client's types of the bodies (contracts/api/client/bodies.ts), from the OpenAPI document. Pure.
+ * The clients' types of the bodies (contracts/api/client/bodies.ts, and a part of contracts/api/client-python/pledgeview.py), from the
+ * OpenAPI document. Pure.
  *
- * The types of the schemas are made by zod. The package of the client has no dependencies, so it needs types that stand
+ * The types of the schemas are made by zod. The packages of the clients do not have it, so they need types that stand
  * alone. Editors show the descriptions of the document beside each field.
  */
 
@@ -25,6 +26,33 @@ export interface Schema {
 
 /** The text of a TypeScript module with an interface for each of these schemas and those that they refer to. */
 export function clientTypesText(schemas: Readonly<Record<string, Schema>>, names: readonly string[]): string {
+  return (
+    head +
+    textsOf(schemas, names, interfaceText)
+      .map(text => `\n${text}`)
+      .join('')
+  )
+}
+
+/** The same in Python, as a part of a module. */
+export function pythonTypesText(schemas: Readonly<Record<string, Schema>>, names: readonly string[]): string {
+  return textsOf(schemas, names, typedDictText).join('\n\n')
+}
+
+/** A type with the fields that it does not have from its base. */
+interface Body {
+  name: string
+  base: string | undefined
+  own: Schema
+}
+type Write = (body: Body, refer: (name: string) => void) => string
+
+/** In the order of their names. */
+function textsOf(
+  schemas: Readonly<Record<string, Schema>>,
+  names: readonly string[],
+  write: Write,
+): string[] {
   const pending = [...names]
   const texts = new Map<string, string>()
   for (const name of pending) {
@@ -34,19 +62,12 @@ export function clientTypesText(schemas: Readonly<Record<string, Schema>>, names
     const base = Object.keys(schemas).find(other => isPart(schemas[other], schema))
     if (base !== undefined) pending.push(base)
     const own = base === undefined ? schema : without(schema, schemas[base])
-    const title = base === undefined ? name : `${name} extends ${base}`
     texts.set(
       name,
-      interfaceText(title, own, reference => pending.push(reference)),
+      write({ name, base, own }, reference => pending.push(reference)),
     )
   }
-  return (
-    head +
-    [...texts.keys()]
-      .toSorted()
-      .map(name => `\n${texts.get(name)}`)
-      .join('')
-  )
+  return [...texts].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, text]) => text)
 }
 
 /** Whether the whole has each field of the part, with the same description, and more. */
@@ -62,24 +83,41 @@ function without(whole: Schema, part: Schema | undefined): Schema {
   return { ...whole, properties: Object.fromEntries(own) }
 }
 
-function interfaceText(title: string, schema: Schema, refer: (name: string) => void): string {
-  const fields = Object.entries(schema.properties ?? {}).map(([field, value]) => {
-    const mark = schema.required?.includes(field) ? '' : '?'
-    return `${commentText(value.description, '  ')}  ${field}${mark}: ${typeText(value, `${title}.${field}`, refer)}\n`
+function interfaceText({ name, base, own }: Body, refer: (name: string) => void): string {
+  const fields = Object.entries(own.properties ?? {}).map(([field, value]) => {
+    const mark = own.required?.includes(field) ? '' : '?'
+    return `${commentText(value.description, '  ')}  ${field}${mark}: ${typeText(value, `${name}.${field}`, refer)}\n`
   })
-  return `${commentText(schema.description, '')}export interface ${title} {\n${fields.join('')}}\n`
+  return `${commentText(own.description, '')}export interface ${name}${base === undefined ? '' : ` extends ${base}`} {\n${fields.join('')}}\n`
 }
 
-function typeText(schema: Schema, place: string, refer: (name: string) => void): string {
+function typedDictText({ name, base, own }: Body, refer: (name: string) => void): string {
+  const fields = Object.entries(own.properties ?? {}).map(
+    ([field, value]) => `    ${field}: ${pythonType(typeText(value, `${name}.${field}`, refer, 'int'))}\n`,
+  )
+  return `class ${name}(${base ?? 'TypedDict'}):\n    """${own.description}"""\n\n${fields.join('')}`
+}
+
+const pythonNames: Record<string, string> = { string: 'str', number: 'float', boolean: 'bool', null: 'None' }
+
+function pythonType(type: string): string {
+  if (type.endsWith('[]')) return `List[${pythonType(type.slice(0, -2).replace(/^\((.*)\)$/, '$1'))}]`
+  const parts = type
+    .split(' | ')
+    .map(part => (part.startsWith("'") ? `Literal[${part}]` : (pythonNames[part] ?? part)))
+  return parts.join(' | ').replaceAll('] | Literal[', ', ')
+}
+
+function typeText(schema: Schema, place: string, refer: (name: string) => void, integer = 'number'): string {
   if (schema.$ref !== undefined) {
     const name = schema.$ref.replace('#/components/schemas/', '')
     refer(name)
     return name
   }
-  if (schema.anyOf) return schema.anyOf.map(part => typeText(part, place, refer)).join(' | ')
+  if (schema.anyOf) return schema.anyOf.map(part => typeText(part, place, refer, integer)).join(' | ')
   if (schema.enum) return schema.enum.map(value => `'${value}'`).join(' | ')
   if (Array.isArray(schema.type)) {
-    return schema.type.map(type => typeText({ ...schema, type }, place, refer)).join(' | ')
+    return schema.type.map(type => typeText({ ...schema, type }, place, refer, integer)).join(' | ')
   }
   switch (schema.type) {
     case 'string':
@@ -88,9 +126,9 @@ function typeText(schema: Schema, place: string, refer: (name: string) => void):
     case 'null':
       return schema.type
     case 'integer':
-      return 'number'
+      return integer
     case 'array': {
-      const items = typeText(schema.items ?? {}, place, refer)
+      const items = typeText(schema.items ?? {}, place, refer, integer)
       return items.includes(' ') ? `(${items})[]` : `${items}[]`
     }
     default:

@@ -1,6 +1,6 @@
 /**
  * Writes what the contracts have of the schemas: the OpenAPI document (contracts/api/openapi.json), the client's types of the bodies
- * (contracts/api/client/bodies.ts), the data contract of the views (contracts/tables/odcs.json) and the AsyncAPI document of the events
+ * (contracts/api/client/bodies.ts, and in pledgeview.py those of the client in Python), the data contract of the views (contracts/tables/odcs.json) and the AsyncAPI document of the events
  * (contracts/events/asyncapi.json). With `--check` it only checks that they are up to date, and exits 1 if one of them is not.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { asyncApi } from '../../../contracts/events/async-api.ts'
 import { programVersion } from '../../runtime/program-version.ts'
 import { dataContract } from '../../tables/data-contract.ts'
 import { readPublicViews } from '../../tables/public-views.ts'
-import { clientTypesText, type Schema } from './client-types.ts'
+import { clientTypesText, pythonTypesText, type Schema } from './client-types.ts'
 import { buildOpenApi } from './openapi.ts'
 
 const contracts = new URL('../../../contracts/', import.meta.url)
@@ -33,9 +33,15 @@ const json = (document: object) => `${JSON.stringify(document, null, 2)}\n`
 
 const document = buildOpenApi({ version: programVersion })
 generate('api/openapi.json', json(document))
+const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>
+generate('api/client/bodies.ts', clientTypesText(schemas, bodies))
+const python = 'api/client-python/pledgeview.py'
 generate(
-  'api/client/bodies.ts',
-  clientTypesText((document.components?.schemas ?? {}) as Record<string, Schema>, bodies),
+  python,
+  readFileSync(new URL(python, contracts), 'utf8').replace(
+    /(?<=^# The bodies of the API.*\n)[\s\S]*(?=^# The end of the bodies)/m,
+    () => `\n\n${pythonTypesText(schemas, bodies)}\n\n`,
+  ),
 )
 generate('tables/odcs.json', json(dataContract(readPublicViews(), programVersion)))
 generate('events/asyncapi.json', json(asyncApi(programVersion)))

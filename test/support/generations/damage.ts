@@ -10,9 +10,9 @@ export async function damage({ tables, databases }: RebuildableModel, statement:
 export const spoiltTitle = `INSERT INTO LIVE.campaigns SELECT * REPLACE ('spoilt' AS title, toFixedString('x', 16) AS content_hash)
   FROM LIVE.campaigns FINAL WHERE campaign_id IN ('c1', 'c2')`
 
-/** The campaign c3 is gone. */
+/** The campaign c3 is gone. Its removal has a stamp that the clock has not reached. */
 export const lostCampaign = `INSERT INTO LIVE.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted)
-  SELECT campaign_id, '', updated_at, fold_id, 1 FROM LIVE.campaigns FINAL WHERE campaign_id = 'c3'`
+  SELECT campaign_id, '', now64(3, 'UTC') + toIntervalMinute(1), fold_id + 1, 1 FROM LIVE.campaigns FINAL WHERE campaign_id = 'c3'`
 
 /** There is a campaign `ghost`, a copy of c4. */
 export const inventedCampaign = `INSERT INTO LIVE.campaigns SELECT * REPLACE ('ghost' AS campaign_id) FROM

@@ -1,13 +1,14 @@
 /** Edge cases of the client that a random test rarely reaches. Each case is written by hand. */
-import { describe, expect, it } from 'vitest'
-import { createClient, type Project } from '../../../contracts/api/client.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { createClient, Project } from '../../../contracts/api/client.ts'
+import { clients } from '../../clients/python-bridge.ts'
+import { needs } from '../../support/runner/requirements.ts'
 import {
   baseUrl,
   type CampaignState,
   createServiceModel,
   type Happening,
   type ModelSettings,
-  type ServiceModel,
 } from './client-model.ts'
 
 const before = -600_000
@@ -25,29 +26,15 @@ function happening(at: number, id: string, state: CampaignState | null, visibleA
   return { at, visibleAfterMs, id, state }
 }
 
-/** A model of the service and a client. `onRequest` runs before each request of the client and receives its number. */
-function world(
-  settings: ModelSettings,
-  onRequest?: (number: number, model: ServiceModel) => Promise<unknown> | undefined,
-) {
-  const model = createServiceModel(settings)
-  const { now, sleep } = model
-  let requests = 0
-  const client = createClient({
-    baseUrl,
-    key: 'k',
-    secret: 's',
-    runtime: {
-      now,
-      sleep,
-      random: () => 0,
-      async fetch(input, init) {
-        await onRequest?.(requests++, model)
-        return model.fetch(input, init)
-      },
-    },
-  })
-  return { model, client }
+/** A model of the service and a client. Call first in a `describe`. */
+function played({ create, needs: requirement }: (typeof clients)[number]) {
+  beforeEach(context => needs(context, requirement))
+  return (settings: ModelSettings) => {
+    const model = createServiceModel(settings)
+    const { now, sleep, fetch } = model
+    const client = create({ baseUrl, key: 'k', secret: 's', runtime: { now, sleep, random: () => 0, fetch } })
+    return { model, client }
+  }
 }
 
 async function reconciled(
@@ -64,7 +51,9 @@ async function reconciled(
   return { upserts, removed }
 }
 
-describe('a walk that crosses from one snapshot to the next', () => {
+describe.each(clients)('a walk that crosses from one snapshot to the next, in $language', client => {
+  const world = played(client)
+
   const seen = ['s1', 's2', 's3', 's4', 's5', 's6', 's7', 's8']
   const unseen = ['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8']
   it('gives up after a bounded number of pages if every page comes from a different snapshot', async () => {
@@ -78,7 +67,9 @@ describe('a walk that crosses from one snapshot to the next', () => {
   })
 })
 
-describe('a mirror', () => {
+describe.each(clients)('a mirror, in $language', client => {
+  const world = played(client)
+
   it('refuses a store that another iteration uses, until that iteration has ended', async () => {
     const { client } = world({ happenings: founded('c1') })
     const store = memoryStore()
@@ -102,7 +93,9 @@ describe('a mirror', () => {
   })
 })
 
-describe('reconcile', () => {
+describe.each(clients)('reconcile, in $language', client => {
+  const world = played(client)
+
   it('does not remove a campaign that moved to a page that was read already', async () => {
     const { client } = world({
       happenings: [...founded('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'), happening(3600, 'h', state(200))],

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { Client, ClientError, MirrorOptions } from '../../../contracts/api/client.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import type { ProjectListBody } from '../../../services/query/endpoints/projects.ts'
+import { clients } from '../../clients/python-bridge.ts'
 import { baseUrl, type ServiceModel } from './client-model.ts'
 import {
   clientOf,
@@ -13,6 +14,7 @@ import {
   minuteMs,
   modelOf,
   onOutage,
+  playedBy,
   untilOver,
   type World,
   world,
@@ -24,13 +26,15 @@ function onBreak(error: ClientError): void {
   if (error.message !== 'the whole copy broke off') onOutage(error)
 }
 
-describe('a mirror', () => {
+describe.each(clients)('a mirror, in $language', client => {
+  const runs = playedBy(client)
+
   it('loses no change, whatever moves between pages, fails or becomes visible late', async () => {
     await fc.assert(
       fc.asyncProperty(world, async world => {
         expect(await lostByMirror(modelOf(world), world.pageSize)).toEqual([])
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 
@@ -59,7 +63,7 @@ describe('a mirror', () => {
         })
         expect(differences(model, copy.projects).lost).toEqual([])
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 
@@ -82,7 +86,7 @@ describe('a mirror', () => {
         })
         expect(differences(model, copy.projects)).toEqual({ lost: [], gone: [] })
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 
@@ -94,7 +98,7 @@ describe('a mirror', () => {
         expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
         expect(walks).toEqual([])
       }),
-      { numRuns: 120 },
+      { numRuns: runs(120) },
     )
   })
 
@@ -112,7 +116,7 @@ describe('a mirror', () => {
         expect(differences(model, mirror.copy)).toEqual({ lost: [], gone: [] })
         expect(model.requests.filter(path => /^\/projects(?!.*updated_since)/.test(path))).toEqual([])
       }),
-      { numRuns: 120 },
+      { numRuns: runs(120) },
     )
   })
 
@@ -131,20 +135,8 @@ describe('a mirror', () => {
         const { copy } = await mirrored(model, world, [])
         expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
-  })
-
-  it('faces real losses: a walk that ignores a crossing does lose changes here', async () => {
-    const lossy = fc.sample(world, { seed: 1, numRuns: 100 }).map(async world => {
-      const model = modelOf({ ...world, faults: [], standstills: [] })
-      const copy = createCopy()
-      await untilOver(model.endAt(worldMs + 10 * minuteMs), () =>
-        naiveLoop(model, copy.projects, world.pageSize),
-      )
-      return differences(model, copy.projects).lost.length > 0
-    })
-    expect((await Promise.all(lossy)).filter(Boolean).length).toBeGreaterThan(0)
   })
 
   it('needs the ids of snapshots: without them it loses changes while the watermark stands still', async () => {
@@ -212,6 +204,18 @@ async function lostByMirror(model: ServiceModel, pageSize: number): Promise<stri
   return differences(model, copy.projects).lost
 }
 
+it('faces real losses: a walk that ignores a crossing does lose changes here', async () => {
+  const lossy = fc.sample(world, { seed: 1, numRuns: 100 }).map(async world => {
+    const model = modelOf({ ...world, faults: [], standstills: [] })
+    const copy = createCopy()
+    await untilOver(model.endAt(worldMs + 10 * minuteMs), () =>
+      naiveLoop(model, copy.projects, world.pageSize),
+    )
+    return differences(model, copy.projects).lost.length > 0
+  })
+  expect((await Promise.all(lossy)).filter(Boolean).length).toBeGreaterThan(0)
+})
+
 // The loop of the guide, shortened.
 async function naiveLoop(model: ServiceModel, copy: Map<string, Project>, limit: number): Promise<void> {
   const signal = model.endAt(worldMs + 10 * minuteMs)
@@ -234,7 +238,9 @@ async function naiveLoop(model: ServiceModel, copy: Map<string, Project>, limit:
   }
 }
 
-describe('reconcile', () => {
+describe.each(clients)('reconcile, in $language', client => {
+  const runs = playedBy(client)
+
   it('reports no removal that is only an artefact of the walk', async () => {
     await fc.assert(
       fc.asyncProperty(world, async world => {
@@ -253,7 +259,7 @@ describe('reconcile', () => {
           expect(removed.filter(id => atStart.has(id) && !left.has(id))).toEqual([])
         }
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 })

@@ -1,9 +1,11 @@
 /** Single requests of the client: sending, retries, waiting, caching, and refusals. */
 import { readFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { type ClientOptions, createClient } from '../../../contracts/api/client.ts'
 import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
+import { clients } from '../../clients/python-bridge.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
 const startsAt = Date.parse('2026-03-01T12:00:00.000Z')
 const stats = { data: { currency: 'USD' } }
@@ -18,11 +20,15 @@ function ok(body: object = stats, headers: Record<string, string> = {}): () => R
 }
 
 /** A client whose requests get these responses in order; the last one repeats. Time passes only by sleeping. */
-function clientOf(answers: (() => Response | Promise<Response>)[], options: Partial<ClientOptions> = {}) {
+function clientOf(
+  answers: (() => Response | Promise<Response>)[],
+  options: Partial<ClientOptions> = {},
+  create = createClient,
+) {
   const requests: { url: string; headers: Headers }[] = []
   const sleeps: number[] = []
   let time = startsAt
-  const client = createClient({
+  const client = create({
     baseUrl: 'https://api.example/api/v1/',
     key: 'pv_live_k',
     secret: 'a:b',
@@ -48,6 +54,13 @@ function clientOf(answers: (() => Response | Promise<Response>)[], options: Part
   return { client, requests, sleeps, pass }
 }
 
+/** Call first in a `describe`. */
+function creator({ create, needs: requirement }: (typeof clients)[number]) {
+  beforeEach(context => needs(context, requirement))
+  return (answers: Parameters<typeof clientOf>[0], options?: Partial<ClientOptions>) =>
+    clientOf(answers, options, create)
+}
+
 function lost(): Promise<Response> {
   return Promise.reject(new TypeError('connection reset'))
 }
@@ -59,7 +72,9 @@ const silent: typeof fetch = (_, init) =>
     signal?.addEventListener('abort', () => reject(signal.reason))
   })
 
-describe('a request', () => {
+describe.each(clients)('a request, in $language', client => {
+  const clientOf = creator(client)
+
   it('carries the credentials in a header and never in the query', async () => {
     const { client, requests } = clientOf([ok()])
     await client.stats()
@@ -108,7 +123,9 @@ describe('a request', () => {
     await expect(long.client.stats()).rejects.toMatchObject({ code: 'rate_limited', retryAfterMs: 50_000 })
     expect(long.requests).toHaveLength(3)
   })
+})
 
+describe('a request without a response', () => {
   it('ends after its time limit if no response comes', async () => {
     const { client } = clientOf([], { attemptMsMax: 5, attemptsMax: 1, runtime: { fetch: silent } })
     await expect(client.stats()).rejects.toMatchObject({ code: 'network_failure' })
@@ -147,7 +164,9 @@ describe('an invalid option', () => {
   })
 })
 
-describe('the rate limit', () => {
+describe.each(clients)('the rate limit, in $language', client => {
+  const clientOf = creator(client)
+
   it('is respected: if nothing remains, the next request waits until the limit resets', async () => {
     const reset = String(startsAt / 1000 + 23)
     const none = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset }
@@ -166,7 +185,9 @@ describe('the rate limit', () => {
   })
 })
 
-describe('the cache period', () => {
+describe.each(clients)('the cache period, in $language', client => {
+  const clientOf = creator(client)
+
   it('is respected: the same request is not sent again within it, and is conditional after it', async () => {
     const same = () => new Response(null, { status: 304, headers: { ...fresh, age: '0' } })
     const { client, requests, pass } = clientOf([ok(stats, fresh), same])

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { numberOf } from '../../../contracts/api/client/digest.ts'
 import type { Verdict } from '../../../contracts/api/client.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
+import { clients } from '../../clients/python-bridge.ts'
 import type { ModelSettings, ServiceModel } from './client-model.ts'
 import {
   clientOf,
@@ -14,6 +15,7 @@ import {
   minuteMs,
   modelOf,
   onOutage,
+  playedBy,
   untilOver,
   type World,
   world,
@@ -78,7 +80,9 @@ function sorted({ lacking, leftOver, stale }: Verdict) {
 /** Requests that were answered or not, without the repetitions after a fault. */
 const requestsOf = (model: ServiceModel, from: number) => new Set(model.requests.slice(from))
 
-describe('verify', () => {
+describe.each(clients)('verify, in $language', client => {
+  const runs = playedBy(client)
+
   it('says with one request that a copy is equal, if a mirror keeps it', async () => {
     await fc.assert(
       fc.asyncProperty(world, async world => {
@@ -88,7 +92,7 @@ describe('verify', () => {
         expect(requestsOf(model, before).size).toBe(1)
         expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   })
 
@@ -115,7 +119,7 @@ describe('verify', () => {
           expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
           if (digests !== 'none') expect(await verify()).toMatchObject(nothing)
         }),
-        { numRuns: 20 },
+        { numRuns: runs(20) },
       )
     },
   )
@@ -142,7 +146,7 @@ describe('verify', () => {
         await untilOver(signal, () => follow(signal))
         expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 })

@@ -1,6 +1,6 @@
 /** Arbitrary worlds for the tests of mirrors, and the copies of their consumers. */
 import fc from 'fast-check'
-import { expect } from 'vitest'
+import { beforeEach, expect } from 'vitest'
 import {
   type Change,
   type Client,
@@ -9,6 +9,8 @@ import {
   type WatermarkStore,
 } from '../../../contracts/api/client.ts'
 import type { Project, ProjectDetail } from '../../../contracts/api/schemas.ts'
+import type { clients } from '../../clients/python-bridge.ts'
+import { needs } from '../../support/runner/requirements.ts'
 import {
   baseUrl,
   createServiceModel,
@@ -100,9 +102,21 @@ export function modelOf(
   })
 }
 
+/** Which client `clientOf` creates in the tests that follow. */
+let create: typeof createClient = createClient
+
+/** Call first in a `describe`. Returns how many worlds of so many are played. */
+export function playedBy(client: (typeof clients)[number]): (count: number) => number {
+  beforeEach(context => {
+    needs(context, client.needs)
+    create = client.create
+  })
+  return client.runs
+}
+
 export function clientOf(model: ServiceModel): Client {
   const { fetch, now, sleep } = model
-  return createClient({
+  return create({
     baseUrl,
     key: 'k',
     secret: 's',

@@ -13,7 +13,11 @@ WITH
         FROM (SELECT campaign_id, content_hash, updated_at FROM ${read}.campaigns FINAL WHERE ${piece}) AS rebuilt
         LEFT JOIN
         (
-            SELECT campaign_id, content_hash, updated_at, true AS stands FROM ${live}.campaigns FINAL WHERE ${piece}
+            -- Its latest row, which may be that of a removal.
+            SELECT campaign_id, content_hash, updated_at, NOT is_deleted AS stands
+            FROM ${live}.campaigns WHERE ${piece}
+            ORDER BY campaign_id, fold_id DESC
+            LIMIT 1 BY campaign_id
         ) AS live ON live.campaign_id = rebuilt.campaign_id
         WHERE NOT is_same OR live.updated_at != rebuilt.updated_at
     )

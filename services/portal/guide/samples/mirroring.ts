@@ -1,5 +1,5 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
-import { createClient, type Project } from '../../../../contracts/api/client.ts'
+import { ClientError, createClient, type Project } from '../../../../contracts/api/client.ts'
 
 const { PLEDGEVIEW_KEY: key = '', PLEDGEVIEW_SECRET: secret = '' } = process.env
 const client = createClient({ baseUrl: 'https://api.example/api/v1', key, secret })
@@ -20,9 +20,15 @@ const store = {
   },
 }
 
-// To compare with all campaigns, if the copy is so old that the API no longer tells which are gone.
+// `from`: to start with the latest whole copy, if the API offers one. `reconcile`: to compare with all campaigns, if the copy is so old that the API no longer tells which are gone.
 const reconcile = { held: () => copy.keys() }
-for await (const change of client.mirror({ store, reconcile, onOutage: console.warn })) {
-  if (change.type === 'upsert') copy.set(change.project.id, change.project)
-  else copy.delete(change.id)
+const from = () => client.wholeCopy()
+try {
+  for await (const change of client.mirror({ store, from, reconcile, onOutage: console.warn })) {
+    if (change.type === 'upsert') copy.set(change.project.id, change.project)
+    else copy.delete(change.id)
+  }
+} catch (error) {
+  process.exitCode = 1
+  console.error(error instanceof ClientError ? error.message : error)
 }

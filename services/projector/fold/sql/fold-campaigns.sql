@@ -59,11 +59,14 @@ WITH
         ) AS of_tier
         GROUP BY campaign_id
     ),
+    -- The latest row of each campaign. It may be that of a removal, which FINAL would leave out: what comes back needs a later stamp.
     standing AS
     (
-        SELECT campaign_id, creator_id, content_hash, updated_at, true AS stands
-        FROM ${read}.campaigns FINAL
+        SELECT campaign_id, creator_id, content_hash, updated_at, NOT is_deleted AS stands, was_public
+        FROM ${read}.campaigns
         WHERE campaign_id IN (SELECT campaign_id FROM touched)
+        ORDER BY campaign_id, fold_id DESC
+        LIMIT 1 BY campaign_id
     ),
     fresh AS
     (
@@ -120,7 +123,7 @@ SELECT
         greatest(${stamp}, standing.updated_at + toIntervalMillisecond(1))),
     {fold_id:UInt64},
     fresh.is_deleted,
-    fresh.is_deleted AND (standing.stands OR ${was_removed})
+    fresh.is_deleted AND (standing.stands OR standing.was_public)
 FROM fresh
 LEFT JOIN standing ON standing.campaign_id = fresh.campaign_id
 ${kept}

@@ -3,20 +3,25 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { packageName, packClient } from '../../../../contracts/api/client-package/pack.ts'
+import { errorBody } from '../../../../contracts/api/errors.ts'
 import { type SampleName, sampleText } from '../../../../services/portal/guide/samples/samples.ts'
-import { outputOf } from '../../../clients/programs.ts'
+import { outputOf, pythonEnvironment } from '../../../clients/programs.ts'
 import { makeDataDirectory } from '../../../support/deployment/service-process.ts'
 import { useQueryService } from '../../../support/query/service.ts'
 import { campaignRow } from '../../../support/query/tables.ts'
+import { run } from '../../../support/runner/programs.ts'
 import { needs } from '../../../support/runner/requirements.ts'
 
 const ids = Array.from({ length: 130 }, (_, n) => `c${String(n).padStart(3, '0')}`)
+const python = pythonEnvironment('samples', path('../../../clients/python-api/httpx.txt'))
 const languages = [
   { extension: 'sh', program: 'sh', version: ['-c', 'curl --version'] },
   { extension: 'ts', program: process.execPath, version: ['--version'] },
-  { extension: 'py', program: 'python3', version: ['--version'] },
+  { extension: 'py', program: python.program('python'), version: ['-c', 'import httpx'] },
 ] as const
 
 const { store, app } = useQueryService()
@@ -27,11 +32,13 @@ let work: ReturnType<typeof makeDataDirectory>
 const unpacks = ['tar', ['--version']] as const
 
 beforeAll(async () => {
+  // What it lacks is said where a sample is skipped.
+  await python.requirement()
   const tarball = packClient(client.path)
   // The samples in TypeScript need the package. Without tar they are skipped.
   const hasTar = await runs(...unpacks)
   if (hasTar) await outputOf('tar', ['-xzf', tarball, '-C', client.path])
-})
+}, 360_000)
 afterAll(() => client.remove())
 beforeEach(async () => {
   work = makeDataDirectory()
@@ -56,15 +63,33 @@ for (const { extension, program, version } of languages) {
     expect(printed).toContain('130')
   })
 
-  test(`mirroring.${extension} has every campaign, and after a second start what has changed since`, async context => {
+  test(`first-call.${extension} shows what the API says of a wrong key, and nothing else`, async context => {
+    await needsProgram(context, program, version)
+    const { env, cwd } = options()
+    const refused = { ...env, PLEDGEVIEW_SECRET: 'wrong' }
+    const { stdout, stderr } = await run(program, [write('first-call', extension)], {
+      cwd,
+      environment: refused,
+    })
+    expect(stdout + stderr).toContain(errorBody('unauthorized').error.message.slice(0, 30))
+    expect(stdout + stderr).not.toMatch(/Traceback|^ +at /m)
+  })
+
+  test(`mirroring.${extension} has every campaign, and after a second start what has changed and left since`, async context => {
     await needsProgram(context, program, version)
     const file = write('mirroring', extension)
     await runOnce(program, file)
     expect(copied()).toEqual(new Map(ids.map(id => [id, `Title of ${id}`])))
     const now = new Date().toISOString().replace('T', ' ').replace('Z', '')
-    await store().putCampaigns([campaignRow('c007', { title: 'Changed', updated_at: now })])
+    await store().putCampaigns([
+      campaignRow('c007', { title: 'Changed', updated_at: now }),
+      campaignRow('c008', { is_deleted: 1, updated_at: now, ...{ was_public: 1 } }),
+    ])
     await runOnce(program, file)
-    expect(copied()).toEqual(new Map(ids.map(id => [id, id === 'c007' ? 'Changed' : `Title of ${id}`])))
+    const expected = ids
+      .filter(id => id !== 'c008')
+      .map(id => [id, id === 'c007' ? 'Changed' : `Title of ${id}`])
+    expect(copied()).toEqual(new Map(expected as [string, string][]))
   })
 }
 
@@ -82,13 +107,32 @@ async function runOnce(program: string, file: string): Promise<void> {
 /** Titles by id: the copy of the program, or, of the shell's, what its pages say one after the other. */
 function copied(): Map<string, string> {
   const read = (file: string) => JSON.parse(readFileSync(join(work.path, file), 'utf8'))
-  const pages = globSync('page-*.json', { cwd: work.path }).toSorted()
-  const campaigns: { id: string; title: string }[] =
-    pages.length > 0
-      ? pages.flatMap(page => read(page).data)
-      : Object.values(read('campaigns.json').campaigns)
+  const sqlite = join(work.path, 'campaigns.sqlite')
   // Pages are in the order of their time, so the later state of a campaign wins.
-  return new Map(campaigns.map(({ id, title }) => [id, title]))
+  const pages = (name: string) =>
+    globSync(`${name}-*.json`, { cwd: work.path })
+      .toSorted()
+      .flatMap(page => read(page).data)
+  const campaigns: { id: string; title: string }[] = existsSync(sqlite)
+    ? rowsOf(sqlite)
+    : pages('page').length > 0
+      ? pages('page')
+      : read('campaigns.json').campaigns
+  const titles = new Map(campaigns.map(({ id, title }) => [id, title]))
+  for (const { id } of pages('removals')) titles.delete(id)
+  return titles
+}
+
+function rowsOf(file: string): { id: string; title: string }[] {
+  const copy = new DatabaseSync(file)
+  try {
+    return copy
+      .prepare('SELECT body FROM campaigns')
+      .all()
+      .map(({ body }) => JSON.parse(String(body)))
+  } finally {
+    copy.close()
+  }
 }
 
 function write(name: SampleName, extension: string): string {
@@ -104,7 +148,13 @@ function write(name: SampleName, extension: string): string {
 
 function options() {
   const { key, secret } = app().issue()
-  const environment = { PLEDGEVIEW_KEY: key, PLEDGEVIEW_SECRET: secret }
+  const modules = path('../../../../contracts/api/client-python')
+  const environment = {
+    PLEDGEVIEW_KEY: key,
+    PLEDGEVIEW_SECRET: secret,
+    PYTHONPATH: modules,
+    PYTHONDONTWRITEBYTECODE: '1',
+  }
   return { cwd: work.path, environment, env: { ...process.env, ...environment } }
 }
 
@@ -125,4 +175,8 @@ function runs(program: string, version: readonly string[]): Promise<boolean> {
     () => true,
     () => false,
   )
+}
+
+function path(name: string): string {
+  return fileURLToPath(new URL(name, import.meta.url))
 }

@@ -4,6 +4,7 @@ import type { Safeguards } from '../safeguards.ts'
 import { isOfFirstBlock } from './engine.ts'
 import {
   type HistoryMarks,
+  latestRow,
   type ModelState,
   type ProgressRow,
   type ReadRow,
@@ -75,7 +76,7 @@ type StampOf = (id: string) => number
 /** How a statement stamps what changed. */
 function stampsOf(state: ModelState, { stampAtWatermark }: Safeguards, startedAt: number): StampOf {
   const stamp = stampAtWatermark ? Math.max(startedAt, state.watermark) : startedAt
-  return id => Math.max(stamp, (standingRow(state, id)?.updatedAt ?? 0) + 1)
+  return id => Math.max(stamp, (latestRow(state, id)?.updatedAt ?? 0) + 1)
 }
 
 function shown({ campaigns }: ModelState, rows: readonly ReadRow[]): Written {

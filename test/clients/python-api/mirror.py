@@ -1,0 +1,62 @@
+"""Uses the Python client as its guide does, over real HTTP, and prints what it saw as JSON. The job comes as JSON on stdin."""
+import json
+import sys
+import time
+
+from pledgeview import Client, ClientError, Copy, Runtime, to_frame
+
+
+class Enough(Exception):
+    pass
+
+
+class Hurried(Runtime):
+    """A mirror ends before its second poll. No cached answer is older than the copy here, so nothing waits for it."""
+
+    ends = False
+
+    def sleep(self, ms):
+        if self.ends and ms > 0:
+            raise Enough
+        if ms < 62_000:
+            time.sleep(ms / 1000)
+
+
+job = json.load(sys.stdin)
+runtime = Hurried()
+client = Client(job["baseUrl"], job["key"], job["secret"], runtime=runtime)
+seen = {"live": [project["id"] for project in client.projects(status="LIVE")]}
+page = client.list(status="FUNDED", limit=5)
+seen["page"] = {"ids": [project["id"] for project in page.data], **page.pagination}
+seen["detail"], seen["stats"] = client.detail(job["slug"]), client.stats()
+try:
+    Client(job["baseUrl"], job["key"], "wrong").stats()
+except ClientError as error:
+    seen["refused"] = {"status": error.status, "message": str(error)}
+try:
+    Client(job["nobody"], job["key"], job["secret"], attempts_max=1).stats()
+except ClientError as error:
+    seen["lost"] = {"code": error.code, "message": str(error)}
+
+with Copy(job["file"]) as copy:
+    runtime.ends = True
+    try:
+        for change in client.mirror(store=copy, start=client.whole_copy):
+            copy.apply(change)
+    except Enough:
+        runtime.ends = False
+    seen["copied"] = len(copy)
+    seen["texts"] = all("description" in project for project in copy.projects())
+with Copy(job["file"]) as copy:
+    seen["kept"] = copy.load()
+    first, second = list(copy.ids())[:2]
+    copy.db.execute("DELETE FROM campaigns WHERE id = ?", (first,))
+    copy.db.execute("UPDATE campaigns SET updated_at = '2020-01-01T00:00:00.000Z' WHERE id = ?", (second,))
+    copy.db.execute("INSERT INTO campaigns VALUES ('extra', '2020-01-01T00:00:00.000Z', '{}')")
+    for name in ("wrong", "equal"):
+        verdict = client.verify(held=copy.held, apply=copy.apply, store=copy)
+        seen[name] = [verdict.was_equal, verdict.lacking, verdict.left_over, verdict.stale]
+    frame = to_frame(copy.projects())
+    types = [str(frame[name].dtype) for name in ("created_at", "backer_count", "pledged_amount")]
+    seen["frame"] = {"shape": list(frame.shape)[:1], "types": types, "creator": sorted(set(frame["creator.name"]))}
+print(json.dumps(seen))
