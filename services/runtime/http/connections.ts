@@ -113,9 +113,14 @@ export function createConnections(options: ConnectionsOptions): Connections {
     socket.once('close', () => {
       leave(socket, address)
       address.open--
-      if (address.open === 0) addresses.delete(bucket)
+      // Not before its turn is free: otherwise each of many connections, one after the other, would have a turn of its own.
+      if (address.open === 0) address.turn.wait(() => forget(bucket, address))
     })
     gate.open()
+  }
+
+  function forget(bucket: string, address: Address): void {
+    if (address.open === 0 && addresses.get(bucket) === address) addresses.delete(bucket)
   }
 
   /** Ends the oldest of these connections. Returns whether there is one. */
