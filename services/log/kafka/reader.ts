@@ -14,7 +14,7 @@ import { retry } from '../../runtime/retry.ts'
 import { within } from '../../runtime/within.ts'
 import { type EventReader, type FindStarts, partitionName, SupersededAssignment } from '../port.ts'
 import { type Assignment, type AssignmentStarts, committedThrough, createAssignments } from './assignment.ts'
-import { createKafka, isOutage, type KafkaSettings, logName, topicName } from './client.ts'
+import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName, topicName } from './client.ts'
 import { createCommits } from './commits.ts'
 import { createMember } from './consumer.ts'
 import { createLiveness } from './liveness.ts'
@@ -128,7 +128,7 @@ export async function openKafkaReader(
     return retry(attempt, policy, { monotonicMs })
   }
 
-  const readLog = () => withRetry(async () => logName(settings, (await admin.describeCluster()).clusterId))
+  const readLog = () => withRetry(async () => logName(settings, await clusterIdOf(admin)))
 
   /**
    * Where the partitions begin: where `starts` says, else at what the group has committed. `starts` waits for its own services, for longer
