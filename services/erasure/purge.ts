@@ -6,8 +6,8 @@ import type { PartitionLag } from '../log/port.ts'
 import { untilFolded, untilProjected } from '../projector/positions/projected.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import { purgeLookMs, writePurge } from '../tables/identity.ts'
 import type { Shard } from '../tables/port.ts'
+import { purgeLookMs, writePurge } from '../tables/schema/identity.ts'
 import { purgeRebuilds } from './rebuilds.ts'
 import { leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
 import { purgeTables, type TablesPurge } from './tables.ts'
@@ -45,7 +45,7 @@ export async function purge(copies: Copies, settings: TablesPurge, config: Confi
     const prefix = shard === whole ? '' : `shard ${index + 1}, `
     done.push(...(await purgeTables(shard, settings, prefix)))
   }
-  done.push(...(await purgeRebuilds(whole, rebuilds, settings, shards)), ...(await copies.others()))
+  done.push(await purgeRebuilds(rebuilds, isDry), ...(await copies.others()))
   if (config.PLEDGEVIEW_EXPORT_DIR !== undefined)
     done.push(await purgeExports(config.PLEDGEVIEW_EXPORT_DIR, isDry))
   done.push(

@@ -1,7 +1,7 @@
 /** What is deleted, hidden or revoked in the live tables stays so, whatever history a rebuild reads. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { dropPrevious } from '../../../services/generations/rebuilds.ts'
+import { dropOthers } from '../../../services/generations/rebuilds.ts'
 import { qualified } from '../../../services/tables/generations.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import {
@@ -12,18 +12,14 @@ import {
   stampsOf,
 } from '../../support/generations/rebuilds.ts'
 import { column } from '../../support/projector/fold-records.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 // A busy machine is no failure.
 vi.setConfig({ testTimeout: 180_000 })
 
-let model: ModelTables
+const model = useModelTables()
 let live: RebuildableModel
 
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
 beforeEach(async () => {
   live = await openRebuildableModel(model)
 })
@@ -78,7 +74,7 @@ describe('a rebuild from events that were appended again, and are from before', 
     expect(detail.differences).toMatchObject({ same: 1, added: 0, removed: 0, different: 0 })
     expect(await shown()).toEqual({ campaigns: ['c2'], pledges: [1], keys: [] })
     // The new tables know the deletions too, so the next rebuild does not bring them back either.
-    await dropPrevious(live)
+    await dropOthers(live)
     await live.rebuild({ acceptsLoss: true })
     expect(await shown()).toEqual({ campaigns: ['c2'], pledges: [1], keys: [] })
   })

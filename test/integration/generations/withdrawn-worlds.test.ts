@@ -4,10 +4,10 @@
  *
  * PLEDGEVIEW_TEST_SEED repeats the worlds.
  */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
-import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
+import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import {
@@ -18,7 +18,7 @@ import {
   type RebuildableModel,
   type RebuildOptions,
 } from '../../support/generations/rebuilds.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 import { intBetween, type Random, randomOf } from '../../support/runner/random.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
@@ -26,12 +26,7 @@ const worlds = 3
 const stepsPerWorld = 4
 const phases = ['reading log', 'folding', 'catching up', 'verifying', 'promoting'] as const
 
-let model: ModelTables
-
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
+const model = useModelTables()
 
 /** A live model, everything that happened in it, and how much of that each archive has. */
 interface World {
@@ -154,7 +149,7 @@ async function rebuild(world: World, options: RebuildOptions): Promise<void> {
     // The history has less than the live tables. This is right, and is given up.
     if (!(error instanceof VerificationFailed)) throw error
     world.story.push('refused')
-    await abortRebuild(live.control)
+    await dropOthers(live)
   }
 }
 
@@ -178,7 +173,7 @@ async function step(world: World): Promise<void> {
   const status = await rebuildStatus(live)
   if (status?.isPreviousKept) {
     if (random() < 0.6) return rebuild(world, { kind: 'rollback', acceptsLoss: random() < 0.5 })
-    await dropPrevious(live)
+    await dropOthers(live)
     world.story.push('dropped')
   }
   const archived = world.archives[intBetween(random, 0, world.archives.length)]

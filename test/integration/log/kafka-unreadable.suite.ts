@@ -3,7 +3,7 @@
  * place. The records around it are projected, and the positions move past it.
  */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import {
@@ -11,7 +11,7 @@ import {
   compressions,
   compressionType,
 } from '../../../services/log/kafka/repairs/codecs.ts'
-import type { EventReader, NewRecord } from '../../../services/log/port.ts'
+import type { EventReader, Header, NewRecord } from '../../../services/log/port.ts'
 import { backerHasher } from '../../../services/projector/ingest/backer-hash.ts'
 import { addDelivery, emptyBatch } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
@@ -22,8 +22,8 @@ import { newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
 import { startsAt } from '../../support/events/starts.ts'
 import type { KafkaSuite } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 const compressed = compressions.filter(compression => compression !== 'none')
 const bombPlaces = ['pledges/0/5', 'pledges/0/11', 'pledges/0/17', 'pledges/0/23', 'campaigns/0/4']
@@ -35,13 +35,8 @@ const session = { sessionMs: 30_000 }
 
 export function describeUnreadable({ address, openReader, openWriter }: KafkaSuite): void {
   let settings: KafkaSettings
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-  afterAll(() => model.dispose())
 
   beforeEach(async () => {
     databases = await model.freshDatabases()
@@ -99,7 +94,7 @@ export function describeUnreadable({ address, openReader, openWriter }: KafkaSui
   test('for far too many headers: the record is a reject, with key and value', {
     timeout: 120_000,
   }, async () => {
-    const headers = Object.fromEntries(range(0, 60_000).map(number => [`h${number}`, Buffer.from('1')]))
+    const headers = range(0, 60_000).map((number): Header => [`h${number}`, Buffer.from('1')])
     await append(pledge(0), { ...pledge(1), headers }, pledge(2))
     const startedAt = performance.now()
     const { accepted, rejects } = await projected(await openReader({ ...settings, ...session }), 3)
@@ -119,7 +114,7 @@ export function describeUnreadable({ address, openReader, openWriter }: KafkaSui
     ['value', (big: Buffer): NewRecord => ({ ...pledge(0), value: big })],
     [
       'header',
-      (big: Buffer): NewRecord => ({ ...pledge(0), value: Buffer.from('x'), headers: { trace: big } }),
+      (big: Buffer): NewRecord => ({ ...pledge(0), value: Buffer.from('x'), headers: [['trace', big]] }),
     ],
     ['key', (big: Buffer): NewRecord => ({ ...pledge(0), key: big, value: Buffer.from('x') })],
   ])(
