@@ -12,10 +12,10 @@ import { createSchemaRegistry, registerSchemas, type SchemaRegistry } from './lo
 import { type Config, ConfigError } from './runtime/config.ts'
 import { messageOf } from './runtime/message-of.ts'
 import { fileSettingOf, secretFileNames } from './runtime/secret-files.ts'
-import type { TablesSettings } from './tables/clickhouse.ts'
+import type { TablesSettings } from './tables/clickhouse/clickhouse.ts'
 import { type FollowedDatabases, followedDatabases, generationOf } from './tables/generations.ts'
 import type { BaseDatabases, Tables } from './tables/port.ts'
-import { distributedDatabases, type Replicated, replicatedSettings } from './tables/replicated.ts'
+import { distributedDatabases, type Replicated, replicatedSettings } from './tables/schema/replicated.ts'
 import { checkShards, openShards, type Shards } from './tables/shards.ts'
 
 /** Whether a command runs distributed, if it could run either way. */

@@ -13,8 +13,9 @@
  *
  * Everything that reads names its generation, and follows the log within a second.
  */
+
+import { encodeRows } from './clickhouse/row-binary.ts'
 import { type BaseDatabases, type Databases, defaultNames, type Tables, TablesError } from './port.ts'
-import { encodeRows } from './row-binary.ts'
 
 /** The databases of the generation with this number. */
 export function generationOf({ base, views }: BaseDatabases, number: number): Databases {

@@ -6,8 +6,8 @@
  */
 import type { Topic } from '../../contracts/events/event.ts'
 import type { LogRecord } from '../log/port.ts'
+import { createRowWriter, type TableColumn } from './clickhouse/row-binary.ts'
 import type { Databases, Tables } from './port.ts'
-import { createRowWriter, type TableColumn } from './row-binary.ts'
 
 /** A record that could not be projected, and the reason. */
 export interface Reject {

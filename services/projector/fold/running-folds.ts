@@ -6,9 +6,10 @@
  * does not answer, and a fold cannot wait for a replica that may be gone for good. deploy/grow.md tells operators what
  * that means.
  */
+
+import { untilNoneRuns, type WaitOptions } from '../../tables/clickhouse/running-statements.ts'
 import { qualified } from '../../tables/generations.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
-import { untilNoneRuns, type WaitOptions } from '../../tables/running-statements.ts'
 
 // Every table that a statement of the line writes (fold-statements.ts).
 const written = [

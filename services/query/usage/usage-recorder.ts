@@ -9,8 +9,8 @@
 
 import { type Rounds, startRounds } from '../../runtime/rounds.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, TableInsert, Tables } from '../../tables/port.ts'
-import { encodeRows } from '../../tables/row-binary.ts'
 import type { OnKeyAnswered } from '../http/request-log.ts'
 import { createLatestRequests } from './latest-requests.ts'
 import { createUsageCounts, type UsageBatch, type UsageRow } from './usage-counts.ts'

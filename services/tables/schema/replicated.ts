@@ -29,8 +29,9 @@
  * To change the number of shards, set up another cluster: replay the event log into it, and then point the services
  * there. A rebuild in place works on each shard as on one server (services/generations/parts.ts).
  */
+
+import type { Databases } from '../port.ts'
 import { partsOf, wholeOf } from './cluster-views.ts'
-import type { Databases } from './port.ts'
 
 export interface Replicated {
   /** The name of the cluster in the servers' `remote_servers`: letters, digits, `_` and `-`. */
