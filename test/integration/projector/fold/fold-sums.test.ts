@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { currencyCodes } from '../../../../contracts/events/currencies.ts'
+import { currencyCodes, currencyDigits } from '../../../../contracts/events/currencies.ts'
 import { foldCampaignsStatement } from '../../../../services/projector/fold/fold-statements.ts'
 import { campaignEvent, pledgeEvent, sampleReward } from '../../../support/events/sample-events.ts'
 import { openGiven, type Projected, viewsShow } from '../../../support/projector/given.ts'
@@ -101,6 +101,16 @@ describe('a campaign’s figures', () => {
       }),
       { numRuns: 3, endOnFailure: true },
     )
+  })
+
+  test('hold amounts of every currency that an event may name', async () => {
+    const currencies = currencyCodes.map(currency => campaignEvent({ campaign_id: currency, currency }))
+    const projected = await given(currencies)
+    const rows = await figures(projected)
+    for (const code of currencyCodes) {
+      const goal = 100_000 / 10 ** (currencyDigits(code) ?? Number.NaN)
+      expect(Number(rows[code]?.goal), code).toBe(goal)
+    }
   })
 
   test('of tiers are counted within bounds of memory, with 1,000 tiers and 40,000 pledges that each name another', async () => {
