@@ -4,7 +4,7 @@ import { readPublicViews } from '../../tables/public-views.ts'
 import type { Portal } from '../app.ts'
 import { timeBars } from '../html/bars.ts'
 import { type Html, html, prose } from '../html/html.ts'
-import { codeBlock, notice, scrolling } from '../html/parts.ts'
+import { type Cell, codeBlock, notice, scrolling, stack } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
 import { connectSection, dictionarySection } from './data-connect.ts'
 import { type Example, playLink, readExamples } from './data-examples.ts'
@@ -85,24 +85,10 @@ ${answer ? answerTable(question, answer) : html`<p>Its answer cannot be shown at
 function answerTable(question: string, rows: readonly Readonly<Record<string, unknown>>[]): Html {
   const names = Object.keys(rows[0] ?? {})
   if (names.length === 0) return html`<p>The answer has no rows.</p>`
-  const isNumber = (name: string) => rows.every(row => row[name] === null || typeof row[name] === 'number')
-  const numeric = new Set(names.filter(isNumber))
-  const textOf = (value: unknown) =>
-    value === null ? 'null' : typeof value === 'number' ? exact.format(value) : String(value)
-  const cell = (row: Readonly<Record<string, unknown>>, name: string) =>
-    html`<td${numeric.has(name) && html` class="number"`}>${textOf(row[name])}</td>`
-  const shown = rows.slice(0, answerRowsMax - 1)
-  return html`${scrolling(
-    `Answer: ${question}`,
-    html`<table>
-<thead><tr>${names.map(name => html`<th scope="col"${numeric.has(name) && html` class="number"`}><code>${name}</code></th>`)}</tr></thead>
-<tbody>
-${shown.map(
-  row => html`<tr>${names.map(name => cell(row, name))}</tr>
-`,
-)}</tbody>
-</table>`,
-  )}${shown.length < rows.length && html`<p>There are more rows.</p>`}`
+  const cell = (value: unknown): Cell =>
+    value === null ? 'null' : typeof value === 'number' ? { figure: exact.format(value) } : String(value)
+  const shown = rows.slice(0, answerRowsMax - 1).map(row => names.map(name => cell(row[name])))
+  return html`${scrolling(`Answer: ${question}`, stack(names, shown))}${shown.length < rows.length && html`<p>There are more rows.</p>`}`
 }
 
 function aboutCard({ campaigns, as_of, currency, history_from, history_kept_from }: DataAbout): Html {
@@ -138,14 +124,11 @@ function fundingPicture({ per, points }: FundingPicture, currency: string): Html
   const description = `From ${name(points[0]?.day ?? '')} to ${name(points.at(-1)?.day ?? '')}: ${money(total, currency)} in total. The most: ${money(best.raised, currency)}, ${name(best.day)}.`
   const rows = points
     .toReversed()
-    .map(({ day, raised, pledges }) => [
-      name(day),
-      ...[money(raised, currency), count(pledges)].map(numberCell),
-    ])
+    .map(({ day, raised, pledges }) => [name(day), { figure: money(raised, currency) }, pledges])
   return html`<p>${per === 'day' ? byDayText : byMonthText}</p>
 ${timeBars({ id: 'picture-funding', title, description }, bars, value => compact.format(value))}
 <details><summary>Funding as a table</summary>
-${table('Funding as a table', [per === 'day' ? 'Day' : 'Month', 'Raised', 'New pledges'], rows)}</details>`
+${scrolling('Funding as a table', stack([per === 'day' ? 'Day' : 'Month', 'Raised', 'New pledges'], rows))}</details>`
 }
 
 const byDayText =
@@ -157,10 +140,12 @@ function successPicture(categories: readonly CategorySuccess[]): Html {
   const rows = categories.map(({ category, ended, funded }) => [
     category,
     meter(funded / ended),
-    ...[`${Math.round((1000 * funded) / ended) / 10} %`, count(funded), count(ended)].map(numberCell),
+    { figure: `${Math.round((1000 * funded) / ended) / 10} %` },
+    funded,
+    ended,
   ])
   return html`<p>How many of the campaigns that have ended reached their goal, in the categories with the most of them.</p>
-${table('Success by category as a table', ['Category', '', 'Success', 'Funded', 'Ended'], rows)}`
+${scrolling('Success by category as a table', stack(['Category', '', 'Success', 'Funded', 'Ended'], rows))}`
 }
 
 function topPicture(campaigns: readonly TopCampaign[], currency: string): Html {
@@ -169,11 +154,13 @@ function topPicture(campaigns: readonly TopCampaign[], currency: string): Html {
   const rows = campaigns.map(({ title, url, raised, backers, category, status }) => [
     campaignLink(title, url),
     meter(raised / (most || 1)),
-    ...[money(raised, currency), count(backers)].map(numberCell),
-    ...[category, status].map(text => html`<td>${text}</td>`),
+    { figure: money(raised, currency) },
+    backers,
+    category,
+    status,
   ])
   return html`<p>The campaigns that raised most.</p>
-${table('Top campaigns as a table', ['Campaign', '', 'Raised', 'Backers', 'Category', 'Status'], rows)}`
+${scrolling('Top campaigns as a table', stack(['Campaign', '', 'Raised', 'Backers', 'Category', 'Status'], rows))}`
 }
 
 // What creators typed: only a web address becomes a link.
@@ -184,28 +171,7 @@ function campaignLink(title: string, url: string): Html {
 
 /** A bar whose length is a share of 1. The number stands beside it. */
 function meter(share: number): Html {
-  return html`<td><meter aria-hidden="true" value="${Math.max(0, share).toFixed(3)}"></meter></td>`
-}
-
-function numberCell(text: string): Html {
-  return html`<td class="number">${text}</td>`
-}
-
-const numbers = new Set(['Raised', 'New pledges', 'Success', 'Funded', 'Ended', 'Backers'])
-
-/** A row begins with its name; the rest are cells. */
-function table(label: string, heads: readonly string[], rows: readonly (readonly (Html | string)[])[]): Html {
-  return scrolling(
-    label,
-    html`<table>
-<thead><tr>${heads.map(head => (head === '' ? html`<td></td>` : html`<th scope="col"${numbers.has(head) && html` class="number"`}>${head}</th>`))}</tr></thead>
-<tbody>
-${rows.map(
-  ([name, ...cells]) => html`<tr><th scope="row">${name}</th>${cells}</tr>
-`,
-)}</tbody>
-</table>`,
-  )
+  return html`<meter aria-hidden="true" value="${Math.max(0, share).toFixed(3)}"></meter>`
 }
 
 const exact = new Intl.NumberFormat('en', { maximumFractionDigits: 4 })
