@@ -70,7 +70,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./commands/purge/purge.ts')).purgeCommand,
   },
   migrate: {
-    summary: 'bring the tables up to date, and distributed also the topics and roles',
+    summary: 'bring tables, topics and roles of the distributed form up to date',
     load: async () => (await import('./commands/migrate.ts')).migrateCommand,
   },
 }

@@ -30,7 +30,7 @@ export interface AccountState {
   version: Long
 }
 
-export type NoticeRule = 'UNKNOWN' | 'KEY_CREATED' | 'KEY_REVOKED' | 'RUNAWAY_TRAFFIC'
+export type NoticeRule = 'UNKNOWN' | 'KEY_CREATED' | 'KEY_REVOKED' | 'RUNAWAY_TRAFFIC' | 'ANNOUNCEMENT'
 
 export type NoticeStatus = 'UNKNOWN' | 'WAITING' | 'SENT' | 'GIVEN_UP'
 

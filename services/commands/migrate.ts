@@ -1,11 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { currentDatabases, definitionsOf, serverSettings, topicSettings } from '../distributed.ts'
-import { openDataDirectory, readSecrets } from '../local/data-directory.ts'
-import { openEmbeddedTables } from '../local/tables.ts'
 import { ensureTopics } from '../log/kafka/topics.ts'
-import { lockDataDirectory } from '../log/local/lock.ts'
 import { closing } from '../runtime/closing.ts'
-import type { Config } from '../runtime/config.ts'
+import { type Config, readConfig } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { checkParts } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse.ts'
@@ -13,29 +10,25 @@ import { generationOf } from '../tables/generations.ts'
 import { holdTablesId } from '../tables/identity.ts'
 import { migrate } from '../tables/migrate.ts'
 import { createRoles } from '../tables/roles.ts'
-import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
+import { type Command, commonOptions, type Io, printJson, readArguments } from './command.ts'
 import { jsonOption } from './help.ts'
 import { printableLines } from './printable.ts'
 
 export const migrateCommand: Command = {
   help: {
-    call: 'migrate [--data-dir D] [--json]',
+    call: 'migrate [--json]',
     does:
-      'Brings the tables up to date: runs the SQL files of contracts/tables that have not run yet. npm start does this by ' +
-      'itself. If PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, it works on the configured ClickHouse, creates ' +
-      'or checks the Kafka topics, and creates the roles if the server allows it.',
-    options: { ...dataDirOption, ...jsonOption },
-    examples: ['migrate', 'migrate --data-dir /var/lib/pledgeview'],
-    cost: 'A few seconds. It may run again at any time. With --data-dir, stop the service on that directory first.',
+      'Brings the tables of the configured ClickHouse up to date: runs the SQL files of contracts/tables that have not run yet, creates ' +
+      'or checks the Kafka topics, and creates the roles if the server allows it. npm start does this by itself for a data directory.',
+    options: jsonOption,
+    examples: ['migrate'],
+    cost: 'A few seconds. It may run again at any time.',
   },
 
   async run(args, io) {
-    const { config, directory, json } = readPlace(args)
-    const done =
-      directory === undefined
-        ? await migrateDistributed(config)
-        : { applied: await migrateEmbedded(directory, config) }
-    if (json) printJson(io, done)
+    const { values } = readArguments({ args, options: { json: commonOptions.json } })
+    const done = await migrateDistributed(readConfig(process.env))
+    if (values.json) printJson(io, done)
     else printDone(done, io)
     return 0
   },
@@ -44,18 +37,9 @@ export const migrateCommand: Command = {
 interface Done {
   /** Names of the SQL files that ran. */
   applied: string[]
-  topics?: string[]
+  topics: string[]
   /** Why the roles were not created; null if they were. */
-  roles_refused?: string | null
-}
-
-function migrateEmbedded(root: string, config: Config): Promise<string[]> {
-  return closing(async open => {
-    const directory = openDataDirectory(root)
-    open(lockDataDirectory(directory.root))
-    readSecrets(directory, config)
-    return open(await openEmbeddedTables({ directory, config, logger: createLogger('error') })).applied
-  })
+  roles_refused: string | null
 }
 
 async function migrateDistributed(config: Config): Promise<Done> {
@@ -77,7 +61,7 @@ async function migrateDistributed(config: Config): Promise<Done> {
   })
 }
 
-function printDone({ applied, topics = [], roles_refused }: Done, io: Io): void {
+function printDone({ applied, topics, roles_refused }: Done, io: Io): void {
   io.stdout.write(applied.length > 0 ? `applied ${applied.join(', ')}\n` : 'the tables are up to date\n')
   if (topics.length > 0) io.stdout.write(`created the topics ${topics.join(', ')}\n`)
   if (roles_refused)

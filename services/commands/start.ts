@@ -125,9 +125,7 @@ export const startCommand: Command = {
     try {
       if (service.portalUrl) io.stdout.write(`Open the portal: ${service.portalUrl}\n`)
       if (config.PLEDGEVIEW_SMTP_URL === undefined)
-        io.stdout.write(
-          `There is no mail server: sign-in links appear here, and as files in ${directory.outbox}\n`,
-        )
+        io.stdout.write('There is no mail server: sign-in links appear here\n')
       const demo = values['no-demo'] ? undefined : await demoOf(service, directory)
       const isNew = demo !== undefined && !demo.is_loaded
       if (isNew) await loadDemo(service, directory, demo, io)

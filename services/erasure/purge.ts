@@ -45,7 +45,7 @@ export async function purge(copies: Copies, settings: TablesPurge, config: Confi
     const prefix = shard === whole ? '' : `shard ${index + 1}, `
     done.push(...(await purgeTables(shard, settings, prefix)))
   }
-  done.push(...(await purgeRebuilds(whole, rebuilds, settings, shards)), ...(await copies.others()))
+  done.push(await purgeRebuilds(rebuilds, isDry), ...(await copies.others()))
   if (config.PLEDGEVIEW_EXPORT_DIR !== undefined)
     done.push(await purgeExports(config.PLEDGEVIEW_EXPORT_DIR, isDry))
   done.push(

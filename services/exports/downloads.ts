@@ -1,7 +1,7 @@
 /**
  * Sends the files of the latest whole copy, in whole or in part.
  *
- * Promises: a connection is bounded in time, one person has a few at once and all together some dozens; further ones wait for their
+ * Promises: a connection is bounded in time, one key has a few at once and all together some hundreds; further ones wait for their
  * turn. A download ends as soon as the one who asked may not ask any more.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -17,8 +17,8 @@ export interface Download {
   name: ExportFile
   /** Who asks. */
   owner: string
-  /** Whether the owner may still ask: it is looked at every half second. */
-  isAllowed: () => boolean
+  /** Whether the owner may still ask, looked at again and again. If that cannot be known, the download goes on. */
+  isAllowed: () => boolean | Promise<boolean>
   /** Called before anything is sent. Returns the headers of every answer. */
   begin: () => Record<string, string>
 }
@@ -41,8 +41,9 @@ export interface DownloadBounds {
 }
 
 // DuckDB reads parts side by side, one a core.
-const defaultBounds: DownloadBounds = {
-  max: 64,
+export const defaultBounds: DownloadBounds = {
+  // A slow one costs its two buffers of 64 KiB. The keys of a few people must not take all.
+  max: 512,
   perOwnerMax: 8,
   waitingPerOwnerMax: 64,
   waitMsMax: 10_000,
@@ -84,8 +85,9 @@ export function createDownloads(
     // Node sets the usual time again with the next request.
     response.socket?.setTimeout(silenceMsMax)
     const until = performance.now() + msMax
-    const look = setInterval(() => {
-      if (performance.now() > until || !isAllowed()) response.destroy()
+    const look = setInterval(async () => {
+      const mayGoOn = performance.now() <= until && (await Promise.try(isAllowed).catch(() => true))
+      if (!mayGoOn) response.destroy()
     }, lookMs)
     try {
       await pipeline(file.handle.createReadStream({ ...part, autoClose: false }), response)

@@ -169,7 +169,10 @@ export async function writeRebuild(
     ...row
   }: Pick<RebuildState, 'id' | 'run' | 'phase' | 'detail' | 'attempt' | 'generation'>,
 ): Promise<void> {
-  await writeRow(place, { ...row, kind: 'beat', detail: JSON.stringify({ id, phase, detail }) })
+  // Examples have texts of campaigns, which the log would keep for ever. Its process prints them.
+  const differences = detail.differences && { ...detail.differences, examples: [] }
+  const written: Written = { id, phase, detail: { ...detail, differences } }
+  await writeRow(place, { ...row, kind: 'beat', detail: JSON.stringify(written) })
 }
 
 /** The generation that was current before, if it is kept. */

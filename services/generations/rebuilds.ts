@@ -94,7 +94,8 @@ export function createRebuilds(dependencies: RebuildsDependencies): Rebuilds {
           const own = { ...place, ...run, ...createRuntime(logger), ...(await decoding()) }
           return runRebuild(own, request, watch.signal)
         })
-        return await present()
+        const done = await present()
+        return begun ? { ...done, detail: { ...done.detail, differences: begun.detail.differences } } : done
       } catch (error) {
         if (!begun) throw error
         const failed = await present()

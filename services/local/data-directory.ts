@@ -6,7 +6,6 @@
  *     clickhouse/      ClickHouse's configuration, users and log (mode 0700)
  *     secrets.json     pepper, backer key and portal key, created once (mode 0600)
  *     portal.sqlite    the portal's sessions and sign-ins under way (mode 0600); without it people sign in again
- *     outbox/          the portal's mails, if there is no SMTP server (mode 0700); each for a day
  *     service.json     the address of the process that runs on the directory (mode 0600), while it runs
  *     demo.json        the demo platform that was loaded, if any
  *     lock.sqlite      locked by the process that runs on the directory; the kernel unlocks it when the process dies
@@ -33,7 +32,6 @@ export interface DataDirectory {
   tables: string
   clickHouse: string
   portal: string
-  outbox: string
 }
 
 /**
@@ -48,11 +46,9 @@ export function openDataDirectory(root: string): DataDirectory {
     tables: join(root, 'tables'),
     clickHouse: join(root, 'clickhouse'),
     portal: join(root, 'portal.sqlite'),
-    outbox: join(root, 'outbox'),
   }
   closeToOthers(root, 0o700)
-  for (const folder of [directory.tables, directory.clickHouse, directory.outbox])
-    closeToOthers(folder, 0o700)
+  for (const folder of [directory.tables, directory.clickHouse]) closeToOthers(folder, 0o700)
   for (const database of [directory.journal, directory.portal]) {
     for (const file of ['', '-wal', '-shm']) closeToOthers(`${database}${file}`, 0o600)
   }

@@ -1,10 +1,9 @@
-/** The portal of the embedded service: accounts in the journal, sessions in a SQLite file, mails over SMTP or into a folder. */
+/** The portal of the embedded service: accounts in the journal, sessions in a SQLite file, mails over SMTP or on the terminal. */
 
 import { chmodSync } from 'node:fs'
 import type { Logger } from 'pino'
 import { loopbackHosts } from '../portal/http/headers.ts'
-import { createOutboxMailer } from '../portal/notices/outbox-mailer.ts'
-import type { Mail } from '../portal/ports.ts'
+import type { Mail, Mailer } from '../portal/ports.ts'
 import { type PortalService, smtpMailer, startPortalService } from '../portal/service.ts'
 import { openSqliteStore } from '../portal/store/sqlite-store.ts'
 import type { Config } from '../runtime/config.ts'
@@ -56,14 +55,6 @@ async function startAt(port: number, options: EmbeddedPortalOptions): Promise<Po
   onAddress(portalUrl)
   const store = openSqliteStore({ path: directory.portal, now: Date.now })
   chmodSync(directory.portal, 0o600)
-  const mailer =
-    smtpMailer(config) ??
-    createOutboxMailer({
-      folder: directory.outbox,
-      from: config.PLEDGEVIEW_MAIL_FROM,
-      show: showMail,
-      now: Date.now,
-    })
   const portal = await startPortalService({
     config,
     portalUrl,
@@ -72,7 +63,7 @@ async function startAt(port: number, options: EmbeddedPortalOptions): Promise<Po
     portalKey: model.secrets.portalKey,
     hosts: [...loopbackHosts, config.PLEDGEVIEW_HOST.toLowerCase()],
     store,
-    mailer,
+    mailer: smtpMailer(config) ?? terminalMailer(showMail),
     keyAdmin: { directory: model.keys, writer: model.writer, pepper: model.secrets.keyPepper },
     tables: model.tables,
     databases: model.databases,
@@ -84,5 +75,13 @@ async function startAt(port: number, options: EmbeddedPortalOptions): Promise<Po
   } catch (error) {
     await portal.close()
     throw error
+  }
+}
+
+function terminalMailer(showMail: EmbeddedPortalOptions['showMail']): Mailer {
+  return {
+    send: async mail => showMail(mail),
+    mailsAre: 'This service has no mail server. It prints the mail in the terminal in which it runs.',
+    close: async () => {},
   }
 }

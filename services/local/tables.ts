@@ -18,8 +18,6 @@ export interface EmbeddedTables {
   door: OpenDoor | undefined
   tables: Tables
   databases: FollowedDatabases
-  /** The names of the migrations that ran. */
-  applied: string[]
   close(): Promise<void>
 }
 
@@ -55,7 +53,7 @@ export function openEmbeddedTables({
     const { url, nativePort = 0 } = clickHouse
     const ports = { httpPort: Number(new URL(url).port), nativePort }
     const door = open(sql && (await openDoor(sql, ports)))
-    const applied = await migrate(tables, defaultNames, { viewsDefiner: definerUser })
+    await migrate(tables, defaultNames, { viewsDefiner: definerUser })
     const databases = followedDatabases(defaultNames)
     await databases.follow(tables)
     await checkParts(
@@ -64,7 +62,7 @@ export function openEmbeddedTables({
       `No event is lost: restore ${directory.tables} from a backup, or move it away, start again, and create the tables again ` +
         'with: pledgeview rebuild',
     )
-    return { clickHouse, door, tables, databases, applied }
+    return { clickHouse, door, tables, databases }
   })
 }
 

@@ -71,7 +71,7 @@ export interface Mail {
 }
 
 export interface Mailer {
-  /** Resolves when the server (or the outbox) has the mail. Throws if it does not. Never logs the text. */
+  /** Resolves when the server has the mail. Throws if it does not. Never logs the text. */
   send(mail: Mail): Promise<void>
   /** A sentence that says where mails are, if there is no mail server. */
   mailsAre?: string
@@ -95,11 +95,8 @@ export class MailError extends Error {
   override name = 'MailError'
   /** The server takes no mail for this address. It makes no sense to try again. */
   readonly isRefusedAddress: boolean
-  /** The server may have taken the mail: it did not answer. */
-  readonly isInDoubt: boolean
-  constructor(message: string, { isRefusedAddress = false, isInDoubt = false } = {}) {
+  constructor(message: string, { isRefusedAddress = false } = {}) {
     super(message)
     this.isRefusedAddress = isRefusedAddress
-    this.isInDoubt = isInDoubt
   }
 }

@@ -1,6 +1,5 @@
-/** The embedded service with a few campaigns, its outbox, and the API as a consumer's shell calls it. */
+/** The embedded service with a few campaigns, its mails, and the API as a consumer's shell calls it. */
 import { execFile, spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { openJournalWriter } from '../../services/log/local/journal.ts'
@@ -34,7 +33,7 @@ export async function startPortal(): Promise<Portal> {
   await writer.close()
   return {
     url: /Open the portal: (\S+)/.exec(service.output())?.[1] ?? '',
-    mailTo: email => latestMail(join(directory.path, 'outbox'), email),
+    mailTo: email => latestMail(service.output(), email),
     async close() {
       await service.stop()
       directory.remove()
@@ -42,11 +41,9 @@ export async function startPortal(): Promise<Portal> {
   }
 }
 
-function latestMail(folder: string, email: string): { link: string; code: string } | undefined {
-  const mails = readdirSync(folder)
-    .sort()
-    .map(name => readFileSync(join(folder, name), 'utf8'))
-  const mail = mails.findLast(text => text.includes(`\nTo: ${email}\nSubject: Sign in`))
+/** Of what the service has printed. */
+function latestMail(output: string, email: string): { link: string; code: string } | undefined {
+  const mail = output.split(/^Mail to /m).findLast(text => text.startsWith(`${email}: Sign in`))
   const code = /^ {4}(\d{4} \d{4})$/m.exec(mail ?? '')?.[1]
   const link = /^ {4}(http\S+)$/m.exec(mail ?? '')?.[1]
   return code === undefined || link === undefined ? undefined : { code, link }

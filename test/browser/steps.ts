@@ -26,7 +26,7 @@ export async function signUp(page: Page, { portal, email, by, look }: SignUp): P
   await page.getByText(`a link to ${email}`).waitFor()
   await look('sign-in-code')
   const mail = portal.mailTo(email)
-  if (!mail) throw new Error(`no sign-in mail to ${email} is in the outbox`)
+  if (!mail) throw new Error(`no sign-in mail to ${email} was printed`)
   if (by === 'link') {
     await page.goto(mail.link)
     await page.getByText(email).waitFor()

@@ -42,7 +42,7 @@ export async function openExample(page: Page, { url }: Portal): Promise<void> {
   await expect
     .poll(async () => {
       await page.goto(`${url}/data`)
-      return page.getByRole('region', { name: 'Top campaigns as a table' }).getByRole('rowheader').count()
+      return page.getByRole('region', { name: 'Top campaigns' }).getByRole('rowheader').count()
     }, soon)
     .toBeGreaterThan(0)
   await page.locator('summary', { hasText: question }).click()

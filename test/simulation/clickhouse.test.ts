@@ -2,8 +2,8 @@
  * Shows that the simulation's model of ClickHouse behaves like ClickHouse. Worlds are played on the real engine, and lose
  * nothing there either. The model gets the same statements at the same times, and has to give the same answers.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type ModelTables, openModelTables } from '../support/projector/model-tables.ts'
+import { describe, expect, test } from 'vitest'
+import { useModelTables } from '../support/projector/use-model-tables.ts'
 import { createClickHouseEngine } from '../support/simulation/engine/clickhouse-engine.ts'
 import { createModelEngine } from '../support/simulation/engine/model-engine.ts'
 import { completeSince } from '../support/simulation/engine/model-lists.ts'
@@ -12,13 +12,7 @@ import { createTwinEngine } from '../support/simulation/engine/twin-engine.ts'
 import { playWorld } from '../support/simulation/world.ts'
 
 describe('ClickHouse', () => {
-  let tables: ModelTables
-
-  beforeAll(async () => {
-    tables = await openModelTables()
-  })
-
-  afterAll(() => tables.dispose())
+  const tables = useModelTables()
 
   test.each([1, 2, 3, 4])('answers as the model does, world %i', { timeout: 300_000 }, async seed => {
     const databases = await tables.freshDatabases()

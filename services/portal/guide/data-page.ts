@@ -4,7 +4,7 @@ import { readPublicViews } from '../../tables/public-views.ts'
 import type { Portal } from '../app.ts'
 import { timeBars } from '../html/bars.ts'
 import { type Html, html, prose } from '../html/html.ts'
-import { type Cell, codeBlock, notice, scrolling, stack } from '../html/parts.ts'
+import { codeBlock, notice, scrolling, stack } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
 import { connectSection, dictionarySection } from './data-connect.ts'
 import { type Example, playLink, readExamples } from './data-examples.ts'
@@ -14,7 +14,7 @@ import {
   type CategorySuccess,
   type DataAbout,
   type DataPictures,
-  type FundingPicture,
+  type FundingDay,
   type TopCampaign,
 } from './readings.ts'
 
@@ -45,7 +45,7 @@ export function dataContent(pictures: DataPictures, settings: readonly Html[]): 
   return html`<h1>For data teams</h1>
 <p class="lead">The public campaigns as tables that you query with SQL: every field of the API, reward tiers, and a history by day. Here are three pictures of them, <a href="#connect">how to connect</a>, <a href="#views">the views</a>, and <a href="#questions">questions with their answers</a>.</p>
 ${about ? aboutCard(about) : notice('The data cannot be read at the moment. Try again in a minute.', 'warning')}
-${section('funding', funding?.per === 'month' ? 'Funding by month of launch' : 'Funding by day', funding && fundingPicture(funding, currency))}
+${section('funding', 'Funding by day', funding && fundingPicture(funding, currency))}
 ${section('success', 'Success by category', categories && successPicture(categories))}
 ${section('top', 'Top campaigns', campaigns && topPicture(campaigns, currency))}
 ${settings}`
@@ -85,9 +85,9 @@ ${answer ? answerTable(question, answer) : html`<p>Its answer cannot be shown at
 function answerTable(question: string, rows: readonly Readonly<Record<string, unknown>>[]): Html {
   const names = Object.keys(rows[0] ?? {})
   if (names.length === 0) return html`<p>The answer has no rows.</p>`
-  const cell = (value: unknown): Cell =>
-    value === null ? 'null' : typeof value === 'number' ? { figure: exact.format(value) } : String(value)
+  const cell = (value: unknown) => (typeof value === 'number' ? value : String(value))
   const shown = rows.slice(0, answerRowsMax - 1).map(row => names.map(name => cell(row[name])))
+  // An answer may have more columns than a screen is wide.
   return html`${scrolling(`Answer: ${question}`, stack(names, shown))}${shown.length < rows.length && html`<p>There are more rows.</p>`}`
 }
 
@@ -108,44 +108,34 @@ ${content ?? html`<p>This picture cannot be drawn at the moment.</p>`}
 `
 }
 
-function fundingPicture({ per, points }: FundingPicture, currency: string): Html {
+function fundingPicture(points: readonly FundingDay[], currency: string): Html {
   if (points.length === 0) return html`<p>There is nothing to draw yet.</p>`
-  // A month is `Nov 2026`.
-  const name = (day: string) => (per === 'day' ? dayText(day) : dayText(day).replace(/^\d+ /, ''))
   const every = Math.ceil(points.length / timeLabelsMax)
   const bars = points.map(({ day, raised, pledges }, index) => ({
-    label: index % every === 0 ? name(day) : '',
-    title: `${name(day)}: ${money(raised, currency)}, ${countOf(pledges, 'pledge')}`,
+    label: index % every === 0 ? dayText(day) : '',
+    title: `${dayText(day)}: ${money(raised, currency)}, ${countOf(pledges, 'pledge')}`,
     parts: [{ kind: raised < 0 ? 'too-many' : 'ok', value: raised }],
   }))
   const total = points.reduce((sum, { raised }) => sum + raised, 0)
   const best = points.reduce((most, point) => (point.raised > most.raised ? point : most))
-  const title = per === 'day' ? 'Funding by day' : 'Funding by month of launch'
-  const description = `From ${name(points[0]?.day ?? '')} to ${name(points.at(-1)?.day ?? '')}: ${money(total, currency)} in total. The most: ${money(best.raised, currency)}, ${name(best.day)}.`
+  const description = `From ${dayText(points[0]?.day ?? '')} to ${dayText(points.at(-1)?.day ?? '')}: ${money(total, currency)} in total. The most: ${money(best.raised, currency)}, ${dayText(best.day)}.`
   const rows = points
     .toReversed()
-    .map(({ day, raised, pledges }) => [name(day), { figure: money(raised, currency) }, pledges])
-  return html`<p>${per === 'day' ? byDayText : byMonthText}</p>
-${timeBars({ id: 'picture-funding', title, description }, bars, value => compact.format(value))}
-<details><summary>Funding as a table</summary>
-${scrolling('Funding as a table', stack([per === 'day' ? 'Day' : 'Month', 'Raised', 'New pledges'], rows))}</details>`
+    .map(({ day, raised, pledges }) => [dayText(day), Math.round(raised), pledges])
+  return html`<p>Money that came on each of the last 30 UTC days, less what was withdrawn. Today is not over.</p>
+${timeBars({ id: 'picture-funding', title: 'Funding by day', description }, bars, value => compact.format(value))}
+<details><summary>Funding as a table</summary>${stack(['Day', raisedIn(currency), 'New pledges'], rows)}</details>`
 }
-
-const byDayText =
-  'Money that came on each of the last 30 UTC days, less what was withdrawn. Today is not over.'
-const byMonthText = 'What the campaigns of each month have raised, by the month of their launch.'
 
 function successPicture(categories: readonly CategorySuccess[]): Html {
   if (categories.length === 0) return html`<p>No campaign has ended yet.</p>`
   const rows = categories.map(({ category, ended, funded }) => [
     category,
     meter(funded / ended),
-    { figure: `${Math.round((1000 * funded) / ended) / 10} %` },
-    funded,
-    ended,
+    ...[Math.round((1000 * funded) / ended) / 10, funded, ended],
   ])
   return html`<p>How many of the campaigns that have ended reached their goal, in the categories with the most of them.</p>
-${scrolling('Success by category as a table', stack(['Category', '', 'Success', 'Funded', 'Ended'], rows))}`
+${stack(['Category', 'Bar', 'Success, %', 'Funded', 'Ended'], rows)}`
 }
 
 function topPicture(campaigns: readonly TopCampaign[], currency: string): Html {
@@ -154,13 +144,10 @@ function topPicture(campaigns: readonly TopCampaign[], currency: string): Html {
   const rows = campaigns.map(({ title, url, raised, backers, category, status }) => [
     campaignLink(title, url),
     meter(raised / (most || 1)),
-    { figure: money(raised, currency) },
-    backers,
-    category,
-    status,
+    ...[Math.round(raised), backers, category, status],
   ])
   return html`<p>The campaigns that raised most.</p>
-${scrolling('Top campaigns as a table', stack(['Campaign', '', 'Raised', 'Backers', 'Category', 'Status'], rows))}`
+${stack(['Campaign', 'Bar', raisedIn(currency), 'Backers', 'Category', 'Status'], rows)}`
 }
 
 // What creators typed: only a web address becomes a link.
@@ -174,7 +161,10 @@ function meter(share: number): Html {
   return html`<meter aria-hidden="true" value="${Math.max(0, share).toFixed(3)}"></meter>`
 }
 
-const exact = new Intl.NumberFormat('en', { maximumFractionDigits: 4 })
+function raisedIn(currency: string): string {
+  return currency === '' ? 'Raised' : `Raised, ${currency}`
+}
+
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
 

@@ -24,7 +24,8 @@ export type Answers = ReadonlyMap<string, readonly Readonly<Record<string, unkno
 /** A part that cannot be read at the moment is undefined. */
 export interface DataPictures {
   about: DataAbout | undefined
-  funding: FundingPicture | undefined
+  /** The money that came on each of the last days, oldest first. `raised` may be below 0: pledges are withdrawn, too. */
+  funding: readonly FundingDay[] | undefined
   categories: readonly CategorySuccess[] | undefined
   campaigns: readonly TopCampaign[] | undefined
 }
@@ -41,11 +42,10 @@ export interface DataAbout {
   history_kept_from: string
 }
 
-export interface FundingPicture {
-  /** `day`: the money that came on each day. `month`: what campaigns raised, by the month of their launch. */
-  per: 'day' | 'month'
-  /** Oldest first. `day` is the first day of a month. `raised` may be below 0: pledges are withdrawn, too. */
-  points: readonly { day: string; raised: number; pledges: number }[]
+export interface FundingDay {
+  day: string
+  raised: number
+  pledges: number
 }
 
 export interface CategorySuccess {
@@ -85,7 +85,6 @@ const sql = {
   live: readSql('live', import.meta.url),
   about: readSql('about', import.meta.url),
   byDay: readSql('funding-by-day', import.meta.url),
-  byMonth: readSql('funding-by-month', import.meta.url),
   categories: readSql('success-by-category', import.meta.url),
   campaigns: readSql('top-campaigns', import.meta.url),
 }
@@ -124,13 +123,9 @@ export function createDataPictures(...[place, runtime]: Reading): () => Promise<
   /** One statement after the other. */
   async function readAll(): Promise<DataPictures> {
     const about = (await read<DataAbout>(sql.about, 'the view about'))?.[0]
-    const days = await read<FundingPicture['points'][number]>(sql.byDay, 'funding by day')
-    // Without derived days, the first day shows what came since the start, and is not a whole day.
-    const hasDays = days !== undefined && days.length > 2
-    const months = hasDays ? undefined : await read<(typeof days & {})[0]>(sql.byMonth, 'funding by month')
     last = {
       about,
-      funding: hasDays ? { per: 'day', points: days } : months && { per: 'month', points: months },
+      funding: await read<FundingDay>(sql.byDay, 'funding by day'),
       categories: await read<CategorySuccess>(sql.categories, 'success by category'),
       campaigns: await read<TopCampaign>(sql.campaigns, 'the top campaigns'),
     }

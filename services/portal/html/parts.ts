@@ -25,12 +25,12 @@ export function codeBlock({ id, caption, text }: { id: string; caption: string; 
   return html`<figure class="code"><figcaption>${caption}${copyButton(id, caption)}</figcaption><pre tabindex="0" role="group" aria-label="${caption}"><code id="${id}">${text}</code></pre></figure>`
 }
 
-/** A part of a row. A number, or a figure as text, stands to the right. */
-export type Cell = Html | string | number | { figure: string }
+/** The rest of a row after its name. A number stands to the right. */
+export type Cell = Html | string | number
 
 /** A table whose rows become small cards on a phone, so that nothing of it is cut. Each row begins with its name. */
 export function stack(heads: readonly string[], rows: readonly (readonly Cell[])[], caption?: string): Html {
-  const numbers = heads.map((_, index) => rows.some(row => isFigure(row[index])))
+  const numbers = heads.map((_, index) => rows.some(row => typeof row[index] === 'number'))
   const kind = (index: number) => numbers[index] && html` class="number"`
   return html`<table class="stack">${caption && html`<caption>${caption}</caption>`}
 <thead><tr>${heads.map((head, index) => html`<th scope="col"${kind(index)}>${head}</th>`)}</tr></thead>
@@ -39,19 +39,10 @@ ${rows.map(
   ([
     name,
     ...cells
-  ]) => html`<tr><th scope="row">${shown(name)}</th>${cells.map((cell, index) => html`<td${heads[index + 1] && html` data-label="${heads[index + 1]}"`}${kind(index + 1)}>${shown(cell)}</td>`)}</tr>
+  ]) => html`<tr><th scope="row">${name}</th>${cells.map((cell, index) => html`<td data-label="${heads[index + 1]}"${kind(index + 1)}>${typeof cell === 'number' ? count(cell) : cell}</td>`)}</tr>
 `,
 )}</tbody>
 </table>`
-}
-
-function isFigure(cell: Cell | undefined): boolean {
-  return typeof cell === 'number' || (typeof cell === 'object' && 'figure' in cell)
-}
-
-function shown(cell: Cell | undefined): Html | string | undefined {
-  if (typeof cell === 'number') return count(cell)
-  return typeof cell === 'object' && 'figure' in cell ? cell.figure : cell
 }
 
 /** A table that scrolls sideways where it is too wide. `label` says to screen readers what it is. */

@@ -6,7 +6,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { messageOf } from '../../runtime/message-of.ts'
-import type { PortalDependencies } from '../app.ts'
+import type { Portal } from '../app.ts'
 import type { Html } from '../html/html.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
@@ -14,7 +14,7 @@ import type { Account, KeyNotices, PortalKey } from '../ports.ts'
 import { createOnce, type Once } from './form-token.ts'
 import { type KeyView, keyOfPath } from './key-state.ts'
 
-export interface Access extends PortalDependencies {
+export interface Access extends Portal {
   once: Once
   /** Each throws if the account has done it too often. */
   countRequest: (account: Account) => Promise<void>
@@ -48,15 +48,15 @@ export const accessBounds = {
   },
 } as const
 
-export function createAccess(dependencies: PortalDependencies): Access {
-  const { store } = dependencies
+export function createAccess(portal: Portal): Access {
+  const { store } = portal
   const bound = (name: keyof typeof accessBounds) => async (account: Account) => {
     const { max, windowMs, reason } = accessBounds[name]
     if ((await store.count(`access-${name}/${account.account_id}`, windowMs)) <= max) return
     throw new PageError(429, reason, { retryAfterSeconds: windowMs / 1000 })
   }
   return {
-    ...dependencies,
+    ...portal,
     once: createOnce(store),
     countRequest: bound('requests'),
     countSave: bound('saves'),

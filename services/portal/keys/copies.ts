@@ -1,6 +1,6 @@
 /** The latest whole copy, for people who are signed in: a section of /access, and its files. */
 import type { FastifyInstance } from 'fastify'
-import { createDownloads } from '../../exports/downloads.ts'
+import { createDownloads, defaultBounds } from '../../exports/downloads.ts'
 import { latestManifest } from '../../exports/latest.ts'
 import { type ExportFile, exportNames, type Manifest } from '../../exports/manifest.ts'
 import { ClientGoneError } from '../../runtime/fair-turns.ts'
@@ -35,8 +35,9 @@ export function copySection({ campaigns, as_of, files }: Manifest): Html {
 </section>`
 }
 
-export function addCopyRoutes(pages: FastifyInstance, { options }: Access): void {
-  const send = createDownloads(options.exportDirectory)
+export function addCopyRoutes(pages: FastifyInstance, { options, sessions, cookies }: Access): void {
+  // Each look reads the store and the tables.
+  const send = createDownloads(options.exportDirectory, { ...defaultBounds, lookMs: 10_000 })
   for (const name of exportNames) {
     pages.get(`${folder}/${name}`, async (request, reply) => {
       const begin = () => {
@@ -44,7 +45,9 @@ export function addCopyRoutes(pages: FastifyInstance, { options }: Access): void
         return reply.getHeaders() as Record<string, string>
       }
       const owner = signedIn(request).account_id
-      const asked = { request: request.raw, response: reply.raw, name, owner, isAllowed: () => true, begin }
+      const isAllowed = async () =>
+        (await sessions.accountOf(cookies.session.read(request) ?? '')) !== undefined
+      const asked = { request: request.raw, response: reply.raw, name, owner, isAllowed, begin }
       try {
         const done = await send(asked)
         if (done === 'none') throw new PageError(404, 'There is no whole copy at the moment.')

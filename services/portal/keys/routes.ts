@@ -1,7 +1,7 @@
 /** The routes under /access. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../api-keys/api-keys.ts'
-import type { PortalDependencies } from '../app.ts'
+import type { Portal } from '../app.ts'
 import { html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
 import { queryOf } from '../http/forms.ts'
@@ -16,8 +16,8 @@ import { addKeyRoutes } from './key-routes.ts'
 import { keyOfPath } from './key-state.ts'
 import { overviewPage } from './overview-page.ts'
 
-export async function addAccessRoutes(app: FastifyInstance, dependencies: PortalDependencies): Promise<void> {
-  const access = createAccess(dependencies)
+export async function addAccessRoutes(app: FastifyInstance, portal: Portal): Promise<void> {
+  const access = createAccess(portal)
   await app.register(async pages => {
     pages.setErrorHandler((error, _request, reply) => sendReason(error, reply))
     pages.addHook('preHandler', requireAccount)

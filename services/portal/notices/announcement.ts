@@ -1,148 +1,79 @@
 /**
- * An announcement: one mail to each of many addresses, once, also if it is sent by several processes, or killed and run again.
- *
- * The store says of each address, by a keyed hash, what became of its mail. It is claimed before the mail is sent, and the claim stays. So after
- * a kill it shows that the mail may have been sent: it is in doubt. A mail in doubt is reported, and sent only with
- * `retriesDoubtful`. What another process is sending at this moment is left for the next run. A name stands for one subject and text.
+ * An announcement: a notice to each contact of active keys, which the portals send as they send any other (notice-sender.ts). Its id is
+ * made of its name and the address. So an address that was noted before gets no second mail of this name.
  */
-import { createHash, createHmac } from 'node:crypto'
-import { messageOf } from '../../runtime/message-of.ts'
-import { MailError, type Mailer } from '../ports.ts'
-import type { PortalStore } from '../store/port.ts'
+import type { ApiVersion } from '../../../contracts/api/versions.ts'
+import { readSql } from '../../tables/read-sql.ts'
+import { accountIdOf, checkEmail } from '../account/email.ts'
+import { type Place, readRows } from '../reading.ts'
+import type { Notices } from './notices.ts'
 import type { MailText } from './texts.ts'
-
-export interface AnnouncementDependencies {
-  store: Pick<PortalStore, 'claim' | 'get' | 'put' | 'remove'>
-  mailer: Pick<Mailer, 'send'>
-  /** PLEDGEVIEW_PORTAL_KEY. */
-  portalKey: string
-  now: () => number
-  /** Ends it between two mails. */
-  signal: AbortSignal
-}
 
 export interface Announcement extends MailText {
   /** 1 to 64 letters, digits and hyphens. */
   name: string
-  addresses: readonly string[]
+  /** Only contacts of keys that called it. */
+  version?: ApiVersion | undefined
   isDry: boolean
-  retriesDoubtful: boolean
 }
 
 export interface AnnouncementReport {
+  addresses: number
+  /** Keys whose contact is no address. */
+  invalid: number
+  /** By this run; in a dry run: what would be. */
+  noted: number
+  /** What became of those that were noted before. */
+  waiting: number
   sent: number
-  /** Sent before this run, or by another process. */
-  alreadySent: number
-  /** The mail server takes no mail for them. Not tried again. */
-  refused: number
-  /** Not sent yet: the mail server failed, another process is at it, or the run was stopped. In a dry run: what would be sent. */
-  left: number
-  /** Why the last mail that failed was not sent. */
-  lastFailure: string | undefined
-  /** It is not known whether they have the mail. */
-  doubtful: string[]
-}
-
-/** The name was used for another subject or text. */
-export class OtherAnnouncement extends Error {
-  override name = 'OtherAnnouncement'
+  given_up: number
 }
 
 export const namePattern = /^[A-Za-z0-9-]{1,64}$/
 
-/** A claim that is older is in doubt: no process sends a mail for so long (smtp-mailer.ts). */
-export const doubtfulMs = 120_000
+const contactsSql = readSql('contacts', import.meta.url)
+const contactsMax = 100_000
+const readMsMax = 65_000
+// A text has up to 32 KB.
+const batchMax = 100
 
-// The server is down: a person has to look.
-const failuresMax = 5
-// As long as it may be resumed.
-const keptMs = 400 * 86_400_000
-
-/** Sends to each address that does not have the mail yet. Run it again to go on. */
+/** Notes a mail to each contact that has none of this name yet. */
 export async function announce(
-  dependencies: AnnouncementDependencies,
-  announcement: Announcement,
+  { notices, portalKey, ...place }: Place & { notices: Pick<Notices, 'add'>; portalKey: string },
+  { name, subject, text, version, isDry }: Announcement,
+  now: number,
 ): Promise<AnnouncementReport> {
-  await holdText(dependencies, announcement)
-  const report: AnnouncementReport = {
-    ...{ sent: 0, alreadySent: 0, refused: 0, left: 0, lastFailure: undefined, doubtful: [] },
-  }
-  let failures = 0
-  for (const address of announcement.addresses) {
-    const isStopped = dependencies.signal.aborted || failures >= failuresMax
-    const outcome = isStopped ? 'left' : await outcomeOf(dependencies, announcement, address, failed)
-    if (outcome === 'sent') failures = 0
-    if (outcome === 'doubtful') report.doubtful.push(address)
-    else report[outcome]++
-  }
-  return report
-
-  function failed(reason: string): void {
-    failures++
-    report.lastFailure = reason
-  }
+  const prefix = `announcement.${name}.`
+  const { addresses, invalid } = await contactsOfKeys(place, version)
+  const sql = `SELECT notice_id, status FROM ${place.databases.base}.notice_ledger FINAL WHERE startsWith(notice_id, {prefix:String})`
+  const known = await readRows<{ notice_id: string; status: string }>(place, sql, readMsMax, { prefix })
+  const ids = new Set(known.map(({ notice_id }) => notice_id))
+  const wanted = addresses
+    .map(recipient => ({ recipient, notice_id: `${prefix}${accountIdOf(portalKey, recipient)}` }))
+    .filter(({ notice_id }) => !ids.has(notice_id))
+    .map(one => ({ ...one, subject, text, rule: 'ANNOUNCEMENT' as const, account_id: null }))
+  for (let first = 0; first < wanted.length && !isDry; first += batchMax)
+    await notices.add(wanted.slice(first, first + batchMax), now)
+  const countOf = (status: string) => known.filter(one => one.status === status).length
+  const before = { waiting: countOf('WAITING'), sent: countOf('SENT'), given_up: countOf('GIVEN_UP') }
+  return { addresses: addresses.length, invalid, noted: wanted.length, ...before }
 }
 
-type Outcome = 'sent' | 'alreadySent' | 'refused' | 'left' | 'doubtful'
-
-async function outcomeOf(
-  { store, mailer, portalKey, now }: AnnouncementDependencies,
-  { name, subject, text, isDry, retriesDoubtful }: Announcement,
-  address: string,
-  onFailure: (reason: string) => void,
-): Promise<Outcome> {
-  const hash = createHmac('sha256', portalKey).update(`announcement to ${address}`).digest('hex')
-  const id = `announcement.${name}.${hash.slice(0, 32)}`
-  const claim = `notice:${id}`
-  let doubt: string | undefined
-  if (isDry || !(await store.claim(claim, String(now()), keptMs))) {
-    doubt = await store.get(claim)
-    if (doubt === 'SENT') return 'alreadySent'
-    if (doubt === 'GIVEN_UP') return 'refused'
-    if (isDry) return doubt === undefined || retriesDoubtful ? 'left' : 'doubtful'
-    // Another process is sending it, or has released it at this moment.
-    if (doubt === undefined || now() - Number(doubt) <= doubtfulMs) return 'left'
-    if (!retriesDoubtful) return 'doubtful'
-    // Of several processes that find the same old claim, one takes it.
-    if (!(await store.claim(`${claim}:${doubt}`, '', keptMs))) return 'left'
-    await store.put(claim, String(now()), keptMs)
-  }
-  try {
-    await mailer.send({ id, to: address, subject, text })
-  } catch (error) {
-    if (error instanceof MailError && error.isRefusedAddress) {
-      await store.put(claim, 'GIVEN_UP', keptMs)
-      return 'refused'
-    }
-    onFailure(messageOf(error))
-    if (error instanceof MailError && error.isInDoubt) return 'doubtful'
-    if (doubt === undefined) await store.remove(claim)
-    else {
-      await store.put(claim, doubt, keptMs)
-      await store.remove(`${claim}:${doubt}`)
-    }
-    return 'left'
-  }
-  await store.put(claim, 'SENT', keptMs)
-  return 'sent'
-}
-
-/** Notes what the name stands for. Throws `OtherAnnouncement` if it stands for something else. */
-async function holdText(
-  { store }: AnnouncementDependencies,
-  { name, subject, text, isDry }: Announcement,
-): Promise<void> {
-  const id = `announcement.${name}`
-  const digest = createHash('sha256')
-    .update(JSON.stringify([subject, text]))
-    .digest('hex')
-  // Of two that begin at once, one takes the name.
-  if (!isDry && (await store.claim(id, digest, keptMs))) return
-  const taken = await store.get(id)
-  if (taken === undefined || taken === digest) return
-  throw new OtherAnnouncement(
-    `--id ${name} was used for another subject or text: take another id, or the same subject and text`,
-  )
+/**
+ * The contacts of active keys. With a version: of those that called it in the last 90 days. Usage is counted for deprecated versions
+ * together, so several deprecated versions have the same contacts.
+ */
+async function contactsOfKeys(place: Place, version: ApiVersion | undefined) {
+  const rows = await readRows<{ contact_email: string }>(place, contactsSql, readMsMax, {
+    only_called: version !== undefined,
+    only_deprecated: version !== undefined && version.deprecation !== null,
+    rows_max: contactsMax + 1,
+  })
+  if (rows.length > contactsMax) throw new Error(`there are more than ${contactsMax} contacts`)
+  const checked = rows.map(({ contact_email }) => checkEmail(contact_email))
+  const addresses = new Set(checked.flatMap(one => ('email' in one ? [one.email] : [])))
+  const invalid = checked.filter(one => 'reason' in one).length
+  return { addresses: [...addresses].sort(), invalid }
 }
 
 /** The subject and the text of an announcement, as an operator typed them. Pure. */

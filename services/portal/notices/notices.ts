@@ -27,7 +27,7 @@ export type Notices = ReturnType<typeof openNotices>
 
 const waitingSql = readSql('waiting', import.meta.url)
 const settledSql = readSql('settled', import.meta.url)
-const rowsMax = 5_000
+const rowsMax = 2_000
 const readMsMax = 12_000
 
 export function openNotices({ writer, ...place }: Place & { writer: Pick<EventWriter, 'append'> }) {

@@ -39,7 +39,7 @@ export function createSmtpMailer(options: SmtpMailerOptions): Mailer {
     disableUrlAccess: true,
   })
   const host = /@([\w.-]+)>?$/.exec(from)?.[1] ?? 'localhost'
-  const late = () => new MailError(`no answer within ${sendMsMax} ms`, { isInDoubt: true })
+  const late = () => new MailError(`no answer within ${sendMsMax} ms`)
   let inFlight = 0
 
   return {
@@ -72,25 +72,13 @@ function messageOf({ id, to, subject, text }: Mail, from: string, host: string) 
   }
 }
 
-/** Its message names the step and the server's code, and neither an address nor a text. */
+/** Its message names the server's code, and neither an address nor a text. */
 function failureOf(error: unknown): MailError {
   if (error instanceof MailError) return error
-  const { code = 'unknown', responseCode, command } = error as SmtpFailure
-  const isRefusedAddress = code === 'EENVELOPE' && (responseCode ?? 0) >= 500
-  const isInDoubt = responseCode === undefined && command !== 'CONN' && !beforeTheMail.has(code)
-  const reason = `the mail server refused: ${code} ${responseCode ?? ''}`.trim()
-  return new MailError(reason, { isRefusedAddress, isInDoubt })
+  const { code = 'unknown', responseCode = 0 } = error as { code?: string; responseCode?: number }
+  const isRefusedAddress = code === 'EENVELOPE' && responseCode >= 500
+  return new MailError(`the mail server refused: ${code} ${responseCode || ''}`.trim(), { isRefusedAddress })
 }
-
-interface SmtpFailure {
-  code?: string
-  responseCode?: number
-  /** The step that failed. */
-  command?: string
-}
-
-// With these, the connection never got as far as the mail.
-const beforeTheMail: ReadonlySet<string> = new Set(['EDNS', 'ETLS', 'EAUTH', 'ENOAUTH', 'EENVELOPE'])
 
 function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || (isIPv4(hostname) && hostname.startsWith('127.'))

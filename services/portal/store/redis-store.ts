@@ -14,7 +14,6 @@ export interface RedisStoreDependencies {
 
 const redisMsMax = 1_000
 
-/** The store of the portals and of `pledgeview notify`. */
 export function portalStore(
   { PLEDGEVIEW_REDIS_PREFIX: keyPrefix }: Pick<Config, 'PLEDGEVIEW_REDIS_PREFIX'>,
   url: string,

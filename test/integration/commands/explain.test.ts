@@ -1,5 +1,5 @@
 /** `pledgeview explain`: what is shown of a campaign, or why nothing is, agrees with the ledger and the fold. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { whyOf } from '../../../services/commands/explain/explain.ts'
 import { explainCampaign } from '../../../services/commands/explain/read.ts'
@@ -11,23 +11,15 @@ import {
   pledgeTombstone,
   sampleReward,
 } from '../../support/events/sample-events.ts'
-import {
-  createIngest,
-  createTestFoldWorker,
-  type ModelTables,
-  openModelTables,
-} from '../../support/projector/model-tables.ts'
+import { createIngest, createTestFoldWorker } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 describe('explain', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
   let ingest: (events: readonly ChangeEvent[]) => Promise<void>
   let fold: () => Promise<unknown>
 
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-  afterAll(() => model.dispose())
   beforeEach(async () => {
     databases = await model.freshDatabases()
     ingest = createIngest(model.tables, databases)

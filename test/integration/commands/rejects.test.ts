@@ -1,7 +1,7 @@
 /** The rejects commands beside an embedded service: what they find, what they show, and what a retry does to the read model. */
 import { PassThrough } from 'node:stream'
 import { pino } from 'pino'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { encodeState } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
 import { runCommand } from '../../../services/commands/command.ts'
@@ -30,8 +30,6 @@ import {
   createIngest,
   createTestFoldWorker,
   expectedReading,
-  type ModelTables,
-  openModelTables,
   readViews,
 } from '../../support/projector/model-tables.ts'
 import {
@@ -43,6 +41,7 @@ import {
   storeAt,
   type TimedReject,
 } from '../../support/projector/reject-filters.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 let directory: ReturnType<typeof makeDataDirectory>
 let journal: string
@@ -204,13 +203,7 @@ describe('rejects show', () => {
 })
 
 describe('rejects retry', () => {
-  let model: ModelTables
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
+  const model = useModelTables()
 
   const late = campaignEvent({ campaign_id: 'late', title: 'Rejected once' })
   const pledge = pledgeEvent({ campaign_id: 'late', pledge_id: 'p' })

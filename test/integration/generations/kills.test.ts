@@ -5,7 +5,7 @@
  * PLEDGEVIEW_TEST_SEED repeats the places of the kills.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Tables } from '../../../services/tables/port.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../support/events/model.ts'
@@ -18,12 +18,8 @@ import {
   stampsOf,
 } from '../../support/generations/rebuilds.ts'
 import { foldFaults, noFoldFaults } from '../../support/projector/fold-records.ts'
-import {
-  expectedReading,
-  type ModelTables,
-  openModelTables,
-  readViews,
-} from '../../support/projector/model-tables.ts'
+import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 import { intBetween, randomOf } from '../../support/runner/random.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
@@ -33,12 +29,7 @@ const statementMax = 5
 // A promotion has more of them.
 const statementOfPromotionMax = 40
 
-let model: ModelTables
-
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
+const model = useModelTables()
 
 /** Where a kill happens: at a numbered statement in one of these phases. */
 const places = ['reading log', 'folding', 'catching up', 'verifying', 'promoting'] as const

@@ -1,6 +1,6 @@
 /** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. Its promotion is in promotion.test.ts. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RebuildRefused } from '../../../services/generations/begin.ts'
 import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
 import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
@@ -18,21 +18,13 @@ import {
   stampsOf,
 } from '../../support/generations/rebuilds.ts'
 import { column } from '../../support/projector/fold-records.ts'
-import {
-  expectedReading,
-  type ModelTables,
-  openModelTables,
-  readViews,
-} from '../../support/projector/model-tables.ts'
+import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
-let model: ModelTables
+const model = useModelTables()
 let live: RebuildableModel
 
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
 beforeEach(async () => {
   live = await openRebuildableModel(model)
 })

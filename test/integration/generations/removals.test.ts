@@ -2,13 +2,13 @@
  * Removals: a poller that asks for them keeps no campaign that is gone, through rebuilds, roll backs and rewrites of the tables, and no id is
  * shown of a campaign that was never public. PLEDGEVIEW_TEST_SEED repeats the worlds.
  */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { createRemovals } from '../../../services/query/lists/list-source.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import { openRebuildableModel, type RebuildableModel } from '../../support/generations/rebuilds.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 import { intBetween, type Random, randomOf } from '../../support/runner/random.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
@@ -17,12 +17,7 @@ const stepsPerWorld = 5
 const phases = ['reading log', 'folding', 'catching up', 'verifying', 'promoting'] as const
 const ids = ['c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'never']
 
-let model: ModelTables
-
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
+const model = useModelTables()
 
 interface World {
   random: Random

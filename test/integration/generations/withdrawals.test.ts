@@ -1,5 +1,5 @@
 /** What is deleted, hidden or revoked in the live tables stays so, whatever history a rebuild reads. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { dropPrevious } from '../../../services/generations/rebuilds.ts'
 import { qualified } from '../../../services/tables/generations.ts'
@@ -12,18 +12,14 @@ import {
   stampsOf,
 } from '../../support/generations/rebuilds.ts'
 import { column } from '../../support/projector/fold-records.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 // A busy machine is no failure.
 vi.setConfig({ testTimeout: 180_000 })
 
-let model: ModelTables
+const model = useModelTables()
 let live: RebuildableModel
 
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
 beforeEach(async () => {
   live = await openRebuildableModel(model)
 })

@@ -4,7 +4,7 @@
  *
  * PLEDGEVIEW_TEST_SEED repeats the worlds.
  */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
@@ -18,7 +18,7 @@ import {
   type RebuildableModel,
   type RebuildOptions,
 } from '../../support/generations/rebuilds.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 import { intBetween, type Random, randomOf } from '../../support/runner/random.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
@@ -26,12 +26,7 @@ const worlds = 3
 const stepsPerWorld = 4
 const phases = ['reading log', 'folding', 'catching up', 'verifying', 'promoting'] as const
 
-let model: ModelTables
-
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
+const model = useModelTables()
 
 /** A live model, everything that happened in it, and how much of that each archive has. */
 interface World {

@@ -3,7 +3,7 @@
  * place. The records around it are projected, and the positions move past it.
  */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import {
@@ -22,8 +22,8 @@ import { newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
 import { startsAt } from '../../support/events/starts.ts'
 import type { KafkaSuite } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 const compressed = compressions.filter(compression => compression !== 'none')
 const bombPlaces = ['pledges/0/5', 'pledges/0/11', 'pledges/0/17', 'pledges/0/23', 'campaigns/0/4']
@@ -35,13 +35,8 @@ const session = { sessionMs: 30_000 }
 
 export function describeUnreadable({ address, openReader, openWriter }: KafkaSuite): void {
   let settings: KafkaSettings
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-  afterAll(() => model.dispose())
 
   beforeEach(async () => {
     databases = await model.freshDatabases()

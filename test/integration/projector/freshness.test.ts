@@ -1,20 +1,12 @@
 /** The gauges that alerts use: right while the fold is stuck, while ClickHouse is away, and after the projector stopped. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { pino } from 'pino'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import {
   type RebuildDetail,
   type RebuildRequest,
   rebuildUnderWay,
   writeRebuild,
 } from '../../../services/generations/rebuild-log.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventReader, EventWriter } from '../../../services/log/port.ts'
-import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
-import { readConfig } from '../../../services/runtime/config.ts'
-import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import {
@@ -24,18 +16,19 @@ import {
   type TablesCall,
 } from '../../support/clickhouse/faulty-tables.ts'
 import { campaignEvent, newRecordOf, noEvent } from '../../support/events/sample-events.ts'
+import { createIngest } from '../../support/projector/model-tables.ts'
 import {
-  createIngest,
-  hashBacker,
-  type ModelTables,
-  openModelTables,
-} from '../../support/projector/model-tables.ts'
+  openTestJournal,
+  type RunningProjector,
+  startProjector,
+  type TestJournal,
+} from '../../support/projector/running-projector.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
-let model: ModelTables
+const model = useModelTables()
 let databases: Databases
-let directory: string
+let log: TestJournal
 let writer: EventWriter
-let reader: EventReader
 let tables: Tables
 /** The statements that fail at present. */
 let isBroken: (call: TablesCall) => boolean
@@ -43,18 +36,11 @@ let isBroken: (call: TablesCall) => boolean
 let aheadMs: number
 let stops: (() => Promise<void>)[]
 
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
-
 beforeEach(async () => {
   databases = await model.freshDatabases()
-  directory = await mkdtemp(join(tmpdir(), 'pledgeview-freshness-'))
-  const journal = join(directory, 'journal.sqlite')
   aheadMs = 0
-  writer = await openJournalWriter(journal)
-  reader = await openJournalReader(journal, { consumer: 'projector' })
+  log = await openTestJournal()
+  writer = log.writer
   isBroken = () => false
   tables = obstructed(model.tables, {
     before: call => {
@@ -67,54 +53,28 @@ beforeEach(async () => {
 afterEach(async () => {
   isBroken = () => false
   for (const stop of stops) await stop()
-  await reader.close()
-  await writer.close()
+  await log.close()
   await model.drop(databases)
-  await rm(directory, { recursive: true, force: true })
 })
-
-interface Projector {
-  service: ProjectorService
-  metrics: Metrics
-  done: Promise<void>
-}
 
 function start(
   run: string,
   own: Partial<EventReader> = {},
   settings: Record<string, string> = {},
-): Projector {
-  const metrics = createMetrics()
-  const service = createProjectorService({
-    reader: { ...reader, ...own },
-    tables,
-    databases,
-    config: readConfig({
-      PLEDGEVIEW_FOLD_MS_MAX: '30000',
-      PLEDGEVIEW_RETRY_MS_MAX: '600000',
-      ...settings,
-    }),
-    hashBacker,
-    run,
+): RunningProjector {
+  const projector = startProjector({
+    reader: { ...log.reader, ...own },
+    ...{ tables, databases, run },
+    settings: { PLEDGEVIEW_RETRY_MS_MAX: '600000', ...settings },
     rebuild: () => rebuildUnderWay({ tables, base: databases.base }),
-    metrics,
-    logger: pino({ level: 'silent' }),
     now: () => Date.now() + aheadMs,
-    monotonicMs: () => performance.now(),
-    random: () => 0,
   })
-  const abort = new AbortController()
-  const done = service.run(abort.signal)
-  done.catch(() => {})
-  stops.push(async () => {
-    abort.abort()
-    await done.catch(() => {})
-  })
-  return { service, metrics, done }
+  stops.push(() => projector.stop().catch(() => {}))
+  return projector
 }
 
 /** The values of a scrape, by metric and labels. */
-async function scrape({ service, metrics }: Projector): Promise<Record<string, number>> {
+async function scrape({ service, metrics }: RunningProjector): Promise<Record<string, number>> {
   await service.beforeScrape()
   const text = await metrics.registry.metrics()
   return Object.fromEntries(
@@ -123,14 +83,14 @@ async function scrape({ service, metrics }: Projector): Promise<Record<string, n
 }
 
 /** A scrape for which ClickHouse answered in time. On a busy machine it may take longer than a scrape waits for it. */
-async function answeredScrape(projector: Projector): Promise<Record<string, number>> {
+async function answeredScrape(projector: RunningProjector): Promise<Record<string, number>> {
   for (;;) {
     const values = await scrape(projector)
     if (values.clickhouse_up === 1) return values
   }
 }
 
-const drained = ({ service }: Projector) => expect.poll(() => service.isDrained()).toBe(true)
+const drained = ({ service }: RunningProjector) => expect.poll(() => service.isDrained()).toBe(true)
 /** A reader that holds no partition with records. */
 const nothing: EventReader['poll'] = async ({ waitMsMax }, signal) => {
   await sleep(waitMsMax, signal)

@@ -6,30 +6,24 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventWriter } from '../../../services/log/port.ts'
 import { createRemovals } from '../../../services/query/lists/list-source.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 import { projectJournal, projectorOf, watermarkIn } from '../../support/projector/positions.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 const soon = { timeout: 30_000, interval: 20 }
 
-let model: ModelTables
+const model = useModelTables()
 let databases: Databases
 let directory: string
 let journal: string
 let writer: EventWriter
 let warnings: string[]
-
-beforeAll(async () => {
-  model = await openModelTables()
-})
-
-afterAll(() => model.dispose())
 
 beforeEach(async () => {
   databases = await model.freshDatabases()

@@ -2,17 +2,10 @@
  * No table holds private data. Worlds full of recognisable private values are projected. Then every row of every table of
  * both databases is searched, including superseded rows, and all log output.
  */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { pino } from 'pino'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CampaignState, ChangeEvent } from '../../../contracts/events/event.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
-import type { EventReader, EventWriter, NewRecord } from '../../../services/log/port.ts'
-import { createProjectorService } from '../../../services/projector/service.ts'
-import { readConfig } from '../../../services/runtime/config.ts'
-import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import type { NewRecord } from '../../../services/log/port.ts'
 import { findDeletedHistory, removeRows } from '../../../services/tables/deleted.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import {
@@ -24,66 +17,38 @@ import {
   pledgeTombstone,
   sampleReward,
 } from '../../support/events/sample-events.ts'
-import { hashBacker, type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import {
+  openTestJournal,
+  type RunningProjector,
+  startProjector,
+  type TestJournal,
+} from '../../support/projector/running-projector.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 describe('private values', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
-  let directory: string
-  let writer: EventWriter
-  let reader: EventReader
-  let stop: () => Promise<void>
+  let log: TestJournal
+  let projector: RunningProjector
   let logged: string
-  let isDrained: () => Promise<boolean>
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
 
   beforeEach(async () => {
     databases = await model.freshDatabases()
-    directory = await mkdtemp(join(tmpdir(), 'pledgeview-privacy-'))
-    const journal = join(directory, 'journal.sqlite')
-    writer = await openJournalWriter(journal)
-    reader = await openJournalReader(journal, { consumer: 'projector' })
+    log = await openTestJournal()
     logged = ''
     const logger = pino({ level: 'trace' }, { write: line => (logged += line) })
-    const abort = new AbortController()
-    const service = createProjectorService({
-      reader,
-      tables: model.tables,
-      databases,
-      config: readConfig({ PLEDGEVIEW_FOLD_MS_MAX: '30000' }),
-      hashBacker,
-      run: 'run',
-      metrics: createMetrics(),
-      logger,
-      now: Date.now,
-      monotonicMs: () => performance.now(),
-      random: () => 0,
-    })
-    isDrained = service.isDrained
-    const done = service.run(abort.signal)
-    stop = async () => {
-      abort.abort()
-      await done
-    }
+    projector = startProjector({ reader: log.reader, tables: model.tables, databases, logger })
   })
 
   afterEach(async () => {
-    await stop()
-    await reader.close()
-    await writer.close()
+    await projector.stop()
+    await log.close()
     await model.drop(databases)
-    await rm(directory, { recursive: true, force: true })
   })
 
   async function project(events: readonly ChangeEvent[], more: readonly NewRecord[] = []): Promise<void> {
-    await writer.append([...events.map(newRecordOf), ...more])
-    // Only a hang takes this long.
-    await vi.waitFor(async () => expect(await isDrained()).toBe(true), 60_000)
+    await log.writer.append([...events.map(newRecordOf), ...more])
+    await projector.drained()
   }
 
   /** Without views that have parameters: they have no columns, and show rows of a table that is searched. */

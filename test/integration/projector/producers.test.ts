@@ -23,29 +23,24 @@ import {
   pledgeTombstone,
   sampleReward,
 } from '../../support/events/sample-events.ts'
-import {
-  createIngest,
-  hashBacker,
-  type ModelTables,
-  openModelTables,
-} from '../../support/projector/model-tables.ts'
+import { createIngest, hashBacker } from '../../support/projector/model-tables.ts'
 import {
   openTestJournal,
   type RunningProjector,
   startProjector,
   type TestJournal,
 } from '../../support/projector/running-projector.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 const wait = { timeout: 60_000 }
+const model = useModelTables()
 let metrics: Metrics
-let model: ModelTables
 let databases: Databases
 let log: TestJournal
 let projector: RunningProjector | undefined
 
 beforeEach(async () => {
   metrics = createMetrics()
-  model = await openModelTables()
   databases = await model.freshDatabases()
   log = await openTestJournal()
   projector = undefined
@@ -54,7 +49,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await projector?.stop()
   await log.close()
-  await model.dispose()
 })
 
 function start(): void {
@@ -225,3 +219,26 @@ test('pledges of campaigns that never came, and claims beyond the quantity of a 
     oversold_tiers: { tiers: 0, claims: 0, examples: [] },
   })
 }, 120_000)
+
+// The API finds one of them by it, so an operator has to learn of it.
+test('a slug that several public campaigns have is in the metrics of the leader and in the status, the campaign that the API shows first', async () => {
+  const named = (campaign_id: string, slug: string, status: 'LIVE' | 'DRAFT' = 'LIVE') =>
+    campaignEvent({ campaign_id, slug, status })
+  const all = [
+    named('c2', 'lanterns'),
+    named('c1', 'lanterns'),
+    named('c3', 'boats'),
+    named('c4', 'boats', 'DRAFT'),
+  ]
+  await log.writer.append(all.map(newRecordOf))
+  start()
+  await project()
+  if (projector === undefined) return expect.unreachable()
+  await projector.service.beforeScrape()
+  expect(await metrics.registry.metrics()).toContain('\npledgeview_shared_slugs 1\n')
+  const { tables } = await statusOf({ projector: projector.service, tables: model.tables, databases })
+  expect(tables?.shared_slugs).toEqual({
+    count: 1,
+    examples: [{ slug: 'lanterns', campaign_ids: ['c1', 'c2'] }],
+  })
+})

@@ -3,7 +3,7 @@
  * the events, the fold worker and the time of the fold do not matter.
  */
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import { shuffledWithNoise, worldEvents } from '../../support/events/arbitraries.ts'
@@ -13,9 +13,9 @@ import {
   createTestFoldWorker,
   expectedReading,
   type ModelTables,
-  openModelTables,
   readViews,
 } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 // A busy machine tries fewer worlds. That is not a failure.
 const timeLimitMs = 12_000
@@ -27,13 +27,7 @@ type Step =
   | { do: 'change leader'; holder: string }
 
 describe('the read tables as a function of the events', () => {
-  let model: ModelTables
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
+  const model = useModelTables()
 
   test('any order, duplication, staleness, batching and folding of the same events gives the model’s tables', async () => {
     await fc.assert(

@@ -1,16 +1,7 @@
 /** Deleted and replaced content leaves the disk within a bound, although events keep coming, which holds back ClickHouse's own merges. */
 
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { pino } from 'pino'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
-import type { EventWriter } from '../../../services/log/port.ts'
-import { createProjectorService } from '../../../services/projector/service.ts'
-import { readConfig } from '../../../services/runtime/config.ts'
-import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { qualified } from '../../../services/tables/generations.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import {
@@ -21,62 +12,42 @@ import {
   pledgeEvent,
   pledgeTombstone,
 } from '../../support/events/sample-events.ts'
-import { hashBacker, type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import {
+  openTestJournal,
+  startProjector,
+  type TestJournal,
+} from '../../support/projector/running-projector.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 // A busy machine is no failure.
 const soon = { timeout: 45_000, interval: 100 }
 vi.setConfig({ testTimeout: 150_000 })
 
-let model: ModelTables
-
-beforeAll(async () => {
-  model = await openModelTables()
-})
-
-afterAll(() => model.dispose())
+const model = useModelTables()
 
 describe('while pledges keep coming', () => {
   let databases: Databases
-  let directory: string
-  let writer: EventWriter
+  let log: TestJournal
   let stop: () => Promise<void>
 
   beforeEach(async () => {
     databases = await model.freshDatabases()
-    directory = await mkdtemp(join(tmpdir(), 'pledgeview-rewrite-'))
-    const journal = join(directory, 'journal.sqlite')
-    writer = await openJournalWriter(journal)
+    log = await openTestJournal()
   })
 
   afterEach(async () => {
     await stop()
-    await writer.close()
+    await log.close()
     await model.drop(databases)
-    await rm(directory, { recursive: true, force: true })
   })
 
-  async function start(environment: Record<string, string>): Promise<void> {
-    const reader = await openJournalReader(join(directory, 'journal.sqlite'), { consumer: 'projector' })
-    const abort = new AbortController()
-    const service = createProjectorService({
-      reader,
-      tables: model.tables,
-      databases,
-      config: readConfig({ PLEDGEVIEW_FOLD_MS_MAX: '30000', ...environment }),
-      hashBacker,
-      run: 'run',
-      metrics: createMetrics(),
-      logger: pino({ level: 'silent' }),
-      now: Date.now,
-      monotonicMs: () => performance.now(),
-      random: () => 0,
-    })
-    const running = service.run(abort.signal)
-    const streaming = stream(abort.signal)
+  async function start(settings: Record<string, string>): Promise<void> {
+    const streamed = new AbortController()
+    const projector = startProjector({ reader: log.reader, tables: model.tables, databases, settings })
+    const streaming = stream(streamed.signal)
     stop = async () => {
-      abort.abort()
-      await Promise.all([running, streaming])
-      await reader.close()
+      streamed.abort()
+      await Promise.all([projector.stop(), streaming])
     }
   }
 
@@ -89,7 +60,7 @@ describe('while pledges keep coming', () => {
     }
   }
 
-  const append = (events: readonly ChangeEvent[]) => writer.append(events.map(newRecordOf))
+  const append = (events: readonly ChangeEvent[]) => log.writer.append(events.map(newRecordOf))
 
   /** In how many rows of active parts the text stands, superseded ones included, by table. */
   async function rowsWith(text: string): Promise<Record<string, number>> {

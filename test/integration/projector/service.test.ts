@@ -1,15 +1,8 @@
 /** The whole projector, on a journal and ClickHouse. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { pino } from 'pino'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
-import type { EventReader, EventWriter } from '../../../services/log/port.ts'
-import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
-import { readConfig } from '../../../services/runtime/config.ts'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { EventWriter } from '../../../services/log/port.ts'
+import type { ProjectorService } from '../../../services/projector/service.ts'
 import { loopCheck } from '../../../services/runtime/ops/checks.ts'
-import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
 import {
   isCampaignFold,
@@ -27,85 +20,48 @@ import {
   smallWorld,
 } from '../../support/events/sample-events.ts'
 import { startIngest } from '../../support/projector/ingest-loop.ts'
-import {
-  expectedReading,
-  hashBacker,
-  type ModelTables,
-  openModelTables,
-  readViews,
-} from '../../support/projector/model-tables.ts'
+import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
+import {
+  openTestJournal,
+  type RunningProjector,
+  startProjector,
+  type TestJournal,
+} from '../../support/projector/running-projector.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 // Only a hang takes this long.
 const soon = { timeout: 60_000 }
 
 describe('the projector', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
-  let directory: string
-  let journal: string
+  let log: TestJournal
   let writer: EventWriter
-  let reader: EventReader
-  let metrics: Metrics
-  let stops: (() => Promise<void>)[]
-  let runs = 0
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
+  let started: RunningProjector[]
 
   beforeEach(async () => {
     databases = await model.freshDatabases()
-    directory = await mkdtemp(join(tmpdir(), 'pledgeview-projector-'))
-    journal = join(directory, 'journal.sqlite')
-    writer = await openJournalWriter(journal)
-    reader = await openJournalReader(journal, { consumer: 'projector' })
-    metrics = createMetrics()
-    stops = []
+    log = await openTestJournal()
+    writer = log.writer
+    started = []
   })
 
   afterEach(async () => {
-    for (const stop of stops) await stop()
-    await reader.close()
-    await writer.close()
+    for (const { stop } of started) await stop().catch(() => {})
+    await log.close()
     await model.drop(databases)
-    await rm(directory, { recursive: true, force: true })
   })
 
-  function start({
-    tables = model.tables,
-    settings = {},
-    monotonicMs = () => performance.now(),
-  }: {
+  function start(given: {
     tables?: Tables
     settings?: Record<string, string>
     monotonicMs?: () => number
-  }): { service: ProjectorService; done: Promise<void>; stop: () => Promise<void> } {
-    runs++
-    const service = createProjectorService({
-      reader,
-      tables,
-      databases,
-      config: readConfig({ PLEDGEVIEW_FOLD_MS_MAX: '30000', ...settings }),
-      hashBacker,
-      run: `run-${runs}`,
-      metrics,
-      logger: pino({ level: 'silent' }),
-      now: Date.now,
-      monotonicMs,
-      random: () => 0,
-    })
-    const abort = new AbortController()
-    const done = service.run(abort.signal)
-    done.catch(() => {})
-    const stop = async (): Promise<void> => {
-      abort.abort()
-      await done.catch(() => {})
-    }
-    stops.push(stop)
-    return { service, done, stop }
+  }): RunningProjector {
+    const run = `run-${started.length}`
+    const projector = startProjector({ reader: log.reader, tables: model.tables, databases, run, ...given })
+    started.push(projector)
+    return projector
   }
 
   async function drained(service: ProjectorService): Promise<void> {
@@ -137,9 +93,9 @@ describe('the projector', () => {
   test('is not drained until it has folded what an earlier run committed but did not fold', async () => {
     const world = smallWorld()
     await writer.append(world.map(newRecordOf))
-    const killed = startIngest({ reader, tables: model.tables, databases })
+    const killed = startIngest({ reader: log.reader, tables: model.tables, databases })
     await vi.waitFor(async () => {
-      for (const { committed, end } of await reader.lag()) expect(committed).toBe(end)
+      for (const { committed, end } of await log.reader.lag()) expect(committed).toBe(end)
     }, soon)
     await killed.stop()
     expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf([])))
@@ -190,7 +146,7 @@ describe('the projector', () => {
 
   test('keeps rejects with their bytes, and counts them', async () => {
     await writer.append([...smallWorld().map(newRecordOf), noEvent])
-    const { service } = start({})
+    const { service, metrics } = start({})
     await drained(service)
     expect(service.health()).toMatchObject({ records: 6, rejects: 1 })
     const [reject, ...others] = await keptRejects(model.tables, databases)

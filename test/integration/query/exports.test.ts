@@ -2,14 +2,14 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises'
-import { createServer, get as httpGet, type IncomingMessage } from 'node:http'
+import { type ClientRequest, createServer, get as httpGet, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { errors } from '../../../contracts/api/errors.ts'
 import type { ProjectDetail } from '../../../contracts/api/schemas.ts'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
@@ -321,6 +321,33 @@ describe('the latest whole copy over HTTP', () => {
     await expect.poll(open, { timeout: 60_000 }).toBe(0)
     asked.destroy()
     bounded.close()
+    await exported()
+  })
+
+  it('leaves room for others beside the slow downloads of twenty keys', async () => {
+    await exported()
+    await growParquet()
+    const send = createDownloads(directory)
+    const server = createServer((request, response) => {
+      const owner = request.url ?? ''
+      const rest = { name: 'campaigns.parquet', isAllowed: () => true, begin: () => ({}) } as const
+      send({ request, response, owner, ...rest }).catch(() => undefined)
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    const asked: ClientRequest[] = []
+    onTestFinished(() => {
+      for (const one of asked) one.destroy()
+      server.close()
+    })
+    const begins = async (path: string) => {
+      const one = httpGet({ port, path, agent: false })
+      asked.push(one)
+      const [answer] = (await once(one, 'response')) as [IncomingMessage]
+      return answer.statusCode
+    }
+    for (let key = 0; key < 20; key++) await Promise.all(Array.from({ length: 8 }, () => begins(`/${key}`)))
+    expect(await begins('/other')).toBe(200)
     await exported()
   })
 })

@@ -8,7 +8,7 @@ import { digestOf } from '../../../contracts/api/client/digest.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { hashSecret } from '../../../services/api-keys/credentials.ts'
 import { readAccount, readUnfinished } from '../../../services/portal/account/account-ledger.ts'
-import { contactsOfKeys } from '../../../services/portal/notices/contacts.ts'
+import { announce } from '../../../services/portal/notices/announcement.ts'
 import { openNotices } from '../../../services/portal/notices/notices.ts'
 import { findRunaways } from '../../../services/portal/notices/runaway.ts'
 import { totalOf } from '../../../services/portal/usage/usage-view.ts'
@@ -156,8 +156,9 @@ test('statistics count a backer of both shards once', async () => {
 test('the portal finds the contacts of keys, their usage, and no runaway', async () => {
   const portal = shards.as('pledgeview_portal')
   const { databases } = shards
-  const contacts = await contactsOfKeys({ tables: portal, databases })
-  expect(contacts.addresses).toHaveLength(1)
+  const place = { tables: portal, databases, portalKey: '', notices: { add: async () => undefined } }
+  const announcement = { name: 'v1-ends', subject: 'V1', text: 'Ends.', isDry: true }
+  expect(await announce(place, announcement, Date.now())).toMatchObject({ addresses: 1, noted: 1 })
   expect(await findRunaways({ tables: portal, databases }, Date.now(), '.today')).toEqual([])
   // What the query process has counted is there some seconds later.
   const answered = async () => totalOf((await readUsage(portal, databases, { key, now: Date.now() })).days).ok

@@ -31,7 +31,6 @@ afterAll(() => directory.remove())
 
 describe('before any process has filled the tables', () => {
   test('about has one row, which promises nothing', async () => {
-    // As `pledgeview migrate` does.
     readSecrets(openDataDirectory(directory.path), config)
     const { clickHouse, close } = await directory.open()
     const [about, ...others] = await readAbout(clickHouse.url)

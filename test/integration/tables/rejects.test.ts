@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { LogRecord } from '../../../services/log/port.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import {
@@ -17,7 +17,6 @@ import {
   type StoredReject,
   walkRejects,
 } from '../../../services/tables/stored-rejects.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
 import {
   anyFilter,
   placesAskedFor,
@@ -26,20 +25,17 @@ import {
   startedAt,
   storeAt,
 } from '../../support/projector/reject-filters.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 describe('the table of rejects', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
   let source: { tables: Tables; databases: Databases }
 
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
   beforeEach(async () => {
     databases = await model.freshDatabases()
     source = { tables: model.tables, databases }
   })
-  afterAll(() => model.dispose())
 
   const month = 30 * 86_400_000
   const store = (now: number, keptMs = 1_000 * month) =>

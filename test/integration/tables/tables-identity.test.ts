@@ -1,20 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   holdTablesId,
   holdTablesIdentity,
   IdentityDiffers,
   readTablesId,
 } from '../../../services/tables/identity.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 describe('the identity of tables', () => {
-  let model: ModelTables
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
+  const model = useModelTables()
 
   test('is that of the first writer: another secret or currency is refused, and the secret is not kept', async () => {
     const databases = await model.freshDatabases()

@@ -20,18 +20,9 @@ import {
 export interface Delivery {
   /** How often all of the events are delivered. Default: once. */
   times?: number
-  /** Deliver the last event first. */
-  isReversed?: boolean
   /** Events of one batch. Default: each time all of them in one batch. */
   batchSize?: number
 }
-
-/** Deliveries of the same events that must all give the same read model: repeated, in another order, one by one. */
-export const anyDelivery: readonly Delivery[] = [
-  { times: 2 },
-  { isReversed: true },
-  { isReversed: true, batchSize: 1 },
-]
 
 /** The read model of one `given`, with one fold worker that leads. */
 export interface Projected {
@@ -115,9 +106,8 @@ async function emptyModel(model: ModelTables, platformDigits?: number): Promise<
 }
 
 function* batches(events: readonly ChangeEvent[], delivery: Delivery = {}): Generator<ChangeEvent[]> {
-  const { times = 1, isReversed = false, batchSize = events.length } = delivery
-  const ordered = isReversed ? events.toReversed() : events
-  const delivered = Array.from({ length: times }, () => ordered).flat()
+  const { times = 1, batchSize = events.length } = delivery
+  const delivered = Array.from({ length: times }, () => events).flat()
   for (let from = 0; from < delivered.length; from += batchSize) {
     yield delivered.slice(from, from + batchSize)
   }

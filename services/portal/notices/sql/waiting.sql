@@ -1,4 +1,4 @@
--- The notices whose mail waits, the oldest first (private). `is_over`: it was created before `since`, or its account is deleted.
+-- The notices whose mail waits, the oldest first, and announcements last: they are many (private). `is_over`: it was created before `since`, or its account is deleted.
 
 SELECT
     notice_id,
@@ -17,6 +17,6 @@ SELECT
     )) AS is_over
 FROM (SELECT * FROM ${base}.notice_ledger FINAL) AS ledger
 WHERE status = 'WAITING'
-ORDER BY ledger.created_at, notice_id
+ORDER BY rule = 'ANNOUNCEMENT', ledger.created_at, notice_id
 LIMIT {rows_max:UInt32}
 SETTINGS max_execution_time = 10

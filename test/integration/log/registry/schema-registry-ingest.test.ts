@@ -1,5 +1,5 @@
 /** The ingest loop whose schemas come from a registry that fails: no good event is rejected or lost for that. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { createStateEncoder, encodeState, schemas } from '../../../../contracts/events/codec.ts'
 import { type ChangeEvent, type StateEvent, topicOf } from '../../../../contracts/events/event.ts'
 import type { NewRecord } from '../../../../services/log/port.ts'
@@ -9,13 +9,9 @@ import type { Databases } from '../../../../services/tables/port.ts'
 import { createMemoryLog, type MemoryLog } from '../../../support/events/memory-log.ts'
 import { readModelOf } from '../../../support/events/model.ts'
 import { pledgeEvent, smallWorld } from '../../../support/events/sample-events.ts'
-import {
-  expectedReading,
-  type ModelTables,
-  openModelTables,
-  readViews,
-} from '../../../support/projector/model-tables.ts'
+import { expectedReading, readViews } from '../../../support/projector/model-tables.ts'
 import { keptRejects } from '../../../support/projector/reject-filters.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 import {
   alwaysAnswers,
   type FakeSchemaRegistry,
@@ -33,18 +29,12 @@ const nothing = { 'campaigns/0': 0, 'pledges/0': 0, 'api-keys/0': 0 }
 const unavailable = alwaysAnswers(503, 'no registry behind this')
 
 describe('the ingest loop with a schema registry', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
   let fake: FakeSchemaRegistry
   let log: MemoryLog
   let running: RegistryProjector | undefined
   let encode: (event: StateEvent) => Buffer
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
 
   beforeEach(async () => {
     databases = await model.freshDatabases()

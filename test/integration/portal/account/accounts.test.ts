@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe } from 'vitest'
+import { describe } from 'vitest'
 import { settingsFor } from '../../../support/kafka/topics.ts'
 import { projectedJournal, projectedKafka } from '../../../support/portal/projected-log.ts'
-import { type ModelTables, openModelTables } from '../../../support/projector/model-tables.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 import { kafkaService } from '../../../support/services/kafka.ts'
 import { useService } from '../../../support/services/test-service.ts'
 import { describeAccounts } from './accounts.conformance.ts'
 import { describeDeletions } from './deletions.conformance.ts'
 
-let model: ModelTables
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model?.dispose())
+const model = useModelTables()
 
 describe('in a journal', () => {
   const make = () => projectedJournal(model)

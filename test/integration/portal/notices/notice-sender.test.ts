@@ -1,8 +1,9 @@
 /** The notices that the portal sends by itself: about keys, and about runaway traffic. */
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { versions } from '../../../../contracts/api/versions.ts'
 import type { EventWriter } from '../../../../services/log/port.ts'
-import { contactsOfKeys } from '../../../../services/portal/notices/contacts.ts'
+import { type Announcement, announce } from '../../../../services/portal/notices/announcement.ts'
 import { createKeyNotices, perAddressPerDayMax } from '../../../../services/portal/notices/key-notices.ts'
 import { createNoticeSender, type NoticeParts } from '../../../../services/portal/notices/notice-sender.ts'
 import { openNotices } from '../../../../services/portal/notices/notices.ts'
@@ -78,6 +79,23 @@ const noAddressIsHeld = () => expect.poll(held).not.toContain('@')
 /** Resolves when so many mails wait. */
 async function waiting(mails: number): Promise<void> {
   await expect.poll(async () => (await held()).split('WAITING').length - 1).toBe(mails)
+}
+
+/** A key that was used in each of these minutes before now. */
+async function haveKey(
+  key: string,
+  { minutes, ok, refused }: { minutes: number; ok: number; refused: number },
+) {
+  const { base } = log.databases
+  const statements = [
+    `INSERT INTO ${base}.api_key_ledger (api_key, version, account_id, integration_name, integration_contact_email, is_unrevoked)
+     SELECT '${key}', 1, 'acct_1', 'Backer Board', '${key.toLowerCase()}@board.example', 1`,
+    `INSERT INTO ${base}.api_keys (api_key, is_active) SELECT '${key}', 1`,
+    `INSERT INTO ${base}.api_key_usage (api_key, minute, process, version, ok, too_many)
+     SELECT '${key}', fromUnixTimestamp64Milli(${Math.floor(now / minuteMs) * minuteMs}, 'UTC') - toIntervalMinute(2 + number), 'p', 1,
+       ${ok}, ${refused} FROM numbers(${minutes})`,
+  ]
+  for (const query of statements) await log.tables.run({ query: `${query} SETTINGS async_insert = 0` })
 }
 
 describe('a mail about a key', () => {
@@ -194,23 +212,6 @@ describe('runaway traffic', () => {
     now = Date.now()
   })
 
-  /** A key that was used in each of these minutes before now. */
-  async function haveKey(
-    key: string,
-    { minutes, ok, refused }: { minutes: number; ok: number; refused: number },
-  ) {
-    const { base } = log.databases
-    const statements = [
-      `INSERT INTO ${base}.api_key_ledger (api_key, version, account_id, integration_name, integration_contact_email, is_unrevoked)
-       SELECT '${key}', 1, 'acct_1', 'Backer Board', '${key.toLowerCase()}@board.example', 1`,
-      `INSERT INTO ${base}.api_keys (api_key, is_active) SELECT '${key}', 1`,
-      `INSERT INTO ${base}.api_key_usage (api_key, minute, process, version, ok, too_many)
-       SELECT '${key}', fromUnixTimestamp64Milli(${Math.floor(now / minuteMs) * minuteMs}, 'UTC') - toIntervalMinute(2 + number), 'p', 1,
-         ${ok}, ${refused} FROM numbers(${minutes})`,
-    ]
-    for (const query of statements) await log.tables.run({ query: `${query} SETTINGS async_insert = 0` })
-  }
-
   test('is told to the contact once a day, and only where half was refused for a while', async () => {
     await haveKey('pv_live_RUNAWAY1', { minutes: 15, ok: 120, refused: 120 })
     await haveKey('pv_live_STEADY01', { minutes: 15, ok: 120, refused: 119 })
@@ -241,15 +242,6 @@ describe('runaway traffic', () => {
     expect(server.counts()).toEqual({ 'pv_live_runaway1@board.example': 2 })
   })
 
-  test('is told to a contact, as announcements are', async () => {
-    await haveKey('pv_live_RUNAWAY1', { minutes: 15, ok: 0, refused: 500 })
-    await haveKey('pv_live_NOWHERE1', { minutes: 1, ok: 1, refused: 0 })
-    expect(await contactsOfKeys(log)).toEqual({
-      addresses: ['pv_live_nowhere1@board.example', 'pv_live_runaway1@board.example'],
-      invalid: 0,
-    })
-  })
-
   test('is looked for by one portal at a time', async () => {
     let looks = 0
     const tables = {
@@ -265,4 +257,40 @@ describe('runaway traffic', () => {
     await Promise.all(portals.map(({ sender }) => sender.look()))
     expect(looks).toBe(2)
   })
+})
+
+test('an announcement goes to each contact of an active key once, however often it is made', async () => {
+  now = Date.now()
+  await haveKey('pv_live_QUIET001', { minutes: 1, ok: 0, refused: 0 })
+  await haveKey('pv_live_BUSY0001', { minutes: 1, ok: 1, refused: 0 })
+  const server = await startMailServer()
+  closers.push(() => server.close())
+  const { sender, notices: ofKeys } = portal({ mailer: server.mailer() })
+  const notices = openNotices({ ...log, writer })
+  const announcement = { name: 'v1-ends', subject: 'Version 1 ends', text: 'In 2028.\n', isDry: false }
+  const make = (change: Partial<Announcement> = {}) =>
+    announce({ ...log, notices, portalKey }, { ...announcement, ...change }, now)
+  const none = { invalid: 0, waiting: 0, sent: 0, given_up: 0 }
+
+  expect(await make({ isDry: true, version: versions[0] })).toEqual({ ...none, addresses: 1, noted: 1 })
+  expect(await held()).toBe('[]')
+  const both = await Promise.all([make(), make()])
+  expect(both).toEqual([1, 2].map(() => ({ ...none, addresses: 2, noted: 2 })))
+  await waiting(2)
+  expect(await make()).toEqual({ ...none, addresses: 2, noted: 0, waiting: 2 })
+  // What people wait for is sent before it.
+  await ofKeys.created(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE1')
+  await waiting(3)
+  expect(await sender.sendDue()).toBe(3)
+  expect(server.mails.map(({ email }) => email.subject)).toEqual([
+    'A new API key was created',
+    ...['Version 1 ends', 'Version 1 ends'],
+  ])
+  expect(server.counts()).toMatchObject({
+    'pv_live_quiet001@board.example': 1,
+    'pv_live_busy0001@board.example': 1,
+  })
+  await noAddressIsHeld()
+  expect(await make()).toEqual({ ...none, addresses: 2, noted: 0, sent: 2 })
+  expect(await sender.sendDue()).toBe(0)
 })

@@ -1,6 +1,6 @@
 /** How the fold finds the batches that came after the last one: all of them, and without reading the others. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   noteTargetStatement,
   pendingBatchesStatement,
@@ -20,18 +20,11 @@ import { campaignEvent } from '../../../support/events/sample-events.ts'
 import {
   createIngest,
   createTestFoldWorker,
-  type ModelTables,
-  openModelTables,
   platformDigits,
 } from '../../../support/projector/model-tables.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
-let tables: ModelTables
-
-beforeAll(async () => {
-  tables = await openModelTables()
-})
-
-afterAll(() => tables.dispose())
+const tables = useModelTables()
 
 /** Batches of projectors p0, p1, ... Each touches one campaign, which is named after it. */
 async function writeBatches(

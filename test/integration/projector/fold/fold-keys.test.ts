@@ -28,7 +28,7 @@ describe('active keys', () => {
     const keys = ['e', 'd', 'c', 'b', 'a'].map(key => keyOf(key, 1))
     await given(keys.slice(0, 4))
       .when(keys)
-      .when(keys, { isReversed: true })
+      .when(keys.toReversed())
       .then(activeAre('a', 'b', 'c'))
   })
 

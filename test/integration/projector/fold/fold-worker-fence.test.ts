@@ -1,6 +1,6 @@
 /** Only one fold worker at a time: a superseded one writes nothing and records nothing, however late it continues. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import type { FoldWorker } from '../../../../services/projector/fold/fold-worker.ts'
@@ -24,23 +24,16 @@ import {
   createIngest,
   createTestFoldWorker,
   expectedReading,
-  type ModelTables,
-  openModelTables,
   readViews,
 } from '../../../support/projector/model-tables.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
 const lineTables = ['campaigns', 'api_keys', 'watermarks', 'fold_progress', 'quarantine']
 
 describe('the fence of the fold', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
   let ingest: (events: readonly ChangeEvent[]) => Promise<void>
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
 
   beforeEach(async () => {
     databases = await model.freshDatabases()

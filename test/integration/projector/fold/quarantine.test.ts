@@ -1,5 +1,5 @@
 /** Campaigns that cannot be folded within the bounds of a fold: they hold no other campaign, lose no change, and leave when deleted. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { QuarantineChange } from '../../../../services/projector/fold/quarantine.ts'
 import { tablesStatus } from '../../../../services/projector/status.ts'
@@ -21,11 +21,10 @@ import {
   createIngest,
   createTestFoldWorker,
   expectedReading,
-  type ModelTables,
-  openModelTables,
   readViews,
   type TestFoldWorker,
 } from '../../../support/projector/model-tables.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
 const foldMsMax = 30_000
 const others = Array.from({ length: 30 }, (_, n) => campaignEvent({ campaign_id: `c${n}` }))
@@ -35,17 +34,13 @@ const heavy = (version: number, id = 'heavy'): ChangeEvent[] => [
 ]
 
 describe('a campaign that cannot be folded within the bounds', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
   let ingest: (events: readonly ChangeEvent[]) => Promise<void>
   let reports: (QuarantineChange & { all: number })[]
   /** What the metric names. */
   let named: string[]
 
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-  afterAll(() => model.dispose())
   beforeEach(async () => {
     databases = await model.freshDatabases()
     ingest = createIngest(model.tables, databases)

@@ -1,16 +1,13 @@
 /** A statement of the fold that still runs, for example because a disk stands still: the next leader does nothing before it has ended. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { untilNoFoldRuns } from '../../../../services/projector/fold/running-folds.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
 import { isOfLine, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
-import {
-  createTestFoldWorker,
-  type ModelTables,
-  openModelTables,
-} from '../../../support/projector/model-tables.ts'
+import { createTestFoldWorker } from '../../../support/projector/model-tables.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
 const monotonicMs = () => performance.now()
 /** Every table that the line writes, and a column of it. */
@@ -25,13 +22,9 @@ const written = [
 ] as const
 
 describe('a statement of the fold that still runs', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
 
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-  afterAll(() => model.dispose())
   beforeEach(async () => {
     databases = await model.freshDatabases()
     return () => model.drop(databases)

@@ -3,7 +3,7 @@
  * that steps back leaves behind.
  */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import { stampOf } from '../../../../services/projector/fold/fold-statements.ts'
@@ -13,27 +13,17 @@ import { generationOf } from '../../../../services/tables/generations.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
 import { isCampaignFold, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { campaignEvent } from '../../../support/events/sample-events.ts'
-import {
-  createIngest,
-  createTestFoldWorker,
-  type ModelTables,
-  openModelTables,
-} from '../../../support/projector/model-tables.ts'
+import { createIngest, createTestFoldWorker } from '../../../support/projector/model-tables.ts'
 import { createStampClock } from '../../../support/projector/stamp-clock.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
 describe('the watermark', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
   let ingest: (events: readonly ChangeEvent[]) => Promise<void>
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
 
   beforeEach(async () => {
     databases = await model.freshDatabases()

@@ -7,7 +7,7 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { dropPrevious } from '../../../../services/generations/rebuilds.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
@@ -27,8 +27,8 @@ import {
   type Notes,
   withVisitor,
 } from '../../../support/projector/history-visitor.ts'
-import { type ModelTables, openModelTables } from '../../../support/projector/model-tables.ts'
 import { createStampClock, dayMs, type StampClock } from '../../../support/projector/stamp-clock.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 import {
   chance,
   intBetween,
@@ -41,12 +41,7 @@ import {
 const seeds = process.env.PLEDGEVIEW_TEST_SEED ? [process.env.PLEDGEVIEW_TEST_SEED] : ['1', '2']
 const steps = 32
 
-let model: ModelTables
-
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
+const model = useModelTables()
 
 /** Faults of the live fold worker's statements, switched on by the world. */
 interface Faults {

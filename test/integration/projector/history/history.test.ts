@@ -1,6 +1,6 @@
 /** The rules of the history, one at a time. history-worlds.test.ts combines those of the days that are kept. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { purgeTables } from '../../../../services/erasure/tables.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
@@ -10,22 +10,16 @@ import { campaignEvent, campaignTombstone, pledgeEvent } from '../../../support/
 import {
   createIngest,
   createTestFoldWorker,
-  type ModelTables,
-  openModelTables,
   type TestFoldWorker,
 } from '../../../support/projector/model-tables.ts'
 import { createStampClock, dayMs, type StampClock } from '../../../support/projector/stamp-clock.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
-let model: ModelTables
+const model = useModelTables()
 let databases: Databases
 let clock: StampClock
 let worker: TestFoldWorker
 let ingest: (events: readonly ChangeEvent[]) => Promise<void>
-
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
 
 async function openWorld(): Promise<void> {
   databases = await model.freshDatabases()
@@ -74,50 +68,6 @@ function daysOf(campaign: string) {
 }
 
 describe('the history', () => {
-  test('counts nothing of a bulk load as the funding of its day, but a campaign that was just launched', async () => {
-    await fold(
-      campaignEvent({ campaign_id: 'unknown', launch_date: null }),
-      pledge('unknown', 'p', 100, 20),
-      campaignEvent({ campaign_id: 'new', launch_date: daysAgo(1) }),
-      pledge('new', 'p', 300),
-    )
-    expect(await funding()).toEqual([{ new: 3, opening: 1, departed: 0, standing: 4, campaigns: 2 }])
-  })
-
-  test('has the present day, which is final when it is over, and shows the days until today', async () => {
-    await fold(campaignEvent({ campaign_id: 'a', launch_date: clock.now() }), pledge('a', 'p', 500))
-    expect(await rows('SELECT is_final FROM VIEWS.campaign_days')).toEqual([{ is_final: false }])
-    nextDay()
-    nextDay()
-    await worker.foldWorker.fold()
-    expect(await worker.foldWorker.fold()).toBeUndefined()
-    expect(await rows('SELECT is_final FROM VIEWS.campaign_days')).toEqual([{ is_final: true }])
-    const empty = { new: 0, opening: 0, departed: 0, standing: 5, campaigns: 1 }
-    expect(await funding()).toEqual([{ ...empty, new: 5 }, empty, empty])
-    expect(
-      await rows('SELECT new_pledged_platform AS new FROM VIEWS.campaign_funding_days ORDER BY day'),
-    ).toEqual([{ new: 5 }, { new: 0 }, { new: 0 }])
-  })
-
-  test('keeps in the sums what was public, shows nothing of a hidden campaign, and opens it when it is shown again', async () => {
-    await fold(campaignEvent({ campaign_id: 'a', launch_date: clock.now() }), pledge('a', 'p', 500))
-    nextDay()
-    await fold(campaignEvent({ campaign_id: 'a', version: 2, status: 'SUSPENDED' }))
-    expect(await rows('SELECT day FROM VIEWS.campaign_days')).toEqual([])
-    expect(await rows('SELECT day FROM VIEWS.campaign_funding_days')).toEqual([])
-    const first = { new: 5, opening: 0, departed: 0, standing: 5, campaigns: 1 }
-    const second = { new: 0, opening: 0, departed: 5, standing: 0, campaigns: 0 }
-    expect(await funding()).toEqual([first, second])
-    nextDay()
-    await fold(campaignEvent({ campaign_id: 'a', version: 3 }), pledge('a', 'q', 200))
-    const third = { new: 0, opening: 7, departed: 0, standing: 7, campaigns: 1 }
-    expect(await funding()).toEqual([first, second, third])
-    expect(await rows('SELECT pledged_platform AS p FROM VIEWS.campaign_days ORDER BY day')).toEqual([
-      { p: 5 },
-      { p: 7 },
-    ])
-  })
-
   test('has nothing of a deleted campaign, from the tombstone on, and a purge removes it from disk', async () => {
     await fold(
       campaignEvent({ campaign_id: 'a', launch_date: daysAgo(9) }),
@@ -150,24 +100,6 @@ describe('the history', () => {
     nextDay()
     await worker.foldWorker.fold()
     expect(await kept()).toEqual([{ id: 'b' }])
-  })
-
-  test('opens a category that a campaign moves to, and departs from the other; the platform sees no move', async () => {
-    await fold(
-      campaignEvent({ campaign_id: 'a', category: 'Games', launch_date: clock.now() }),
-      pledge('a', 'p', 500),
-    )
-    nextDay()
-    await fold(campaignEvent({ campaign_id: 'a', version: 2, category: 'Film' }), pledge('a', 'q', 200))
-    expect(
-      await rows(`SELECT category, new_pledged_platform AS new, opening_platform AS opening, departed_platform AS departed,
-                    pledged_platform AS standing FROM VIEWS.category_funding_days ORDER BY category, day`),
-    ).toEqual([
-      { category: 'Film', new: 2, opening: 5, departed: 0, standing: 7 },
-      { category: 'Games', new: 5, opening: 0, departed: 0, standing: 5 },
-      { category: 'Games', new: 0, opening: 0, departed: 5, standing: 0 },
-    ])
-    expect(await funding()).toMatchObject([{ new: 5 }, { new: 2, opening: 0, departed: 0, standing: 7 }])
   })
 })
 

@@ -1,5 +1,5 @@
 /** The ingest loop while ClickHouse fails: offsets move only after ClickHouse has confirmed; nothing is lost or doubled. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { NewRecord } from '../../../../services/log/port.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
@@ -8,14 +8,9 @@ import { createMemoryLog } from '../../../support/events/memory-log.ts'
 import { readModelOf } from '../../../support/events/model.ts'
 import { newRecordOf, noEvent, pledgeEvent, smallWorld } from '../../../support/events/sample-events.ts'
 import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/projector/ingest-loop.ts'
-import {
-  createTestFoldWorker,
-  expectedReading,
-  type ModelTables,
-  openModelTables,
-  readViews,
-} from '../../../support/projector/model-tables.ts'
+import { createTestFoldWorker, expectedReading, readViews } from '../../../support/projector/model-tables.ts'
 import { keptRejects } from '../../../support/projector/reject-filters.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
 const world = smallWorld()
 // Only a hang takes this long, also while a slow disk holds up every insert.
@@ -27,14 +22,8 @@ function recordsOf(events: readonly ChangeEvent[]): NewRecord[] {
 }
 
 describe('the ingest loop while ClickHouse fails', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
 
   beforeEach(async () => {
     databases = await model.freshDatabases()

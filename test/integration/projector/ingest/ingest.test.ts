@@ -1,6 +1,6 @@
 /** The ingest loop: records that are not events, assignments that end, and a stop. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { EventReader, NewRecord } from '../../../../services/log/port.ts'
 import { TooManyRejects } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
@@ -18,14 +18,9 @@ import {
   smallWorld,
 } from '../../../support/events/sample-events.ts'
 import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/projector/ingest-loop.ts'
-import {
-  createTestFoldWorker,
-  expectedReading,
-  type ModelTables,
-  openModelTables,
-  readViews,
-} from '../../../support/projector/model-tables.ts'
+import { createTestFoldWorker, expectedReading, readViews } from '../../../support/projector/model-tables.ts'
 import { keptRejects } from '../../../support/projector/reject-filters.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
 const world = smallWorld()
 // Only a hang takes this long, also while a slow disk holds up every insert.
@@ -37,14 +32,8 @@ function recordsOf(events: readonly ChangeEvent[]): NewRecord[] {
 }
 
 describe('the ingest loop', () => {
-  let model: ModelTables
+  const model = useModelTables()
   let databases: Databases
-
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
-
-  afterAll(() => model.dispose())
 
   beforeEach(async () => {
     databases = await model.freshDatabases()

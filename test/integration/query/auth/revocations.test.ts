@@ -1,6 +1,6 @@
 /** Revocations: a revoked key is refused soon after its event, whatever the fold is doing. */
 import { pino } from 'pino'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { ApiKeyState } from '../../../../contracts/events/event.ts'
 import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
 import { defaultRevocationsOptions, withRevocations } from '../../../../services/query/auth/revocations.ts'
@@ -14,12 +14,8 @@ import type { Databases } from '../../../../services/tables/port.ts'
 import { apiKeyEvent, campaignEvent } from '../../../support/events/sample-events.ts'
 import { openRebuildableModel } from '../../../support/generations/rebuilds.ts'
 import { activeKeys } from '../../../support/projector/fold-records.ts'
-import {
-  createIngest,
-  createTestFoldWorker,
-  type ModelTables,
-  openModelTables,
-} from '../../../support/projector/model-tables.ts'
+import { createIngest, createTestFoldWorker } from '../../../support/projector/model-tables.ts'
+import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
 const soon = { timeout: 20_000, interval: 50 }
 const config = readConfig({})
@@ -28,16 +24,12 @@ const revoked = (key: string) =>
   apiKeyEvent({ key, account_id: `account of ${key}`, version: 2, status: 'REVOKED' })
 
 describe('a revoked key', () => {
-  let model: ModelTables
+  const model = useModelTables()
   const services: QueryService[] = []
 
-  beforeAll(async () => {
-    model = await openModelTables()
-  })
   afterEach(async () => {
     for (const service of services.splice(0)) await service.close()
   })
-  afterAll(() => model.dispose())
 
   async function startQuery(databases: Databases) {
     const service = await startQueryService({

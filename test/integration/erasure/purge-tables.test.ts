@@ -1,18 +1,59 @@
-/** The usage of deleted keys, for an erasure request. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+/** What a purge does with the tables, for an erasure request: the usage of deleted keys, and campaigns in quarantine. */
+import { expect, test } from 'vitest'
 import { purgeTables } from '../../../services/erasure/tables.ts'
 import { totalOf } from '../../../services/portal/usage/usage-view.ts'
+import { recordQuarantineStatement } from '../../../services/projector/fold/quarantine.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
+import { campaignEvent, campaignTombstone } from '../../support/events/sample-events.ts'
+import { createIngest } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 import { createTestRecorder, readUsage } from '../../support/query/usage.ts'
 
-let model: ModelTables
-beforeAll(async () => {
-  model = await openModelTables()
-})
-afterAll(() => model.dispose())
-
+const model = useModelTables()
 const copies = ['table api_key_requests', 'table api_key_usage']
+const purge = {
+  removesRejects: false,
+  msMax: 60_000,
+  now: Date.now,
+  monotonicMs: () => performance.now(),
+  sleep,
+}
+
+test('a purge names each campaign whose old state it cannot reach, and none that is deleted: that one has left already', async () => {
+  const { tables } = model
+  const databases = await model.freshDatabases()
+  const ids = ['failing', 'folded alone', 'deleted', 'released']
+  await createIngest(
+    tables,
+    databases,
+  )([...ids.map(campaign_id => campaignEvent({ campaign_id })), campaignTombstone('deleted')])
+  await tables.run({
+    query: `INSERT INTO ${databases.ledger}.fold_epochs (epoch, holder) SELECT 1, 'leader'`,
+  })
+  for (const [n, campaign] of ids.entries()) {
+    const step = {
+      term: { epoch: 1n, holder: 'leader' },
+      foldId: (1n << 32n) + BigInt(n),
+      pieces: 1,
+      piece: 0,
+      msMax: 60_000,
+      memoryBytesMax: 2 ** 31,
+    }
+    const failures = campaign === 'folded alone' ? 0 : 2
+    const isQuarantined = campaign !== 'released'
+    await tables.run(
+      recordQuarantineStatement(databases, step, { campaign, failures, reason: 'TIMEOUT', isQuarantined }),
+    )
+  }
+
+  const planned = await purgeTables({ tables, databases }, { ...purge, isDry: true })
+  const named = planned.filter(({ copy }) => copy.startsWith('campaign '))
+  expect(named.map(({ copy, isReached }) => [copy, isReached])).toEqual([
+    ['campaign failing', false],
+    ['campaign folded alone', true],
+  ])
+  await model.drop(databases)
+})
 
 test('a purge removes the usage of deleted keys, and leaves that of others', {
   timeout: 120_000,
@@ -35,14 +76,6 @@ test('a purge removes the usage of deleted keys, and leaves that of others', {
   const shown = async (key: string) => {
     const now = Date.now()
     return totalOf((await readUsage(tables, databases, { key, now })).days).ok
-  }
-
-  const purge = {
-    removesRejects: false,
-    msMax: 60_000,
-    now: Date.now,
-    monotonicMs: () => performance.now(),
-    sleep,
   }
   const plan = await purgeTables({ tables, databases }, { ...purge, isDry: true })
   for (const copy of copies)
