@@ -1,5 +1,5 @@
 /** What the page for data teams says of connecting: settings to copy for the usual clients, and the dictionary of the views. Pure. */
-import type { PublicView } from '../../tables/public-views.ts'
+import type { PublicView } from '../../tables/schema/public-views.ts'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, stack } from '../html/parts.ts'
 

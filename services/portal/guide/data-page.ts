@@ -1,6 +1,6 @@
 /** The page for data teams, /data: three pictures of the platform, and questions as SQL. */
 import type { FastifyInstance } from 'fastify'
-import { readPublicViews } from '../../tables/public-views.ts'
+import { readPublicViews } from '../../tables/schema/public-views.ts'
 import type { Portal } from '../app.ts'
 import { timeBars } from '../html/bars.ts'
 import { type Html, html, prose } from '../html/html.ts'

@@ -7,7 +7,7 @@ import { dataContent, examplesSection } from '../../../../services/portal/guide/
 import type { DataPictures } from '../../../../services/portal/guide/readings.ts'
 import { timeBars } from '../../../../services/portal/html/bars.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
-import { readPublicViews } from '../../../../services/tables/public-views.ts'
+import { readPublicViews } from '../../../../services/tables/schema/public-views.ts'
 
 const examples = readExamples('crowdfunding')
 const none = new Map()
