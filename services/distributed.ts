@@ -12,13 +12,11 @@ import { createSchemaRegistry, registerSchemas, type SchemaRegistry } from './lo
 import { type Config, ConfigError } from './runtime/config.ts'
 import { messageOf } from './runtime/message-of.ts'
 import { fileSettingOf, secretFileNames } from './runtime/secret-files.ts'
-import type { TablesSettings } from './tables/clickhouse.ts'
+import type { TablesSettings } from './tables/clickhouse/clickhouse.ts'
 import { type FollowedDatabases, followedDatabases, generationOf } from './tables/generations.ts'
 import type { BaseDatabases, Tables } from './tables/port.ts'
-import { distributedDatabases, type Replicated, replicatedSettings } from './tables/replicated.ts'
+import { distributedDatabases, type Replicated, replicatedSettings } from './tables/schema/replicated.ts'
 import { checkShards, openShards, type Shards } from './tables/shards.ts'
-
-const writeMsMax = 240_000
 
 /** Whether a command runs distributed, if it could run either way. */
 export function isDistributed(config: Config): boolean {
@@ -71,8 +69,6 @@ export function readerSettings(config: Config): KafkaReaderSettings {
     sessionMs,
     heartbeatMs: sessionMs / 10,
     outageMsMax: config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX,
-    // The loop does not poll while a batch is retried, and then while its last statement runs.
-    callerMsMax: config.PLEDGEVIEW_RETRY_MS_MAX + writeMsMax,
   }
 }
 

@@ -10,43 +10,20 @@
 import { readFileSync } from 'node:fs'
 import type avro from 'avsc'
 import { beginText, checkedText, compileSchema, pathText } from './avro-types.ts'
-import {
-  type ApiKeyState,
-  type CampaignState,
-  type EventType,
-  eventTypes,
-  type PledgeState,
-  type StateEvent,
-} from './event.ts'
+import type { ApiKeyState, CampaignState, EventType, PledgeState, StateEvent } from './event.ts'
 
 /** A schema id for each event type. */
 export type SchemaIds = Readonly<Record<EventType, number>>
 
-/**
- * A schema document with its fixed ids. An id is never given to another schema: a changed schema has a new `schema_id`, and the former one
- * goes to `earlier_ids`. `since`: the id with which the field came. A schema of an earlier id does not have it.
- */
+/** A schema document with its fixed id. An id is never given to another schema. */
 interface SchemaDocument {
   schema_id: number
-  earlier_ids?: readonly number[]
-  fields: readonly SchemaField[]
-}
-
-interface SchemaField {
-  name: string
-  since?: number
 }
 
 const documents: Readonly<Record<EventType, SchemaDocument>> = {
   campaign: readSchema('campaign'),
   pledge: readSchema('pledge'),
   'api-key': readSchema('api-key'),
-}
-
-/** The schema of this id as Avro has it. */
-function schemaAt({ schema_id: _, earlier_ids: __, fields, ...rest }: SchemaDocument, id: number): object {
-  const known = fields.filter(({ since = 0 }) => since <= id)
-  return { ...rest, fields: known.map(({ since: ___, ...field }) => field) }
 }
 
 /** The fixed schema id of each event type's current schema. */
@@ -56,23 +33,15 @@ export const schemaIds: SchemaIds = {
   'api-key': documents['api-key'].schema_id,
 }
 
-/** A fixed schema id of an earlier version of a schema. Values in the log have it, and producers may still use it. */
-export interface EarlierSchema {
-  type: EventType
-  id: number
-  schema: object
-}
-
-/** The earlier schemas. */
-export const earlierSchemas: readonly EarlierSchema[] = eventTypes.flatMap(type =>
-  (documents[type].earlier_ids ?? []).map(id => ({ type, id, schema: schemaAt(documents[type], id) })),
-)
-
 /** The current schemas, as JSON documents. A producer registers them or compiles against them. */
 export const schemas: Readonly<Record<EventType, object>> = {
-  campaign: schemaAt(documents.campaign, schemaIds.campaign),
-  pledge: schemaAt(documents.pledge, schemaIds.pledge),
-  'api-key': schemaAt(documents['api-key'], schemaIds['api-key']),
+  campaign: withoutId(documents.campaign),
+  pledge: withoutId(documents.pledge),
+  'api-key': withoutId(documents['api-key']),
+}
+
+function withoutId({ schema_id: _, ...schema }: SchemaDocument): object {
+  return schema
 }
 
 /**
@@ -106,18 +75,21 @@ export const encodeState: StateEncoder = createStateEncoder(schemaIds)
 export function createStateEncoder(ids: SchemaIds): StateEncoder {
   return event => {
     const type = types[event.type]
-    let avroBinary: Buffer
     try {
-      avroBinary = type.toBuffer(event.data)
+      return framed(ids[event.type], type.toBuffer(event.data))
     } catch {
       throw new Error(firstMismatch(type, event.data))
     }
-    const framed = Buffer.allocUnsafe(framingBytes + avroBinary.length)
-    framed[0] = 0
-    framed.writeUInt32BE(ids[event.type], 1)
-    avroBinary.copy(framed, framingBytes)
-    return framed
   }
+}
+
+/** Frames an Avro binary. */
+export function framed(schemaId: number, avroBinary: Buffer): Buffer {
+  const bytes = Buffer.allocUnsafe(framingBytes + avroBinary.length)
+  bytes[0] = 0
+  bytes.writeUInt32BE(schemaId, 1)
+  avroBinary.copy(bytes, framingBytes)
+  return bytes
 }
 
 /** The reader for values that were written with this schema. Throws if Avro cannot resolve it to ours. */

@@ -7,7 +7,7 @@
 import { readFileSync } from 'node:fs'
 import type avro from 'avsc'
 import { beginText, checkedText, compileSchema } from './avro-types.ts'
-import { unframe } from './codec.ts'
+import { framed, unframe } from './codec.ts'
 import {
   type PortalEvent,
   type PortalTopic,
@@ -37,8 +37,6 @@ const types: { readonly [T in PortalType]: avro.Type } = {
   notice: compileSchema(portalSchemas.notice),
 }
 
-const framingBytes = 5
-
 /** The most bytes of a value. A state has a few hundred, a notice a few thousand. */
 export const portalBytesMax = 64 * 1024
 
@@ -46,15 +44,10 @@ export const portalBytesMax = 64 * 1024
 export function encodePortalEvent(event: PortalEvent): Buffer {
   const fault = portalFaultOf(event)
   if (fault) throw new Error(`${fault.field} ${fault.reason}`)
-  const avroBinary = types[event.type].toBuffer(event.data)
-  const bytes = framingBytes + avroBinary.length
-  if (bytes > portalBytesMax)
-    throw new Error(`this ${event.type} has ${bytes} bytes, more than ${portalBytesMax}`)
-  const framed = Buffer.allocUnsafe(bytes)
-  framed[0] = 0
-  framed.writeUInt32BE(portalSchemaIds[event.type], 1)
-  avroBinary.copy(framed, framingBytes)
-  return framed
+  const bytes = framed(portalSchemaIds[event.type], types[event.type].toBuffer(event.data))
+  if (bytes.length > portalBytesMax)
+    throw new Error(`this ${event.type} has ${bytes.length} bytes, more than ${portalBytesMax}`)
+  return bytes
 }
 
 /**
@@ -67,21 +60,21 @@ export function decodePortalRecord(
   { value, appendedAt }: { value: Uint8Array | null; appendedAt: number },
 ): PortalEvent | RemovedNotice | { reason: string } {
   if (value === null) return withoutValue(topic, key, appendedAt)
-  const framed = unframe(value)
-  if ('reason' in framed) return framed
+  const parts = unframe(value)
+  if ('reason' in parts) return parts
   const type = portalTypes.find(one => portalTopicOf[one] === topic)
-  if (type === undefined || portalSchemaIds[type] !== framed.schemaId) {
-    return { reason: `schema id ${framed.schemaId} is unknown in the topic ${topic}` }
+  if (type === undefined || portalSchemaIds[type] !== parts.schemaId) {
+    return { reason: `schema id ${parts.schemaId} is unknown in the topic ${topic}` }
   }
   try {
     beginText()
-    const event = { type, data: checkedText(types[type].fromBuffer(framed.avroBinary)) } as PortalEvent
+    const event = { type, data: checkedText(types[type].fromBuffer(parts.avroBinary)) } as PortalEvent
     const fault = portalFaultOf(event)
     if (fault) return { reason: `${fault.field} ${fault.reason}` }
     return portalKeyOf(event) === key ? event : { reason: "the key is not the state's own" }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    return { reason: `the value is not Avro of schema id ${framed.schemaId}: ${why}` }
+    return { reason: `the value is not Avro of schema id ${parts.schemaId}: ${why}` }
   }
 }
 

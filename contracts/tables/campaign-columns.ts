@@ -5,9 +5,8 @@
  * - what the fold copies, and what the comparison of a rebuild compares;
  * - what the API shows: the presenter, the schemas, the example and with them the OpenAPI document.
  *
- * A new field is a line here (with a `default`), a field of campaign.avsc.json, a migration that consists of
- * `${campaign_fields};`, and a golden example. Names and order are part of `content_hash`: after a change of this list every
- * campaign that is folded gets a new `updated_at`.
+ * A new field is a line here (with a `default`), a field of campaign.avsc.json, and a golden example. Names and order are part of
+ * `content_hash`: after a change of this list every campaign that is folded gets a new `updated_at`.
  */
 import { publicStatuses } from '../events/event.ts'
 

@@ -11,7 +11,7 @@
  * busy could fill the memory of the server. If the watch sees one of them, the server is restarted. That takes the program about a second.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { RoleSetting } from '../tables/roles.ts'
+import type { RoleSetting } from '../tables/schema/roles.ts'
 import { ask } from './child.ts'
 import {
   analystBounds,

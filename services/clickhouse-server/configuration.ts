@@ -15,7 +15,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Databases } from '../tables/port.ts'
-import { definerUser, type Role, type RoleSetting, readRole } from '../tables/roles.ts'
+import { definerUser, type Role, type RoleSetting, readRole } from '../tables/schema/roles.ts'
 
 export interface ServerConfiguration {
   /** Absolute path of ClickHouse's data. */

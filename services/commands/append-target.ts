@@ -17,7 +17,7 @@ import { tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse.ts'
+import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { entityOf, ledgerVersions } from '../tables/ledger-versions.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 

@@ -7,7 +7,12 @@ import { childSettings } from '../local/tables.ts'
 import { closing } from '../runtime/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { createPaintedLine, grouped, megabytes, progressText } from '../runtime/progress.ts'
-import { inSession, openTables, type ServerTables, type TablesSettings } from '../tables/clickhouse.ts'
+import {
+  inSession,
+  openTables,
+  type ServerTables,
+  type TablesSettings,
+} from '../tables/clickhouse/clickhouse.ts'
 import { presentOf } from '../tables/generations.ts'
 import type { Databases } from '../tables/port.ts'
 import {

@@ -8,8 +8,8 @@ import { openKafkaWriter } from '../log/kafka/writer.ts'
 import { closing } from '../runtime/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse.ts'
-import { holdTablesIdentity } from '../tables/identity.ts'
+import { openTables } from '../tables/clickhouse/clickhouse.ts'
+import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import {
   type Command,
   commonOptions,

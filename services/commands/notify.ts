@@ -17,7 +17,7 @@ import { closing } from '../runtime/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse.ts'
+import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import {
   type Command,
   commonOptions,

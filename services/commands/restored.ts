@@ -11,7 +11,7 @@ import { type PositionsShard, readPositions } from '../projector/positions/store
 import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse.ts'
+import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
 import { jsonOption } from './help.ts'

@@ -13,8 +13,11 @@ export async function purgeRebuilds(
 ): Promise<PurgedCopy> {
   try {
     const latest = await rebuilds.report()
-    if (latest && isWorking(latest))
-      return unreached(copy, 'a rebuild is not finished: let it end or give it up, then run the purge again')
+    if (latest && isWorking(latest)) {
+      const reason =
+        'a rebuild is not finished: let it end or drop it (pledgeview rebuild drop), then run the purge again'
+      return unreached(copy, reason)
+    }
     if (!latest?.isPreviousKept) return purged(copy, 'none are kept')
     if (isDry) return purged(copy, 'drops them: no rollback after that')
     await rebuilds.drop()

@@ -8,10 +8,10 @@
  *   on its way then. So the process that gives it up waits until no such statement runs, and reads which generation is current.
  */
 import type { Sleep } from '../runtime/sleep.ts'
+import { encodeRows } from '../tables/clickhouse/row-binary.ts'
+import { untilNoneRuns } from '../tables/clickhouse/running-statements.ts'
 import { readCurrent } from '../tables/generations.ts'
 import type { Tables } from '../tables/port.ts'
-import { encodeRows } from '../tables/row-binary.ts'
-import { untilNoneRuns } from '../tables/running-statements.ts'
 
 /** The generation log, on the server that has it. */
 export interface LogPlace {
@@ -20,7 +20,7 @@ export interface LogPlace {
   base: string
 }
 
-export type RowKind = 'attempt' | 'beat' | 'abort' | 'given up' | 'registered' | 'dropped'
+export type RowKind = 'attempt' | 'beat' | 'given up' | 'registered' | 'dropped'
 
 export interface LogRow {
   kind: RowKind

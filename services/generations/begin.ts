@@ -8,7 +8,6 @@ import type { RebuildContext } from './context.ts'
 import {
   aliveMs,
   isAlive,
-  isCommitted,
   isWorking,
   keptGeneration,
   keptTables,
@@ -75,11 +74,10 @@ export function resumedRebuild(state: RebuildState, request: RebuildRequest): Re
   const { acceptsLoss, ignoresDisk } = request
   const open = state.detail.request
   const isSame = (['kind', 'isDry'] as const).every(name => request[name] === open[name])
-  // Once it may be promoted, it has to be completed.
-  if (!isSame || (state.isAborting && !isCommitted(state))) {
+  if (!isSame) {
     throw new RebuildRefused(
       `a ${nameOf(open)} that began ${state.detail.startedAt} is not finished (${state.phase}): run the same command again to ` +
-        'continue it, or give it up with pledgeview rebuild abort',
+        'continue it, or give it up with pledgeview rebuild drop',
     )
   }
   const detail = { ...state.detail, request: { ...open, acceptsLoss, ignoresDisk }, failure: null }
@@ -125,7 +123,6 @@ async function newRebuild(
     phase: 'preparing',
     writtenAt: '',
     ageMs: 0,
-    isAborting: false,
     detail: detailOf(request, at),
   }
 }

@@ -1,9 +1,9 @@
 /** Where generations stand: on one server, or on the shards of a cluster. */
 import { generationOf, readCurrent } from '../tables/generations.ts'
-import { areViewsOf, createGeneration, type MigrateOptions, pointViews } from '../tables/migrate.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
-import { distributedDatabases } from '../tables/replicated.ts'
-import { definerUser } from '../tables/roles.ts'
+import { areViewsOf, createGeneration, type MigrateOptions, pointViews } from '../tables/schema/migrate.ts'
+import { distributedDatabases } from '../tables/schema/replicated.ts'
+import { definerUser } from '../tables/schema/roles.ts'
 import { onEveryShard } from '../tables/shards.ts'
 import type { LogPlace } from './attempts.ts'
 

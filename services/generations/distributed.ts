@@ -13,15 +13,12 @@ import type { History } from '../log/port.ts'
 import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse.ts'
-import { holdTablesIdentity } from '../tables/identity.ts'
-import { checkMigrated } from '../tables/migrate.ts'
+import { openTables } from '../tables/clickhouse/clickhouse.ts'
+import { holdTablesIdentity } from '../tables/schema/identity.ts'
+import { checkMigrated } from '../tables/schema/migrate.ts'
 import { RebuildRefused } from './begin.ts'
 import { hasReplicas, type RebuildCluster, type RebuildTables } from './cluster.ts'
 import { createRebuilds, type Rebuilds } from './rebuilds.ts'
-
-// The reader waits this long for its caller, because everything is folded between two reads.
-const callerMsMax = 86_400_000
 
 /**
  * Runs the work with the rebuilds, and closes what it opened. Kafka is only contacted if the work needs it.
@@ -75,8 +72,7 @@ async function decodingOf(config: Config, place: RebuildTables) {
 }
 
 async function withKafkaHistory<T>(config: Config, work: (history: History) => Promise<T>): Promise<T> {
-  const settings = { ...readerSettings(config), callerMsMax }
-  const history = await openKafkaHistory(settings, { logger: createLogger('error') })
+  const history = await openKafkaHistory(readerSettings(config), { logger: createLogger('error') })
   try {
     return await work(history)
   } finally {

@@ -9,7 +9,7 @@ import { createFoldWorker, type FoldWorker } from '../projector/fold/fold-worker
 import { promotionHolder } from '../projector/fold/promotion.ts'
 import { untilNoFoldRuns } from '../projector/fold/running-folds.ts'
 import { foldWorkerSettings } from '../projector/settings.ts'
-import { type Patience, patientTables } from '../tables/patient.ts'
+import { type Patience, patientTables } from '../tables/clickhouse/patient.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { onHalfTheCores } from './build/half-the-cores.ts'
 import type { Sides } from './build/ledgers.ts'

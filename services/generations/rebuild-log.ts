@@ -17,7 +17,7 @@ export const workPhases = [
 ] as const
 
 /** `rebuilt`: the new generation is current, and the one before it is kept. */
-export const endPhases = ['rebuilt', 'compared', 'aborted', 'dropped'] as const
+export const endPhases = ['rebuilt', 'compared', 'dropped'] as const
 
 export type WorkPhase = (typeof workPhases)[number]
 export type Phase = WorkPhase | (typeof endPhases)[number]
@@ -78,7 +78,6 @@ export interface RebuildState {
   /** When it wrote last, and how long ago that is, ms, by ClickHouse's clock. */
   writtenAt: string
   ageMs: number
-  isAborting: boolean
 }
 
 /** Another process works on a rebuild. */
@@ -99,21 +98,16 @@ export function isWorking({ phase }: Pick<RebuildState, 'phase'>): boolean {
   return (workPhases as readonly string[]).includes(phase)
 }
 
-/** Whether the new generation may already be current. Then the rebuild has to be completed, and cannot be given up. */
-export function isCommitted({ phase }: Pick<RebuildState, 'phase'>): boolean {
-  return phase === 'promoting'
-}
-
 /** Whether its process has given a sign of life recently, and has not recorded a failure. */
 export function isAlive(state: RebuildState): boolean {
   return isWorking(state) && state.detail.failure === null && state.ageMs < aliveMs
 }
 
 /** Names the generation that is kept beside the current one, for a message. */
-export function keptTables({ detail, isAborting }: Pick<RebuildState, 'detail' | 'isAborting'>): string {
-  if (detail.request.kind === 'rebuild') return 'the tables from before the rebuild'
-  // A rollback that was given up leaves the tables that were kept before it.
-  return isAborting ? 'the previous tables' : 'the tables that the rollback replaced'
+export function keptTables({ detail }: Pick<RebuildState, 'detail'>): string {
+  return detail.request.kind === 'rebuild'
+    ? 'the tables from before the rebuild'
+    : 'the tables that the rollback replaced'
 }
 
 interface Row {
@@ -123,7 +117,6 @@ interface Row {
   detail: string
   writtenAt: string
   ageMs: number
-  isAborting: number
 }
 
 type Written = Pick<RebuildState, 'id' | 'phase'> & { detail: RebuildDetail }
@@ -131,25 +124,12 @@ type Written = Pick<RebuildState, 'id' | 'phase'> & { detail: RebuildDetail }
 /** The latest rebuild in its latest recorded state; `undefined` if there has never been one. */
 export async function latestRebuild({ tables, base }: LogPlace): Promise<RebuildState | undefined> {
   const [row] = await tables.rows<Row>({
-    query: `WITH (SELECT max(attempt) FROM ${base}.generation_log WHERE kind = 'abort') AS aborted
-            SELECT log.attempt AS attempt, generation, run, detail, toString(written_at) AS writtenAt, log.attempt = aborted AS isAborting,
+    query: `SELECT attempt, generation, run, detail, toString(written_at) AS writtenAt,
               toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(written_at) AS ageMs
-            FROM ${base}.generation_log AS log WHERE kind = 'beat' ORDER BY log.attempt DESC, written_at DESC LIMIT 1`,
+            FROM ${base}.generation_log WHERE kind = 'beat' ORDER BY attempt DESC, written_at DESC LIMIT 1`,
   })
   if (!row) return undefined
-  const { attempt, generation, run, writtenAt, ageMs } = row
-  const { id, phase, detail } = JSON.parse(row.detail) as Written
-  return {
-    id,
-    phase,
-    detail,
-    attempt,
-    generation,
-    run,
-    writtenAt,
-    ageMs,
-    isAborting: Number(row.isAborting) === 1,
-  }
+  return { ...row, ...(JSON.parse(row.detail) as Written) }
 }
 
 /** The rebuild that is under way, also if its process died; for the metrics. */

@@ -14,19 +14,18 @@
 import type { EventReader } from '../log/port.ts'
 import type { FoldProgress } from '../projector/fold/line.ts'
 import { messageOf } from '../runtime/message-of.ts'
+import { patientTables } from '../tables/clickhouse/patient.ts'
 import { readCurrent } from '../tables/generations.ts'
-import { patientTables } from '../tables/patient.ts'
-import { untilEnded, writeRow } from './attempts.ts'
+import { noteDropped, untilEnded, writeRow } from './attempts.ts'
 import { beginRebuild } from './begin.ts'
 import { onHalfTheCores } from './build/half-the-cores.ts'
 import { catchUp, ingestToEnd } from './build/ingest.ts'
 import { createBuildPositions } from './build/positions.ts'
 import { readClock } from './build/scope.ts'
-import { logPlaceOf, makeGeneration, onEach, showCurrent, wholeOf } from './cluster.ts'
+import { dropDatabases, logPlaceOf, makeGeneration, onEach, showCurrent, wholeOf } from './cluster.ts'
 import { readDifferences, sumDifferences } from './compare/differences.ts'
 import { verifyAll } from './compare/verification.ts'
 import { enter, type RebuildContext, type RebuildDependencies } from './context.ts'
-import { endAborted, removeBuilt } from './give-up.ts'
 import { createParts } from './parts.ts'
 import { promote } from './promote/promote.ts'
 import { consumerOf, type RebuildDetail, type RebuildRequest } from './rebuild-log.ts'
@@ -37,14 +36,9 @@ export interface RebuildResult {
   detail: RebuildDetail
 }
 
-/** The rebuild was given up on request. Nothing is left of it. */
-export class RebuildAborted extends Error {
-  override name = 'RebuildAborted'
-}
-
 /**
  * Begins the rebuild or continues the open one, and runs it to its end. Throws `RebuildInProgress`, `RebuildRefused`,
- * `VerificationFailed`, `RebuildAborted`, `AttemptLost`, the signal's reason, or what log and tables throw.
+ * `VerificationFailed`, `AttemptLost`, the signal's reason, or what log and tables throw.
  */
 export async function runRebuild(
   dependencies: RebuildDependencies,
@@ -61,26 +55,20 @@ export async function runRebuild(
   const from = await readCurrent(log.tables, log.base)
   const state = await beginRebuild({ ...dependencies, ...place, log, from }, request)
   const { attempt, generation: to } = state
-  const aborting = new AbortController()
-  const onAbort = () => aborting.abort(new RebuildAborted('the rebuild was given up'))
-  const tracker = createTracker({ log, state, onAbort, onProgress, monotonicMs })
+  const tracker = createTracker({ log, state, onProgress, monotonicMs })
   const parts = await createParts(dependencies, { attempt, from, to }, patience)
   const rebuilt = wholeOf(place, to)
   const warn = (message: string) => logger.warn(message)
   const positions = createBuildPositions({ tables, rebuilt, parts, now, warn })
-  const both = AbortSignal.any([signal, aborting.signal])
   const context: RebuildContext = {
-    ...{ ...dependencies, tables, log, from, rebuilt, parts, tracker, positions },
-    signal: both,
+    ...{ ...dependencies, tables, log, from, rebuilt, parts, tracker, positions, signal },
   }
   try {
     await carryThrough(context)
     await tracker.close()
     return { id: tracker.id, detail: tracker.detail }
   } catch (error) {
-    const isAborted = aborting.signal.aborted && !signal.aborted
-    await tracker.close(isAborted ? undefined : messageOf(error))
-    if (isAborted) await endAborted(context, { ...state, detail: tracker.detail })
+    await tracker.close(messageOf(error))
     // Whoever waits for its hold goes on at once.
     await writeRow(log, { kind: 'given up', attempt, run }).catch(onRetry)
     throw error
@@ -88,7 +76,7 @@ export async function runRebuild(
 }
 
 async function carryThrough(context: RebuildContext): Promise<void> {
-  const { tracker, history, from, log } = context
+  const { tracker, history, from, log, run } = context
   const { generation, attempt } = tracker
   const { isDry } = tracker.detail.request
   if (generation !== from) {
@@ -103,8 +91,10 @@ async function carryThrough(context: RebuildContext): Promise<void> {
       await reader.close()
     }
   }
-  if (isDry) await removeBuilt(context, { attempt, generation, detail: tracker.detail })
-  else {
+  if (isDry) {
+    await noteDropped(log, { attempt, run, generation })
+    await dropDatabases(context, generation)
+  } else {
     await untilEnded(log.tables, log.base, context)
     await showCurrent(context)
   }

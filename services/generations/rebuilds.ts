@@ -1,21 +1,20 @@
-/** Rebuilds as the commands see them: run here, and reported on, given up and dropped whichever process does the work. */
+/** Rebuilds as the commands see them: run here, and reported on and dropped whichever process did the work. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { History } from '../log/port.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createRuntime } from '../runtime/runtime.ts'
-import { type Sleep, sleep } from '../runtime/sleep.ts'
-import { followMs, readCurrent } from '../tables/generations.ts'
+import { sleep } from '../runtime/sleep.ts'
+import { followMs, readCurrent, registeredGenerations } from '../tables/generations.ts'
 import { type LogPlace, noteDropped, takeAttempt, untilEnded, writeRow } from './attempts.ts'
 import { RebuildRefused } from './begin.ts'
 import { dropDatabases, logPlaceOf, type RebuildTables } from './cluster.ts'
 import type { RebuildDependencies } from './context.ts'
-import { endAborted } from './give-up.ts'
 import { runRebuild } from './rebuild.ts'
 import {
+  consumerOf,
   isAlive,
-  isCommitted,
   isWorking,
   keptGeneration,
   latestRebuild,
@@ -23,9 +22,6 @@ import {
   type RebuildState,
   writeRebuild,
 } from './rebuild-log.ts'
-
-const lookMs = 250
-const abortMsMax = 60_000
 
 /** The latest rebuild. */
 export interface RebuildReport extends RebuildState {
@@ -44,9 +40,7 @@ export interface Rebuilds {
   run(request: RebuildRequest, watch: Watch): Promise<RebuildReport>
   /** `undefined` if there has never been a rebuild. */
   report(): Promise<RebuildReport | undefined>
-  /** Gives up the open rebuild, whichever process works on it. Resolves when nothing is left of it. Throws `RebuildRefused`. */
-  abort(): Promise<RebuildReport>
-  /** Drops the tables from before the last rebuild. Throws `RebuildRefused` if none are kept. */
+  /** Drops all tables but the current ones, those of an unfinished rebuild included. Throws `RebuildRefused`. */
   drop(): Promise<RebuildReport>
 }
 
@@ -105,21 +99,17 @@ export function createRebuilds(dependencies: RebuildsDependencies): Rebuilds {
       }
     },
 
-    async abort() {
-      await withHistory(history => abortRebuild({ ...place, history, sleep }))
-      return present()
-    },
-
     async drop() {
-      await dropPrevious(place)
+      const forget = (consumer: string) => withHistory(history => history.forget(consumer))
+      await dropOthers({ ...place, isAlone, forget })
       return present()
     },
   }
 }
 
-export interface AbortDependencies extends RebuildTables {
-  history: History
-  sleep: Sleep
+export interface DropDependencies extends RebuildTables {
+  isAlone?: boolean
+  forget: History['forget']
 }
 
 /** The latest rebuild, and whether the generation from before is kept. `undefined` if there has never been one. */
@@ -132,58 +122,40 @@ export async function rebuildStatus(place: RebuildTables): Promise<RebuildReport
 }
 
 /**
- * Gives up the open rebuild: through the process that works on it, or directly if that process is dead. Resolves when
- * nothing is left of it. Throws `RebuildRefused` if there is none, or if it is promoted.
+ * Drops all generations but the current one, and gives an unfinished rebuild up. Throws `RebuildRefused` if there are none, or if a process
+ * works on one.
  */
-export async function abortRebuild(dependencies: AbortDependencies): Promise<void> {
-  const { sleep } = dependencies
-  const log = await logPlaceOf(dependencies)
-  const state = await latestRebuild(log)
-  if (!state || !isWorking(state)) throw new RebuildRefused('there is no rebuild to give up')
-  await writeRow(log, { kind: 'abort', attempt: state.attempt })
-  for (let waitedMs = 0; waitedMs < abortMsMax; waitedMs += lookMs) {
-    const now = await latestRebuild(log)
-    if (!now || now.attempt !== state.attempt || !isWorking(now)) return
-    if (isAlive(now) && isCommitted(now))
-      throw new RebuildRefused('it is too late: the new tables are being promoted')
-    if (!isAlive(now)) return abortDead(dependencies, log, now)
-    await sleep(lookMs)
-  }
-  throw new Error(`the process of the rebuild has not given up within ${abortMsMax / 1000} s`)
-}
-
-/** Its last statement may still be on its way, so it is given up first. */
-async function abortDead(dependencies: AbortDependencies, log: LogPlace, state: RebuildState): Promise<void> {
-  const { sleep } = dependencies
-  const run = `abort-${state.attempt}`
-  const attempt = await takeAttempt(log, run, { sleep, random: Math.random })
-  await writeRow(log, { kind: 'given up', attempt: state.attempt, run })
-  await untilEnded(log.tables, log.base, { sleep, monotonicMs: () => performance.now() })
-  if (
-    state.detail.request.kind === 'rebuild' &&
-    (await readCurrent(log.tables, log.base)) === state.generation
-  ) {
-    throw new RebuildRefused(
-      'the new tables are current already: run it again to complete it, and then roll back',
-    )
-  }
-  await endAborted({ ...dependencies, log, run }, { ...state, attempt })
-}
-
-/** Drops the generation from before the last rebuild. Throws `RebuildRefused` if none is kept. */
-export async function dropPrevious(place: RebuildTables): Promise<void> {
+export async function dropOthers({ isAlone = false, forget, ...place }: DropDependencies): Promise<void> {
   const log = await logPlaceOf(place)
+  const { tables, base } = log
   const state = await latestRebuild(log)
-  const kept = await keptGeneration(log)
-  if (!state || isWorking(state) || kept === undefined) {
-    throw new RebuildRefused('no tables from before a rebuild are kept')
+  if (state && isAlive(state) && !isAlone) {
+    throw new RebuildRefused(`a rebuild is running (${state.phase}): interrupt its command first`)
+  }
+  const isOpen = state !== undefined && isWorking(state)
+  if (!state || (!isOpen && (await keptGeneration(log)) === undefined)) {
+    throw new RebuildRefused('there are no tables but the current ones')
   }
   await untilFollowed(log)
-  const run = `drop-${kept}`
+  const run = `drop-${state.attempt}`
   const attempt = await takeAttempt(log, run, { sleep, random: Math.random })
-  await noteDropped(log, { attempt, run, generation: kept })
-  await dropDatabases(place, kept)
-  await writeRebuild(log, { ...state, attempt, run, phase: 'dropped' })
+  // A last statement of a rebuild that was killed may still be on its way.
+  await writeRow(log, { kind: 'given up', attempt: state.attempt, run })
+  await untilEnded(tables, base, { sleep, monotonicMs: () => performance.now() })
+  const current = await readCurrent(tables, base)
+  for (const generation of await registeredGenerations(tables, base)) {
+    if (generation === current) continue
+    await noteDropped(log, { attempt, run, generation })
+    await dropDatabases(place, generation)
+  }
+  if (isOpen) await forget(consumerOf(state))
+  await writeRebuild(log, {
+    ...state,
+    attempt,
+    run,
+    phase: 'dropped',
+    detail: { ...state.detail, failure: null },
+  })
 }
 
 const followedMs = 5 * followMs

@@ -2,8 +2,6 @@
 import type { LogPlace } from './attempts.ts'
 import {
   beatMs,
-  isCommitted,
-  latestRebuild,
   type Phase,
   type RebuildDetail,
   type RebuildProgress,
@@ -15,8 +13,6 @@ import {
 export interface TrackerDependencies {
   log: LogPlace
   state: RebuildState
-  /** Called when the rebuild has to be given up. */
-  onAbort: () => void
   onProgress: (state: RebuildState) => void
   monotonicMs: () => number
 }
@@ -35,7 +31,7 @@ export interface RebuildTracker {
 }
 
 export function createTracker(dependencies: TrackerDependencies): RebuildTracker {
-  const { log, onAbort, onProgress, monotonicMs } = dependencies
+  const { log, onProgress, monotonicMs } = dependencies
   const state = structuredClone(dependencies.state)
   const { id, attempt, generation } = state
   /** Where the phase began in this run. */
@@ -55,8 +51,6 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
     countTime()
     // A lost sign of life does no harm: the next one follows.
     await write().catch(() => undefined)
-    const latest = await latestRebuild(log).catch(() => undefined)
-    if (latest?.attempt === attempt && latest.isAborting && !isCommitted(state)) onAbort()
   }
 
   function countTime(): void {

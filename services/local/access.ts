@@ -14,8 +14,8 @@ import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { retry } from '../runtime/retry.ts'
-import { checkTablesIdentity } from '../tables/identity.ts'
 import type { Databases, Tables } from '../tables/port.ts'
+import { checkTablesIdentity } from '../tables/schema/identity.ts'
 import {
   type DataDirectory,
   readSecrets,

@@ -5,11 +5,11 @@ import { type ClickHouseServer, startClickHouseServer } from '../clickhouse-serv
 import { opened } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { checkParts } from '../tables/broken-parts.ts'
-import { openTables, type TablesSettings } from '../tables/clickhouse.ts'
+import { openTables, type TablesSettings } from '../tables/clickhouse/clickhouse.ts'
 import { defaultDatabases, type FollowedDatabases, followedDatabases } from '../tables/generations.ts'
-import { migrate } from '../tables/migrate.ts'
 import { defaultNames, type Tables } from '../tables/port.ts'
-import { definerUser } from '../tables/roles.ts'
+import { migrate } from '../tables/schema/migrate.ts'
+import { definerUser } from '../tables/schema/roles.ts'
 import type { DataDirectory } from './data-directory.ts'
 
 export interface EmbeddedTables {

@@ -9,29 +9,19 @@ import { type ParsedLine, parseEventLine } from '../../contracts/events/ndjson.t
 import { grouped } from '../runtime/progress.ts'
 import type { NewRecord } from './port.ts'
 
-/** A line, numbered from 1. `bytes` is without the line end. */
-export interface WholeLine {
+/** A line, numbered from 1. */
+export interface Line {
   number: number
-  bytes: Uint8Array
+  /** Without the line end; undefined if there are more than the bound. */
+  bytes: Uint8Array | undefined
   /** Whether a line end follows. */
   isEnded: boolean
 }
-
-/** A line that is longer than the bound. Only its size is known. */
-export interface OverlongLine {
-  number: number
-  /** Its bytes without the line end, or `measuredBytesMax` if there are more. */
-  byteCount: number
-}
-
-export type Line = WholeLine | OverlongLine
 
 const newline = 0x0a
 const carriageReturn = 0x0d
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 const linesPerYieldMax = 1_000
-/** The size of an overlong line is measured up to here. After that the stream is given up. */
-export const measuredBytesMax = 1024 ** 3
 
 /** The lines in order, in groups. Their bytes are views that are valid until the next group is requested. */
 export async function* splitLines(
@@ -39,18 +29,16 @@ export async function* splitLines(
   lineBytesMax: number,
 ): AsyncGenerator<Line[]> {
   let number = 1
-  // The beginning of the line that continues in the next chunk, and its length. If it is too long, only the length is
-  // kept.
+  // The beginning of the line that continues in the next chunk, and its length. If it is too long, only the length is kept.
   let pieces: Buffer[] = []
   let piecesBytes = 0
 
   function takeLine(rest: Buffer, isEnded: boolean): Line {
-    const byteCount = piecesBytes + rest.length
-    const isKept = byteCount <= lineBytesMax
+    const isKept = piecesBytes + rest.length <= lineBytesMax
     const whole = isKept && pieces.length > 0 ? Buffer.concat([...pieces, rest]) : rest
     pieces = []
     piecesBytes = 0
-    const line = isKept ? wholeLine(number, whole, isEnded) : { number, byteCount }
+    const line = { number, bytes: isKept ? bytesOf(number, whole) : undefined, isEnded }
     number++
     return line
   }
@@ -71,15 +59,14 @@ export async function* splitLines(
     piecesBytes += rest.length
     if (piecesBytes > lineBytesMax) pieces = []
     else if (rest.length > 0) pieces.push(Buffer.from(rest))
-    if (piecesBytes >= measuredBytesMax) break
   }
   if (piecesBytes > 0) yield [takeLine(Buffer.alloc(0), false)]
 }
 
-function wholeLine(number: number, bytes: Buffer, isEnded: boolean): WholeLine {
+function bytesOf(number: number, bytes: Buffer): Uint8Array {
   const start = number === 1 && bytes.subarray(0, 3).equals(byteOrderMark) ? byteOrderMark.length : 0
   const end = bytes.at(-1) === carriageReturn ? bytes.length - 1 : bytes.length
-  return { number, bytes: bytes.subarray(start, Math.max(start, end)), isEnded }
+  return bytes.subarray(start, Math.max(start, end))
 }
 
 function bufferOf(data: Uint8Array | string): Buffer {
@@ -91,19 +78,15 @@ function bufferOf(data: Uint8Array | string): Buffer {
 export const eventLineBytesMax = 1024 ** 2
 
 /** Whether the line is blank. A blank line is neither an event nor a fault. */
-export function isBlank(line: Line): boolean {
-  return 'bytes' in line && line.bytes.every(byte => byte === 0x20 || byte === 0x09)
+export function isBlank({ bytes }: Line): boolean {
+  return bytes?.every(byte => byte === 0x20 || byte === 0x09) ?? false
 }
 
 /** Reads the event of a line, or returns its fault. */
-export function readEventLine(line: Line, lineBytesMax: number): ParsedLine {
-  if ('byteCount' in line) {
-    const size =
-      line.byteCount >= measuredBytesMax ? 'more than a gigabyte' : `${grouped(line.byteCount)} bytes`
-    return { fault: { field: 'line', reason: `is ${size} long; ${grouped(lineBytesMax)} are allowed` } }
-  }
-  const read = parseEventLine(line.bytes)
-  if (line.isEnded || 'event' in read || read.fault.field !== 'line') return read
+export function readEventLine({ bytes, isEnded }: Line, lineBytesMax: number): ParsedLine {
+  if (!bytes) return { fault: { field: 'line', reason: `is longer than ${grouped(lineBytesMax)} bytes` } }
+  const read = parseEventLine(bytes)
+  if (isEnded || 'event' in read || read.fault.field !== 'line') return read
   return {
     fault: {
       field: 'line',

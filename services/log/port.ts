@@ -17,10 +17,11 @@ export interface NewRecord {
   topic: Topic
   key: Uint8Array | null
   value: Uint8Array | null
-  headers?: Readonly<Record<string, Uint8Array>>
-  /** All values of the headers that were repeated. `headers` has their last value. */
-  repeatedHeaders?: Readonly<Record<string, readonly Uint8Array[]>>
+  headers?: readonly Header[]
 }
+
+/** A name may be repeated. Then its last value counts, as in Kafka's own clients. */
+export type Header = readonly [name: string, value: Uint8Array]
 
 /** A record as the log delivers it. `appendedAt`: ms since the epoch, a safe integer whatever its producer wrote. */
 export interface LogRecord extends NewRecord {
@@ -165,10 +166,8 @@ export interface History {
 }
 
 /** The bytes of the key, the value, and all values of the headers. */
-export function bytesOf({ key, value, headers, repeatedHeaders }: NewRecord): number {
+export function bytesOf({ key, value, headers = [] }: NewRecord): number {
   let bytes = (key?.length ?? 0) + (value?.length ?? 0)
-  for (const name in headers) {
-    for (const one of repeatedHeaders?.[name] ?? [headers[name]]) bytes += one?.length ?? 0
-  }
+  for (const [, one] of headers) bytes += one.length
   return bytes
 }

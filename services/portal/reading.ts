@@ -1,6 +1,7 @@
 /** How the portal reads tables: one statement, within its time. */
-import { nameDatabases } from '../tables/migrate.ts'
+
 import type { Databases, Statement, Tables } from '../tables/port.ts'
+import { nameDatabases } from '../tables/schema/migrate.ts'
 
 export interface Place {
   tables: Pick<Tables, 'rows'>

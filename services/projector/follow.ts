@@ -1,29 +1,21 @@
 /** Follows which generation is current. */
-import type { Logger } from 'pino'
-import type { EventReader } from '../log/port.ts'
+import { once } from 'node:events'
 import { messageOf } from '../runtime/message-of.ts'
-import { sleep } from '../runtime/sleep.ts'
-import { keepFollowing } from '../tables/generations.ts'
-import type { Databases } from '../tables/port.ts'
-import type { Positions } from './positions/positions.ts'
+import { startRounds } from '../runtime/rounds.ts'
+import { followMs } from '../tables/generations.ts'
+import type { ProjectorServiceDependencies } from './service.ts'
 
-export interface FollowDependencies {
-  /** Looks up which generation is current, and changes `databases`. */
-  follow: () => Promise<unknown>
-  databases: Databases
-  reader: Pick<EventReader, 'leads' | 'restart'>
-  positions?: Pick<Positions, 'areSuperseded'>
-  /** Makes the data teams' views show the current generation. Default: they always do. */
-  showViews?: () => Promise<void>
-  monotonicMs: () => number
-  logger: Logger
-}
+type FollowDependencies = Pick<
+  ProjectorServiceDependencies,
+  'databases' | 'reader' | 'positions' | 'showViews' | 'monotonicMs' | 'logger'
+> &
+  Required<Pick<ProjectorServiceDependencies, 'follow'>>
 
 // How often the leader looks at the views beside that: another process may have died while it made them.
 const showMs = 60_000
 
 /** Until the signal aborts: when another generation is current, reads on from its positions. The leader makes the views show it. */
-export function followGenerations(
+export async function followGenerations(
   { follow, databases, reader, positions, showViews, monotonicMs, logger }: FollowDependencies,
   signal: AbortSignal,
 ): Promise<void> {
@@ -40,5 +32,7 @@ export function followGenerations(
 
   const onError = (error: unknown) =>
     logger.warn({ error: messageOf(error) }, 'the current generation could not be followed')
-  return keepFollowing({ follow: look, sleep, onError }, signal)
+  const rounds = startRounds(look, { pauseMs: followMs, onError })
+  if (!signal.aborted) await once(signal, 'abort')
+  await rounds.close()
 }

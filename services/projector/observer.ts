@@ -1,7 +1,7 @@
 /** Reports what the ingest loop and the fold do, to the metrics and to the log. */
-import type { Logger } from 'pino'
 import { topics } from '../../contracts/events/event.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import { loggedReason } from '../tables/rejects.ts'
 import type { FoldReport } from './fold/fold-worker.ts'
 import type { OnQuarantine, QuarantineChange } from './fold/quarantine.ts'
@@ -9,20 +9,12 @@ import type { ClockStep } from './fold/watermark.ts'
 import type { Batch } from './ingest/batch.ts'
 import { type ComparedVersions, outcomes } from './producers/versions.ts'
 
-export interface ObserverDependencies {
-  /** Names this run of this process. */
-  run: string
-  metrics: Metrics
-  logger: Logger
-  /** Unix ms. */
-  now: () => number
-}
-
 export interface Observer {
   onBatch(batch: Batch, timing: { writeMs: number }): void
   onCompared(found: ComparedVersions): void
   onFold(report: FoldReport): void
   onRetry(stage: 'schemas' | 'ingest' | 'fold', error: Error): void
+  /** `what`: a table, or the history of deleted campaigns. */
   onRewrite(rewrite: { what: string; elapsedMs: number }): void
   onRewriteFailure(error: Error): void
   onSuperseded(error: Error): void
@@ -41,7 +33,13 @@ const quarantineTexts: Readonly<Record<QuarantineChange['event'], string>> = {
   released: 'a campaign is not in quarantine any more',
 }
 
-export function createObserver({ run, metrics, logger, now }: ObserverDependencies): Observer {
+/** `run`: names this run of this process. */
+export function createObserver({
+  run,
+  metrics,
+  logger,
+  now,
+}: Pick<Runtime, 'metrics' | 'logger' | 'now'> & { run: string }): Observer {
   startCounters(metrics)
   return {
     onBatch(batch, { writeMs }) {
@@ -58,7 +56,6 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
         const place = { topic, partition, offset, reason: loggedReason(reason), ofBatch }
         logger.warn(place, 'a record was rejected')
       }
-      metrics.batchRecords.observe(batch.records)
       metrics.batchSeconds.observe(writeMs / 1000)
       logger.debug({ records: batch.records, rejects: batch.rejects.length, writeMs }, 'batch')
     },

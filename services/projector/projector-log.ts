@@ -3,8 +3,8 @@
  * not a batch.
  */
 import type { Topic } from '../../contracts/events/event.ts'
+import { encodeRows } from '../tables/clickhouse/row-binary.ts'
 import type { Databases, Tables } from '../tables/port.ts'
-import { encodeRows } from '../tables/row-binary.ts'
 
 export type ProjectorNote =
   /** The run began to read, under this setting. The view `about` shows the version of the latest such run. */

@@ -7,28 +7,26 @@
  * How it fails: it reports the failure and tries again at the next look. It never stops the projector.
  */
 import { messageOf } from '../runtime/message-of.ts'
-import type { Sleep } from '../runtime/sleep.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import { findDeletedHistory, removeRows } from '../tables/deleted.ts'
 import type { Shard } from '../tables/port.ts'
 import { readPartsStates, rewriteParts } from '../tables/superseded.ts'
+import type { Observer } from './observer.ts'
 
-export interface RewriteLoopDependencies {
+export interface RewriteLoopDependencies
+  extends Pick<Observer, 'onRewrite' | 'onRewriteFailure'>,
+    Pick<Runtime, 'monotonicMs' | 'sleep'> {
   shard: Shard
   leads: () => boolean
   /** How long superseded rows may stay, ms. */
   msMax: number
-  /** `what`: a table, or the history of deleted campaigns. */
-  onRewrite: (rewrite: { what: string; elapsedMs: number }) => void
-  onFailure: (error: Error) => void
-  monotonicMs: () => number
-  sleep: Sleep
 }
 
 const lookMsMax = 60_000
 
 /** Runs until the signal aborts. Never throws. */
 export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: AbortSignal): Promise<void> {
-  const { shard, leads, msMax, onFailure, monotonicMs, sleep } = loop
+  const { shard, leads, msMax, onRewriteFailure, monotonicMs, sleep } = loop
   const lookMs = Math.min(lookMsMax, msMax / 4)
   const doneAt = new Map<string, number>()
   while (!signal.aborted) {
@@ -44,7 +42,7 @@ export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: Abor
     try {
       if (!signal.aborted) await work()
     } catch (error) {
-      if (!signal.aborted) onFailure(error instanceof Error ? error : new Error(messageOf(error)))
+      if (!signal.aborted) onRewriteFailure(error instanceof Error ? error : new Error(messageOf(error)))
     }
   }
 

@@ -4,13 +4,12 @@
  * The same code runs on Kafka and on the journal. It ends when its signal aborts. If one of the loops cannot go on, the
  * service stops all of them and throws.
  */
-import type { Logger } from 'pino'
 import { type EventReader, type PartitionLag, SupersededAssignment } from '../log/port.ts'
 import { SchemaRegistryError } from '../log/registry/answers.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import type { Metrics } from '../runtime/ops/metrics.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { tablesOfCurrent } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
@@ -38,7 +37,7 @@ import { runRewriteLoop } from './rewrite-loop.ts'
 import { foldWorkerSettings, idleMsMax, projectorSettings, rejectStoreOf, stillMsMaxOf } from './settings.ts'
 import { readSharedSlugs } from './shared-slugs.ts'
 
-export interface ProjectorServiceDependencies {
+export interface ProjectorServiceDependencies extends Omit<Runtime, 'sleep'> {
   reader: EventReader
   tables: Tables
   databases: Databases
@@ -58,16 +57,10 @@ export interface ProjectorServiceDependencies {
   follow?: () => Promise<unknown>
   /** Makes the data teams' views show the current generation. Default: they always do. */
   showViews?: () => Promise<void>
-  /** See `EpochDependencies`. */
+  /** See `FoldWorkerDependencies`. */
   isGivenUp?: (attempt: number) => Promise<boolean>
   /** The rebuild that is under way, for the metrics. Default: none ever is. */
   rebuild?: () => Promise<RebuildUnderWay | undefined>
-  metrics: Metrics
-  logger: Logger
-  /** Unix ms, for metrics and to detect a backlog. */
-  now: () => number
-  monotonicMs: () => number
-  random: () => number
 }
 
 export interface ProjectorHealth {
@@ -93,7 +86,7 @@ export interface ProjectorService {
 }
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
-  const { databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
+  const { databases, config, monotonicMs, run } = dependencies
   const uncommitted = watchUncommitted(dependencies.reader, dependencies.now)
   const { reader } = uncommitted
   const observer = createObserver(dependencies)
@@ -110,6 +103,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     { tables, databases },
   ]
   const foldWorkers = createFoldWorkers({
+    ...dependencies,
+    ...observer,
     shards,
     holder: run,
     settings: foldWorkerSettings(config),
@@ -117,28 +112,12 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     rememberWatermark: (watermark, shown) => reader.rememberWatermark(watermark, shown).catch(asPause),
     idleMsMax,
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    onFold: observer.onFold,
     onRetry: error => observer.onRetry('fold', error),
-    onSuperseded: observer.onSuperseded,
-    onLeadership: observer.onLeadership,
-    onClockStep: observer.onClockStep,
-    onQuarantine: observer.onQuarantine,
-    ...(follow && { follow }),
-    ...(dependencies.isGivenUp && { isGivenUp: dependencies.isGivenUp }),
-    monotonicMs,
-    now: dependencies.now,
-    random,
   })
 
-  const unfolded = createUnfolded({
-    shards,
-    foldedUntil: () => foldWorkers.lastFold()?.beganAt,
-    monotonicMs,
-  })
+  const unfolded = createUnfolded(shards, () => foldWorkers.lastFold()?.beganAt, dependencies)
   const beforeScrape = createProjectorGauges({
-    metrics: dependencies.metrics,
-    now: dependencies.now,
-    monotonicMs,
+    ...dependencies,
     isRunning: () => failure === undefined,
     isLeading: foldWorkers.isLeading,
     lastFold: foldWorkers.lastFold,
@@ -153,19 +132,9 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   })
 
   const rewriteLoops = shards.map(shard => (signal: AbortSignal) => {
-    const { onRewrite, onRewriteFailure: onFailure } = observer
-    return runRewriteLoop(
-      {
-        shard,
-        leads: () => reader.leads(),
-        msMax: config.PLEDGEVIEW_SUPERSEDED_MS_MAX,
-        onRewrite,
-        onFailure,
-        monotonicMs,
-        sleep,
-      },
-      signal,
-    )
+    const { leads } = reader
+    const msMax = config.PLEDGEVIEW_SUPERSEDED_MS_MAX
+    return runRewriteLoop({ ...observer, shard, leads, msMax, monotonicMs, sleep }, signal)
   })
 
   const following = follow
@@ -177,7 +146,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       dependencies.logger.warn({ error: error.message }, 'the projector log was not written'),
     monotonicMs,
   }
-  const decode = createDecoder(schemaRegistry?.known)
+  const decode = createDecoder(dependencies.schemaRegistry?.known)
   const faults = createFaultReport({
     ...notes,
     warn: (found, message) => dependencies.logger.warn(found, message),
@@ -192,14 +161,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   })
   const presence =
     presenceMs && positions
-      ? createPresence({
-          lag: () => reader.lag(),
-          noteRead: positions.noteRead,
-          onFailure: notes.onFailure,
-          intervalMs: presenceMs,
-          monotonicMs,
-          now: dependencies.now,
-        })
+      ? createPresence({ ...dependencies, ...reader, ...positions, ...notes, intervalMs: presenceMs })
       : undefined
 
   function noteMove(): void {
@@ -221,21 +183,17 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     }
     return runProjector(
       {
+        ...dependencies,
         reader,
         tables: noted,
-        databases,
         storeRejects: rejectStoreOf(noted, databases, config, dependencies.now),
-        ...(positions && { positions }),
         decode,
-        schemaRegistry,
-        hashBacker: dependencies.hashBacker,
         circuitBreaker,
         projector: run,
         settings: projectorSettings(config),
         events: {
           onWrite: batch => versions.next(batch.last),
           onLogged(batch) {
-            unfolded.noteBatch(batch.oldestAt)
             const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())
             foldWorkers.noteBatch({ isUrgent: batch.eventsByTopic['api-keys'] > 0 || isEndOfBacklog })
           },
@@ -252,10 +210,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
             presence?.turn()
           },
         },
-        monotonicMs,
-        now: dependencies.now,
         sleep,
-        random,
       },
       signal,
     )

@@ -35,17 +35,11 @@ export type Status = ReachedTables & {
  */
 export type ReachedTables =
   | (TablesStatus & { clickhouse: { ok: true; detail: string } })
-  | {
+  | ({
       /** `answers`: false in an outage. Otherwise the tables are there, but cannot be read: a missing table, or a right. */
       clickhouse: { ok: false; answers: boolean; detail: string }
-      fold: null
-      tables: null
-      misplaced: null
-      producers: null
-      rejects: null
       stopped: ProjectorStop | null
-      lag: null
-    }
+    } & Record<Exclude<keyof TablesStatus, 'stopped'>, null>)
 
 /** What the tables alone can report. */
 export interface TablesStatus {
@@ -153,16 +147,8 @@ export async function reachedTables(read: () => Promise<TablesStatus>): Promise<
   } catch (error) {
     const answers = !(error instanceof TablesError && error.retryable)
     const clickhouse = { ok: false, answers, detail: messageOf(error) } as const
-    return {
-      clickhouse,
-      fold: null,
-      tables: null,
-      misplaced: null,
-      producers: null,
-      rejects: null,
-      stopped: null,
-      lag: null,
-    }
+    const none = { fold: null, tables: null, misplaced: null, producers: null, rejects: null, lag: null }
+    return { clickhouse, ...none, stopped: null }
   }
 }
 

@@ -93,7 +93,6 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     strangers: {
       perAddressMax: options.strangersPerAddressMax,
       max: options.strangersMax,
-      waitingMax: options.waitingMax,
       keepAliveMs: options.strangerKeepAliveMs,
     },
   })

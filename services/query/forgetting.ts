@@ -6,8 +6,8 @@
  * `pledgeview purge` everything leaves at once, but for the ids of lists: the pages of a walk come from one snapshot.
  */
 import type { Runtime } from '../runtime/runtime.ts'
-import { purgeLookMs, readPurges } from '../tables/identity.ts'
 import type { Databases, Tables } from '../tables/port.ts'
+import { purgeLookMs, readPurges } from '../tables/schema/identity.ts'
 
 /** Something that keeps content of campaigns. */
 export interface Keeper {

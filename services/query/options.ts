@@ -50,8 +50,6 @@ const appBounds = {
   strangersPerAddressMax: 64,
   /** Such connections of all addresses. */
   strangersMax: 512,
-  /** New connections of all addresses that wait for their first request to be read. */
-  waitingMax: 4_096,
   /** Time until such a connection is closed when it is idle. */
   strangerKeepAliveMs: 5_000,
 }

@@ -10,8 +10,9 @@ import type { PublicAddresses } from '../../contracts/api/published-openapi.ts'
 import type { Config } from '../runtime/config.ts'
 import { closeServer } from '../runtime/ops/close-server.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
+import { startRounds } from '../runtime/rounds.ts'
 import { createRuntime, type Runtime } from '../runtime/runtime.ts'
-import { type FollowedDatabases, keepFollowing } from '../tables/generations.ts'
+import { type FollowedDatabases, followMs } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { createQueryApp } from './app.ts'
 import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './auth/key-ring.ts'
@@ -22,7 +23,7 @@ import type { RequestDone } from './http/request-log.ts'
 import { snapshots } from './lists/snapshots.ts'
 import { appOptionsOf } from './options.ts'
 import type { SharedCaches, SharedState } from './shared-state.ts'
-import { createUsageRecorder, defaultUsageRecorderOptions } from './usage/usage-recorder.ts'
+import { createUsageRecorder } from './usage/usage-recorder.ts'
 
 export interface QueryServiceSettings {
   tables: Tables
@@ -61,12 +62,14 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
     reading,
   )
   const process = `query-${randomUUID()}`
-  const usage = createUsageRecorder(tables, databases, process, defaultUsageRecorderOptions, runtime)
+  const onUsageError = oncePerMinute(error =>
+    logger.warn({ error: String(error) }, 'the usage of keys could not be written'),
+  )
+  const usage = createUsageRecorder(tables, databases, process, onUsageError, runtime)
   usage.start()
   await keyRing.start()
-  const following = new AbortController()
   const { follow } = databases
-  if (follow) void keepFollowing({ ...runtime, follow: () => follow(tables), onError }, following.signal)
+  const following = follow && startRounds(() => follow(tables), { pauseMs: followMs, onError, ...runtime })
   const app = createQueryApp(
     {
       tables,
@@ -87,7 +90,8 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
     app,
     keyRing,
     async close() {
-      following.abort()
+      // Nobody waits for a look that is under way.
+      void following?.close()
       await closeServer(app)
       await Promise.all([keyRing.close(), usage.close()])
       state.close()

@@ -114,9 +114,9 @@ export function beginBatch(): BatchTrace | undefined {
 }
 
 const recordHeaders: TextMapGetter<LogRecord['headers']> = {
-  keys: headers => Object.keys(headers ?? {}),
-  get: (headers, name) => {
-    const value = headers?.[name]
+  keys: (headers = []) => headers.map(([name]) => name),
+  get(headers, wanted) {
+    const [, value] = headers?.findLast(([name]) => name === wanted) ?? []
     return value && Buffer.from(value).toString()
   },
 }
@@ -134,7 +134,7 @@ export function decodeTraced(
   if (records.length > 0) batch.decoded.push([begin, batch.collectedAt])
   const { propagation, ROOT_CONTEXT, trace } = loaded.api
   for (const { headers } of records) {
-    if (!headers?.traceparent || batch.links.size >= linksMax) continue
+    if (!headers || batch.links.size >= linksMax) continue
     const context = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, headers, recordHeaders))
     if (context) batch.links.set(context.spanId, { context })
   }

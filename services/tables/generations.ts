@@ -13,8 +13,9 @@
  *
  * Everything that reads names its generation, and follows the log within a second.
  */
+
+import { encodeRows } from './clickhouse/row-binary.ts'
 import { type BaseDatabases, type Databases, defaultNames, type Tables, TablesError } from './port.ts'
-import { encodeRows } from './row-binary.ts'
 
 /** The databases of the generation with this number. */
 export function generationOf({ base, views }: BaseDatabases, number: number): Databases {
@@ -151,30 +152,8 @@ export function tablesOfCurrent(
   }
 }
 
+/** The pause between two looks which generation is current. */
 export const followMs = 1_000
-
-/** Follows which generation is current, until the signal aborts. Never throws. A failed look is repeated. */
-export async function keepFollowing(
-  {
-    follow,
-    sleep,
-    onError,
-  }: {
-    follow: () => Promise<unknown>
-    sleep: (ms: number, signal: AbortSignal) => Promise<void>
-    onError: (error: unknown) => void
-  },
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    await sleep(followMs, signal)
-    try {
-      await follow()
-    } catch (error) {
-      if (!signal.aborted) onError(error)
-    }
-  }
-}
 
 /** The generations that are registered and not dropped. */
 export async function registeredGenerations(tables: Pick<Tables, 'rows'>, base: string): Promise<number[]> {

@@ -1,7 +1,7 @@
 /** The versions that the ledger has of the entities of some events. */
 import { type ChangeEvent, topicOf } from '../../contracts/events/event.ts'
+import { idParts } from './clickhouse/parameter-parts.ts'
 import { qualified } from './generations.ts'
-import { idParts } from './parameter-parts.ts'
 import type { Databases, Tables } from './port.ts'
 
 /** Names an entity: `topic/key`. */

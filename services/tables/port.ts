@@ -6,7 +6,7 @@
  * - statements run side by side; a slow one does not hold up the others;
  * - a failed statement rejects with `TablesError`, which says whether trying again can help.
  */
-import type { TableColumn } from './row-binary.ts'
+import type { TableColumn } from './clickhouse/row-binary.ts'
 
 /** A statement with typed placeholders, `{name:Type}`. */
 export interface Statement {

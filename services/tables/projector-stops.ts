@@ -7,8 +7,8 @@ import type { Logger } from 'pino'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { within } from '../runtime/within.ts'
+import { encodeRows } from './clickhouse/row-binary.ts'
 import type { Databases, Tables } from './port.ts'
-import { encodeRows } from './row-binary.ts'
 
 export interface ProjectorStop {
   /** When it stopped, ISO 8601. If no reason was left: when the watermark last moved. */

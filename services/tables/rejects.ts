@@ -6,8 +6,8 @@
  */
 import type { Topic } from '../../contracts/events/event.ts'
 import type { LogRecord } from '../log/port.ts'
+import { createRowWriter, type TableColumn } from './clickhouse/row-binary.ts'
 import type { Databases, Tables } from './port.ts'
-import { createRowWriter, type TableColumn } from './row-binary.ts'
 
 /** A record that could not be projected, and the reason. */
 export interface Reject {
@@ -140,8 +140,7 @@ function reasonOf({ reason }: Reject): [reason: string, kind: string] {
 }
 
 function contentOf({ record }: Reject): unknown[] {
-  const { key, value, omittedValueBytes } = record
-  const headers = headersOf(record)
+  const { key, value, headers = [], omittedValueBytes } = record
   const sizes = headers.map(([name, one]) => Buffer.byteLength(name) + one.length)
   let keptBytes = 0
   const kept = headers.filter((_, index) => {
@@ -160,16 +159,4 @@ function contentOf({ record }: Reject): unknown[] {
     headers.length,
     sizes.reduce((sum, size) => sum + size, 0),
   ]
-}
-
-/** Every value of every header. */
-export function headersOf({
-  headers = {},
-  repeatedHeaders = {},
-}: Pick<LogRecord, 'headers' | 'repeatedHeaders'>): [name: string, value: Uint8Array][] {
-  return Object.entries(headers).flatMap(([name, last]) =>
-    (Object.hasOwn(repeatedHeaders, name) ? (repeatedHeaders[name] ?? []) : [last]).map(
-      (value): [string, Uint8Array] => [name, value],
-    ),
-  )
 }

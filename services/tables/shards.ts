@@ -5,9 +5,9 @@
  * any error. So the URLs are compared with the cluster before anything is folded. And replicas need a version of ClickHouse
  * that refuses inserts while an earlier one is undecided: on others, consumers of the API would miss changes.
  */
-import { openTables, type TablesSettings } from './clickhouse.ts'
+import { openTables, type TablesSettings } from './clickhouse/clickhouse.ts'
 import type { Databases, Shard, Tables } from './port.ts'
-import { onOneServer } from './replicated.ts'
+import { onOneServer } from './schema/replicated.ts'
 
 /** The URLs do not lead to each of the cluster's shards once. */
 export class ShardsDiffer extends Error {

@@ -1,6 +1,6 @@
 /** Reads the rejects (rejects.ts) for the commands and for `status`. */
 import { type Topic, topics } from '../../contracts/events/event.ts'
-import type { LogRecord } from '../log/port.ts'
+import type { Header, LogRecord } from '../log/port.ts'
 import type { Databases, Tables } from './port.ts'
 import {
   headerBytesMax,
@@ -50,18 +50,8 @@ export interface ReasonCount {
 
 type Source = { tables: Pick<Tables, 'rows'>; databases: Databases }
 
-/** A row without its bytes. */
-interface Reference {
-  log: string
-  topic: string
-  partition: number
-  offset: number
-  appended_at: number
-  /** What is kept of it, at most. */
-  bytes: number
-}
-
-const listBytesMax = 64 * 1024 ** 2
+// Of one statement: how many rejects, and how much is kept of them.
+const list = { bytesMax: 64 * 1024 ** 2 }
 const part = { rowsMax: 500, bytesMax: 8 * 1024 ** 2 }
 
 const place = 'log, topic, partition, offset, appended_at'
@@ -80,31 +70,22 @@ export async function rejectCounts(source: Source): Promise<{ total: number; ope
 }
 
 /** The latest rejects first; fewer than `limit` if more than 64 MiB are kept of them. */
-export async function latestRejects(
-  source: Source,
-  filter: RejectFilter,
-  limit: number,
-): Promise<StoredReject[]> {
-  const end = `ORDER BY rejected_at DESC, topic, partition, offset DESC LIMIT ${limit}`
-  const found = upTo(listBytesMax, await references(source, filter, end))
-  const rejects: StoredReject[] = []
-  for (const some of partsOf(found)) rejects.push(...(await read(source, some)))
-  return rejects
+export function latestRejects(source: Source, filter: RejectFilter, limit: number): Promise<StoredReject[]> {
+  return read(source, filter, {
+    ...list,
+    rowsMax: limit,
+    order: 'rejected_at DESC, topic, partition, offset DESC',
+  })
 }
 
 /** All rejects that match the filter, in the order of their places, in parts of at most 500 and about 8 MiB. */
 export async function* walkRejects(source: Source, filter: RejectFilter): AsyncGenerator<StoredReject[]> {
-  let last: Reference | undefined
-  do {
-    const found: Reference[] = await references(
-      source,
-      filter,
-      `ORDER BY ${place} LIMIT ${part.rowsMax}`,
-      last,
-    )
-    for (const some of partsOf(found)) yield read(source, some)
-    last = found.length < part.rowsMax ? undefined : found.at(-1)
-  } while (last)
+  for (let after: Row | undefined; ; ) {
+    const rows = await readRows(source, filter, { ...part, order: place, after })
+    if (rows.length === 0) return
+    yield rows.map(storedReject)
+    after = rows.at(-1)
+  }
 }
 
 /** Rejects by the kind of their reason, the most frequent first, and how many kinds there are. */
@@ -123,39 +104,20 @@ export async function countReasons(
   return { ...{ matched: 0, reasons: 0, ...all }, counts }
 }
 
-/** `after`: only those of later places. */
-function references(
-  source: Source,
-  filter: RejectFilter,
-  end: string,
-  after?: Reference,
-): Promise<Reference[]> {
-  const kept = Object.entries({
-    key_bytes: keyBytesMax,
-    value_bytes: valueBytesMax,
-    header_bytes: headerBytesMax,
-  })
-  const bytes = kept.map(([column, max]) => `least(${column}, ${max})`).join(' + ')
-  const columns = `${place}, ${bytes} AS bytes`
-  if (!after) return selected(source, columns, filter, end)
-  const later = `AND (${place}) > ({log:String}, {after:String}, {partition:UInt32}, {offset:UInt64}, {appended:Int64})`
-  const { log, topic, partition, offset, appended_at: appended } = after
-  return selected(source, columns, filter, `${later} ${end}`, {
-    log,
-    after: topic,
-    partition,
-    offset,
-    appended,
-  })
-}
-
 function selected<Row>(
   { tables, databases: { base } }: Source,
   columns: string,
-  { topic, reasonPart, since, until, places, isOpen, entities }: RejectFilter,
+  filter: RejectFilter,
   end = '',
-  more: Record<string, unknown> = {},
 ): Promise<Row[]> {
+  const { condition, parameters } = conditionOf(filter)
+  return tables.rows({
+    query: `SELECT ${columns} FROM ${base}.rejects FINAL WHERE ${condition} ${end}`,
+    query_params: parameters,
+  })
+}
+
+function conditionOf({ topic, reasonPart, since, until, places, isOpen, entities }: RejectFilter) {
   const conditions = [
     topic !== undefined && 'topic = {topic:String}',
     reasonPart !== undefined && 'position(reason, {reasonPart:String}) > 0',
@@ -165,32 +127,19 @@ function selected<Row>(
     entities && "concat(topic, '/', ifNull(key, '')) IN {entities:Array(String)}",
     places && "concat(topic, '/', toString(partition), '/', toString(offset)) IN {places:Array(String)}",
   ]
-  const parameters = { topic, reasonPart, since, until, entities, places: places?.map(placeName), ...more }
-  return tables.rows({
-    query: `SELECT ${columns} FROM ${base}.rejects FINAL WHERE ${['true', ...conditions.filter(Boolean)].join(' AND ')} ${end}`,
-    query_params: Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined)),
-  })
-}
-
-/** As many as have no more bytes than this, but at least one. */
-function upTo(bytesMax: number, found: readonly Reference[]): Reference[] {
-  let bytes = 0
-  const end = found.findIndex((one, index) => {
-    bytes += one.bytes
-    return index > 0 && bytes > bytesMax
-  })
-  return found.slice(0, end < 0 ? found.length : end)
-}
-
-function* partsOf(found: readonly Reference[]): Generator<Reference[]> {
-  for (let first = 0; first < found.length; ) {
-    const references = upTo(part.bytesMax, found.slice(first, first + part.rowsMax))
-    yield references
-    first += references.length
+  const parameters = { topic, reasonPart, since, until, entities, places: places?.map(placeName) }
+  return {
+    condition: ['true', ...conditions.filter(Boolean)].join(' AND '),
+    parameters: Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined)),
   }
 }
 
-type Row = Omit<Reference, 'bytes'> & {
+interface Row {
+  log: string
+  topic: string
+  partition: number
+  offset: number
+  appended_at: number
   rejected_ms: number
   settled_ms: number
   reason: string
@@ -198,39 +147,65 @@ type Row = Omit<Reference, 'bytes'> & {
   key_bytes: number
   value_base64: string | null
   value_bytes: number
-  header_names: string[]
-  headers_base64: string[]
+  headers: [name: string, base64: string][]
   header_bytes: number
 }
 
-/** The rows of these references, in their order. Bytes travel as base64, because JSON has only text. */
-async function read(
+interface Reading {
+  order: string
+  rowsMax: number
+  /** No more is read than this, but one reject at least. */
+  bytesMax: number
+  /** Only those of later places. */
+  after?: Row | undefined
+}
+
+async function read(source: Source, filter: RejectFilter, reading: Reading): Promise<StoredReject[]> {
+  return (await readRows(source, filter, reading)).map(storedReject)
+}
+
+const keptBytes = `least(key_bytes, ${keyBytesMax}) + least(value_bytes, ${valueBytesMax}) + least(header_bytes, ${headerBytesMax})`
+
+/** Which rejects are read is found first, without their bytes. These travel as base64, because JSON has only text. */
+function readRows(
   { tables, databases: { base } }: Source,
-  references: readonly Reference[],
-): Promise<StoredReject[]> {
-  const rows = await tables.rows<Row>({
+  filter: RejectFilter,
+  { order, rowsMax, bytesMax, after }: Reading,
+): Promise<Row[]> {
+  const { condition, parameters } = conditionOf(filter)
+  const later =
+    after === undefined
+      ? ''
+      : `AND (${place}) > ({log:String}, {after:String}, {partition:UInt32}, {offset:UInt64}, {appended:Int64})`
+  return tables.rows<Row>({
     query: `SELECT ${place}, toUnixTimestamp64Milli(rejected_at) AS rejected_ms,
         toUnixTimestamp64Milli(settled_at) AS settled_ms, reason,
         base64Encode(key) AS key_base64, key_bytes, base64Encode(value) AS value_base64, value_bytes,
-        header_names, arrayMap(one -> base64Encode(one), header_values) AS headers_base64, header_bytes
+        arrayMap((name, one) -> [name, base64Encode(one)], header_names, header_values) AS headers, header_bytes
       FROM ${base}.rejects FINAL
-      WHERE (${place}) IN (SELECT arrayJoin(arrayZip(
-        {logs:Array(String)}, {topics:Array(String)}, {partitions:Array(UInt32)}, {offsets:Array(UInt64)}, {appended:Array(Int64)})))`,
+      WHERE (${place}) IN
+      (
+        SELECT ${place} FROM
+        (
+          SELECT ${place}, row_number() OVER inOrder AS nth, sum(bytes) OVER inOrder AS reached
+          FROM
+          (
+            SELECT ${place}, rejected_at, ${keptBytes} AS bytes FROM ${base}.rejects FINAL WHERE ${condition} ${later}
+            ORDER BY ${order} LIMIT ${rowsMax}
+          )
+          WINDOW inOrder AS (ORDER BY ${order} ROWS UNBOUNDED PRECEDING)
+        )
+        WHERE nth = 1 OR reached <= ${bytesMax}
+      )
+      ORDER BY ${order}`,
     query_params: {
-      logs: references.map(({ log }) => log),
-      topics: references.map(({ topic }) => topic),
-      partitions: references.map(({ partition }) => partition),
-      offsets: references.map(({ offset }) => offset),
-      appended: references.map(({ appended_at }) => appended_at),
+      ...parameters,
+      ...(after && {
+        ...{ log: after.log, after: after.topic, partition: after.partition, offset: after.offset },
+        appended: after.appended_at,
+      }),
     },
   })
-  const byName = new Map(rows.map(row => [nameOf(row), row]))
-  // A row may have been removed meanwhile.
-  return references.flatMap(one => byName.get(nameOf(one)) ?? []).map(storedReject)
-}
-
-function nameOf({ log, topic, partition, offset, appended_at }: Omit<Reference, 'bytes'>): string {
-  return [log, topic, partition, offset, appended_at].join('/')
 }
 
 function storedReject(row: Row): StoredReject {
@@ -243,7 +218,9 @@ function storedReject(row: Row): StoredReject {
     appendedAt: row.appended_at,
     key: bytesOf(row.key_base64),
     value: bytesOf(row.value_base64),
-    ...(row.header_names.length > 0 && headersOf(row)),
+    ...(row.headers.length > 0 && {
+      headers: row.headers.map(([name, one]): Header => [name, Buffer.from(one, 'base64')]),
+    }),
   }
   return {
     record,
@@ -256,17 +233,4 @@ function storedReject(row: Row): StoredReject {
 
 function bytesOf(base64: string | null): Uint8Array | null {
   return base64 === null ? null : Buffer.from(base64, 'base64')
-}
-
-/** A header may have any name, also that of a member of every object, so the objects have no prototype. */
-function headersOf({ header_names, headers_base64 }: Row): Pick<LogRecord, 'headers' | 'repeatedHeaders'> {
-  const headers: Record<string, Uint8Array> = Object.create(null)
-  const repeatedHeaders: Record<string, Uint8Array[]> = Object.create(null)
-  const values = Map.groupBy(header_names.keys(), index => header_names[index] ?? '')
-  for (const [name, indexes] of values) {
-    const all = indexes.map(index => Buffer.from(headers_base64[index] ?? '', 'base64'))
-    headers[name] = all.at(-1) ?? Buffer.alloc(0)
-    if (all.length > 1) repeatedHeaders[name] = all
-  }
-  return { headers, ...(Object.keys(repeatedHeaders).length > 0 && { repeatedHeaders }) }
 }

@@ -7,10 +7,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { analystUser } from '../../services/clickhouse-server/configuration.ts'
-import { openTables } from '../../services/tables/clickhouse.ts'
+import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
-import { migrate } from '../../services/tables/migrate.ts'
-import { definerUser } from '../../services/tables/roles.ts'
+import { migrate } from '../../services/tables/schema/migrate.ts'
+import { definerUser } from '../../services/tables/schema/roles.ts'
 import { boards, sqlQueries } from '../integration/deploy/board-files.ts'
 import {
   askClickHouse,

@@ -4,10 +4,10 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { analystUser } from '../../services/clickhouse-server/configuration.ts'
-import { openTables } from '../../services/tables/clickhouse.ts'
+import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
-import { migrate } from '../../services/tables/migrate.ts'
-import { definerUser } from '../../services/tables/roles.ts'
+import { migrate } from '../../services/tables/schema/migrate.ts'
+import { definerUser } from '../../services/tables/schema/roles.ts'
 import {
   askClickHouse,
   type ClickHouse,

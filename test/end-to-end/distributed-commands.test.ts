@@ -10,7 +10,7 @@ import { loadKafkajs } from '../../services/log/kafka/repairs/library.ts'
 import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import type { NewRecord } from '../../services/log/port.ts'
 import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
-import { openTables } from '../../services/tables/clickhouse.ts'
+import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
 import type { Tables } from '../../services/tables/port.ts'
 import { readProjection } from '../../services/tables/projector-stops.ts'
 import { settingsFor } from '../support/clickhouse/clickhouse.ts'
@@ -245,7 +245,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     }
     const append = async (records: NewRecord[]) => {
       const writer = await openKafkaWriter(settings, { logger: silent })
-      await writer.append(records.map(record => ({ ...record, headers: { trace: Buffer.from('t-1') } })))
+      await writer.append(records.map(record => ({ ...record, headers: [['trace', Buffer.from('t-1')]] })))
       await writer.close()
     }
     const rejected = (reason: string, count: number) =>

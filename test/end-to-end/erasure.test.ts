@@ -10,10 +10,10 @@ import type { CampaignState } from '../../contracts/events/event.ts'
 import { openDataDirectory, readServiceAddress } from '../../services/local/data-directory.ts'
 import { openJournalWriter } from '../../services/log/local/journal.ts'
 import type { EventWriter, NewRecord } from '../../services/log/port.ts'
-import { openTables } from '../../services/tables/clickhouse.ts'
+import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
-import { readPurges } from '../../services/tables/identity.ts'
 import type { Tables } from '../../services/tables/port.ts'
+import { readPurges } from '../../services/tables/schema/identity.ts'
 import { settingsFor } from '../support/clickhouse/clickhouse.ts'
 import {
   type CommandResult,

@@ -40,7 +40,6 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
       stdout: 'There has never been a rebuild.\n',
     })
     expect(JSON.parse((await service.rebuild('status', '--json')).stdout)).toEqual({ rebuild: null })
-    expect(await service.rebuild('abort')).toMatchObject({ code: 1 })
     expect(await service.rebuild('rollback')).toMatchObject({ code: 1 })
     expect(await service.rebuild('drop')).toMatchObject({ code: 1 })
   })
@@ -81,7 +80,7 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
     })
     expect(await service.rebuild('drop')).toMatchObject({
       code: 0,
-      stdout: 'The tables that the rollback replaced are dropped.\n',
+      stdout: 'All tables but the current ones are dropped.\n',
     })
     expect(service.hasOther()).toBe(false)
     expect(await service.answers()).toEqual(truth)
@@ -89,14 +88,13 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
     expect(service.process().output()).not.toContain('another projector')
   })
 
-  test('abort leaves nothing, and the command that does the work reports it', async () => {
-    const running = service.rebuildSlowly('--json')
-    await service.untilPhase('reading log')
-    const abort = await service.rebuild('abort')
-    expect(abort).toMatchObject({ code: 0, stdout: expect.stringContaining('was given up') })
-    const ended = await running
-    expect(ended.code).toBe(1)
-    expect(resultOf(ended)).toMatchObject({ outcome: 'aborted' })
+  test('drop is refused while a command rebuilds; when that is interrupted, it leaves nothing', async () => {
+    const running = await launchProcess(['rebuild', '--data-dir', service.root], slowly, 'reading log')
+      .started
+    const refused = await service.rebuild('drop')
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('interrupt its command') })
+    expect(await running.stop('SIGINT')).toBe(1)
+    expect(await service.rebuild('drop')).toMatchObject({ code: 0 })
     expect(service.hasOther()).toBe(false)
     expect(await service.answers()).toEqual(truth)
   })

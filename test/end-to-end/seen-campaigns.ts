@@ -1,7 +1,7 @@
 /** What data teams see of the campaigns on a ClickHouse server, at one moment and all the time. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { openTables } from '../../services/tables/clickhouse.ts'
+import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
 import type { Tables } from '../../services/tables/port.ts'
 import { type ClickHouse, settingsFor } from '../support/clickhouse/clickhouse.ts'
 

@@ -17,7 +17,7 @@ import { withLosses } from '../support/simulation/seeds.ts'
 import { check, shortest } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
 import { logsOf, mutants } from './checker/mutants.ts'
-import { tryMutants } from './real-mutants.ts'
+import { type Tried, tryMutants } from './real-mutants.ts'
 import { writeReport } from './report.ts'
 import { type Simulated, simulate } from './simulated.ts'
 import { drawPlan, playWorld, type WorldOutcome } from './world.ts'
@@ -37,7 +37,9 @@ const { values } = parseArgs({
 })
 const seed = values.seed ?? String(randomInt(1, 1_000_000_000))
 const startedAt = performance.now()
-const endsAt = startedAt + 60_000 * Number(values.minutes)
+const playMs = 60_000 * Number(values.minutes)
+/** Mutants are played before. */
+let endsAt = startedAt + playMs
 const line = createPaintedLine({ stream: process.stderr })
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort(signal))
@@ -58,10 +60,14 @@ async function prove(): Promise<number> {
   })
   for (const [rule, without] of missed) console.error(`the checker does not find it (${rule}): ${without}`)
   const paint = (text: string) => line.paint(() => `${text}; ${minutes()} min`)
-  const tried = values.mutants ? await tryMutants(seed, paint, stopping.signal) : []
-  line.wipe()
-  for (const { rule, without, found, seconds } of tried)
-    console.log(`${Math.round(seconds)} s without ${without}: ${found ? `${rule}: ${found}` : 'NOT FOUND'}`)
+  const onTried = ({ rule, without, found, failure, seconds }: Tried) => {
+    line.wipe()
+    console.log(
+      `${Math.round(seconds)} s without ${without}: ${found ? `${rule}: ${found}` : `NOT FOUND ${failure ?? ''}`}`,
+    )
+  }
+  const tried = values.mutants ? await tryMutants(seed, { onStep: paint, onTried }, stopping.signal) : []
+  endsAt = performance.now() + playMs
   const simulated = values.world ? [] : await simulateSome()
   const worlds: WorldOutcome[] = []
   let losses = missed.length + withLosses(simulated).length + tried.filter(({ found }) => !found).length
@@ -95,7 +101,7 @@ async function prove(): Promise<number> {
 
 async function simulateSome(): Promise<Simulated[]> {
   const outcomes: Simulated[] = []
-  const until = startedAt + simulatedShare * (endsAt - startedAt)
+  const until = endsAt - (1 - simulatedShare) * playMs
   for (let n = 0; (n === 0 || performance.now() < until) && !stopping.signal.aborted; n++) {
     // Far from the seeds that CI plays.
     const one = 1_000_000 + 1_000 * Number(seed) + n

@@ -16,6 +16,8 @@ interface RealMutant {
 export interface Tried extends Pick<RealMutant, 'rule' | 'without'> {
   /** What the checker said first; undefined if it found nothing by this rule. */
   found: string | undefined
+  /** What happened if it was not found. */
+  failure: string | undefined
   seconds: number
 }
 
@@ -52,7 +54,10 @@ export const realMutants: readonly RealMutant[] = [
     rule: 'whole',
     without: 'what is hidden leaves the list index',
     faults: [],
-    changes: [['query/lists/list-follower.ts', 'index.remove(departed', 'void (departed']],
+    changes: [
+      ['query/lists/list-follower.ts', 'index.remove(departed', 'void (departed'],
+      ['query/lists/list-follower.ts', 'index.size === total ? 0 : mismatches + 1', '0'],
+    ],
   },
   {
     rule: 'answers',
@@ -86,7 +91,7 @@ export const realMutants: readonly RealMutant[] = [
     ],
   },
   {
-    rule: 'whole',
+    rule: 'answers',
     without: 'no removal is left out of a page',
     faults: [],
     changes: [['query/endpoints/removals.ts', 'ids.map(removalOf)', 'ids.slice(1).map(removalOf)']],
@@ -118,21 +123,25 @@ function optionOf({ changes }: RealMutant): string {
 
 export async function tryMutants(
   seed: string,
-  onStep: (text: string) => void,
+  { onStep, onTried }: { onStep: (text: string) => void; onTried: (tried: Tried) => void },
   signal: AbortSignal,
+  mutants: readonly RealMutant[] = realMutants,
 ): Promise<Tried[]> {
   const tried: Tried[] = []
-  for (const [n, mutant] of realMutants.entries()) {
+  for (const [n, mutant] of mutants.entries()) {
     if (signal.aborted) break
     const { rule, without, faults } = mutant
     const settings = { NODE_OPTIONS: optionOf(mutant) }
-    const { violations, seconds } = await playWorld(
+    const { violations, failure, seconds } = await playWorld(
       { seed: `${seed}.mutant.${n + 1}`, shards: undefined, faults, settings },
       step => onStep(`without ${without}: ${step}`),
       { signal, endsWith: rule },
     )
     const text = violations.find(one => one.rule === rule)
-    tried.push({ rule, without, found: text && `${text.about} ${text.text}`.slice(0, 200), seconds })
+    const found = text && `${text.about} ${text.text}`.slice(0, 200)
+    const one = { rule, without, found, seconds, failure: failure ?? violations[0]?.text }
+    tried.push(one)
+    onTried(one)
   }
   return tried
 }

@@ -24,6 +24,11 @@ const defects: readonly { what: string; seed: string; became: string }[] = [
     seed: '`p1`: killProjectors, slowFold, rebuildThroughKill, rollBack',
     became: 'open: statistics come from the views of the data teams',
   },
+  {
+    what: 'A projector that starts while Kafka elects leaders on a busy machine ends with a TypeError of kafkajs',
+    seed: '`r1` and `r2`: the start of the world',
+    became: 'it waits, as for a cluster that is away (services/log/kafka/client.ts)',
+  },
 ]
 
 export interface Proof {

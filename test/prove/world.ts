@@ -5,7 +5,7 @@ import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
 import { pickWeighted, randomOf } from '../support/runner/random.ts'
 import { check } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
-import { rebuildThroughKill, rollBack } from './faults/generation-faults.ts'
+import * as generationFaults from './faults/generation-faults.ts'
 import * as projectorFaults from './faults/projector-faults.ts'
 import * as queryFaults from './faults/query-faults.ts'
 import * as serviceFaults from './faults/service-faults.ts'
@@ -23,8 +23,7 @@ const onOneServer = {
   silenceClickHouse,
   stopDuringFold,
   slowFold,
-  rebuildThroughKill,
-  rollBack,
+  ...generationFaults,
 }
 export const faults: Readonly<Record<string, Fault>> = { ...anywhere, ...onOneServer, ...shardFaults }
 

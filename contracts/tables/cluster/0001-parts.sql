@@ -1,4 +1,4 @@
--- What each shard adds to the views of a cluster that need more than rows (services/tables/cluster-views.ts).
+-- What each shard adds to the views of a cluster that need more than rows (services/tables/schema/cluster-views.ts).
 --
 -- Each of these views reads its own shard only. Whoever reads a view of the whole cluster may read those of `_parts` too, because
 -- ClickHouse sends the reader's name to the other shards and checks the reader's rights there. So they show no more than the

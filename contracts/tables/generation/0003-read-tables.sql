@@ -20,6 +20,7 @@ ${campaign_columns},
     updated_at              DateTime64(3, 'UTC'),
     fold_id                 UInt64,
     is_deleted              UInt8,
+    was_public              UInt8 DEFAULT is_deleted COMMENT 'Of a row with is_deleted: whether it ended what readers could see',
     list_fields             String MATERIALIZED ${list_fields} CODEC(LZ4),
     reward_fields           String MATERIALIZED toJSONString(rewards) CODEC(ZSTD(1)),
     INDEX slug_index slug TYPE bloom_filter(0.001) GRANULARITY 1

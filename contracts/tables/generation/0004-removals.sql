@@ -2,8 +2,6 @@
 --
 -- A campaign that left has a row without content already (0003-read-tables.sql). Only those count whose campaign a reader could have seen:
 -- a restore also marks campaigns that were never public, and the fold writes 0 for them.
-ALTER TABLE ${read}.campaigns
-    ADD COLUMN IF NOT EXISTS was_public UInt8 DEFAULT is_deleted COMMENT 'Of a row with is_deleted: whether it ended what readers could see';
 
 -- A row without an id says from when on the removals are complete: here from the moment at which these tables can tell them. A restore moves it on
 -- (services/projector/fold/sql/note-gap.sql), and a promotion takes that of the generation before.

@@ -3,7 +3,7 @@ import { currentDatabases, serverSettings, shardsOf } from '../../distributed.ts
 import { withModel } from '../../local/access.ts'
 import { openExistingDataDirectory } from '../../local/data-directory.ts'
 import { type Config, readConfig } from '../../runtime/config.ts'
-import { openTables } from '../../tables/clickhouse.ts'
+import { openTables } from '../../tables/clickhouse/clickhouse.ts'
 import {
   type Command,
   commonOptions,

@@ -32,13 +32,6 @@ export const rebuildHelp: Help = {
       examples: ['rebuild status'],
       cost: 'One query. It changes nothing.',
     },
-    abort: {
-      call: 'rebuild abort [--data-dir D] [--json]',
-      does: 'Gives up the rebuild that is not finished, and drops its tables. The live tables stay as they are.',
-      options: common,
-      examples: ['rebuild abort'],
-      cost: 'A few seconds. The work of the rebuild so far is lost.',
-    },
     rollback: {
       call: 'rebuild rollback [--accept-loss] [--data-dir D] [--json]',
       does: 'Brings the previous tables up to date and makes them the current ones again. A second rollback returns to the rebuilt tables.',
@@ -48,7 +41,7 @@ export const rebuildHelp: Help = {
     },
     drop: {
       call: 'rebuild drop [--data-dir D] [--json]',
-      does: 'Drops the previous tables and frees their disk. After that there is no rollback.',
+      does: 'Drops all tables but the current ones: the previous ones, and those of a rebuild that is not finished. It frees their disk, and there is no rollback any more.',
       options: common,
       examples: ['rebuild drop'],
       cost: 'A few seconds.',

@@ -9,7 +9,7 @@ export function progressJson({ id, phase, detail }: RebuildState): object {
   return { type: 'progress', id, phase, ...progressOf(detail) }
 }
 
-/** The last line. `outcome`: rebuilt, compared, aborted, dropped, or stopped. */
+/** The last line. `outcome`: rebuilt, compared, dropped, or stopped. */
 export function resultJson(report: RebuildReport): object {
   const { id, phase, detail } = report
   return {

@@ -29,7 +29,6 @@ const always: readonly Option[] = ['data-dir', 'json']
 const optionsOf = {
   begin: ['dry-run', 'accept-loss', 'ignore-disk'],
   status: [],
-  abort: [],
   rollback: ['accept-loss'],
   drop: [],
 } as const satisfies Record<string, readonly Option[]>
@@ -56,8 +55,6 @@ export const rebuildCommand: Command = {
           else io.stdout.write(statusText(latest))
           return 0
         }
-        case 'abort':
-          return printEnd(await rebuilds.abort(), ['aborted'], values.json, io)
         case 'drop':
           return printEnd(await rebuilds.drop(), ['dropped'], values.json, io)
         default:
@@ -72,8 +69,8 @@ type Verb = keyof typeof optionsOf
 function verbOf([name, ...rest]: string[]): Verb {
   if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
   if (name === undefined) return 'begin'
-  if (name === 'status' || name === 'abort' || name === 'rollback' || name === 'drop') return name
-  throw new UsageError(`${name} is not a rebuild command: they are status, abort, rollback and drop`)
+  if (name === 'status' || name === 'rollback' || name === 'drop') return name
+  throw new UsageError(`${name} is not a rebuild command: they are status, rollback and drop`)
 }
 
 function requestOf(verb: Verb, values: Values): RebuildRequest {

@@ -14,12 +14,10 @@ import { clock, grouped } from '../../runtime/progress.ts'
 import { printable, printableLines } from '../printable.ts'
 
 /** `stopped`: it is not finished and no process works on it. The same request continues it. */
-export type Outcome = 'running' | 'rebuilt' | 'compared' | 'aborted' | 'dropped' | 'stopped'
+export type Outcome = 'running' | 'rebuilt' | 'compared' | 'dropped' | 'stopped'
 
-export function outcomeOf({ phase, isAborting, isAlive }: RebuildReport): Outcome {
+export function outcomeOf({ phase, isAlive }: RebuildReport): Outcome {
   if (isAlive) return 'running'
-  // A rollback that was given up leaves the state from before it.
-  if (phase === 'rebuilt' && isAborting) return 'aborted'
   return endPhases.find(end => end === phase) ?? 'stopped'
 }
 
@@ -51,10 +49,8 @@ export function resultText(report: RebuildReport): string {
     }
     case 'compared':
       return `Compared, in ${time}: ${read}. The live tables are unchanged, and the new tables are dropped.\n${countsText(differences)}${differencesText(differences)}`
-    case 'aborted':
-      return 'The rebuild was given up. The live tables are unchanged.\n'
     case 'dropped':
-      return `${capitalized(keptTables(report))} are dropped.\n`
+      return 'All tables but the current ones are dropped.\n'
     case 'running':
     case 'stopped':
       return ''
@@ -99,10 +95,9 @@ export function statusText(report: RebuildReport | undefined): string {
 }
 
 /** What to do about a rebuild that is not finished. */
-export function unfinishedText({ phase, detail }: RebuildReport): string {
+export function unfinishedText({ detail }: RebuildReport): string {
   const command = detail.request.kind === 'rollback' ? 'pledgeview rebuild rollback' : 'the same command'
-  const isLate = phase === 'promoting'
-  return `Run ${command} again to continue${isLate ? '' : ', or pledgeview rebuild abort to give it up'}.\n`
+  return `Run ${command} again to continue, or pledgeview rebuild drop to give it up.\n`
 }
 
 const phaseWidth = Math.max(...workPhases.map(phase => phase.length))

@@ -137,8 +137,8 @@ interface Ready {
   record: NewRecord
 }
 
-function newRecordOf({ record: { topic, key, value, headers, repeatedHeaders } }: StoredReject): NewRecord {
-  return { topic, key, value, ...(headers && { headers }), ...(repeatedHeaders && { repeatedHeaders }) }
+function newRecordOf({ record: { topic, key, value, headers } }: StoredReject): NewRecord {
+  return { topic, key, value, ...(headers && { headers }) }
 }
 
 function printOutcome(

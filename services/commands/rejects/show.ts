@@ -8,7 +8,7 @@ import type { LogRecord } from '../../log/port.ts'
 import { createEventReader } from '../../projector/ingest/decode.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import { grouped } from '../../runtime/progress.ts'
-import { headersOf, placeName, type RejectPlace } from '../../tables/rejects.ts'
+import { placeName, type RejectPlace } from '../../tables/rejects.ts'
 import { latestRejects, type StoredReject } from '../../tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
 import { printable, printableLines } from '../printable.ts'
@@ -38,7 +38,7 @@ export async function showReject(
     ['reason', reason],
     ['now', shown.reason_now ?? 'an event: a retry appends it'],
     ...(shown.field === null ? [] : [['field', shown.field] as [string, string]]),
-    ...headersOf(record).map(([name, value]): [string, string] => [
+    ...(record.headers ?? []).map(([name, value]): [string, string] => [
       'header',
       `${name}: ${shownBytes(value)}`,
     ]),
@@ -78,7 +78,7 @@ function shownJson(reject: StoredReject, { event, fault, reason }: Reading) {
   return {
     ...jsonOfReject(reject),
     appended_at: isoTime(record.appendedAt),
-    headers: headersOf(record).map(([name, value]) => ({ name, value_base64: base64(value) })),
+    headers: (record.headers ?? []).map(([name, value]) => ({ name, value_base64: base64(value) })),
     value_bytes: record.value === null && sizes.value === 0 ? null : sizes.value,
     value_omitted: (record.value?.length ?? 0) < sizes.value,
     schema_id: (record.value && schemaIdOf(record.value)) ?? null,
@@ -130,7 +130,7 @@ export function isCut(reject: StoredReject): boolean {
 
 /** `value: 4,194,304 of 10,800,000 bytes` */
 function cutParts({ record, sizes }: StoredReject): string[] {
-  const headers = headersOf(record).map(([name, one]) => Buffer.byteLength(name) + one.length)
+  const headers = (record.headers ?? []).map(([name, one]) => Buffer.byteLength(name) + one.length)
   const parts: [name: string, kept: number, of: number][] = [
     ['key', record.key?.length ?? 0, sizes.key],
     ['value', record.value?.length ?? 0, sizes.value],

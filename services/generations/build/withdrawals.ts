@@ -10,9 +10,9 @@
  * How it fails: it throws what the tables throw. It can be repeated at any time.
  */
 import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
-import { nameDatabases } from '../../tables/migrate.ts'
 import type { Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
+import { nameDatabases } from '../../tables/schema/migrate.ts'
 import { ledgers, newerQuery, type Sides } from './ledgers.ts'
 import { changedSince, rangesOf, readClock, type Scope } from './scope.ts'
 

@@ -1,5 +1,5 @@
 /** Finds what the live ledgers have and the rebuilt ones do not: entities, newer versions, and deletions. */
-import { idParts } from '../../tables/parameter-parts.ts'
+import { idParts } from '../../tables/clickhouse/parameter-parts.ts'
 import type { Tables } from '../../tables/port.ts'
 import { ledgers, newerQuery, type Sides } from '../build/ledgers.ts'
 import type { Scope } from '../build/scope.ts'

@@ -137,6 +137,17 @@ const ordinaryErrors = [
   'The group member needs to have a valid member id',
 ]
 
+/** The id of the cluster. While no broker can tell it, kafkajs reads it from `null`: its TypeError becomes an outage. */
+export async function clusterIdOf(admin: Pick<Kafkajs.Admin, 'describeCluster'>): Promise<string> {
+  try {
+    return (await admin.describeCluster()).clusterId
+  } catch (cause) {
+    if (!(cause instanceof TypeError)) throw cause
+    const error = new Error('no broker has told the id of the cluster', { cause })
+    throw Object.assign(error, { name: 'KafkaJSMetadataNotLoaded' })
+  }
+}
+
 /** Whether the cluster is away. False if the data or the request is wrong. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false

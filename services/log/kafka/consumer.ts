@@ -11,6 +11,7 @@ import type { Topic } from '../../../contracts/events/event.ts'
 import { type Position, partitionName, type RememberedWatermark, SupersededAssignment } from '../port.ts'
 import { isOutage, type KafkaSettings, requestRetry, topicName, topicOfName } from './client.ts'
 import type { TopicPartition } from './offsets.ts'
+import type { ReadMessage } from './record.ts'
 import { foldPartition, metadataOf } from './watermark.ts'
 
 /** The events of a member. A handler must not wait: it runs inside kafkajs's loop, which also sends the heartbeats. */
@@ -22,12 +23,7 @@ export interface MemberEvents {
   /**
    * Messages that were fetched from offset `from`. Returns whether they were taken. If not, they are delivered again.
    */
-  onMessages(
-    at: TopicPartition,
-    from: number,
-    messages: readonly Kafkajs.KafkaMessage[],
-    next: number,
-  ): boolean
+  onMessages(at: TopicPartition, from: number, messages: readonly ReadMessage[], next: number): boolean
   /** Only offsets without a record were fetched. They begin at `from` or before, and end before `next`. */
   onNothing(at: TopicPartition, from: number, next: number): void
   /** The group's coordinator answered. */
@@ -114,7 +110,8 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
   function handle(batch: Kafkajs.Batch): boolean {
     try {
       const at = { topic: topicOfName(settings, batch.topic), partition: batch.partition }
-      return events.onMessages(at, fetchedOffset(batch), batch.messages, Number(batch.lastOffset()) + 1)
+      const messages = batch.messages as unknown[] as ReadMessage[]
+      return events.onMessages(at, fetchedOffset(batch), messages, Number(batch.lastOffset()) + 1)
     } catch (cause) {
       // kafkajs would crash on some errors, and repeat the batch for ever on others. So none of our errors reaches
       // it.

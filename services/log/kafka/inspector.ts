@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { retry } from '../../runtime/retry.ts'
 import { type PartitionLag, type PartitionRange, partitionName, type RememberedWatermark } from '../port.ts'
-import { createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
+import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
 import { type Cluster, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
 import { readCompaction, type TopicCompaction } from './topic-settings.ts'
 import { readWatermark } from './watermark.ts'
@@ -75,7 +75,7 @@ async function readGroup(
 }
 
 async function readLog(cluster: OfGroup) {
-  const { clusterId } = await cluster.admin.describeCluster()
+  const clusterId = await clusterIdOf(cluster.admin)
   const ranges = await readRanges(cluster)
   return {
     log: logName(cluster.names, clusterId),

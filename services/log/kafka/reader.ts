@@ -1,9 +1,8 @@
 /**
  * Reads the event log on Kafka: kafkajs pushes, the port pulls.
  *
- * A member of the group fetches into a bounded buffer and sends heartbeats by itself. So a caller may spend up to
- * `callerMsMax` on a batch. After that the reader gives up its partitions and fails. Positions are committed under
- * the assignment that they were fetched under, or not at all.
+ * A member of the group fetches into a bounded buffer and sends heartbeats by itself. So a caller may spend any time on a
+ * batch. Positions are committed under the assignment that they were fetched under, or not at all.
  *
  * How it fails: the cluster is away for longer than `outageMsMax`, records are missing (`OffsetOutOfRange`), or
  * kafkajs stopped. Then `poll` and `commit` throw the reason for good, and the process has to end.
@@ -15,7 +14,7 @@ import { retry } from '../../runtime/retry.ts'
 import { within } from '../../runtime/within.ts'
 import { type EventReader, type FindStarts, partitionName, SupersededAssignment } from '../port.ts'
 import { type Assignment, type AssignmentStarts, committedThrough, createAssignments } from './assignment.ts'
-import { createKafka, isOutage, type KafkaSettings, logName, topicName } from './client.ts'
+import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName, topicName } from './client.ts'
 import { createCommits } from './commits.ts'
 import { createMember } from './consumer.ts'
 import { createLiveness } from './liveness.ts'
@@ -32,8 +31,6 @@ export interface KafkaReaderSettings extends KafkaSettings {
   /** How much is fetched ahead. One fetch of a broker may exceed it. Defaults 90,000 and 32 MiB. */
   bufferRecordsMax?: number
   bufferBytesMax?: number
-  /** How long the caller may be absent between two calls before the reader gives up, ms. Default 300,000. */
-  callerMsMax?: number
   /** How long the cluster may be away before the reader gives up, ms. Default 120,000. */
   outageMsMax?: number
   /** How long `lag` waits until the group has given the reader its partitions, ms. Default 10,000. */
@@ -60,7 +57,6 @@ const defaults = {
   heartbeatMs: 1_000,
   bufferRecordsMax: 90_000,
   bufferBytesMax: 32 * 1024 ** 2,
-  callerMsMax: 300_000,
   outageMsMax: outageMsMaxDefault,
 }
 
@@ -132,7 +128,7 @@ export async function openKafkaReader(
     return retry(attempt, policy, { monotonicMs })
   }
 
-  const readLog = () => withRetry(async () => logName(settings, (await admin.describeCluster()).clusterId))
+  const readLog = () => withRetry(async () => logName(settings, await clusterIdOf(admin)))
 
   /**
    * Where the partitions begin: where `starts` says, else at what the group has committed. `starts` waits for its own services, for longer
@@ -230,19 +226,18 @@ export async function openKafkaReader(
   return {
     log,
 
-    poll: (bounds, signal) =>
-      liveness.during(async () => {
-        const deadline = monotonicMs() + bounds.waitMsMax
-        for (;;) {
-          liveness.check()
-          const delivery = assignments.take(bounds)
-          const leftMs = deadline - monotonicMs()
-          if (delivery.records.length > 0 || leftMs <= 0 || signal.aborted) return delivery
-          await change(leftMs, signal)
-        }
-      }),
+    async poll(bounds, signal) {
+      const deadline = monotonicMs() + bounds.waitMsMax
+      for (;;) {
+        liveness.check()
+        const delivery = assignments.take(bounds)
+        const leftMs = deadline - monotonicMs()
+        if (delivery.records.length > 0 || leftMs <= 0 || signal.aborted) return delivery
+        await change(leftMs, signal)
+      }
+    },
 
-    commit: (assignment, positions) => liveness.during(() => commits.commit(assignment, positions)),
+    commit: commits.commit,
     rememberWatermark: commits.rememberWatermark,
 
     async restart() {

@@ -110,10 +110,7 @@ export function* requestsOf(records: readonly NewRecord[]): Generator<NewRecord[
 /** About, and never less than on the wire. */
 function wireBytesOf(record: NewRecord): number {
   let bytes = recordBytesExtra + bytesOf(record)
-  for (const name in record.headers) {
-    const values = record.repeatedHeaders?.[name]?.length ?? 1
-    bytes += values * (headerBytesExtra + Buffer.byteLength(name))
-  }
+  for (const [name] of record.headers ?? []) bytes += headerBytesExtra + Buffer.byteLength(name)
   return bytes
 }
 
@@ -123,7 +120,7 @@ function messagesOf(settings: KafkaSettings, records: readonly NewRecord[]): Kaf
     messages: ofTopic.map(record => ({
       key: record.key && toBuffer(record.key),
       value: record.value && toBuffer(record.value),
-      ...(record.headers && { headers: writeHeaders(record) }),
+      ...(record.headers && { headers: writeHeaders(record.headers) }),
     })),
   }))
 }

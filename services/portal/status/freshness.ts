@@ -4,9 +4,9 @@
  */
 import { kept } from '../../runtime/kept.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
-import { encodeRows } from '../../tables/row-binary.ts'
 import type { LiveState } from '../guide/readings.ts'
 import { readRows } from '../reading.ts'
 

@@ -2,24 +2,9 @@
  * Epochs: the fencing tokens of the fold. Epochs only grow. A fold worker may write only while it alone holds the
  * highest epoch.
  */
-import type { Databases, Tables } from '../../tables/port.ts'
 import { epochHoldersStatement, type Term, takeEpochStatement } from './fold-statements.ts'
+import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { attemptOf } from './promotion.ts'
-
-export interface EpochDependencies {
-  tables: Tables
-  databases: Databases
-  /** Names this run of this process; unique. */
-  holder: string
-  /** Whether it is an attempt on generations: it waits for no other, because only the highest can promote. */
-  isAttempt: boolean
-  /** Whether this attempt, which holds the fold, is given up. */
-  isGivenUp: (attempt: number) => Promise<boolean>
-  /** The new epoch is higher than this one. */
-  epochFloor: () => Promise<bigint>
-  /** Waits before the next attempt. Each wait is longer than the one before. */
-  backoff: (attempt: number) => Promise<void>
-}
 
 /** Another fold worker took over. This one has written nothing since then, and stops. */
 export class SupersededFoldWorker extends Error {
@@ -40,10 +25,19 @@ const attemptsMax = 6
 
 /**
  * Takes the next epoch. If two processes take an epoch at the same time, they get the same number. Both then try again, until one is alone.
- * Throws `FoldPaused`. Throws `SupersededFoldWorker` if it was never alone.
+ * `backoff`: waits, each time for longer. Throws `FoldPaused`. Throws `SupersededFoldWorker` if it was never alone.
  */
-export async function takeEpoch(dependencies: EpochDependencies): Promise<Term> {
-  const { tables, databases, holder, isAttempt, isGivenUp, epochFloor, backoff } = dependencies
+export async function takeEpoch(
+  {
+    tables,
+    databases,
+    holder,
+    isAttempt = false,
+    isGivenUp = async () => false,
+    epochFloor = async () => 0n,
+  }: FoldWorkerDependencies,
+  backoff: (attempt: number) => Promise<void>,
+): Promise<Term> {
   const readHolders = () => tables.rows<EpochHolder>(epochHoldersStatement(databases))
   const [before] = await readHolders()
   const standing = before && attemptOf(before.holder)

@@ -13,7 +13,7 @@
  * a statement that was refused: its time may have been over while it waited for the majority.
  */
 import { invariant } from '../../runtime/ops/invariants.ts'
-import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
+import { FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
 import { epochHoldersStatement, type FoldStep, type Term, untilDecidedStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { createHistory, type History } from './history.ts'
@@ -85,15 +85,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   })
 
   /** Nothing reads a generation before it is promoted, so it has neither history nor watermark. */
-  const history = createHistory({
-    tables,
-    databases,
-    line,
-    nextStep,
-    platformDigits: settings.platformDigits,
-    monotonicMs,
-    reached: watermark.reached,
-  })
+  const history = createHistory({ ...dependencies, line, nextStep, reached: watermark.reached })
 
   function nextStep(pieces: number, piece: number): FoldStep {
     if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
@@ -142,7 +134,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       ledger = databases.ledger
       // First, so that a process that lost its partition takes no epoch. Only this reader can raise it.
       const atLeast = await rememberWatermark(0)
-      const taken = await takeEpoch({ ...epochDependencies(dependencies), backoff })
+      const taken = await takeEpoch(dependencies, backoff)
       const isHigher = latest.ledger !== ledger || taken.epoch > latest.epoch
       invariant('epoch-grows', isHigher, () => ({ before: `${latest.epoch}`, epoch: `${taken.epoch}` }))
       latest = { ledger, epoch: taken.epoch }
@@ -169,13 +161,6 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     lost,
     ended,
   }
-}
-
-function epochDependencies(dependencies: FoldWorkerDependencies): Omit<EpochDependencies, 'backoff'> {
-  const { tables, databases, holder } = dependencies
-  const { isAttempt = false, isGivenUp = async () => false } = dependencies
-  const { epochFloor = async () => 0n } = dependencies
-  return { tables, databases, holder, isAttempt, isGivenUp, epochFloor }
 }
 
 function ofOtherGeneration(): FoldPaused {

@@ -1,9 +1,9 @@
 /** Builds the statements of the fold as values. Their text is in `sql/`. This module fills in names and parameters. */
 import { contentColumns, copiedColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { activeKeysMax } from '../../api-keys/api-keys.ts'
-import { nameDatabases } from '../../tables/migrate.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
+import { nameDatabases } from '../../tables/schema/migrate.ts'
 import { type LongRun, ofTarget } from './batch-conditions.ts'
 import { promotionPrefix } from './promotion.ts'
 

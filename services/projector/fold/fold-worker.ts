@@ -63,8 +63,9 @@ export interface FoldWorkerDependencies {
   sleep: Sleep
   random: () => number
   onQuarantine?: OnQuarantine
-  /** See `EpochDependencies`. Default: a fold worker that waits for every promotion. */
+  /** Whether it is an attempt on generations: it waits for no other, because only the highest can promote. Default: it is not. */
   isAttempt?: boolean
+  /** Whether this attempt, which holds the fold, is given up. Default: never. */
   isGivenUp?: (attempt: number) => Promise<boolean>
   /** Resolves when ClickHouse runs no statement of the fold on these tables (running-folds.ts). */
   untilNoneRuns: () => Promise<void>

@@ -8,40 +8,22 @@ import { createNotifier } from '../../runtime/notifier.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import type { Shard } from '../../tables/port.ts'
 import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
-import { runFoldLoop } from './fold-loop.ts'
-import {
-  createFoldWorker,
-  type FoldReport,
-  type FoldWorkerDependencies,
-  type FoldWorkerSettings,
-} from './fold-worker.ts'
+import { type FoldLoopDependencies, runFoldLoop } from './fold-loop.ts'
+import { createFoldWorker, type FoldWorkerDependencies } from './fold-worker.ts'
 import type { QuarantinedCampaign } from './quarantine.ts'
 import { untilNoFoldRuns } from './running-folds.ts'
-import type { ClockStep } from './watermark.ts'
 
-export interface FoldWorkersDependencies extends Pick<FoldWorkerDependencies, 'onQuarantine' | 'isGivenUp'> {
+export interface FoldWorkersDependencies
+  extends Omit<FoldLoopDependencies, 'foldWorker' | 'notifier' | 'sleep'>,
+    Pick<
+      FoldWorkerDependencies,
+      'holder' | 'settings' | 'onQuarantine' | 'onClockStep' | 'isGivenUp' | 'random'
+    > {
   shards: readonly Shard[]
   /** Looks up which generation is current. Default: it never changes. */
   follow?: () => Promise<unknown>
-  /** Names this run of this process; unique. */
-  holder: string
-  settings: FoldWorkerSettings
-  leads: () => boolean
   /** See `EventReader`. Throws `FoldPaused` if this process does not lead any more. */
   rememberWatermark: (watermark: number, shown: number) => Promise<number>
-  /** How often to poll for batches of other processes, ms. */
-  idleMsMax: number
-  /** How long retryable failures are retried before folding fails, ms. */
-  retryMsMax: number
-  onFold: (report: FoldReport) => void
-  onRetry: (error: Error) => void
-  onSuperseded: (error: Error) => void
-  onLeadership: () => void
-  onClockStep: (step: ClockStep) => void
-  monotonicMs: () => number
-  /** Unix ms. */
-  now: () => number
-  random: () => number
 }
 
 export interface FoldWorkers {

@@ -10,18 +10,16 @@
  *   are derived from the pledges.
  * - It may be interrupted at any point. Repeating a statement gives the same rows.
  */
-import type { Databases, Statement, Tables } from '../../tables/port.ts'
+import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { type FoldStep, fill, stepParameters } from './fold-statements.ts'
+import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { type Line, runWhole } from './line.ts'
 
-export interface HistoryDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
+interface HistoryDependencies
+  extends Pick<FoldWorkerDependencies, 'tables' | 'databases' | 'settings' | 'monotonicMs'> {
   line: Line
   nextStep: (pieces: number, piece: number) => FoldStep
-  platformDigits: number
-  monotonicMs: () => number
   /** The watermark that this leader wrote last, Unix ms. */
   reached: () => number
 }
@@ -56,9 +54,9 @@ const deriveRefusalsMax = 5
 export function createHistory({
   tables,
   databases,
+  settings: { platformDigits },
   line,
   nextStep,
-  platformDigits,
   monotonicMs,
   reached,
 }: HistoryDependencies): History {

@@ -6,9 +6,10 @@
  * does not answer, and a fold cannot wait for a replica that may be gone for good. deploy/grow.md tells operators what
  * that means.
  */
+
+import { untilNoneRuns, type WaitOptions } from '../../tables/clickhouse/running-statements.ts'
 import { qualified } from '../../tables/generations.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
-import { StillRuns, untilNoneRuns, type WaitOptions } from '../../tables/running-statements.ts'
 
 // Every table that a statement of the line writes (fold-statements.ts).
 const written = [
@@ -37,7 +38,6 @@ export async function untilNoFoldRuns(
     )
     await untilNoneRuns(tables, inserts, wait)
   } catch (error) {
-    if (error instanceof StillRuns) throw new TablesError(error.message, { retryable: true, cause: error })
     if (!(error instanceof TablesError && error.type === 'ACCESS_DENIED')) throw error
     throw new TablesError(
       'the fold has to see which statements run: GRANT SELECT ON system.processes to the user of the projector',

@@ -6,16 +6,16 @@ import { schemaIdOf } from '../../../contracts/events/codec.ts'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { bytesOf, type Delivery, type LogRecord, type Position } from '../../log/port.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
-import { qualified } from '../../tables/generations.ts'
-import type { Databases, TableInsert } from '../../tables/port.ts'
-import type { Reject } from '../../tables/rejects.ts'
 import {
   createEncodedRowWriter,
   createRowWriter,
   encodeRows,
   type RowWriter,
   type TableColumn,
-} from '../../tables/row-binary.ts'
+} from '../../tables/clickhouse/row-binary.ts'
+import { qualified } from '../../tables/generations.ts'
+import type { Databases, TableInsert } from '../../tables/port.ts'
+import type { Reject } from '../../tables/rejects.ts'
 import { addMisplaced, type MisplacedRecords } from '../producers/misplaced-records.ts'
 import type { HashBacker } from './backer-hash.ts'
 import type { Decode, Decoder, LogEvent } from './decode.ts'

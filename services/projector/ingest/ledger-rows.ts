@@ -22,8 +22,8 @@ import {
 } from '../../../contracts/events/portal-event.ts'
 import { pledgeIdsOf } from '../../../contracts/events/rules.ts'
 import { ledgerColumns } from '../../../contracts/tables/campaign-columns.ts'
-import type { ByteWriter } from '../../tables/byte-writer.ts'
-import type { RowEncoder, TableColumn } from '../../tables/row-binary.ts'
+import type { ByteWriter } from '../../tables/clickhouse/byte-writer.ts'
+import type { RowEncoder, TableColumn } from '../../tables/clickhouse/row-binary.ts'
 import type { HashBacker } from './backer-hash.ts'
 import type { Hash64 } from './siphash.ts'
 

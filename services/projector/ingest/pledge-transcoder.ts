@@ -10,7 +10,7 @@ import { framingBytes, schemas } from '../../../contracts/events/codec.ts'
 import { countsTowardsTotals, type PledgeStatus } from '../../../contracts/events/event.ts'
 import { timestampMax } from '../../../contracts/events/rules.ts'
 import type { LogRecord } from '../../log/port.ts'
-import type { ByteWriter } from '../../tables/byte-writer.ts'
+import type { ByteWriter } from '../../tables/clickhouse/byte-writer.ts'
 import { asciiText, type HashBacker } from './backer-hash.ts'
 import { dayOf } from './ledger-rows.ts'
 

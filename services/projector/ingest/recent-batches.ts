@@ -5,12 +5,11 @@
  * The batch log has the counts. Batches that an operator let pass with a higher share do not count, and neither does
  * anything before them. So the documented way on works: one run with a higher share, and then the usual share again.
  */
-import type { EventReader } from '../../log/port.ts'
-import type { Config } from '../../runtime/config.ts'
 import { programVersion } from '../../runtime/program-version.ts'
 import { retry } from '../../runtime/retry.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import { rejectSharesOf, writeNote } from '../projector-log.ts'
+import type { ProjectorServiceDependencies } from '../service.ts'
 import { createRejectCircuitBreaker, type RejectCircuitBreaker } from './reject-circuit-breaker.ts'
 
 export interface BatchCounts {
@@ -37,20 +36,9 @@ export interface RecentBatchesQuery {
 const ageDaysMax = 7
 const batchesMax = 10_000
 
-export interface CircuitBreakerDependencies {
-  reader: Pick<EventReader, 'lag'>
-  tables: Pick<Tables, 'rows' | 'insert'>
-  databases: Databases
-  config: Config
-  /** Names this run of this process. */
-  run: string
-  monotonicMs: () => number
-  random: () => number
-}
-
 /** The circuit breaker, with what it has to remember of earlier runs. Notes the setting of this run for later ones. */
 export function openCircuitBreaker(
-  { reader, tables, databases, config, run, monotonicMs, random }: CircuitBreakerDependencies,
+  { reader, tables, databases, config, run, monotonicMs, random }: ProjectorServiceDependencies,
   signal: AbortSignal,
   onRetry: (error: Error) => void,
 ): Promise<RejectCircuitBreaker> {

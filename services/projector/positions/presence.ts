@@ -2,19 +2,18 @@
  * Notes how far the partitions of this projector are read, also while nothing comes, so that a later start knows how long the projectors
  * were away (absence.ts). A steady stream never stands at its end, so the end of some moment counts, once it is reached.
  */
-import { type PartitionLag, partitionName } from '../../log/port.ts'
+import { type EventReader, partitionName } from '../../log/port.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import type { Positions } from './positions.ts'
 
-export interface PresenceDependencies {
-  lag: () => Promise<PartitionLag[]>
-  /** See `Positions.noteRead`. */
-  noteRead: (places: readonly string[], until: number) => Promise<void>
+export interface PresenceDependencies
+  extends Pick<EventReader, 'lag'>,
+    Pick<Positions, 'noteRead'>,
+    Pick<Runtime, 'monotonicMs' | 'now'> {
   /** Reading the lag or writing the note failed. It is tried again. */
   onFailure: (error: Error) => void
   /** How often it is noted, ms. */
   intervalMs: number
-  monotonicMs: () => number
-  /** Unix ms. */
-  now: () => number
 }
 
 export interface Presence {

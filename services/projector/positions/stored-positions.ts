@@ -1,7 +1,7 @@
 /** The positions as they stand in the tables (positions.ts). */
 import { type LogState, partitionName } from '../../log/port.ts'
+import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
-import { encodeRows } from '../../tables/row-binary.ts'
 
 /** A row of the table `positions`. Times are Unix ms. */
 export interface StoredPosition {

@@ -6,9 +6,6 @@
  * flood of requests with bad credentials never blocks a good request from the same address. A preflight has no
  * credentials, so it counts against a bucket of its address that only preflights have: otherwise such a flood would block
  * the preflights of good requests.
- *
- * Beyond the limit of an address, an answer is held back for a moment. Its connection ends with it, so a client that asks again at once
- * would otherwise make the process spend its time on new connections. What waits is bounded by the connections of strangers.
  */
 
 import { keyPrefix } from '../../api-keys/credentials.ts'
@@ -57,7 +54,6 @@ export interface Admissions {
 
 type Identity = Pick<Admission, 'apiKey' | 'namedKey' | 'keyPrefix'>
 
-const heldMs = 50
 const noKey = { apiKey: undefined, namedKey: undefined, keyPrefix: undefined }
 
 /** Creates the admissions of one process. */
@@ -65,7 +61,7 @@ export function createAdmissions(
   keyRing: Pick<KeyRing, 'lookup'>,
   limiters: RateLimiters,
   pepper: string,
-  { now, sleep }: Pick<Runtime, 'now' | 'sleep'>,
+  { now }: Pick<Runtime, 'now'>,
 ): Admissions {
   const verify = createSecretVerifier(pepper)
 
@@ -80,10 +76,7 @@ export function createAdmissions(
 
   function admitStranger(bucket: string, identity: Identity = noKey): MaybePromise<Admission> {
     const { windowMs } = limiters.addresses.settings
-    return use(limiters.addresses.hit(bucket), decision => {
-      const admission = { ...identity, decision, windowMs }
-      return decision.allowed ? admission : sleep(heldMs).then(() => admission)
-    })
+    return use(limiters.addresses.hit(bucket), decision => ({ ...identity, decision, windowMs }))
   }
 
   return {

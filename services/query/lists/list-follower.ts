@@ -19,7 +19,7 @@
 import { invariant } from '../../runtime/ops/invariants.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
-import { idParts } from '../../tables/parameter-parts.ts'
+import { idParts } from '../../tables/clickhouse/parameter-parts.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { forgetMs, type Keeper, keptMsMax } from '../forgetting.ts'
 import { createListIndex, type ListIndex } from './list-index.ts'

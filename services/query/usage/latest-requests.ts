@@ -5,8 +5,8 @@
  * any of these may hold a secret in the wrong place.
  */
 import { formatListQuery, type ListParameters } from '../../../contracts/api/parameters.ts'
+import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, TableInsert } from '../../tables/port.ts'
-import { encodeRows } from '../../tables/row-binary.ts'
 import type { AnsweredRequest } from '../http/request-log.ts'
 
 export interface LatestRequests {

@@ -7,9 +7,10 @@
  * - A crash loses what was counted since the last flush, and an outage of ClickHouse what was counted until the minute before its end.
  */
 
+import { type Rounds, startRounds } from '../../runtime/rounds.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, TableInsert, Tables } from '../../tables/port.ts'
-import { encodeRows } from '../../tables/row-binary.ts'
 import type { OnKeyAnswered } from '../http/request-log.ts'
 import { createLatestRequests } from './latest-requests.ts'
 import { createUsageCounts, type UsageBatch, type UsageRow } from './usage-counts.ts'
@@ -21,83 +22,47 @@ export interface UsageRecorder {
   start(): void
   /** Writes what is not written. Resolves to whether everything counted so far is in the table. Never rejects. */
   flush(): Promise<boolean>
-  /** Flushes a last time, within `edgeMsMax`. Call it when no request is under way. */
+  /** Flushes a last time, within two seconds. Call it when no request is under way. */
   close(): Promise<void>
 }
 
-export const defaultUsageRecorderOptions = {
-  flushMs: 5_000,
-  /** After failures the pause between two flushes doubles up to this. */
-  pauseMsMax: 30_000,
-  /** Time limit of one insert. */
-  insertMsMax: 10_000,
-  /** Time limit of the last flush. */
-  edgeMsMax: 2_000,
-  /** Rows of one insert. */
-  batchRowsMax: 5_000,
-}
+const flushMs = 5_000
+const flushMsMax = 10_000
+const lastFlushMsMax = 2_000
 
-// A flush that fails again and again is logged once in this time.
-const logPauseMs = 60_000
-
-/** `process` names this run. No other run may have the name. */
+/** `process` names this run. No other run may have the name. `onError`: called for every flush that failed. */
 export function createUsageRecorder(
   tables: Pick<Tables, 'insert'>,
   databases: Databases,
   process: string,
-  options: typeof defaultUsageRecorderOptions,
-  { now, monotonicMs, sleep, logger, metrics }: Omit<Runtime, 'random'>,
+  onError: (error: unknown) => void,
+  { now, sleep, metrics }: Pick<Runtime, 'now' | 'sleep' | 'metrics'>,
 ): UsageRecorder {
   const counts = createUsageCounts({ process, now })
   const latest = createLatestRequests(databases, now)
-  const stopping = new AbortController()
   let version = 0
   let lostBefore = 0
-  let loggedAt = Number.NEGATIVE_INFINITY
-  let following: Promise<void> = Promise.resolve()
+  let rounds: Rounds | undefined
 
-  async function writeAll(signalOf: () => AbortSignal): Promise<void> {
-    const rows = counts.unwritten()
-    for (let first = 0; first < rows.length; first += options.batchRowsMax) {
-      const batch = batchOf(rows.slice(first, first + options.batchRowsMax))
-      await tables.insert(countsInsert(databases, batch, ++version), { signal: signalOf() })
-      counts.confirm(batch)
-    }
-    await latest.write(rows => tables.insert(rows, { signal: signalOf() }))
+  async function write(signal: AbortSignal): Promise<void> {
+    const batch = batchOf(counts.unwritten())
+    if (batch.rows.length > 0) await tables.insert(countsInsert(databases, batch, ++version), { signal })
+    counts.confirm(batch)
+    await latest.write(rows => tables.insert(rows, { signal }))
   }
 
-  async function tryWriteAll(isLast: boolean, signalOf: () => AbortSignal): Promise<boolean> {
-    const error = await writeAll(signalOf).then(
-      () => undefined,
-      (cause: unknown) => ({ cause }),
+  async function flush(signal = AbortSignal.timeout(flushMsMax)): Promise<boolean> {
+    const isWritten = await write(signal).then(
+      () => true,
+      error => {
+        onError(error)
+        return false
+      },
     )
-    // The last flush repeats what closing has cut off.
-    const isCutOff = error !== undefined && !isLast && stopping.signal.aborted
-    if (!isCutOff) metrics.usageFlushes.inc({ outcome: error === undefined ? 'written' : 'failed' })
-    if (error && !isCutOff && monotonicMs() - loggedAt >= logPauseMs) {
-      loggedAt = monotonicMs()
-      const cause = String(error.cause)
-      logger.warn({ error: cause }, 'the usage of keys could not be written')
-    }
+    metrics.usageFlushes.inc({ outcome: isWritten ? 'written' : 'failed' })
     metrics.usageLostRequests.inc(counts.lost() - lostBefore)
     lostBefore = counts.lost()
-    return error === undefined
-  }
-
-  function flush(): Promise<boolean> {
-    return tryWriteAll(false, () =>
-      AbortSignal.any([stopping.signal, AbortSignal.timeout(options.insertMsMax)]),
-    )
-  }
-
-  async function follow(): Promise<void> {
-    let pauseMs = options.flushMs
-    while (!stopping.signal.aborted) {
-      await sleep(pauseMs, stopping.signal)
-      if (stopping.signal.aborted) return
-      const isWritten = await flush()
-      pauseMs = isWritten ? options.flushMs : Math.min(2 * pauseMs, options.pauseMsMax)
-    }
+    return isWritten
   }
 
   return {
@@ -106,17 +71,17 @@ export function createUsageRecorder(
       if (request) latest.add(key, request, nth, elapsedMs)
     },
 
-    flush,
+    flush: () => flush(),
 
     start() {
-      following = follow()
+      const round = (closing: AbortSignal) =>
+        flush(AbortSignal.any([closing, AbortSignal.timeout(flushMsMax)]))
+      rounds = startRounds(round, { pauseMs: flushMs, onError, sleep })
     },
 
     async close() {
-      stopping.abort()
-      await following
-      const deadline = AbortSignal.timeout(options.edgeMsMax)
-      await tryWriteAll(true, () => deadline)
+      await rounds?.close()
+      await flush(AbortSignal.timeout(lastFlushMsMax))
     },
   }
 }

@@ -36,8 +36,6 @@ export interface StrangersOptions {
   /** Connections of strangers that may be served at once: of one address, and in total. */
   perAddressMax: number
   max: number
-  /** New connections of all addresses that may wait for their first turn. */
-  waitingMax: number
   /** Time until a connection of a stranger is closed on which nothing has arrived since its last answer, ms. */
   keepAliveMs: number
 }
@@ -83,7 +81,6 @@ export function createConnections(options: ConnectionsOptions): Connections {
   const addresses = new Map<string, Address>()
   /** Of all addresses, the oldest first. */
   const strangers = new Set<Socket>()
-  const waiting = new Set<Socket>()
 
   /** `serve` puts Node's parser on the connection. */
   function admit(socket: Socket, serve: () => void): void {
@@ -105,22 +102,25 @@ export function createConnections(options: ConnectionsOptions): Connections {
     addresses.set(bucket, address)
     const begin = () => {
       if (socket.destroyed) return
-      leaveLine(socket, address)
+      address.waiting.delete(socket)
       count(socket, address, true)
       serve()
     }
     const gate = gateRequests(socket, begin, () => (connection.isStranger ? address.turn : undefined))
     const connection: Connection = { gate, address, isStranger: true }
     connections.set(socket, connection)
-    if (bounds && waiting.size >= bounds.waitingMax) endOldest(waiting)
-    waiting.add(socket)
     address.waiting.add(socket)
     socket.once('close', () => {
       leave(socket, address)
       address.open--
-      if (address.open === 0) addresses.delete(bucket)
+      // Not before its turn is free: otherwise each of many connections, one after the other, would have a turn of its own.
+      if (address.open === 0) address.turn.wait(() => forget(bucket, address))
     })
     gate.open()
+  }
+
+  function forget(bucket: string, address: Address): void {
+    if (address.open === 0 && addresses.get(bucket) === address) addresses.delete(bucket)
   }
 
   /** Ends the oldest of these connections. Returns whether there is one. */
@@ -133,13 +133,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
     return true
   }
 
-  function leaveLine(socket: Socket, address: Address): void {
-    waiting.delete(socket)
-    address.waiting.delete(socket)
-  }
-
   function leave(socket: Socket, address: Address): void {
-    leaveLine(socket, address)
+    address.waiting.delete(socket)
     count(socket, address, false)
   }
 

@@ -62,12 +62,6 @@ export function createMetrics() {
       help: 'Claims of tiers beyond their quantity, as the projector that folds has last seen them',
       registers,
     }),
-    batchRecords: new Histogram({
-      name: 'pledgeview_batch_records',
-      help: 'Records in one batch',
-      buckets: [1, 10, 100, 1_000, 5_000, 10_000, 25_000, 50_000, 100_000],
-      registers,
-    }),
     batchSeconds: new Histogram({
       name: 'pledgeview_batch_write_seconds',
       help: 'Time to write a collected batch: its rows, its positions, and the offsets that tools for lag read',

@@ -7,7 +7,7 @@
 import type { Admin } from 'kafkajs'
 import { pino } from 'pino'
 import { createKafka } from '../../../services/log/kafka/client.ts'
-import { openTables } from '../../../services/tables/clickhouse.ts'
+import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
 import { type Deployment, deploy } from '../../support/deployment/deployment.ts'

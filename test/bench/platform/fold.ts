@@ -4,8 +4,8 @@ import { createFoldWorker, type FoldWorker } from '../../../services/projector/f
 import { foldWorkerSettings } from '../../../services/projector/settings.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
-import { migrate } from '../../../services/tables/migrate.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
+import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { loadPlatform, type PlatformSize } from './platform.ts'
 
 export interface FoldedPlatform {

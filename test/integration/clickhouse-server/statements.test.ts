@@ -4,9 +4,9 @@
  */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { openTables } from '../../../services/tables/clickhouse.ts'
+import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
+import { createRowWriter, encodeRows } from '../../../services/tables/clickhouse/row-binary.ts'
 import { type TableInsert, type Tables, TablesError } from '../../../services/tables/port.ts'
-import { createRowWriter, encodeRows } from '../../../services/tables/row-binary.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
 import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 import { startCuttingProxy } from '../../support/servers/cutting-proxy.ts'

@@ -7,7 +7,7 @@ import { json } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { formatEvent } from '../../../contracts/events/ndjson.ts'
-import type { LogRecord } from '../../../services/log/port.ts'
+import type { Header, LogRecord } from '../../../services/log/port.ts'
 import {
   beginBatch,
   decodeTraced,
@@ -115,7 +115,9 @@ test('a batch links to the traces of its records', async () => {
   process.env.OTEL_EXPORTER_OTLP_ENDPOINT = endpoint
   const close = await openTraces('test')
   const trace = beginBatch()
-  const headers = { traceparent: Buffer.from(traceparent) }
+  const headersOf = (...values: string[]) => ({
+    headers: values.map((value): Header => ['traceparent', Buffer.from(value)]),
+  })
   const record = {
     topic: 'pledges',
     partition: 0,
@@ -126,7 +128,7 @@ test('a batch links to the traces of its records', async () => {
   } as LogRecord
   decodeTraced(
     trace,
-    [record, { ...record, headers }, { ...record, headers: { traceparent: Buffer.from('?') } }],
+    [record, { ...record, ...headersOf('?', traceparent) }, { ...record, ...headersOf('?') }],
     () => {},
   )
   const failed = inBatch(trace, {}, async () => {

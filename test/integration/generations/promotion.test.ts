@@ -5,15 +5,15 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { hashSecret } from '../../../services/api-keys/credentials.ts'
 import { AttemptLost } from '../../../services/generations/attempts.ts'
-import { dropPrevious } from '../../../services/generations/rebuilds.ts'
+import { dropOthers } from '../../../services/generations/rebuilds.ts'
 import { FoldPaused } from '../../../services/projector/fold/fold-epochs.ts'
 import { startQueryService } from '../../../services/query/service.ts'
 import { memoryState } from '../../../services/query/shared-state.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { presentOf } from '../../../services/tables/generations.ts'
-import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import type { Tables } from '../../../services/tables/port.ts'
+import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { type Place, poll } from '../../simulation/documented-loop.ts'
 import { obstructed, type TablesCall } from '../../support/clickhouse/faulty-tables.ts'
 import { startShards } from '../../support/clickhouse/shards.ts'
@@ -310,7 +310,7 @@ describe('on one server', () => {
     still = goOn.promise
     await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])
     await live.rebuild({ tables: model.tables })
-    await dropPrevious({ ...live, tables: model.tables })
+    await dropOthers({ ...live, tables: model.tables })
     // Whatever of it does not stand still has followed the row by then, and has found its new positions.
     if (!stands(aReading)) await vi.waitUntil(() => hasFollowed, { timeout: 60_000, interval: 20 })
     still = undefined

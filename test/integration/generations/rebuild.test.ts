@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RebuildRefused } from '../../../services/generations/begin.ts'
 import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
 import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
-import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
+import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { generationOf, registeredGenerations } from '../../../services/tables/generations.ts'
-import { obstructed, type TablesCall } from '../../support/clickhouse/faulty-tables.ts'
+import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../support/events/model.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/generations/damage.ts'
@@ -44,7 +44,7 @@ describe('a rebuild of correct tables', () => {
     expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isPreviousKept: true })
     await expect(live.rebuild()).rejects.toBeInstanceOf(RebuildRefused)
-    await dropPrevious(live)
+    await dropOthers(live)
     expect(await generationsOf(live)).toHaveLength(1)
     await live.rebuild()
     await live.settled()
@@ -99,7 +99,7 @@ describe('the rejects of a rebuild', () => {
     })
     const rest = await rejects()
     expect(rest).toHaveLength(18)
-    await dropPrevious(live)
+    await dropOthers(live)
     const dry = await live.rebuild({ isDry: true })
     expect(dry.detail.rejects).toBe(19)
     expect(await rejects()).toEqual(rest)
@@ -236,38 +236,31 @@ describe('what must not be promoted', () => {
 })
 
 describe('a running rebuild', () => {
-  test('refuses a second rebuild, and leaves nothing of one that was given up', async () => {
+  test('refuses a second rebuild and a drop; interrupted, a drop leaves nothing of it', async () => {
     await live.append(platformHistory(10))
     await live.settled()
     const reached = Promise.withResolvers<void>()
-    const noticed = Promise.withResolvers<void>()
-    let isAsked = false
-    const looks = new Set<TablesCall>()
-    // Stands still until the process has looked whether it is asked to give up. It must not be swapping by then.
+    const goOn = Promise.withResolvers<void>()
     const slow = obstructed(live.tables, {
       async before(call) {
-        if (isAsked && call.text.includes('AS isAborting')) looks.add(call)
         if (!call.text.includes('shown_pledges')) return
         reached.resolve()
-        await noticed.promise
-      },
-      after(call) {
-        if (looks.has(call)) noticed.resolve()
+        await goOn.promise
       },
     })
-    const asking = obstructed(live.tables, {
-      after({ kind, text }) {
-        isAsked ||= kind === 'insert' && text.endsWith('.generation_log')
-      },
-    })
-    const first = live.rebuild({ isAlone: false, tables: slow })
+    const interrupt = new AbortController()
+    const first = live.rebuild({ isAlone: false, tables: slow, signal: interrupt.signal })
     first.catch(() => {})
     await reached.promise
     await expect(live.rebuild({ isAlone: false })).rejects.toBeInstanceOf(RebuildInProgress)
-    await abortRebuild({ ...live.control, tables: asking })
-    await expect(first).rejects.toThrow('given up')
+    await expect(dropOthers(live)).rejects.toBeInstanceOf(RebuildRefused)
+    interrupt.abort(new Error('it was interrupted'))
+    goOn.resolve()
+    await expect(first).rejects.toThrow('interrupted')
+    await dropOthers(live)
     expect(await generationsOf(live)).toHaveLength(1)
-    expect(await rebuildStatus(live)).toMatchObject({ phase: 'aborted' })
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'dropped', isPreviousKept: false })
+    await expect(dropOthers(live)).rejects.toBeInstanceOf(RebuildRefused)
   })
 })
 

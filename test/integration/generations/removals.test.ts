@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
+import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { createRemovals } from '../../../services/query/lists/list-source.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import { openRebuildableModel, type RebuildableModel } from '../../support/generations/rebuilds.ts'
@@ -80,7 +80,7 @@ async function rebuild(world: World): Promise<void> {
   const busyPhase = phases[intBetween(world.random, 0, phases.length - 1)]
   const status = await rebuildStatus(world.live)
   const isRollback = status?.isPreviousKept && world.random() < 0.6
-  if (status?.isPreviousKept && !isRollback) await dropPrevious(world.live)
+  if (status?.isPreviousKept && !isRollback) await dropOthers(world.live)
   world.story.push(`${isRollback ? 'roll back' : 'rebuild'} with events while ${busyPhase}`)
   await world.live.rebuild({
     ...(isRollback && { kind: 'rollback' }),

@@ -1,7 +1,7 @@
 /** What is deleted, hidden or revoked in the live tables stays so, whatever history a rebuild reads. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { dropPrevious } from '../../../services/generations/rebuilds.ts'
+import { dropOthers } from '../../../services/generations/rebuilds.ts'
 import { qualified } from '../../../services/tables/generations.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import {
@@ -74,7 +74,7 @@ describe('a rebuild from events that were appended again, and are from before', 
     expect(detail.differences).toMatchObject({ same: 1, added: 0, removed: 0, different: 0 })
     expect(await shown()).toEqual({ campaigns: ['c2'], pledges: [1], keys: [] })
     // The new tables know the deletions too, so the next rebuild does not bring them back either.
-    await dropPrevious(live)
+    await dropOthers(live)
     await live.rebuild({ acceptsLoss: true })
     expect(await shown()).toEqual({ campaigns: ['c2'], pledges: [1], keys: [] })
   })

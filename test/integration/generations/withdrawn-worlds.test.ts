@@ -7,7 +7,7 @@
 import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
-import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
+import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import {
@@ -149,7 +149,7 @@ async function rebuild(world: World, options: RebuildOptions): Promise<void> {
     // The history has less than the live tables. This is right, and is given up.
     if (!(error instanceof VerificationFailed)) throw error
     world.story.push('refused')
-    await abortRebuild(live.control)
+    await dropOthers(live)
   }
 }
 
@@ -173,7 +173,7 @@ async function step(world: World): Promise<void> {
   const status = await rebuildStatus(live)
   if (status?.isPreviousKept) {
     if (random() < 0.6) return rebuild(world, { kind: 'rollback', acceptsLoss: random() < 0.5 })
-    await dropPrevious(live)
+    await dropOthers(live)
     world.story.push('dropped')
   }
   const archived = world.archives[intBetween(random, 0, world.archives.length)]

@@ -43,19 +43,6 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       await writer.append(numbered(100, 10))
       expect(numbersOf(await readRecords(reader, 10))).toEqual(range(100, 110))
     })
-
-    test('only for so long: one whose caller is away gives its partitions to others and fails', async () => {
-      const writer = await openWriter(settings)
-      await writer.append(numbered(0, 100))
-      const lost = await openReader({ ...settings, callerMsMax: 300 })
-      const deliveries = await readDeliveries(lost, 100)
-      const other = await openReader(settings)
-      await until(async () => (await other.lag()).length === topics.length * partitions)
-      await expect(commitAll(lost, deliveries)).rejects.toThrow('was away for 300 ms')
-      await expect(lost.poll(generous, never)).rejects.toThrow('was away for 300 ms')
-      expect(lost.leads()).toBe(false)
-      expect(numbersOf(await readRecords(other, 100))).toEqual(range(0, 100))
-    })
   })
 
   describe('on a rebalance', () => {

@@ -11,7 +11,7 @@ import {
   compressions,
   compressionType,
 } from '../../../services/log/kafka/repairs/codecs.ts'
-import type { EventReader, NewRecord } from '../../../services/log/port.ts'
+import type { EventReader, Header, NewRecord } from '../../../services/log/port.ts'
 import { backerHasher } from '../../../services/projector/ingest/backer-hash.ts'
 import { addDelivery, emptyBatch } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
@@ -94,7 +94,7 @@ export function describeUnreadable({ address, openReader, openWriter }: KafkaSui
   test('for far too many headers: the record is a reject, with key and value', {
     timeout: 120_000,
   }, async () => {
-    const headers = Object.fromEntries(range(0, 60_000).map(number => [`h${number}`, Buffer.from('1')]))
+    const headers = range(0, 60_000).map((number): Header => [`h${number}`, Buffer.from('1')])
     await append(pledge(0), { ...pledge(1), headers }, pledge(2))
     const startedAt = performance.now()
     const { accepted, rejects } = await projected(await openReader({ ...settings, ...session }), 3)
@@ -114,7 +114,7 @@ export function describeUnreadable({ address, openReader, openWriter }: KafkaSui
     ['value', (big: Buffer): NewRecord => ({ ...pledge(0), value: big })],
     [
       'header',
-      (big: Buffer): NewRecord => ({ ...pledge(0), value: Buffer.from('x'), headers: { trace: big } }),
+      (big: Buffer): NewRecord => ({ ...pledge(0), value: Buffer.from('x'), headers: [['trace', big]] }),
     ],
     ['key', (big: Buffer): NewRecord => ({ ...pledge(0), key: big, value: Buffer.from('x') })],
   ])(

@@ -20,7 +20,7 @@ import { dropStatement, linesStatement } from '../../../services/exports/stateme
 import { type OnExported, writeExport } from '../../../services/exports/write.ts'
 import { lockDataDirectory } from '../../../services/log/local/lock.ts'
 import { daysRemaining } from '../../../services/query/campaigns/campaign-fields.ts'
-import { inSession, openTables, type ServerTables } from '../../../services/tables/clickhouse.ts'
+import { inSession, openTables, type ServerTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../support/query/app.ts'
 import { useQueryService } from '../../support/query/service.ts'

@@ -4,8 +4,8 @@ import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import { forgetMs } from '../../../services/query/forgetting.ts'
-import { purgeLookMs, writePurge } from '../../../services/tables/identity.ts'
 import type { Statement } from '../../../services/tables/port.ts'
+import { purgeLookMs, writePurge } from '../../../services/tables/schema/identity.ts'
 import { startTestApp, type TestApp, testClock } from '../../support/query/app.ts'
 import {
   campaignRow,

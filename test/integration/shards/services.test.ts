@@ -17,7 +17,7 @@ import { type QueryService, startQueryService } from '../../../services/query/se
 import { memoryState } from '../../../services/query/shared-state.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
-import { holdTablesIdentity } from '../../../services/tables/identity.ts'
+import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { type ShardServers, startShards } from '../../support/clickhouse/shards.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
 import { createMemoryLog } from '../../support/events/memory-log.ts'

@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
-import { holdTablesIdentity } from '../../../services/tables/identity.ts'
-import { migrate } from '../../../services/tables/migrate.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
+import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
+import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
 import {

@@ -6,7 +6,7 @@ import { type EmbeddedModel, openEmbeddedModel } from '../../../services/local/m
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { programVersion } from '../../../services/runtime/program-version.ts'
-import { readPublicViews } from '../../../services/tables/public-views.ts'
+import { readPublicViews } from '../../../services/tables/schema/public-views.ts'
 import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { freeDoor, makeTestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 import { publicViews } from '../../support/clickhouse/public-views.ts'

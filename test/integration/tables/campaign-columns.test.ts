@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { campaignColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
-import { migrate } from '../../../services/tables/migrate.ts'
+import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 
 interface TableColumn {

@@ -4,7 +4,7 @@ import {
   holdTablesIdentity,
   IdentityDiffers,
   readTablesId,
-} from '../../../services/tables/identity.ts'
+} from '../../../services/tables/schema/identity.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 describe('the identity of tables', () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { generationOf } from '../../../services/tables/generations.ts'
-import { migrate, readMigrations } from '../../../services/tables/migrate.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
+import { migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 
 describe('migrate', () => {

@@ -3,13 +3,13 @@
  * here, with exactly the grants and bounds of the SQL.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openTables } from '../../../services/tables/clickhouse.ts'
+import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
-import { holdTablesIdentity } from '../../../services/tables/identity.ts'
-import { migrate, readClusterViews, readMigrations } from '../../../services/tables/migrate.ts'
 import { type Tables, TablesError } from '../../../services/tables/port.ts'
-import { replicatedSettings } from '../../../services/tables/replicated.ts'
-import { createRoles, readRole, readRoles } from '../../../services/tables/roles.ts'
+import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
+import { migrate, readClusterViews, readMigrations } from '../../../services/tables/schema/migrate.ts'
+import { replicatedSettings } from '../../../services/tables/schema/replicated.ts'
+import { createRoles, readRole, readRoles } from '../../../services/tables/schema/roles.ts'
 import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
 

@@ -1,8 +1,8 @@
 /** The promises of the tables port on values: what is written, and what a statement gets as a parameter, arrives as it is. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { encodeRows } from '../../../services/tables/clickhouse/row-binary.ts'
 import type { TableInsert, Tables } from '../../../services/tables/port.ts'
-import { encodeRows } from '../../../services/tables/row-binary.ts'
 
 /** Creates an empty table with these columns and resolves with its name. */
 export type FreshTable = (columns: string) => Promise<string>

@@ -111,7 +111,7 @@ function isLeftOut(stamp: Stamp, pages: readonly Answer[], { campaigns }: World)
   const campaign = campaigns.get(stamp.id)
   const by = Math.max(...pages.map(({ receivedAt }) => receivedAt))
   if (!campaign || isRemovals !== (stamp.title === undefined)) return false
-  if (isRemovals) return !mayBeBack(campaign, by)
+  if (isRemovals) return stamp.at >= (pages[0]?.keptSince ?? 0) && !mayBeBack(campaign, by)
   const shown = 1 + campaign.states.findIndex(({ data }) => data?.title === stamp.title)
   return !mayBeHidden(campaign, shown, by)
 }

@@ -40,6 +40,8 @@ export interface Answer {
   rows?: readonly number[]
   page?: { total: number; limit: number; offset: number; has_more: boolean }
   removals?: readonly { id: string; updated_at: string }[]
+  /** From this moment on, no removal is missing. */
+  keptSince?: number
   stats?: Stats
   /** What every response promises, and this one does not keep. */
   broken?: string
@@ -73,11 +75,12 @@ export interface Ready {
 
 /**
  * What readers must expect in this time: errors, a process that is away or not ready, limits that each process has alone, or views, and so
- * statistics, of the generation from before: the leader changes them a moment after a promotion.
+ * statistics, of the generation from before: the leader changes them a moment after a promotion. From a restore on, rows have other stamps, and
+ * removals may be missing: of what was public after the backup alone.
  */
 export interface Disturbed {
   kind: 'disturbed'
-  what: 'errors' | 'silence' | 'limits' | 'views'
+  what: 'errors' | 'silence' | 'limits' | 'views' | 'restore'
   /** Of silence: the process. */
   process?: number
   from: number

@@ -2,16 +2,12 @@
  * Small logs that are made by hand: for each rule, the log of a service that keeps the promise, and the log of one from which a safeguard
  * was taken out. So the checker itself is checked, in CI and at the start of each proof.
  */
-import { createHash } from 'node:crypto'
 import type { Project } from '../../../contracts/api/schemas.ts'
-import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { readModelOf } from '../../support/events/model.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
-import { expectedProject } from '../../support/faults/api-projects.ts'
 import { contentOf } from '../stage/recorder.ts'
-import type { Answer, Disturbed, Entry, Log, Row } from './log.ts'
+import type { Log } from './log.ts'
+import { createWriter, digestOf, type Writer } from './log-writer.ts'
 
-const start = Date.UTC(2026, 10, 1)
 const c1 = (version: number, more: object = {}) =>
   campaignEvent({ campaign_id: 'c1', version, title: `state ${version}`, ...more })
 const p0 = (version: number, amount_minor: number) =>
@@ -20,75 +16,12 @@ const p1 = pledgeEvent({ campaign_id: 'c1', pledge_id: 'p1', amount_minor: 4 })
 const hidden = c1(3, { status: 'SUSPENDED' })
 const common = [c1(1), c1(2), p0(1, 1), p0(2, 3), p1]
 
-/** A log that is written one entry after the other. Times are ms after the start. */
-function written(write: (log: ReturnType<typeof createWriter>) => void): Log {
-  const writer = createWriter()
-  write(writer)
-  return writer.log
-}
-
-function createWriter() {
-  const log: Log = { rows: [], entries: [] }
-  const add = (entry: Entry) => void log.entries.push(entry)
-  const answer = (at: number, more: Partial<Answer> = {}) =>
-    add({
-      ...{ kind: 'answer', reader: 'r', process: 0, key: 'k', path: '/projects?limit=100', expected: [200] },
-      ...{ sentAt: start + at, receivedAt: start + at + 10, status: 200, ageMs: 0 },
-      ...more,
-    })
-  const row = (events: readonly ChangeEvent[], stamp: number, change: Partial<Project> = {}) => {
-    const [reading] = [...readModelOf(events).campaigns.values()]
-    if (!reading) throw new Error('it is not public')
-    const shown = {
-      ...expectedProject(reading),
-      updated_at: new Date(start + stamp).toISOString(),
-      ...change,
-    }
-    return log.rows.push(shown as Row) - 1
-  }
-  return {
-    log,
-    add,
-    answer,
-    row,
-    say: (at: number, ...events: ChangeEvent[]) => add({ kind: 'said', at: start + at, events }),
-    /** A whole list of one campaign at most, as of a moment. */
-    list: (at: number, asOf: number, rows: number[], more: Partial<Answer> = {}) =>
-      answer(at, {
-        ...{ asOf: start + asOf, snapshot: `s${at}`, rows },
-        page: { total: rows.length, limit: 100, offset: 0, has_more: false },
-        ...(rows[0] !== undefined && { digest: digestOf(log.rows[rows[0]]) }),
-        ...more,
-      }),
-    removed: (at: number, asOf: number, stamps: number[]) =>
-      answer(at, {
-        ...{ path: '/removals?limit=100', asOf: start + asOf, snapshot: `r${at}` },
-        removals: stamps.map(stamp => ({ id: 'c1', updated_at: new Date(start + stamp).toISOString() })),
-        page: { total: stamps.length, limit: 100, offset: 0, has_more: false },
-      }),
-    disturb: (what: Disturbed['what'], from: number, to: number) =>
-      add({ kind: 'disturbed', what, from: start + from, to: start + to }),
-    quiet: (from: number, to: number) => add({ kind: 'quiet', from: start + from, to: start + to }),
-    revoke: (at: number) => add({ kind: 'revoked', at: start + at, key: 'k' }),
-    ready: (at: number) =>
-      add({ kind: 'ready', process: 0, sentAt: start + at, receivedAt: start + at + 10, isReady: true }),
-    broken: (...names: string[]) => add({ kind: 'broken', process: 'query 1', names }),
-    copy: (...rows: number[]) => add({ kind: 'copy', mirror: 'r', rows }),
-  }
-}
-
-/** Of a list of one campaign. */
-function digestOf(row: Row | undefined): string {
-  return `1-${createHash('sha256').update(`${row?.id}|${row?.updated_at}`).digest('hex').slice(0, 16)}`
-}
-
 const leaking = {
   status: 200,
   headers: { 'x-request-id': '12345678', 'access-control-allow-origin': '*' },
   body: '{"data":{"backer_id":"b"}}',
 }
 
-type Writer = ReturnType<typeof createWriter>
 const stats = (projects_total: number) => ({
   ...{
     currency: 'USD',
@@ -342,10 +275,11 @@ export const mutants: readonly Mutant[] = [
 
 /** The two logs of a mutant. */
 export function logsOf([, without, good, bad]: Mutant): { good: Log; bad: Log } {
-  const logOf = (write: (log: Writer) => void) =>
-    written(log => {
-      log.say(-1_000, ...common, ...(without.includes('removal') ? [hidden] : []))
-      write(log)
-    })
+  const logOf = (write: (log: Writer) => void) => {
+    const writer = createWriter()
+    writer.say(-1_000, ...common, ...(without.includes('removal') ? [hidden] : []))
+    write(writer)
+    return writer.log
+  }
   return { good: logOf(good), bad: logOf(bad) }
 }

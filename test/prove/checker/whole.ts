@@ -56,7 +56,7 @@ function checkDigests(world: World): Violation[] {
   })
 }
 
-function checkStamps({ log, answers, rowsOf, quiets }: World): Violation[] {
+function checkStamps({ log, answers, rowsOf, quiets, isDisturbed }: World): Violation[] {
   const said = log.entries.flatMap(entry =>
     entry.kind === 'said' ? entry.events.map(({ key }) => ({ id: key.split('/')[0], at: entry.at })) : [],
   )
@@ -68,6 +68,7 @@ function checkStamps({ log, answers, rowsOf, quiets }: World): Violation[] {
         const before = shown.get(id)
         shown.set(id, { stamp, answer })
         if (!before || before.stamp === stamp) return []
+        if (isDisturbed('restore', before.answer.sentAt, answer.receivedAt)) return []
         if (saidOf.get(id)?.some(({ at }) => at >= before.answer.sentAt && at <= answer.receivedAt)) return []
         const text = `had the stamp ${before.stamp}, and has ${stamp}; nothing was said of it between`
         return [{ rule: 'stamps', about: id, text, answers: [before.answer, answer] }]
@@ -103,7 +104,11 @@ function truthAt({ campaigns, eventsUntil, answers, rowsOf }: World, at: number)
   }
 }
 
-function differenceOf(answer: Answer, truth: Truth, { rowsOf, campaigns }: World): string | undefined {
+function differenceOf(
+  answer: Answer,
+  truth: Truth,
+  { rowsOf, campaigns, isDisturbed }: World,
+): string | undefined {
   const { path, status, page, stats, removals } = answer
   if (stats) {
     const wrong = Object.entries(truth.stats).filter(
@@ -124,7 +129,8 @@ function differenceOf(answer: Answer, truth: Truth, { rowsOf, campaigns }: World
       ({ id }) => truth.rows.has(id) || !campaigns.get(id)?.states.some(({ data }) => isPublic(data)),
     )
     if (wrong) return `${wrong.id} is among the removals, and is public or never was`
-    const isWhole = page && !page.has_more && page.offset === 0 && !path.includes('since=')
+    const isRestored = isDisturbed('restore', 0, answer.receivedAt)
+    const isWhole = !isRestored && page && !page.has_more && page.offset === 0 && !path.includes('since=')
     const shown = new Set(removals.map(({ id }) => id))
     const missing = isWhole ? [...truth.hidden].filter(id => !shown.has(id)) : []
     return missing.length > 0 ? `${missing.slice(0, 3)} are not among the removals` : undefined

@@ -1,12 +1,16 @@
 /** Generations that come and go under traffic and readers: rebuilds that are killed together with a projector, and a roll back. */
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { latestRebuild, workPhases } from '../../../services/generations/rebuild-log.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { launchProcess, runCli } from '../../support/deployment/service-process.ts'
-import { pick } from '../../support/runner/random.ts'
+import { intBetween, pick } from '../../support/runner/random.ts'
 import type { Stage } from '../stage/stage.ts'
-import { until, untilItMoves } from '../stage/watch.ts'
+import { currentOf, until, untilItMoves, untilReady } from '../stage/watch.ts'
 
 // The small batches of the projectors would only make each rebuild read for longer.
 const rebuildSettings = { PLEDGEVIEW_BATCH_RECORDS_MAX: '2000' }
@@ -60,6 +64,45 @@ async function promoteThroughKill(stage: Stage): Promise<void> {
   if ((workPhases as readonly unknown[]).includes(left)) await rebuild(stage, [])
   await Promise.all(places.map(one => one.ready()))
   await untilItMoves(tables)
+}
+
+/** The tables go back to a backup that was made beside the traffic, as the guide does it (deploy/restore.md). */
+export async function restoreBackup(stage: Stage): Promise<void> {
+  const { tables, places, queries, recorder, traffic, random } = stage
+  const names = Object.values(await currentOf(tables))
+  const all = names.map(name => `DATABASE ${name}`).join(', ')
+  const directory = mkdtempSync(join(tmpdir(), 'pledgeview-prove-backup-'))
+  const file = `File('${directory}/night/')`
+  try {
+    await tables.run({ query: `BACKUP ${all} TO ${file}` })
+    await delay(intBetween(random('restore'), 2_000, 8_000))
+    await untilItMoves(tables)
+    await recorder.disturbed('restore', () =>
+      away(async () => {
+        for (const place of [...places, ...queries]) expect(await place.stop()).toBe(0)
+        for (const name of names) await tables.run({ query: `DROP DATABASE ${name} SYNC` })
+        await tables.run({ query: `RESTORE ${all} FROM ${file}` })
+        await traffic.pause()
+        for (const place of places) place.start()
+        await stage.untilProjected()
+        for (const place of queries) place.start()
+        await Promise.all(queries.map(untilReady))
+        traffic.resume()
+      }),
+    )
+    await untilItMoves(tables)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+
+  /** No query process answers. */
+  function away(work: () => Promise<void>): Promise<void> {
+    const silent = [...queries.keys()].reduce(
+      (inner, process) => () => recorder.disturbed('silence', inner, process),
+      work,
+    )
+    return silent()
+  }
 }
 
 async function rebuild({ environment }: Stage, args: readonly string[]): Promise<void> {

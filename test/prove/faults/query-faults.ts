@@ -4,7 +4,7 @@ import type { Place } from '../../support/faults/places.ts'
 import { keyHeaders } from '../../support/query/app.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
 import { cacheMs, type Stage } from '../stage/stage.ts'
-import { until, untilItMoves } from '../stage/watch.ts'
+import { until, untilItMoves, untilReady } from '../stage/watch.ts'
 
 const burst = 80
 const keyPauseMs = 150
@@ -152,8 +152,4 @@ export async function takeRedisAway(stage: Stage): Promise<void> {
     await until(areShared)
   })
   await drink()
-}
-
-function untilReady(place: Place | undefined): Promise<void> {
-  return until(async () => place !== undefined && (await fetch(`${(await place.ready()).opsUrl}/readyz`)).ok)
 }

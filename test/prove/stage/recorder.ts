@@ -159,8 +159,8 @@ function bodyOf(path: string, body: unknown, numberOf: (row: object) => number):
     return { rows: data.map(numberOf), page: pagination }
   }
   if (resource === '/removals') {
-    const { data, pagination } = removalListBodySchema.parse(body)
-    return { removals: data, page: pagination }
+    const { data, pagination, kept_since } = removalListBodySchema.parse(body)
+    return { removals: data, page: pagination, keptSince: Date.parse(kept_since) }
   }
   if (resource === '/stats') return { stats: statsBodySchema.parse(body).data }
   return { rows: [numberOf(projectDetailBodySchema.parse(body).data)] }

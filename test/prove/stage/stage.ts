@@ -7,12 +7,16 @@ import { isDeepStrictEqual } from 'node:util'
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import type { EventWriter } from '../../../services/log/port.ts'
 import { freePort } from '../../../services/runtime/free-port.ts'
-import { openTables } from '../../../services/tables/clickhouse.ts'
+import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
 import { deploy } from '../../support/deployment/deployment.ts'
-import { type LocalServices, startLocalServices } from '../../support/deployment/local-services.ts'
+import {
+  type LocalServices,
+  startLocalServices,
+  withBackups,
+} from '../../support/deployment/local-services.ts'
 import { readModelOf } from '../../support/events/model.ts'
 import { createKeyBook, type KeyBook } from '../../support/faults/key-book.ts'
 import { createPlace, type Place } from '../../support/faults/places.ts'
@@ -24,7 +28,7 @@ import { expectedReading, readViews } from '../../support/projector/model-tables
 import { type Random, randomOf } from '../../support/runner/random.ts'
 import { type Mirror, readWhole, startClientMirror, startLoopMirror, startReaders } from './readers.ts'
 import { createRecorder, now, type Recorder } from './recorder.ts'
-import { metricsOf, until } from './watch.ts'
+import { metricsOf, until, watchReady } from './watch.ts'
 
 /** How soon the group removes a projector that does not answer, ms. */
 export const sessionMs = 2_000
@@ -51,7 +55,6 @@ const settings = {
 // Readers make about 60 requests a second, and a key may make 120 a minute.
 const readerAccounts = 20
 const keysOfAccount = 3
-const readyEveryMs = 250
 // The age of an answer is rounded up to seconds: after this time, all is read anew.
 const forgottenMs = cacheMs + 1_100
 
@@ -161,18 +164,23 @@ export async function openStage(seed: string, options: StageOptions = {}) {
       }
     }
 
+    /** Resolves when the tables are what was said. */
+    function untilProjected(): Promise<void> {
+      const expected = expectedReading(readModelOf(traffic.events()))
+      return until(
+        async () =>
+          isDeepStrictEqual(await readViews(tables, databases), expected) &&
+          isDeepStrictEqual(await activeKeys(tables, databases), keys.active()),
+        // Each look reads all views.
+        500,
+      )
+    }
+
     /** Pauses the traffic until tables and keys are what the events say, and reads everything then. With `staysPaused`, nothing is said afterwards. */
     async function settled({ staysPaused = false } = {}): Promise<void> {
       await traffic.pause()
-      const expected = expectedReading(readModelOf(traffic.events()))
       try {
-        await until(
-          async () =>
-            isDeepStrictEqual(await readViews(tables, databases), expected) &&
-            isDeepStrictEqual(await activeKeys(tables, databases), keys.active()),
-          // Each look reads all views.
-          500,
-        )
+        await untilProjected()
         // An answer with a later watermark has all of that.
         const settledAt = Date.now()
         await untilBoth('/projects?limit=1', headers => Date.parse(headers['x-data-as-of'] ?? '') > settledAt)
@@ -224,6 +232,7 @@ export async function openStage(seed: string, options: StageOptions = {}) {
       newPlace,
       random,
       settled,
+      untilProjected,
       untilBoth,
       stop,
 
@@ -265,7 +274,11 @@ export async function openStage(seed: string, options: StageOptions = {}) {
       async restartClickHouse(shard = 0): Promise<void> {
         if (shards) return shards.restart(shard)
         const { directory, url } = services.clickHouse
-        const again = await startClickHouse({ directory, httpPort: Number(new URL(url).port) })
+        const again = await startClickHouse({
+          directory,
+          httpPort: Number(new URL(url).port),
+          ...withBackups,
+        })
         clickHouse = again
         // After those that ask it.
         closing.push(() => again.stop())
@@ -281,34 +294,4 @@ export async function openStage(seed: string, options: StageOptions = {}) {
 function openWriter(address: string): Promise<EventWriter> {
   const names = { brokers: [address], clientId: 'prove', topicPrefix: '' }
   return openKafkaWriter({ ...names, retriesMax: 3 }, { logger: silent })
-}
-
-/** Notes what each query process says of itself: whether it is ready, and since when it does not share its limits. */
-function watchReady(queries: readonly Place[], recorder: Recorder): () => Promise<void> {
-  const stopping = new AbortController()
-  const running = queries.map(async (place, process) => {
-    let outages = 0
-    let sharedAt = now()
-    while (!stopping.signal.aborted) {
-      const sentAt = now()
-      const text = await place
-        .ready()
-        .then(({ opsUrl }) => fetch(`${opsUrl}/readyz`, { signal: AbortSignal.timeout(5_000) }))
-        .then(async response => ({ isReady: response.status === 200, said: await response.text() }))
-        .catch(() => undefined)
-      const told = place.output().split('Redis is unavailable').length - 1
-      if (text) {
-        recorder.add({ kind: 'ready', process, sentAt, receivedAt: now(), isReady: text.isReady })
-        const isShared = text.said.includes('limits are shared') && told === outages
-        if (isShared) sharedAt = sentAt
-        else recorder.add({ kind: 'disturbed', what: 'limits', from: sharedAt, to: now() })
-      }
-      outages = told
-      await delay(readyEveryMs)
-    }
-  })
-  return async () => {
-    stopping.abort()
-    await Promise.all(running)
-  }
 }

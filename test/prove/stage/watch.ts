@@ -4,11 +4,13 @@ import { defaultDatabases, generationOf, readCurrent } from '../../../services/t
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import type { Place } from '../../support/faults/places.ts'
 import { column } from '../../support/projector/fold-records.ts'
+import { now, type Recorder } from './recorder.ts'
 
 const holdsMsMax = 180_000
 
 // Most of what is polled is a query of ClickHouse. Without a pause, polling would take the CPU from what it waits for.
 const pauseMs = 100
+const readyEveryMs = 250
 
 /** Polls until a condition holds. Throws after three minutes, with the last error. */
 export async function until(holds: () => Promise<boolean> | boolean, interval = pauseMs): Promise<void> {
@@ -49,6 +51,11 @@ export async function untilItMoves(tables: Tables, log: Tables = tables): Promis
   await until(async () => (await batchesIn(tables, current)) > written && (await folds()) > folded)
 }
 
+/** Resolves when the process says that it is ready. */
+export function untilReady(place: Place | undefined): Promise<void> {
+  return until(async () => place !== undefined && (await fetch(`${(await place.ready()).opsUrl}/readyz`)).ok)
+}
+
 /** What a process says on its ops port. */
 export async function metricsOf(place: Place): Promise<string> {
   const { opsUrl } = await place.ready()
@@ -58,4 +65,34 @@ export async function metricsOf(place: Place): Promise<string> {
 async function numberOf(tables: Tables, query: string): Promise<number> {
   const [value] = await column(tables, query)
   return Number(value)
+}
+
+/** Notes what each query process says of itself: whether it is ready, and since when it does not share its limits. */
+export function watchReady(queries: readonly Place[], recorder: Recorder): () => Promise<void> {
+  const stopping = new AbortController()
+  const running = queries.map(async (place, process) => {
+    let outages = 0
+    let sharedAt = now()
+    while (!stopping.signal.aborted) {
+      const sentAt = now()
+      const text = await place
+        .ready()
+        .then(({ opsUrl }) => fetch(`${opsUrl}/readyz`, { signal: AbortSignal.timeout(5_000) }))
+        .then(async response => ({ isReady: response.status === 200, said: await response.text() }))
+        .catch(() => undefined)
+      const told = place.output().split('Redis is unavailable').length - 1
+      if (text) {
+        recorder.add({ kind: 'ready', process, sentAt, receivedAt: now(), isReady: text.isReady })
+        const isShared = text.said.includes('limits are shared') && told === outages
+        if (isShared) sharedAt = sentAt
+        else recorder.add({ kind: 'disturbed', what: 'limits', from: sharedAt, to: now() })
+      }
+      outages = told
+      await delay(readyEveryMs)
+    }
+  })
+  return async () => {
+    stopping.abort()
+    await Promise.all(running)
+  }
 }

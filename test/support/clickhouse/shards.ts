@@ -6,13 +6,13 @@
  * people are counted from, they know each other by a user of their own.
  */
 import { freePort } from '../../../services/runtime/free-port.ts'
-import { openTables } from '../../../services/tables/clickhouse.ts'
-import { countsClusterOf } from '../../../services/tables/cluster-views.ts'
+import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
-import { type MigrateOptions, migrate } from '../../../services/tables/migrate.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
-import { distributedDatabases, replicatedSettings } from '../../../services/tables/replicated.ts'
-import { createRoles, definerUser, readRole } from '../../../services/tables/roles.ts'
+import { countsClusterOf } from '../../../services/tables/schema/cluster-views.ts'
+import { type MigrateOptions, migrate } from '../../../services/tables/schema/migrate.ts'
+import { distributedDatabases, replicatedSettings } from '../../../services/tables/schema/replicated.ts'
+import { createRoles, definerUser, readRole } from '../../../services/tables/schema/roles.ts'
 import { onEveryShard, openShards } from '../../../services/tables/shards.ts'
 import { startProxy, type TcpProxy } from '../kafka/proxy.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from './clickhouse.ts'

@@ -1,4 +1,5 @@
 /** The services of the distributed form for one suite, on free ports of this machine: Kafka, ClickHouse, Redis, a registry. */
+import { tmpdir } from 'node:os'
 import { type ClickHouse, startClickHouse } from '../clickhouse/clickhouse.ts'
 import { type ShardServers, startShards } from '../clickhouse/shards.ts'
 import { type KafkaBroker, startKafka } from '../kafka/broker.ts'
@@ -32,6 +33,11 @@ export interface LocalServiceOptions {
 }
 
 export const newestKafka: KafkaVersion = '4.4.0'
+
+/** Options of a ClickHouse server that may write backups below the directory for temporary files. */
+export const withBackups = {
+  more: { backups: { allowed_path: tmpdir(), allow_concurrent_backups: 'false' } },
+}
 
 /** Whether everything that `startLocalServices` needs is installed. Downloads what has to be downloaded first. */
 export async function localServices({
@@ -82,7 +88,7 @@ export async function startLocalServices({
       shardCount === undefined
         ? kept(
             'ClickHouse',
-            () => startClickHouse(),
+            () => startClickHouse(withBackups),
             server => server.stop(),
           )
         : undefined,

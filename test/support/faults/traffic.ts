@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { encodeState } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import type { EventWriter, NewRecord } from '../../../services/log/port.ts'
+import type { EventWriter, Header, NewRecord } from '../../../services/log/port.ts'
 import { newRecordOf, pledgeEvent } from '../events/sample-events.ts'
 import { chance, intBetween, pick, type Random } from '../runner/random.ts'
 import { type CampaignHistory, createHistory, eventsOf } from './campaign-histories.ts'
@@ -38,7 +38,7 @@ const recentMax = 500
 const retryMs = 250
 
 // Every object has members of these names.
-const poisonHeaders = Object.fromEntries(['toString', '__proto__'].map(name => [name, Buffer.from(name)]))
+const poisonHeaders = ['toString', '__proto__'].map((name): Header => [name, Buffer.from(name)])
 
 export interface TrafficOptions {
   random: Random

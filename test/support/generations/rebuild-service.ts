@@ -67,8 +67,6 @@ export interface RebuildService {
   start(): Promise<void>
   /** Runs `rebuild` with these arguments to its end. */
   rebuild(...args: string[]): Promise<CommandResult>
-  /** The same, and it reads for many seconds. */
-  rebuildSlowly(...args: string[]): Promise<CommandResult>
   /** The latest rebuild in the tables of the running service. */
   report(): Promise<Report | undefined>
   /**
@@ -162,7 +160,6 @@ export async function makeRebuildService(): Promise<RebuildService> {
     },
 
     rebuild: (...args) => command(['rebuild', ...args]),
-    rebuildSlowly: (...args) => command(['rebuild', ...args], { ...settings, ...slowly }),
     report,
 
     async untilPhase(phase, id) {

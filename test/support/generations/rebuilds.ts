@@ -9,7 +9,7 @@ import { watchAttempts } from '../../../services/generations/attempts.ts'
 import { type RebuildTables, showCurrent } from '../../../services/generations/cluster.ts'
 import { type RebuildResult, runRebuild } from '../../../services/generations/rebuild.ts'
 import type { RebuildRequest, RebuildState } from '../../../services/generations/rebuild-log.ts'
-import type { AbortDependencies } from '../../../services/generations/rebuilds.ts'
+import type { DropDependencies } from '../../../services/generations/rebuilds.ts'
 import { firstOffset } from '../../../services/log/local/file.ts'
 import { openJournalHistory } from '../../../services/log/local/history.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
@@ -25,7 +25,7 @@ import {
   generationOf,
 } from '../../../services/tables/generations.ts'
 import type { Shard, TableInsert, Tables } from '../../../services/tables/port.ts'
-import { distributedDatabases } from '../../../services/tables/replicated.ts'
+import { distributedDatabases } from '../../../services/tables/schema/replicated.ts'
 import { decodeRows } from '../clickhouse/row-binary.ts'
 import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../events/sample-events.ts'
 import { column } from '../projector/fold-records.ts'
@@ -45,7 +45,7 @@ export interface RebuildOptions extends Partial<RebuildRequest> {
   isAlone?: boolean
 }
 
-export interface RebuildableModel extends RebuildTables {
+export interface RebuildableModel extends DropDependencies {
   /** They follow which generation is current. */
   databases: FollowedDatabases
   /** The file of the event log. */
@@ -57,7 +57,6 @@ export interface RebuildableModel extends RebuildTables {
   /** Resolves when everything that was appended is in the live ledger. The fold may be paused. */
   committed(): Promise<void>
   rebuild(options?: RebuildOptions): Promise<RebuildResult>
-  control: AbortDependencies
   /** Stops the live projector. It can be started again. */
   stopProjector(): Promise<void>
   startProjector(): Promise<void>
@@ -185,7 +184,7 @@ export async function openRebuildable(
       }
       await vi.waitUntil(isCommitted, { timeout: 60_000, interval: 25 })
     },
-    control: { tables, databases, cluster, history, sleep },
+    forget: history.forget,
     rebuild: ({
       tables: own = tables,
       tablesOfShard = (shard: Shard) => shard.tables,

@@ -1,7 +1,7 @@
 /** The read tables in an empty ClickHouse, for tests that insert rows as the fold would. */
 import { generationOf, qualified } from '../../../services/tables/generations.ts'
-import { migrate } from '../../../services/tables/migrate.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
+import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { type ClickHouseAddress, insertJson, openOwnTables } from '../clickhouse/clickhouse.ts'
 import { startShards } from '../clickhouse/shards.ts'
 import { addedFields } from '../events/sample-events.ts'

@@ -1,11 +1,7 @@
 /** The usage of API keys in a real ClickHouse: a recorder with a clock that the test advances, and the portal's reader. */
 import { pino } from 'pino'
 import { createUsageReader, type KeyUsage } from '../../../services/portal/usage/usage-reader.ts'
-import {
-  createUsageRecorder,
-  defaultUsageRecorderOptions,
-  type UsageRecorder,
-} from '../../../services/query/usage/usage-recorder.ts'
+import { createUsageRecorder, type UsageRecorder } from '../../../services/query/usage/usage-recorder.ts'
 import { createRuntime, type Runtime } from '../../../services/runtime/runtime.ts'
 import type { Sleep } from '../../../services/runtime/sleep.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
@@ -16,12 +12,11 @@ export function createTestRecorder(
   databases: Databases,
   process: string,
   runtime: Partial<Pick<Runtime, 'now' | 'metrics'>> = {},
-  options = defaultUsageRecorderOptions,
 ): UsageRecorder {
   const sleep: Sleep = (_, signal) =>
     new Promise(resolve => signal?.addEventListener('abort', () => resolve(), { once: true }))
   const real = createRuntime(pino({ level: 'silent' }), runtime.metrics)
-  return createUsageRecorder(tables, databases, process, options, { ...real, sleep, ...runtime })
+  return createUsageRecorder(tables, databases, process, () => undefined, { ...real, sleep, ...runtime })
 }
 
 /** What the portal says of one key. */

@@ -5,7 +5,7 @@ import { UsageError } from '../../../services/commands/command.ts'
 import { readFilter, readPlace } from '../../../services/commands/rejects/rejects.ts'
 import { createRetry, type RetryOutcome } from '../../../services/commands/rejects/retry.ts'
 import type { Schemas } from '../../../services/commands/rejects/source.ts'
-import type { NewRecord, PartitionLag } from '../../../services/log/port.ts'
+import type { Header, NewRecord, PartitionLag } from '../../../services/log/port.ts'
 import { untilProjected } from '../../../services/projector/positions/projected.ts'
 import { entityOf } from '../../../services/tables/ledger-versions.ts'
 import { reasonKind } from '../../../services/tables/rejects.ts'
@@ -63,12 +63,12 @@ describe('a retry', () => {
   })
 
   test('appends key, value and all headers as they came', async () => {
-    const trace = [Buffer.from('a b'), Buffer.from('c')]
-    const record = {
-      ...newRecordOf(pledge),
-      headers: { trace: Buffer.from('c'), source: Buffer.from('shop') },
-      repeatedHeaders: { trace },
-    }
+    const headers: Header[] = [
+      ['trace', Buffer.from('a b')],
+      ['source', Buffer.from('shop')],
+      ['trace', Buffer.from('c')],
+    ]
+    const record = { ...newRecordOf(pledge), headers }
     expect((await retry([[rejectOf(record)]])).appended).toEqual([record])
   })
 

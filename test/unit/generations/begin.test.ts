@@ -19,7 +19,6 @@ function interrupted(phase: RebuildState['phase'], ageMs: number): RebuildState 
     detail,
     writtenAt: '',
     ageMs,
-    isAborting: false,
   }
 }
 

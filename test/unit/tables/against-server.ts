@@ -1,8 +1,8 @@
 /** The server's tables against a server that misbehaves. What a test opens is closed after it. */
 import { afterEach, expect } from 'vitest'
-import { openTables, type TablesSettings } from '../../../services/tables/clickhouse.ts'
+import { openTables, type TablesSettings } from '../../../services/tables/clickhouse/clickhouse.ts'
+import { encodeRows } from '../../../services/tables/clickhouse/row-binary.ts'
 import { type TableInsert, type Tables, TablesError } from '../../../services/tables/port.ts'
-import { encodeRows } from '../../../services/tables/row-binary.ts'
 import {
   type Behaviour,
   type MisbehavingServer,

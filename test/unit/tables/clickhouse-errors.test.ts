@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { answerError, connectionError } from '../../../services/tables/clickhouse-errors.ts'
+import { answerError, connectionError } from '../../../services/tables/clickhouse/clickhouse-errors.ts'
 import { exceptionText } from '../../support/servers/misbehaving-server.ts'
 
 describe('an error of ClickHouse', () => {

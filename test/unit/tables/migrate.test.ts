@@ -1,8 +1,8 @@
 /** A migration over a connection that is lost now and then. */
 import { expect, test } from 'vitest'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
-import { migrate, readMigrations } from '../../../services/tables/migrate.ts'
 import { type Statement, type Tables, TablesError } from '../../../services/tables/port.ts'
+import { migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
 
 const lost = new TablesError('no answer from ClickHouse: ECONNRESET', { retryable: true })
 const refused = new TablesError('Not enough memory', { retryable: true, type: 'MEMORY_LIMIT_EXCEEDED' })

@@ -6,7 +6,7 @@ import {
   encodeRows,
   namesAndTypes,
   type TableColumn,
-} from '../../../services/tables/row-binary.ts'
+} from '../../../services/tables/clickhouse/row-binary.ts'
 import { decodeRows } from '../../support/clickhouse/row-binary.ts'
 
 interface TypedValue {

@@ -10,7 +10,7 @@ import { messageOf } from '../../../runtime/message-of.ts'
 import { grouped } from '../../../runtime/progress.ts'
 import { headersMax } from '../record.ts'
 import { batchBytesMax, type Compression, compressionOf, UnpackedTooLarge, unpack } from './codecs.ts'
-import { type Cursor, noHeaders, type RawHeaders, type RecordFields, readRecord } from './record-fields.ts'
+import { type Cursor, type FetchedHeader, type RecordFields, readRecord } from './record-fields.ts'
 
 /** Why a message cannot be read. */
 export interface Unreadable {
@@ -28,7 +28,7 @@ export interface FetchedMessage {
   timestamp: string
   key: Buffer | null
   value: Buffer | null
-  headers: RawHeaders
+  headers: readonly FetchedHeader[]
   /** How many headers the record has. If it has more than `decodedHeadersMax`, `headers` is empty. */
   headerCount: number
   /** kafkajs skips it. */
@@ -189,7 +189,7 @@ function tooLarge(message: FetchedMessage, bytes: number): FetchedMessage {
     ...message,
     key: key && key.length <= keptKeyBytesMax ? key : null,
     value: null,
-    headers: noHeaders,
+    headers: [],
     unreadable: { reason, omittedValueBytes: value?.length ?? 0 },
   }
 }
@@ -200,15 +200,15 @@ function tooLarge(message: FetchedMessage, bytes: number): FetchedMessage {
  */
 function releaseUnused(messages: readonly FetchedMessage[], unpackedBytes: number): void {
   let keptBytes = 0
-  const fields = (message: FetchedMessage, change: (field: Buffer | null) => Buffer | null): void => {
-    message.key = change(message.key)
-    message.value = change(message.value)
+  const fields = (message: FetchedMessage, change: (field: Buffer) => Buffer): void => {
+    message.key &&= change(message.key)
+    message.value &&= change(message.value)
     // A record with more headers loses them later.
     if (message.headerCount <= headersMax) changeHeaders(message, change)
   }
   for (const message of messages) {
     fields(message, field => {
-      keptBytes += field?.length ?? 0
+      keptBytes += field.length
       return field
     })
   }
@@ -217,20 +217,16 @@ function releaseUnused(messages: readonly FetchedMessage[], unpackedBytes: numbe
   let end = 0
   for (const message of messages) {
     fields(message, field => {
-      if (field === null) return null
       const start = end
       end += field.copy(block, start)
       return block.subarray(start, end)
     })
-    if (message.headerCount > headersMax) changeHeaders(message, field => field && Buffer.from(field))
+    if (message.headerCount > headersMax) changeHeaders(message, field => Buffer.from(field))
   }
 }
 
-function changeHeaders({ headers }: FetchedMessage, change: (field: Buffer | null) => Buffer | null): void {
-  for (const name in headers) {
-    const value = headers[name] ?? null
-    headers[name] = Array.isArray(value) ? value.map(change) : change(value)
-  }
+function changeHeaders(message: FetchedMessage, change: (field: Buffer) => Buffer): void {
+  message.headers = message.headers.map(([name, value]) => [name, change(value)])
 }
 
 function messageFrom(
@@ -273,7 +269,7 @@ function endOf(head: BatchHead): FetchedMessage {
   const timestampDelta = head.maxTimestamp - head.firstTimestamp
   return messageFrom(head, head.last, {
     ...{ timestampDelta, key: null, value: null },
-    headers: noHeaders,
+    headers: [],
     headerCount: 0,
   })
 }

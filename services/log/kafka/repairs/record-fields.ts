@@ -16,17 +16,14 @@ export interface RecordFields {
   timestampDelta: number
   key: Buffer | null
   value: Buffer | null
-  headers: RawHeaders
+  headers: readonly FetchedHeader[]
   /** How many headers the record has, with repeated names. */
   headerCount: number
   /** The size of the record. */
   bytes: number
 }
 
-/** A header that is repeated has all its values. The object has no prototype, because a header may have any name. */
-export type RawHeaders = Record<string, Buffer | null | (Buffer | null)[]>
-
-export const noHeaders: Readonly<RawHeaders> = Object.freeze(Object.create(null) as RawHeaders)
+export type FetchedHeader = readonly [name: string, value: Buffer]
 
 /** Reads the next record. If it has more than `headersMax` headers, they are left out. Throws if it is damaged. */
 export function readRecord(cursor: Cursor, headersMax: number): RecordFields {
@@ -41,22 +38,19 @@ export function readRecord(cursor: Cursor, headersMax: number): RecordFields {
   const value = readBytes(cursor)
   const headerCount = readVarint(cursor)
   if (headerCount < 0) throw new Error('a record has a negative number of headers')
-  const headers = headerCount === 0 || headerCount > headersMax ? noHeaders : readHeaders(cursor, headerCount)
+  const headers = headerCount === 0 || headerCount > headersMax ? [] : readHeaders(cursor, headerCount)
   if (cursor.at > end) throw new Error('a field goes beyond its record')
   cursor.at = end
   return { offsetDelta, timestampDelta, key, value, headers, headerCount, bytes: length }
 }
 
-function readHeaders(cursor: Cursor, count: number): RawHeaders {
-  const headers = Object.create(null) as RawHeaders
+function readHeaders(cursor: Cursor, count: number): FetchedHeader[] {
+  const headers: FetchedHeader[] = []
   for (let i = 0; i < count; i++) {
     const name = readBytes(cursor)?.toString()
     if (name === undefined) throw new Error('a header has no name')
-    const value = readBytes(cursor)
-    const known = headers[name]
-    if (known === undefined) headers[name] = value
-    else if (Array.isArray(known)) known.push(value)
-    else headers[name] = [known, value]
+    // In Kafka a header may have no value. Here it has an empty one.
+    headers.push([name, readBytes(cursor) ?? Buffer.alloc(0)])
   }
   return headers
 }

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { RebuildRefused } from '../../../../services/generations/begin.ts'
-import { dropPrevious } from '../../../../services/generations/rebuilds.ts'
+import { dropOthers } from '../../../../services/generations/rebuilds.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
 import { obstructed } from '../../../support/clickhouse/faulty-tables.ts'
@@ -71,7 +71,7 @@ test('correct tables come out the same on each shard, and keep their stamps; a r
   await live.rebuild({ kind: 'rollback' })
   await expectTruth()
   expect(await stampsOf(live)).toEqual(changed)
-  await dropPrevious(live)
+  await dropOthers(live)
   expect(await generationsOn(live)).toEqual([1, 1])
   await expect(live.rebuild({ kind: 'rollback' })).rejects.toBeInstanceOf(RebuildRefused)
 })
@@ -110,7 +110,7 @@ test('killed after the row, it has the deletions from just before it, also if th
   // The views follow the row by themselves: nobody has to repeat the command.
   await vi.waitFor(expectTruth, { timeout: 60_000, interval: 200 })
   await live.rebuild()
-  await dropPrevious(live)
+  await dropOthers(live)
 })
 
 test('deletions stay deletions, whatever history is read', async () => {
@@ -139,7 +139,7 @@ test('deletions stay deletions, whatever history is read', async () => {
   compactLog(live)
   await live.rebuild({ kind: 'rollback' })
   await expectTruth()
-  await dropPrevious(live)
+  await dropOthers(live)
 })
 
 /** How many generations each server has. */

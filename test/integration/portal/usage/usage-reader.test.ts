@@ -4,7 +4,7 @@ import { listDefaults } from '../../../../contracts/api/parameters.ts'
 import { createRequestsReader, createUsageReader } from '../../../../services/portal/usage/usage-reader.ts'
 import type { AnsweredRequest } from '../../../../services/query/http/request-log.ts'
 import { defaultDatabases as databases } from '../../../../services/tables/generations.ts'
-import { migrate } from '../../../../services/tables/migrate.ts'
+import { migrate } from '../../../../services/tables/schema/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse/clickhouse.ts'
 import { createTestRecorder, readUsage } from '../../../support/query/usage.ts'
 

@@ -14,8 +14,8 @@ import {
   touchedCampaigns,
 } from '../../../../services/projector/fold/fold-statements.ts'
 import { readRecentBatches } from '../../../../services/projector/ingest/recent-batches.ts'
+import { statementForm } from '../../../../services/tables/clickhouse/statement-form.ts'
 import type { Databases, Statement } from '../../../../services/tables/port.ts'
-import { statementForm } from '../../../../services/tables/statement-form.ts'
 import { campaignEvent } from '../../../support/events/sample-events.ts'
 import {
   createIngest,

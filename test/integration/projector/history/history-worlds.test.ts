@@ -9,7 +9,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
-import { dropPrevious } from '../../../../services/generations/rebuilds.ts'
+import { dropOthers } from '../../../../services/generations/rebuilds.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
 import {
@@ -176,7 +176,7 @@ async function step(world: World, isRebuildable: boolean): Promise<void> {
     if (faults.isDead) await restart(world)
     await live.rebuild()
     if (chance(random, 0.5)) await live.rebuild({ kind: 'rollback' })
-    await dropPrevious(live)
+    await dropOthers(live)
     return
   }
   const at = pick(random, ['fold', 'record', 'history'] as const)

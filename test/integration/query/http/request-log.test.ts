@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import type { RequestDone } from '../../../../services/query/http/request-log.ts'
+import type { RateDecision } from '../../../../services/query/rate-limit/rate-limiter.ts'
 import { keyHeaders, startTestApp, type TestApp, type TestAppSettings } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'
 import { connectRaw, rawRequest, sendRaw } from '../../../support/query/raw-http.ts'
@@ -114,16 +115,21 @@ describe('a log line', () => {
     ])
   })
 
-  it('is written for a stranger who went before the answer that is held back', async () => {
-    const held: (() => void)[] = []
-    const sleep = () => new Promise<void>(resolve => held.push(resolve))
-    await restart({ addressLimit: 0, runtime: { sleep } })
+  it('is written for a stranger who went before a limiter of another process has decided', async () => {
+    let hits = 0
+    const decided = Promise.withResolvers<RateDecision>()
+    const hit = () => {
+      hits++
+      return decided.promise
+    }
+    const limiter = { settings: { limit: 120, windowMs: 60_000 }, hit }
+    await restart({ overrides: { limiters: { keys: limiter, addresses: limiter } } })
     const leaving = await connectRaw(app.port)
     leaving.send('GET /api/v1/stats HTTP/1.1\r\nHost: x\r\n\r\n')
-    await expect.poll(() => held, { timeout: 20_000 }).toHaveLength(1)
+    await expect.poll(() => hits, { timeout: 20_000 }).toBe(1)
     leaving.close()
     expect(await logged()).toMatchObject([{ status: 499, route: '/api/v1/stats' }])
-    held[0]?.()
+    decided.resolve({ allowed: true, limit: 120, remaining: 119, resetAt: 0 })
   })
 
   it('contains no secret, wherever a client has put it', async () => {

@@ -204,36 +204,6 @@ describe('a connection without valid credentials', () => {
   })
 })
 
-describe('an answer beyond the limit of an address', () => {
-  it.each([
-    ['wrong credentials', 'GET /api/v1/stats HTTP/1.1\r\nHost: x\r\nX-API-Key: nobody\r\n\r\n', 429],
-    ['a preflight', preflight, 429],
-    ['what is no request', 'no request\r\n\r\n', 400],
-  ])('to %s is held back, and the answers to a valid key are not', async (_, request, status) => {
-    const held: (() => void)[] = []
-    const sleep = (ms: number) =>
-      new Promise<void>(resolve => {
-        // A shorter pause lets one address open hundreds of connections a second.
-        expect(ms).toBeGreaterThanOrEqual(50)
-        held.push(resolve)
-      })
-    await start({ addressLimit: 1, keyLimit: 1, runtime: { sleep } })
-    expect((await exchange(await connection(), request)) ?? 0).toBeLessThan(429)
-    const stranger = await connection()
-    let isAnswered = false
-    const answer = exchange(stranger, request).finally(() => {
-      isAnswered = true
-    })
-    await expect.poll(() => held).toHaveLength(1)
-    const member = await connection()
-    const valid = statsRequest()
-    expect([await exchange(member, valid), await exchange(member, valid)]).toEqual([200, 429])
-    expect([held.length, isAnswered]).toEqual([1, false])
-    held[0]?.()
-    expect(await answer).toBe(status)
-  })
-})
-
 describe('a connection', () => {
   it('has one of its requests handled per turn of the event loop, however many it sends ahead', async () => {
     let isOver = false

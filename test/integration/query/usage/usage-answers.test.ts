@@ -4,7 +4,7 @@ import { type Credentials, generateSecret } from '../../../../services/api-keys/
 import { totalOf } from '../../../../services/portal/usage/usage-view.ts'
 import type { UsageRecorder } from '../../../../services/query/usage/usage-recorder.ts'
 import { defaultDatabases as databases } from '../../../../services/tables/generations.ts'
-import { migrate } from '../../../../services/tables/migrate.ts'
+import { migrate } from '../../../../services/tables/schema/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse/clickhouse.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'

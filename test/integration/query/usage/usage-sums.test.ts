@@ -6,11 +6,10 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { requestsOf, totalOf } from '../../../../services/portal/usage/usage-view.ts'
-import { defaultUsageRecorderOptions } from '../../../../services/query/usage/usage-recorder.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { defaultDatabases as databases } from '../../../../services/tables/generations.ts'
-import { migrate } from '../../../../services/tables/migrate.ts'
 import type { TableInsert } from '../../../../services/tables/port.ts'
+import { migrate } from '../../../../services/tables/schema/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse/clickhouse.ts'
 import { lostConnection } from '../../../support/clickhouse/faulty-tables.ts'
 import { createTestRecorder, readUsage } from '../../../support/query/usage.ts'
@@ -113,10 +112,9 @@ async function play(played: readonly Step[]): Promise<Outcome> {
     },
   }
   const metrics = createMetrics()
-  const options = { ...defaultUsageRecorderOptions, batchRowsMax: 2 }
   const open = () => {
     const process = `world ${world} run ${++runs}`
-    const recorder = createTestRecorder(tables, databases, process, { now: () => now, metrics }, options)
+    const recorder = createTestRecorder(tables, databases, process, { now: () => now, metrics })
     return { recorder, waiting: 0 }
   }
   const processes: [ReturnType<typeof open>, ReturnType<typeof open>] = [open(), open()]

@@ -41,7 +41,6 @@ function stateOf(phase: RebuildState['phase'], detail: Partial<RebuildDetail> = 
     phase,
     writtenAt: '2026-11-21 05:34:00.000',
     ageMs: 31_000,
-    isAborting: false,
     detail: {
       request: wholeRequest,
       startedAt: '2026-11-21T05:34:00.000Z',
@@ -128,9 +127,8 @@ describe('the end of a rebuild', () => {
     })
   })
 
-  test('of an interrupted one says how to continue, and offers abort only while that is possible', () => {
-    expect(unfinishedText(reportOf(stateOf('folding')))).toContain('rebuild abort')
-    expect(unfinishedText(reportOf(stateOf('promoting')))).not.toContain('rebuild abort')
+  test('of an interrupted one says how to continue, and how to give it up', () => {
+    expect(unfinishedText(reportOf(stateOf('folding')))).toContain('rebuild drop')
     const back = stateOf('verifying', { request: { ...wholeRequest, kind: 'rollback' } })
     expect(unfinishedText(reportOf(back))).toContain('Run pledgeview rebuild rollback again')
   })

@@ -2,11 +2,12 @@
  * What kafkajs may do between a join and the next, in orders that one broker cannot be brought to produce: with several
  * brokers a fetch of an earlier assignment can end in a later one.
  */
-import type { KafkaMessage } from 'kafkajs'
+
 import pino from 'pino'
 import { beforeEach, expect, test } from 'vitest'
 import { type Assignments, createAssignments } from '../../../../services/log/kafka/assignment.ts'
 import type { OffsetRange, TopicPartition } from '../../../../services/log/kafka/offsets.ts'
+import type { ReadMessage } from '../../../../services/log/kafka/record.ts'
 import { type PollBounds, type Position, partitionName, type Start } from '../../../../services/log/port.ts'
 
 const at = { topic: 'pledges', partition: 0 } as const
@@ -210,13 +211,13 @@ function rangesOf(partitions: ReadonlyMap<string, TopicPartition>): Map<string, 
   return new Map([...partitions].map(([name, of]) => [name, { ...range, ...of }]))
 }
 
-function messages(from: number, count: number, timestamp = 0): KafkaMessage[] {
+function messages(from: number, count: number, timestamp = 0): ReadMessage[] {
   return Array.from({ length: count }, (_, index) => ({
     key: Buffer.from('k'),
     value: Buffer.from('v'),
     timestamp: String(timestamp),
-    attributes: 0,
     offset: String(from + index),
-    headers: {},
+    headers: [],
+    headerCount: 0,
   }))
 }

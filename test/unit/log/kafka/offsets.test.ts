@@ -1,7 +1,7 @@
 /** The offsets of partitions whose leaders change. */
 import type { Admin } from 'kafkajs'
 import { expect, test } from 'vitest'
-import { isOutage } from '../../../../services/log/kafka/client.ts'
+import { clusterIdOf, isOutage } from '../../../../services/log/kafka/client.ts'
 import { readRanges } from '../../../../services/log/kafka/offsets.ts'
 import { askLeaders } from '../../../../services/log/kafka/repairs/leaders.ts'
 import { loadKafkajs } from '../../../../services/log/kafka/repairs/library.ts'
@@ -65,3 +65,11 @@ function movedLeader(): Error {
   const fault = { type: 'NOT_LEADER_FOR_PARTITION', code: 6, retriable: true }
   return new KafkaJSProtocolError(Object.assign(new Error(text), fault))
 }
+
+test('a cluster that does not tell its id while leaders are elected is away, and nothing else ends the reader', async () => {
+  // What kafkajs does with the answer of no broker.
+  const describeCluster = async () => JSON.parse('null').brokers
+  await expect(clusterIdOf({ describeCluster })).rejects.toSatisfy(isOutage)
+  const refused = new Error('not authorized')
+  await expect(clusterIdOf({ describeCluster: () => Promise.reject(refused) })).rejects.toBe(refused)
+})

@@ -4,9 +4,10 @@ import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { createConnections } from '../../../../services/runtime/http/connections.ts'
 
 setFlagsFromString('--expose-gc')
@@ -99,6 +100,31 @@ test('the connections of one address share one turn, so ten of them get no more 
   })
   await Promise.all(asked)
   expect(performance.now() - began).toBeGreaterThan(connections * rounds * leastMs)
+})
+
+test('a connection that follows a closed one waits for its turn, too', async () => {
+  // Turns end only by these timers.
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const request = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+  const first = await open()
+  first.write(request)
+  expect(await text(first)).toContain('answered')
+  await expect.poll(() => promisify(server.getConnections).call(server)).toBe(0)
+  const second = await open()
+  let answer = ''
+  second.on('data', data => {
+    answer += data
+  })
+  second.write(request)
+  const elsewhere = connect({ port: second.remotePort ?? 0, host: '127.0.0.1', localAddress: '127.0.0.2' })
+  elsewhere.write(request)
+  expect(await text(elsewhere)).toContain('answered')
+  expect(answer).toBe('')
+  const ended = once(second, 'close')
+  vi.advanceTimersByTime(10)
+  await ended
+  expect(answer).toContain('answered')
 })
 
 test('a closed connection does not hold its answer: under a flood, quick collections would copy all of them', async () => {

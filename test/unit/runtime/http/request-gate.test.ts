@@ -18,7 +18,7 @@ async function start(handle: RequestListener): Promise<{ port: number; sockets: 
   const sockets: Socket[] = []
   server = createServer({ requireHostHeader: false }, handle)
   server.on('connection', socket => sockets.push(socket))
-  const strangers = { perAddressMax: 1000, max: 1000, waitingMax: 1000, keepAliveMs: 60_000 }
+  const strangers = { perAddressMax: 1000, max: 1000, keepAliveMs: 60_000 }
   createConnections({ perAddressMax: 1000, isTrustedProxy: () => false, strangers }).listen(server)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

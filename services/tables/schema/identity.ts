@@ -4,9 +4,9 @@
  * The first process that writes decides. If two begin at once with different values, both find two values and both
  * are refused.
  */
-import { fingerprintOf } from '../api-keys/credentials.ts'
-import type { Databases, Tables } from './port.ts'
-import { encodeRows } from './row-binary.ts'
+import { fingerprintOf } from '../../api-keys/credentials.ts'
+import { encodeRows } from '../clickhouse/row-binary.ts'
+import type { Databases, Tables } from '../port.ts'
 
 /** The settings that the tables depend on, as this process has them. Secrets are stored as fingerprints. */
 export interface Identity {

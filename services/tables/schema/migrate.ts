@@ -3,13 +3,13 @@
  * each generation, and makes the views again.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { withCampaignFields } from '../../contracts/tables/campaign-sql.ts'
-import { retry } from '../runtime/retry.ts'
+import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
+import { retry } from '../../runtime/retry.ts'
+import { encodeRows } from '../clickhouse/row-binary.ts'
+import { generationOf, logGenerations, readCurrent, registeredGenerations } from '../generations.ts'
+import { type BaseDatabases, type Databases, type Tables, TablesError } from '../port.ts'
 import { clusterViews, countsClusterOf } from './cluster-views.ts'
-import { generationOf, logGenerations, readCurrent, registeredGenerations } from './generations.ts'
-import { type BaseDatabases, type Databases, type Tables, TablesError } from './port.ts'
 import { distributedDatabases, type Replicated, replicatedForms } from './replicated.ts'
-import { encodeRows } from './row-binary.ts'
 
 export interface SqlFile {
   number: number
@@ -24,7 +24,7 @@ export interface MigrateOptions {
   viewsDefiner?: string | undefined
 }
 
-const directory = new URL('../../contracts/tables/', import.meta.url)
+const directory = new URL('../../../contracts/tables/', import.meta.url)
 const generationDirectory = new URL('generation/', directory)
 export const viewsDirectory = new URL('views/', directory)
 const clusterDirectory = new URL('cluster/', directory)

@@ -1,6 +1,7 @@
 /** The data teams' views as their definitions describe them. Only files are read. */
+
+import { defaultDatabases } from '../generations.ts'
 import { viewsOf } from './cluster-views.ts'
-import { defaultDatabases } from './generations.ts'
 import { readSqlFiles, viewsDirectory } from './migrate.ts'
 
 export interface PublicView {

@@ -2,8 +2,8 @@
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client'
+import { type Statement, TablesError } from '../port.ts'
 import { answerError } from './clickhouse-errors.ts'
-import { type Statement, TablesError } from './port.ts'
 
 export interface Request extends Statement {
   settings: ClickHouseSettings

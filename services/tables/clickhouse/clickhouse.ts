@@ -21,8 +21,9 @@ import {
   type ClickHouseSettings,
   createClient,
 } from '@clickhouse/client'
-import { type RetryPolicy, retry } from '../runtime/retry.ts'
-import { statementTracer } from '../runtime/traces.ts'
+import { type RetryPolicy, retry } from '../../runtime/retry.ts'
+import { statementTracer } from '../../runtime/traces.ts'
+import { type CallOptions, type Statement, type TableInsert, type Tables, TablesError } from '../port.ts'
 import { abandoned, answerOf, type Request, streamOf } from './clickhouse-answers.ts'
 import {
   answerError,
@@ -31,7 +32,6 @@ import {
   isOfAnotherInsert,
   isWorthAnotherRead,
 } from './clickhouse-errors.ts'
-import { type CallOptions, type Statement, type TableInsert, type Tables, TablesError } from './port.ts'
 import { namesAndTypes, rowFormat } from './row-binary.ts'
 import { parameterText, statementForm } from './statement-form.ts'
 

@@ -5,8 +5,9 @@
  * A server whose users come from a file cannot create roles. There the same grants and bounds go into that file:
  * `readRole` returns them.
  */
+
+import { type Databases, type Tables, TablesError } from '../port.ts'
 import { type MigrateOptions, readSqlFiles, type SqlFile } from './migrate.ts'
-import { type Databases, type Tables, TablesError } from './port.ts'
 
 export interface RolesOutcome {
   /** The server's reason if it refused; `undefined` if the roles are complete. */
@@ -16,7 +17,7 @@ export interface RolesOutcome {
 }
 
 export const definerUser = 'pledgeview_definer'
-const directory = new URL('../../contracts/tables/roles/', import.meta.url)
+const directory = new URL('../../../contracts/tables/roles/', import.meta.url)
 // On a cluster these files run after those of the same folder above.
 const clusterDirectory = new URL('../cluster/roles/', directory)
 

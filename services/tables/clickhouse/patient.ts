@@ -1,6 +1,6 @@
 /** Tables that repeat their statements while ClickHouse is away: a rebuild of several hours survives a restart of it. */
-import { type RetryDependencies, retry } from '../runtime/retry.ts'
-import { type Tables, TablesError } from './port.ts'
+import { type RetryDependencies, retry } from '../../runtime/retry.ts'
+import { type Tables, TablesError } from '../port.ts'
 
 export interface Patience extends RetryDependencies {
   /** How long one statement is repeated, ms. */

@@ -11,7 +11,7 @@
  * Messages contain neither rows nor credentials. The chain of causes might, so it is not passed on.
  */
 import { ClickHouseError, parseError } from '@clickhouse/client'
-import { TablesError } from './port.ts'
+import { TablesError } from '../port.ts'
 
 const passingTypes: ReadonlySet<string> = new Set([
   // Limits of time and memory: at the next attempt the server may be less busy.
