@@ -52,7 +52,7 @@ export const startCommand: Command = {
       '--data-dir D': `the directory that keeps everything (default ${defaultDataDirectory})`,
       '--no-demo': 'start empty: no demo events, no demo key, no simulated pledges',
       '--unkind':
-        'to try a copy: demo campaigns leave, come back and change in bursts, snapshots last 2 s, and a second address of the API refuses requests',
+        'to try a copy: demo campaigns leave, come back and change in bursts, snapshots last 10 s, and a second address of the API refuses requests',
     },
     examples: ['start', 'start --no-demo --data-dir /var/lib/pledgeview'],
     cost: 'ClickHouse may take half of the memory (PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX). The first start also loads the demo platform.',
@@ -83,8 +83,8 @@ export const startCommand: Command = {
     }
     const config = readConfig({
       PLEDGEVIEW_LOG_LEVEL: process.stderr.isTTY ? 'warn' : 'info',
-      // Shorter than a walk.
-      ...(values.unkind && { PLEDGEVIEW_CACHE_MS: '2000' }),
+      // Walks cross from one snapshot to the next, and come to their end: each crossing takes a few seconds.
+      ...(values.unkind && { PLEDGEVIEW_CACHE_MS: '10000' }),
       ...process.env,
     })
     const logger = createLogger(config.PLEDGEVIEW_LOG_LEVEL)

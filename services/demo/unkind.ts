@@ -10,7 +10,7 @@ import type { Runtime } from '../runtime/runtime.ts'
 import { sampleEvents } from './sample.ts'
 
 // Of the seconds, and then of the events of a burst.
-const quietShare = 0.7
+const quietShare = 0.9
 const leaveShare = 0.3
 const repeatShare = 0.2
 const burstMax = 20

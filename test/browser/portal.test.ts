@@ -3,6 +3,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { needs } from '../support/runner/requirements.ts'
 import { chromiumProgram, openChromium, openWindow } from './chromium.ts'
+import { walkByKeyboard } from './keyboard.ts'
 import { lookAt } from './look.ts'
 import { type Portal, shellWithCurl, startPortal, statusOf } from './service.ts'
 import {
@@ -84,6 +85,13 @@ test('the same path works in a browser that runs no scripts, by the mailed code'
   expect(complaints).toEqual([])
   await close()
 }, 600_000)
+
+test('the keyboard alone is enough from the first page to a key, a request, another key and no account', async () => {
+  const { page, complaints, close } = await openWindow(browser, { scripts: true })
+  await walkByKeyboard(page, portal)
+  expect(complaints).toEqual([])
+  await close()
+}, 300_000)
 
 test('every other page is without serious faults for people with disabilities, on a phone, in the dark', async () => {
   const { page, complaints, close } = await openWindow(browser, { scripts: true })

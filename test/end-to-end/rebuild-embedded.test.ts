@@ -73,7 +73,7 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
   test('rollback returns to the previous tables, with a line per phase in a log, and drop removes the others', async () => {
     const back = await service.rebuild('rollback')
     expect(back).toMatchObject({ code: 0, stdout: expect.stringContaining('are live again') })
-    expect(back.stderr).toMatch(/^verifying +\d+\.\d s$/m)
+    expect(back.stderr).toMatch(/^verifying$/m)
     expect(await service.answers()).toEqual(truth)
     expect(await service.rebuild('status')).toMatchObject({
       stdout: expect.stringContaining('previous     kept'),

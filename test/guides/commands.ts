@@ -10,7 +10,7 @@ export interface NamedCommand {
 /** The commands that have verbs. */
 const withVerb = new Set(['events', 'keys', 'rejects', 'rebuild'])
 const called =
-  /(?:^|[\s(])(?:npm run --silent pledgeview --|docker compose run(?: -\S+)* pledgeview|pledgeview) (.*)$/
+  /(?:^|(?<!\bfrom)[\s(])(?:npm run --silent pledgeview --|docker compose run(?: -\S+)* pledgeview|pledgeview) (.*)$/
 const startedBy = /^npm start --(.*)$/
 
 /** The commands in blocks of lines and in code within sentences. Each use is separate. */

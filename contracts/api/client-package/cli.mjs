@@ -36,9 +36,13 @@ async function verify(baseUrl, file, { 'as-of': asOf = null, json: isJson = fals
   if (key === '' || secret === '') throw new Error('PLEDGEVIEW_KEY and PLEDGEVIEW_SECRET must be set')
   const client = createClient({ baseUrl, key, secret })
   const copy = await copyOf(file)
+  const changed = new Set()
+  if (process.stderr.isTTY)
+    process.stderr.write('Comparing. If the copy is not right, this takes more than a minute.\n')
   const verdict = await client.verify({
     held: () => copy.values(),
     apply(change) {
+      changed.add(change.type === 'upsert' ? change.project.id : change.id)
       if (change.type === 'upsert') copy.set(change.project.id, change.project)
       else copy.delete(change.id)
     },
@@ -51,6 +55,10 @@ async function verify(baseUrl, file, { 'as-of': asOf = null, json: isJson = fals
     tell('lacks', lacking)
     tell('has, but they are not public:', leftOver)
     tell('has with another updated_at', stale)
+    const told = new Set([...lacking, ...leftOver, ...stale])
+    const later = [...changed].filter(id => !told.has(id)).length
+    if (!verdict.wasEqual && later > 0)
+      process.stdout.write(`${later} other campaigns changed later, so nothing is said of them\n`)
   }
   return verdict.wasEqual ? 0 : 1
 }

@@ -248,9 +248,12 @@ class _Answer:
             raise _unexpected("a body without " + ", ".join(names))
         return body
 
+    def lifetime_ms(self) -> int | None:
+        seconds = re.search(r"max-age=(\d{1,9})", self.headers.get("cache-control") or "")
+        return int(seconds[1]) * 1000 if seconds else None
+
     def fresh_ms(self) -> int:
-        lifetime = re.search(r"max-age=(\d{1,9})", self.headers.get("cache-control") or "")
-        return max(0, int(lifetime[1] if lifetime else 0) - (_whole(self.headers.get("age")) or 0)) * 1000
+        return max(0, (self.lifetime_ms() or 0) - (_whole(self.headers.get("age")) or 0) * 1000)
 
 
 class _Transport:
@@ -369,6 +372,7 @@ class _Page:
     taken_at: float
     received_at: float
     fresh_until: float
+    lifetime_ms: int
 
 
 @dataclass
@@ -634,6 +638,7 @@ class Client:
             headers.get("x-snapshot-id") or headers["x-data-as-of"], headers.get("x-data-digest"),
             # One second more, because the service may show the tables as they were a second before.
             answer.sent_at - (CACHE_MS_MAX if age is None else age * 1000) - 1000, received_at, received_at + answer.fresh_ms(),
+            CACHE_MS_MAX if answer.lifetime_ms() is None else answer.lifetime_ms(),
         )
 
     def _removals(self, since: float | None) -> _Removals | None:
@@ -814,7 +819,7 @@ class _Sync:
 
     def repaired(self, since: float | None, copy: dict[str, str], wrong: dict[str, dict[str, None]]) -> Changes:
         # From then on no cached answer is older than the copy.
-        self.runtime.sleep(CACHE_MS_MAX + NEW_MS_MAX)
+        self.runtime.sleep(self.client._page(limit=1).lifetime_ms + NEW_MS_MAX)
         watermark = "9" if since is None else stamp_of(since)
         changes = self.compare(set(copy))
         while True:

@@ -48,7 +48,12 @@ export function createAnswers(transport: Transport, now: () => number): Answers 
 
 /** How long this response stays valid after its receipt, in milliseconds: its `max-age` minus its `Age` (RFC 9111). */
 export function freshMs(headers: Headers): number {
-  const lifetime = Number(/max-age=(\d{1,9})/.exec(headers.get('cache-control') ?? '')?.[1] ?? 0)
-  const age = wholeNumber(headers.get('age')) ?? 0
-  return Math.max(0, lifetime - age) * 1000
+  const ageMs = (wholeNumber(headers.get('age')) ?? 0) * 1000
+  return Math.max(0, (lifetimeMs(headers) ?? 0) - ageMs)
+}
+
+/** The cache period of the service, by its `max-age`. */
+export function lifetimeMs(headers: Headers): number | null {
+  const seconds = /max-age=(\d{1,9})/.exec(headers.get('cache-control') ?? '')?.[1]
+  return seconds === undefined ? null : Number(seconds) * 1000
 }

@@ -1,7 +1,7 @@
 /** List requests: their paths, and their parsed responses. Pure. */
 import { basePath } from '../conventions.ts'
 import { formatListQuery, type ListParameters, listDefaults, readTimestamp } from '../parameters.ts'
-import { freshMs } from './answers.ts'
+import { freshMs, lifetimeMs } from './answers.ts'
 import type { Project, ProjectListBody } from './bodies.ts'
 import { ClientError } from './errors.ts'
 import { wholeNumber } from './pacer.ts'
@@ -25,6 +25,8 @@ export interface Page {
   receivedAt: number
   /** Until then the same query returns the same snapshot, by the client's clock. */
   freshUntil: number
+  /** No answer of the service is older, in milliseconds. */
+  lifetimeMs: number
 }
 
 // The documented cache period of lists: the maximum age of a response without an `Age`.
@@ -63,6 +65,7 @@ export function pageOf({ headers, text, sentAt }: Answer, receivedAt: number): P
     takenAt: sentAt - (ageSeconds + 1) * 1000,
     receivedAt,
     freshUntil: receivedAt + freshMs(headers),
+    lifetimeMs: lifetimeMs(headers) ?? cacheSecondsMax * 1000,
   }
 }
 

@@ -9,7 +9,7 @@
 import { digestOf } from './digest.ts'
 import { ClientError } from './errors.ts'
 import type { Abortable, WalkOptions } from './options.ts'
-import { cacheSecondsMax, newMsMax, type Page } from './pages.ts'
+import { newMsMax, type Page } from './pages.ts'
 import { type Change, compare, type SyncDependencies, type WatermarkStore, watermarkOf } from './sync.ts'
 
 /** A campaign of the copy. */
@@ -157,7 +157,8 @@ async function* repaired(
   wrong: Wrong,
 ): AsyncGenerator<Change, number> {
   // From then on no cached answer is older than the copy.
-  await dependencies.sleep(cacheSecondsMax * 1000 + newMsMax, dependencies.signal)
+  const { lifetimeMs } = await dependencies.firstPage()
+  await dependencies.sleep(lifetimeMs + newMsMax, dependencies.signal)
   const isOld = (stamp: string) => since === null || stamp < watermarkOf({ asOf: since })
   const changes = compare(dependencies, new Set(copy.keys()))
   let step = await changes.next()

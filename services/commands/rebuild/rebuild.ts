@@ -8,7 +8,7 @@ import { createLogger } from '../../runtime/ops/logger.ts'
 import { type Command, embeddedDirectory, type Io, printJson, readArguments, UsageError } from '../command.ts'
 import { interruptible } from '../interruptible.ts'
 import { printableLines } from '../printable.ts'
-import { createReporter, reportOften } from './follow.ts'
+import { reported } from './follow.ts'
 import { rebuildHelp } from './help.ts'
 import { resultJson, statusJson } from './json.ts'
 import { type Outcome, outcomeOf, resultText, statusText, unfinishedText } from './view.ts'
@@ -101,14 +101,13 @@ async function carryThrough(
   asJson: boolean,
   io: Io,
 ): Promise<number> {
-  const reporter = createReporter(io, { asJson })
   return interruptible(async signal => {
     const stop = new AbortController()
     signal.addEventListener('abort', () => {
       io.stderr.write('Stopping. A second interrupt ends the command at once, which does no harm.\n')
       stop.abort(new Error('it was interrupted'))
     })
-    const last = await reportOften(reporter, onProgress =>
+    const last = await reported(io, asJson, onProgress =>
       rebuilds.run(request, { onProgress, signal: stop.signal }),
     )
     return printEnd(last, ['rebuilt', 'compared'], asJson, io)

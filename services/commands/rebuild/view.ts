@@ -27,15 +27,11 @@ export function progressLine({ phase, detail: { progress } }: RebuildState): str
 }
 
 /** The phases that are over, in their order, with the time that each took. */
-export function finishedPhases({ phase, detail }: RebuildState): { phase: WorkPhase; ms: number }[] {
+function finishedPhases({ phase, detail }: RebuildState): { phase: WorkPhase; ms: number }[] {
   return workPhases.flatMap(name => {
     const ms = detail.phaseMs[name]
     return ms === undefined || name === phase ? [] : [{ phase: name, ms }]
   })
-}
-
-export function finishedLine({ phase, ms }: { phase: WorkPhase; ms: number }): string {
-  return `${phase.padEnd(phaseWidth)}  ${secondsText(ms)}`
 }
 
 /** The outcome and the differences. A failure, or a rebuild that is not finished, is reported elsewhere. */

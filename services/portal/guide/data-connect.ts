@@ -1,7 +1,7 @@
 /** What the page for data teams says of connecting: settings to copy for the usual clients, and the dictionary of the views. Pure. */
 import type { PublicView } from '../../tables/schema/public-views.ts'
 import { type Html, html } from '../html/html.ts'
-import { codeBlock, scrolling } from '../html/parts.ts'
+import { codeBlock, stack } from '../html/parts.ts'
 
 interface Address {
   origin: string
@@ -37,16 +37,9 @@ ${views.map(
     comment,
     columns,
   }) => html`<details id="view-${name}"><summary><code>${name}</code> ${comment}</summary>
-${scrolling(
-  `Columns of ${name}`,
-  html`<table>
-<thead><tr><th scope="col">Column</th><th scope="col">Type</th><th scope="col">What it is</th></tr></thead>
-<tbody>
-${columns.map(
-  column => html`<tr><th scope="row">${column.name}</th><td>${shortType(column.type)}</td><td>${column.comment}</td></tr>
-`,
-)}</tbody>
-</table>`,
+${stack(
+  ['Column', 'Type', 'What it is'],
+  columns.map(column => [html`<code>${column.name}</code>`, shortType(column.type), column.comment]),
 )}</details>
 `,
 )}</section>`

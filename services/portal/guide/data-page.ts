@@ -85,24 +85,10 @@ ${answer ? answerTable(question, answer) : html`<p>Its answer cannot be shown at
 function answerTable(question: string, rows: readonly Readonly<Record<string, unknown>>[]): Html {
   const names = Object.keys(rows[0] ?? {})
   if (names.length === 0) return html`<p>The answer has no rows.</p>`
-  const isNumber = (name: string) => rows.every(row => row[name] === null || typeof row[name] === 'number')
-  const numeric = new Set(names.filter(isNumber))
-  const textOf = (value: unknown) =>
-    value === null ? 'null' : typeof value === 'number' ? exact.format(value) : String(value)
-  const cell = (row: Readonly<Record<string, unknown>>, name: string) =>
-    html`<td${numeric.has(name) && html` class="number"`}>${textOf(row[name])}</td>`
-  const shown = rows.slice(0, answerRowsMax - 1)
-  return html`${scrolling(
-    `Answer: ${question}`,
-    html`<table>
-<thead><tr>${names.map(name => html`<th scope="col"${numeric.has(name) && html` class="number"`}><code>${name}</code></th>`)}</tr></thead>
-<tbody>
-${shown.map(
-  row => html`<tr>${names.map(name => cell(row, name))}</tr>
-`,
-)}</tbody>
-</table>`,
-  )}${shown.length < rows.length && html`<p>There are more rows.</p>`}`
+  const cell = (value: unknown) => (typeof value === 'number' ? value : String(value))
+  const shown = rows.slice(0, answerRowsMax - 1).map(row => names.map(name => cell(row[name])))
+  // An answer may have more columns than a screen is wide.
+  return html`${scrolling(`Answer: ${question}`, stack(names, shown))}${shown.length < rows.length && html`<p>There are more rows.</p>`}`
 }
 
 function aboutCard({ campaigns, as_of, currency, history_from, history_kept_from }: DataAbout): Html {
@@ -179,7 +165,6 @@ function raisedIn(currency: string): string {
   return currency === '' ? 'Raised' : `Raised, ${currency}`
 }
 
-const exact = new Intl.NumberFormat('en', { maximumFractionDigits: 4 })
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
 

@@ -16,8 +16,14 @@ const contents = [
   { id: 'help', title: 'Help and credit' },
 ] as const
 
-/** `apiUrl`: the base address that consumers call, with `/api/v1`. */
-export function guideContent({ apiUrl }: { apiUrl: string }): Html {
+interface GuideData {
+  /** The base address that consumers call, with `/api/v1`. */
+  apiUrl: string
+  /** Whether the portal has the package of the client to download. */
+  hasPackage: boolean
+}
+
+export function guideContent({ apiUrl, hasPackage }: GuideData): Html {
   return html`<div class="guide">
 <aside class="contents"><nav aria-label="On this page">
 <p>On this page</p>
@@ -27,7 +33,7 @@ export function guideContent({ apiUrl }: { apiUrl: string }): Html {
 <h1>Guide</h1>
 <p class="lead">The API shows the public campaigns of the platform and its totals, as JSON over HTTP. It only reads, and it has nothing that an anonymous visitor of the website could not see.</p>
 <p>The <a href="/reference">reference</a> lists every parameter and field, and sends requests from this site.</p>
-${firstCallSection(apiUrl)}
+${firstCallSection(apiUrl, hasPackage)}
 ${readingSection()}
 ${mirroringSection(apiUrl)}
 ${cachesSection()}
@@ -55,7 +61,7 @@ export const limits = {
   activeKeys: 3,
 } as const
 
-function firstCallSection(apiUrl: string): Html {
+function firstCallSection(apiUrl: string, hasPackage: boolean): Html {
   return html`<h2 id="first-call">The first call</h2>
 <ol>
 <li><a href="/sign-in">Sign in</a> with your e-mail address. This creates a free account; there is no password.</li>
@@ -65,7 +71,7 @@ function firstCallSection(apiUrl: string): Html {
 ${codeBlock({ id: 'environment', caption: 'In your shell', text: 'export PLEDGEVIEW_KEY=pv_live_...\nexport PLEDGEVIEW_SECRET=...' })}
 <p>Then ask for three campaigns:</p>
 ${samples('first-call', apiUrl)}
-<p>The samples in TypeScript use our client, the package <code>@pledgeview/client</code>. It has no dependencies, and runs in Node 20 or later and in browsers. The operator of this API gives it to you as a file; install it with <code>npm install ./pledgeview-client.tgz</code>. The samples in Python need nothing but Python 3.9 or later.</p>
+<p>The samples in TypeScript use our client, the package <code>@pledgeview/client</code>. It has no dependencies, and runs in Node 20 or later and in browsers. ${hasPackage ? html`<a href="/static/pledgeview-client.tgz" download>Download it</a>, and` : 'The operator of this API gives it to you as a file;'} install it with <code>npm install ./pledgeview-client.tgz</code>. The samples in Python use one module, for Python 3.9 or later: <a href="/static/pledgeview.py" download>download pledgeview.py</a>, put it beside your program, and <code>pip install httpx</code>.</p>
 <h3>Key and secret</h3>
 <p>Send both in headers, in one of two ways: as <code>X-API-Key</code> and <code>X-API-Secret</code>, or as <code>Authorization: Bearer KEY:SECRET</code>. Never put them into a URL: URLs end up in logs, and the API does not read them there.</p>
 <p>Browsers may call the API from any site. But everyone who opens a page can read the secret in it, so keep secrets on your server.</p>
@@ -111,9 +117,11 @@ ${samples('mirroring', apiUrl)}
 <ul>
 <li><strong>A campaign may come twice.</strong> <code>updated_since</code> includes its moment. To receive a campaign again changes nothing. If answers reach you out of order, keep the one with the later <code>updated_at</code>.</li>
 <li><strong>A walk has to come from one snapshot.</strong> All pages of one query do for ${limits.cacheSeconds} seconds. If a later page has another <code>X-Snapshot-Id</code> than the first, a campaign may have moved between the pages: keep what you got, keep the old watermark, and walk again. Our client does this for you, and also copes with walks that take longer than a snapshot.</li>
-<li><strong>Campaigns can disappear.</strong> One that is no longer public is simply not in the list any more. <code>/removals</code> tells the ids of these, with the same watermark as <code>since</code>. Or read everything once a day, and remove what is gone.</li>
+<li><strong>Campaigns can disappear.</strong> One that is no longer public is simply not in the list any more. <code>/removals</code> tells the ids of these, with the same watermark as <code>since</code>. Our clients and the samples ask for them.</li>
 <li><strong>Do not filter.</strong> With <code>status=LIVE</code> you would never learn that a campaign has become <code>FUNDED</code>. Filter in your copy.</li>
 </ul>
+<h3>Is the copy right?</h3>
+<p>The first page of a list without <code>status</code> and <code>category</code> has a header <code>X-Data-Digest</code>: the number of all public campaigns, and a sum of hashes of their <code>id</code> and <code>updated_at</code>. A copy with the same digest is equal. With our clients, <code>verify</code> compares them with one request. If they differ, it reads all campaigns, repairs the copy, and says which campaigns it lacked, had too many, or had in an old state. Stop the mirror of the copy before.</p>
 <p>If nothing new comes, look at <code>X-Data-As-Of</code>: it moves on as long as our data is up to date. The <a href="/">first page</a> shows it too.</p>`
 }
 

@@ -8,6 +8,7 @@ import {
 } from '../../../contracts/api/published-openapi.ts'
 import { versions } from '../../../contracts/api/versions.ts'
 import type { Portal } from '../app.ts'
+import { hasPackage } from '../http/static-files.ts'
 import { changesContent, consumerReleases } from './changes.ts'
 import { guideContent } from './guide.ts'
 import { landingContent } from './landing.ts'
@@ -26,7 +27,7 @@ export function addPublicPages(app: FastifyInstance, { liveState, options }: Por
   const document = JSON.parse(openApiText) as Document
   const releases = consumerReleases(textOf('CHANGELOG.md'))
   // These pages are the same for everybody and do not change while the process runs.
-  const guide = guideContent({ apiUrl })
+  const guide = guideContent({ apiUrl, hasPackage })
   const reference = referenceContent({ document, apiUrl })
   const changes = changesContent({ versions, releases })
 

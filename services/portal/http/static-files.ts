@@ -1,5 +1,6 @@
 /** The portal's own files under `/static`: styles, scripts, icon. Nothing comes from other hosts. */
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
@@ -7,6 +8,17 @@ import type { FastifyInstance } from 'fastify'
 
 const folder = fileURLToPath(new URL('../static/', import.meta.url))
 const pico = fileURLToPath(import.meta.resolve('@picocss/pico/css/pico.classless.min.css'))
+
+/** The clients to download. `npm run client:pack` makes the package. */
+const clients = { 'pledgeview.py': 'contracts/api/client-python/', 'pledgeview-client.tgz': 'dist/' }
+const offered = Object.entries(clients)
+  .map(([name, place]) => ({
+    name,
+    file: fileURLToPath(new URL(`../../../${place}${name}`, import.meta.url)),
+  }))
+  .filter(({ file }) => existsSync(file))
+/** Whether the package is there. */
+export const hasPackage = offered.some(({ name }) => name.endsWith('.tgz'))
 
 // A file that changed with a new version is there within this time.
 const maxAgeSeconds = 300
@@ -20,6 +32,16 @@ export async function addStaticFiles(app: FastifyInstance): Promise<void> {
     dotfiles: 'deny',
   } as const
   await app.register(fastifyStatic, { root: folder, prefix: '/static/', ...headers })
+
+  for (const { name, file } of offered) {
+    app.get(`/static/${name}`, async (_request, reply) =>
+      reply
+        .header('cache-control', `public, max-age=${maxAgeSeconds}`)
+        .header('content-disposition', `attachment; filename="${name}"`)
+        .type('application/octet-stream')
+        .send(await readFile(file)),
+    )
+  }
 
   // One file, not two: with Pico alone a browser asks for Pico's pictures, which the content security policy refuses.
   // It does so when something asks for a layout before the second file is there.

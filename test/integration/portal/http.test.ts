@@ -64,6 +64,9 @@ test('a page has one style sheet, whole from the start: half of it would ask for
   // Pico's rules come first, so that the portal's own win.
   expect(style.text.indexOf('Pico CSS')).toBeGreaterThan(-1)
   expect(style.text.indexOf('Pico CSS')).toBeLessThan(style.text.indexOf('--pico-icon-valid: none'))
+  const client = await fetch(`${portal.url}/static/pledgeview.py`)
+  expect(client.headers.get('content-disposition')).toBe('attachment; filename="pledgeview.py"')
+  expect(await client.text()).toContain('class Client:')
   const again = await fetch(`${portal.url}/static/portal.css`, {
     headers: { 'if-none-match': style.headers.get('etag') ?? '' },
   })

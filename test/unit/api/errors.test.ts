@@ -33,7 +33,9 @@ describe('the error registry', () => {
     const { message } = errorBody(code, 'https://portal.example/docs').error
     expect(message).toMatch(/ See https:\/\/portal\.example\/docs#[\w-]+$/)
     const anchor = message.split('#')[1]
-    expect(String(guideContent({ apiUrl: 'https://api.example/api/v1' }))).toContain(`id="${anchor}"`)
+    expect(String(guideContent({ apiUrl: 'https://api.example/api/v1', hasPackage: false }))).toContain(
+      `id="${anchor}"`,
+    )
     expect(errorBody(code).error.message).toMatch(/ See \/api\/v1$/)
   })
 })
