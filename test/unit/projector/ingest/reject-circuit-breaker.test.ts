@@ -12,6 +12,40 @@ function admit(breaker: RejectCircuitBreaker, records: number, rejects: number):
 }
 
 describe('the circuit breaker for rejects', () => {
+  test('lets a few bad records in a quiet log pass', () => {
+    const breaker = createRejectCircuitBreaker(settings)
+    for (let i = 0; i < 9; i++) expect(admit(breaker, 1, 1)).toBe(true)
+    expect(admit(breaker, 1, 1)).toBe(false)
+  })
+
+  test('trips when more than the share of recent records were rejected, not at the share', () => {
+    const breaker = createRejectCircuitBreaker(settings)
+    expect(admit(breaker, 900, 0)).toBe(true)
+    expect(admit(breaker, 100, 100)).toBe(true)
+    expect(admit(breaker, 1_000, 101)).toBe(false)
+  })
+
+  test('trips at once when a schema goes wrong after a long good time', () => {
+    const breaker = createRejectCircuitBreaker(settings)
+    for (let i = 0; i < 1_000; i++) expect(admit(breaker, 1_000, 0)).toBe(true)
+    expect(admit(breaker, 1_000, 1_000)).toBe(false)
+  })
+
+  test('trips when the bad records come in small batches', () => {
+    const breaker = createRejectCircuitBreaker(settings)
+    admit(breaker, 5_000, 0)
+    const admitted = Array.from({ length: 200 }, () => admit(breaker, 10, 10))
+    expect(admitted.includes(false)).toBe(true)
+    expect(admitted.filter(Boolean).length).toBeLessThanOrEqual(100)
+  })
+
+  test('forgets what is older than its window', () => {
+    const breaker = createRejectCircuitBreaker(settings)
+    expect(admit(breaker, 1_000, 100)).toBe(true)
+    expect(admit(breaker, 1_000, 0)).toBe(true)
+    expect(admit(breaker, 1_000, 100)).toBe(true)
+  })
+
   test('never trips with a share of 1, and trips at the least number with a share of 0', () => {
     const never = createRejectCircuitBreaker({ ...settings, shareMax: 1 })
     for (let i = 0; i < 50; i++) expect(admit(never, 100, 100)).toBe(true)
