@@ -183,7 +183,7 @@ function readRows(
         base64Encode(key) AS key_base64, key_bytes, base64Encode(value) AS value_base64, value_bytes,
         arrayMap((name, one) -> [name, base64Encode(one)], header_names, header_values) AS headers, header_bytes
       FROM ${base}.rejects FINAL
-      WHERE (${place}) IN
+      WHERE (${place}) GLOBAL IN
       (
         SELECT ${place} FROM
         (
