@@ -286,7 +286,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(rejects).toEqual({ total: 5, open: 1 })
     const late = (await readTopic(settings, 'pledges')).filter(({ key }) => String(key) === 'c1/late')
     expect(late.at(-1)?.value).toEqual(pledges[1]?.value)
-    expect(String(late.at(-1)?.headers?.trace)).toBe('t-1')
+    expect(late.at(-1)?.headers).toEqual([['trace', Buffer.from('t-1')]])
   })
 
   test('projectors that stop leave their reason to status, to other processes and to an alert, until one leads again', async () => {

@@ -6,6 +6,7 @@
 import type { ITopicConfig, KafkaMessage } from 'kafkajs'
 import { topics } from '../../../contracts/events/event.ts'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import { writeHeaders } from '../../../services/log/kafka/record.ts'
 import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
 import { createTopics } from '../../../services/log/kafka/topics.ts'
 import { namesOf, readTopic, silent, withAdmin } from './topics.ts'
@@ -29,7 +30,7 @@ export async function copyTopics(settings: KafkaSettings): Promise<TopicCopy[]> 
       )
       const records = messages.map(({ partition, key, value, headers, timestamp }) => ({
         ...{ partition, key, value, timestamp },
-        ...(headers && { headers }),
+        headers: writeHeaders(headers),
       }))
       return { topic, records: isCompacted(topic) ? latestOf(records) : records }
     }),

@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto'
 
 import { EventEmitter, once } from 'node:events'
-import type { Admin, KafkaMessage } from 'kafkajs'
+import type { Admin } from 'kafkajs'
 import pino from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import type { ReadMessage } from '../../../services/log/kafka/record.ts'
 import { createTopics } from '../../../services/log/kafka/topics.ts'
 
 export const silent = pino({ level: 'silent' })
@@ -43,7 +44,7 @@ export async function withAdmin<T>(settings: KafkaSettings, work: (admin: Admin)
 export async function readTopic(
   settings: KafkaSettings,
   name: string,
-): Promise<(KafkaMessage & { partition: number })[]> {
+): Promise<(ReadMessage & { partition: number })[]> {
   const ranges = await withAdmin(settings, admin => admin.fetchTopicOffsets(name))
   // A partition's last message is never compacted away.
   const left = new Map(
@@ -51,7 +52,7 @@ export async function readTopic(
       .filter(({ low, high }) => low !== high)
       .map(({ partition, high }) => [partition, Number(high) - 1]),
   )
-  const messages: (KafkaMessage & { partition: number })[] = []
+  const messages: (ReadMessage & { partition: number })[] = []
   if (left.size === 0) return messages
   const consumer = createKafka(settings, silent).consumer({ groupId: randomUUID(), maxWaitTimeInMs: 50 })
   const progress = new EventEmitter()
@@ -60,7 +61,8 @@ export async function readTopic(
     await consumer.subscribe({ topics: [name], fromBeginning: true })
     await consumer.run({
       eachMessage: async ({ partition, message }) => {
-        messages.push({ ...message, partition })
+        // Our decoder made it (services/log/kafka/repairs).
+        messages.push({ ...(message as unknown as ReadMessage), partition })
         if (Number(message.offset) >= (left.get(partition) ?? Infinity)) left.delete(partition)
         progress.emit('message')
       },
