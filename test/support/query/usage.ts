@@ -1,4 +1,5 @@
 /** The usage of API keys in a real ClickHouse: a recorder with a clock that the test advances, and the portal's reader. */
+import { once } from 'node:events'
 import { pino } from 'pino'
 import { createUsageReader, type KeyUsage } from '../../../services/portal/usage/usage-reader.ts'
 import { createUsageRecorder, type UsageRecorder } from '../../../services/query/usage/usage-recorder.ts'
@@ -13,8 +14,9 @@ export function createTestRecorder(
   process: string,
   runtime: Partial<Pick<Runtime, 'now' | 'metrics'>> = {},
 ): UsageRecorder {
-  const sleep: Sleep = (_, signal) =>
-    new Promise(resolve => signal?.addEventListener('abort', () => resolve(), { once: true }))
+  const sleep: Sleep = async (_, signal) => {
+    if (signal && !signal.aborted) await once(signal, 'abort')
+  }
   const real = createRuntime(pino({ level: 'silent' }), runtime.metrics)
   return createUsageRecorder(tables, databases, process, () => undefined, { ...real, sleep, ...runtime })
 }
