@@ -4,8 +4,7 @@
  *
  * - A connection has one request in progress. What it sends ahead waits in its socket, which stops reading: that is
  *   `aheadBytesMax`, and one read of 64 KiB.
- * - A read is freed as soon as it is of no more use. V8 would free it in a long (major) collection, and under a flood it would
- *   have several of them a second.
+ * - A read is freed as soon as nobody needs it. Left to V8, a flood means several long (major) collections a second.
  * - The next request follows in a later turn of the event loop. Other connections come first.
  * - Connections that share a turn (`createSharedTurn`) together get one request every 2 ms: a turn of the event loop also accepts
  *   just one connection, so a request in every turn would let others wait long for a connection.
@@ -31,7 +30,7 @@ export interface RequestGate {
   remove(): void
 }
 
-/** Bytes sent ahead after which a socket reads no more: its `highWaterMark`. */
+/** How much a socket reads ahead before it stops, in bytes: its `highWaterMark`. */
 export const aheadBytesMax = 16_384
 
 /** Bytes of a body in chunks, with the lengths of its chunks. The forms of the portal are far shorter. */
