@@ -6,7 +6,6 @@
  * An erasure request, end to end: after the deletion events and `purge`, the texts of a creator and a backer are in no Kafka topic, in
  * no file or table of either shard, in no Redis key and in no log line, at the latest when `purge` says.
  */
-import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, describe, expect, test, vi } from 'vitest'
@@ -20,7 +19,7 @@ import type { LocalServices } from '../support/deployment/local-services.ts'
 import { makeDataDirectory, type ServiceProcess } from '../support/deployment/service-process.ts'
 import { outputOf, whenFolded } from '../support/deployment/status.ts'
 import { accountRecord } from '../support/events/accounts.ts'
-import { filesWith, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
+import { filesWith, personalText, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
 import { untilLeads } from '../support/events/kickstarter.ts'
 import {
   campaignEvent,
@@ -47,14 +46,13 @@ const settings = {
 const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
 const topics = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices']
 
-const personal = (what: string) => `${what}-${randomBytes(24).toString('hex')}`
 const [creatorId, name, description, backer, inReject, mailbox] = [
-  personal('creator'),
-  personal('name'),
-  personal('description'),
-  personal('backer'),
-  personal('reject'),
-  personal('mailbox'),
+  personalText('creator'),
+  personalText('name'),
+  personalText('description'),
+  personalText('backer'),
+  personalText('reject'),
+  personalText('mailbox'),
 ] as const
 const texts = [creatorId, name, description, backer, inReject, mailbox]
 const creator = {
@@ -225,7 +223,7 @@ describe('the commands on two shards', () => {
     )
     // A merge replaces files while they are read.
     for (const { directory } of shards.servers)
-      await vi.waitFor(() => expect(filesWith(directory, [description])).not.toEqual([]), soon)
+      await vi.waitFor(() => expect(filesWith(directory, texts)).not.toEqual([]), soon)
     await vi.waitFor(async () => {
       await detail('slug-kept')
       expect(await redisKeysWith()).not.toEqual([])

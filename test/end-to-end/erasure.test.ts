@@ -2,7 +2,6 @@
  * An erasure request on an embedded service, end to end: a creator and a backer are deleted by events, `purge` runs beside the
  * service, and then their texts are in no file, table, log line or new backup.
  */
-import { randomBytes } from 'node:crypto'
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -23,7 +22,7 @@ import {
   startServiceProcess,
 } from '../support/deployment/service-process.ts'
 import { accountRecord } from '../support/events/accounts.ts'
-import { filesWith, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
+import { filesWith, personalText, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
 import {
   campaignEvent,
   campaignTombstone,
@@ -43,19 +42,17 @@ const settings = {
 }
 const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
 
-/** Random texts cannot be compressed, so a file contains them as they are. */
-const personal = (what: string) => `${what}-${randomBytes(24).toString('hex')}`
 const creator = {
-  creator_id: personal('creator'),
-  name: personal('name'),
-  profile_url: `https://crowdfunding.example/${personal('profile')}`,
-  avatar_url: `https://crowdfunding.example/${personal('avatar')}`,
+  creator_id: personalText('creator'),
+  name: personalText('name'),
+  profile_url: `https://crowdfunding.example/${personalText('profile')}`,
+  avatar_url: `https://crowdfunding.example/${personalText('avatar')}`,
 }
-const description = personal('description')
-const reward = personal('reward')
-const backer = personal('backer')
-const inReject = personal('reject')
-const mailbox = personal('mailbox')
+const description = personalText('description')
+const reward = personalText('reward')
+const backer = personalText('backer')
+const inReject = personalText('reject')
+const mailbox = personalText('mailbox')
 const texts = [...Object.values(creator), description, reward, backer, inReject, mailbox]
 
 interface PurgedCopy {
@@ -135,7 +132,7 @@ describe('an erasure request', () => {
       soon,
     )
     // A merge replaces files while they are read.
-    const inTables = () => filesWith(files.root, [creator.name]).some(path => path.startsWith('tables'))
+    const inTables = () => filesWith(files.root, Object.values(creator)).some(path => path.startsWith('tables'))
     await vi.waitFor(() => expect(inTables()).toBe(true), soon)
     expect(await tablesWith(tables, texts)).toEqual(
       expect.arrayContaining([
