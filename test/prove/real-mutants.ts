@@ -81,7 +81,8 @@ export const realMutants: readonly RealMutant[] = [
   {
     rule: 'rows',
     without: 'the fold counts the last state of a pledge, and no other',
-    faults: [],
+    // Without a fault nearly nothing is said once the mutant runs, and one wrong total may be right by chance.
+    faults: ['killProjectors', 'slowFold'],
     changes: [
       [
         'tables/read-sql.ts',

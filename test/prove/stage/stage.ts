@@ -180,7 +180,8 @@ export async function openStage(seed: string, options: StageOptions = {}) {
     async function settled({ staysPaused = false } = {}): Promise<void> {
       await traffic.pause()
       try {
-        await untilProjected()
+        // If it does not get there, the answers that are read now say what is wrong.
+        const failure: unknown = await untilProjected().catch(error => error)
         // An answer with a later watermark has all of that.
         const settledAt = Date.now()
         await untilBoth('/projects?limit=1', headers => Date.parse(headers['x-data-as-of'] ?? '') > settledAt)
@@ -196,6 +197,7 @@ export async function openStage(seed: string, options: StageOptions = {}) {
           })
         }
         recorder.add({ kind: 'quiet', from, to: now() })
+        if (failure !== undefined) throw failure
       } finally {
         // Also after a failure: the faults that follow wait for traffic.
         if (!staysPaused) traffic.resume()
