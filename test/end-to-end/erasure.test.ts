@@ -132,7 +132,8 @@ describe('an erasure request', () => {
       soon,
     )
     // A merge replaces files while they are read.
-    const inTables = () => filesWith(files.root, Object.values(creator)).some(path => path.startsWith('tables'))
+    const inTables = () =>
+      filesWith(files.root, Object.values(creator)).some(path => path.startsWith('tables'))
     await vi.waitFor(() => expect(inTables()).toBe(true), soon)
     expect(await tablesWith(tables, texts)).toEqual(
       expect.arrayContaining([
