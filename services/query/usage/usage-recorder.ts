@@ -7,7 +7,7 @@
  * - A crash loses what was counted since the last flush, and an outage of ClickHouse what was counted until the minute before its end.
  */
 
-import { type Rounds, startRounds } from '../../runtime/rounds.ts'
+import { type Rounds, startRounds } from '../../runtime/async/rounds.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, TableInsert, Tables } from '../../tables/port.ts'
