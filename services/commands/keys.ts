@@ -5,7 +5,7 @@ import { databasesOf, kafkaSettings, required, serverSettings, stateEncoderOf } 
 import { withModel } from '../local/access.ts'
 import { openExistingDataDirectory } from '../local/data-directory.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
-import { closing } from '../runtime/closing.ts'
+import { closing } from '../runtime/async/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'

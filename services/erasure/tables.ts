@@ -6,8 +6,9 @@
  * the purge, merges are fsynced and old files are removed at once. If the purge is killed, the tables keep these two
  * settings, which is safe; the next purge resets them.
  */
+
+import type { Sleep } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import type { Sleep } from '../runtime/sleep.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
 import {

@@ -5,7 +5,7 @@
  * similar size, so under a live stream a row in a large part may stay for months. Here all parts are merged into one.
  * Rows of one key are never twice in one part, so after that no row is superseded that was superseded before.
  */
-import type { Sleep } from '../runtime/sleep.ts'
+import type { Sleep } from '../runtime/async/sleep.ts'
 import { qualified } from './generations.ts'
 import { type CallOptions, type Databases, type Tables, TablesError } from './port.ts'
 

@@ -7,11 +7,11 @@
  */
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
-import type { Topic } from '../../../contracts/events/event.ts'
-import { type Position, partitionName, type RememberedWatermark, SupersededAssignment } from '../port.ts'
-import { isOutage, type KafkaSettings, requestRetry, topicName, topicOfName } from './client.ts'
-import type { TopicPartition } from './offsets.ts'
-import type { ReadMessage } from './record.ts'
+import type { Topic } from '../../../../contracts/events/event.ts'
+import { type Position, partitionName, type RememberedWatermark, SupersededAssignment } from '../../port.ts'
+import { isOutage, type KafkaSettings, requestRetry, topicName, topicOfName } from '../client.ts'
+import type { TopicPartition } from '../offsets.ts'
+import type { ReadMessage } from '../record.ts'
 import { foldPartition, metadataOf } from './watermark.ts'
 
 /** The events of a member. A handler must not wait: it runs inside kafkajs's loop, which also sends the heartbeats. */

@@ -1,5 +1,5 @@
 /** A value that is loaded when it is asked for, and kept for a while. Calls that come during a load share it, so loads do not pile up. */
-import type { Runtime } from './runtime.ts'
+import type { Runtime } from '../runtime.ts'
 
 export interface KeptOptions<Value> {
   /** For how long a value is given without a new load, ms. It may depend on the value. Default: not at all. */

@@ -1,6 +1,6 @@
 /** A kept value: loaded once for all who ask, and given for as long as it may be. */
 import { expect, test } from 'vitest'
-import { kept } from '../../../services/runtime/kept.ts'
+import { kept } from '../../../../services/runtime/async/kept.ts'
 
 function world(options: { ms: number; staleMs?: number }) {
   let now = 0
