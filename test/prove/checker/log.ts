@@ -57,9 +57,10 @@ export interface Quiet {
   to: number
 }
 
-/** The ledger had the revocation of the key at this time. */
+/** The revocation of the key was asked for, and the ledger had it. */
 export interface Revoked {
   kind: 'revoked'
+  askedAt: number
   at: number
   key: string
 }
