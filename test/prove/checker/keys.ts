@@ -43,7 +43,8 @@ function checkRevoked({ log, answers, isDisturbed }: World): Violation[] {
     const name = `${key} ${process}`
     const before = admitted.get(name)
     if (status === 200 && !before) admitted.set(name, answer)
-    const isEarly = status === 401 && before && receivedAt < (askedAt.get(key) ?? Number.POSITIVE_INFINITY)
+    const isEarly =
+      key !== '' && status === 401 && before && receivedAt < (askedAt.get(key) ?? Number.POSITIVE_INFINITY)
     if (isEarly && before.receivedAt < sentAt && !isDisturbed('silence', sentAt, receivedAt, process))
       return [
         { rule: 'revoked', about: key, text: 'is refused, and is not revoked', answers: [before, answer] },
