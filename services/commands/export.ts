@@ -4,7 +4,7 @@ import { type OnExported, writeExport } from '../exports/write.ts'
 import { withModel } from '../local/access.ts'
 import { openExistingDataDirectory } from '../local/data-directory.ts'
 import { childSettings } from '../local/tables.ts'
-import { closing } from '../runtime/closing.ts'
+import { closing } from '../runtime/async/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { createPaintedLine, grouped, megabytes, progressText } from '../runtime/progress.ts'
 import {

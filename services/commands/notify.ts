@@ -13,7 +13,7 @@ import {
   namePattern,
 } from '../portal/notices/announcement.ts'
 import { openNotices } from '../portal/notices/notices.ts'
-import { closing } from '../runtime/closing.ts'
+import { closing } from '../runtime/async/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'

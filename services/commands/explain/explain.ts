@@ -2,6 +2,7 @@
 import { currentDatabases, serverSettings, shardsOf } from '../../distributed.ts'
 import { withModel } from '../../local/access.ts'
 import { openExistingDataDirectory } from '../../local/data-directory.ts'
+import { closing } from '../../runtime/async/closing.ts'
 import { type Config, readConfig } from '../../runtime/config.ts'
 import { openTables } from '../../tables/clickhouse/clickhouse.ts'
 import {
@@ -48,19 +49,13 @@ export const explainCommand: Command = {
   },
 }
 
-async function explainOnServer(campaign: string, config: Config): Promise<Explanation> {
-  const tables = openTables(serverSettings(config))
-  try {
+function explainOnServer(campaign: string, config: Config): Promise<Explanation> {
+  return closing(async open => {
+    const tables = open(openTables(serverSettings(config)))
     const whole = { tables, databases: await currentDatabases(config, tables) }
-    const cluster = await shardsOf(config)
-    try {
-      return await explainCampaign(campaign, cluster?.shards ?? [whole], whole)
-    } finally {
-      await cluster?.close()
-    }
-  } finally {
-    await tables.close()
-  }
+    const cluster = open(await shardsOf(config))
+    return explainCampaign(campaign, cluster?.shards ?? [whole], whole)
+  })
 }
 
 /** The answer, in sentences. The first one says what is shown, the others what may still change it. */

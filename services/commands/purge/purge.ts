@@ -3,8 +3,8 @@ import { embeddedCopies } from '../../erasure/embedded.ts'
 import { type Copies, purge } from '../../erasure/purge.ts'
 import { withModel } from '../../local/access.ts'
 import { openExistingDataDirectory } from '../../local/data-directory.ts'
+import { sleep } from '../../runtime/async/sleep.ts'
 import { type Config, readConfig } from '../../runtime/config.ts'
-import { sleep } from '../../runtime/sleep.ts'
 import {
   type Command,
   commonOptions,

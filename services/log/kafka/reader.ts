@@ -9,17 +9,22 @@
  */
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
-import { createNotifier, type Notifier } from '../../runtime/notifier.ts'
-import { retry } from '../../runtime/retry.ts'
-import { within } from '../../runtime/within.ts'
+import { createNotifier, type Notifier } from '../../runtime/async/notifier.ts'
+import { retry } from '../../runtime/async/retry.ts'
+import { within } from '../../runtime/async/within.ts'
 import { type EventReader, type FindStarts, partitionName, SupersededAssignment } from '../port.ts'
-import { type Assignment, type AssignmentStarts, committedThrough, createAssignments } from './assignment.ts'
 import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName, topicName } from './client.ts'
-import { createCommits } from './commits.ts'
-import { createMember } from './consumer.ts'
-import { createLiveness } from './liveness.ts'
+import {
+  type Assignment,
+  type AssignmentStarts,
+  committedThrough,
+  createAssignments,
+} from './group/assignment.ts'
+import { createCommits } from './group/commits.ts'
+import { createMember } from './group/consumer.ts'
+import { createLiveness } from './group/liveness.ts'
+import { foldPartition, readWatermark } from './group/watermark.ts'
 import { checkStarts, outOfRange, readCommitted, readRanges } from './offsets.ts'
-import { foldPartition, readWatermark } from './watermark.ts'
 
 export interface KafkaReaderSettings extends KafkaSettings {
   /** The consumer group. Without `starts` it owns the positions, and a new group reads from the start. */

@@ -1,30 +1,30 @@
-import { currentDatabases, readerSettings, serverSettings, shardsOf } from '../distributed.ts'
-import { withModel } from '../local/access.ts'
-import { openExistingDataDirectory, type ServiceAddress } from '../local/data-directory.ts'
-import { openKafkaInspector } from '../log/kafka/inspector.ts'
-import { compactionWarnings } from '../log/kafka/topic-settings.ts'
-import type { PartitionLag, RememberedWatermark } from '../log/port.ts'
-import { readNextPositions } from '../projector/positions/stored-positions.ts'
-import type { SharedSlugs } from '../projector/shared-slugs.ts'
+import { currentDatabases, readerSettings, serverSettings, shardsOf } from '../../distributed.ts'
+import { withModel } from '../../local/access.ts'
+import { openExistingDataDirectory, type ServiceAddress } from '../../local/data-directory.ts'
+import { openKafkaInspector } from '../../log/kafka/inspector.ts'
+import { compactionWarnings } from '../../log/kafka/topic-settings.ts'
+import type { PartitionLag, RememberedWatermark } from '../../log/port.ts'
+import { readNextPositions } from '../../projector/positions/stored-positions.ts'
+import type { SharedSlugs } from '../../projector/shared-slugs.ts'
 import {
   type ProducersStatus,
   type QuarantineStatus,
   type ReachedTables,
   reachedTables,
   tablesStatus,
-} from '../projector/status.ts'
-import { closing } from '../runtime/closing.ts'
-import type { Config } from '../runtime/config.ts'
-import { messageOf } from '../runtime/message-of.ts'
-import { type Check, lagRecords } from '../runtime/ops/checks.ts'
-import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse/clickhouse.ts'
-import { type Shard, type Tables, TablesError } from '../tables/port.ts'
-import { type ProjectorStop, stopText, unnoted } from '../tables/projector-stops.ts'
-import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
-import { jsonOption } from './help.ts'
+} from '../../projector/status.ts'
+import { closing } from '../../runtime/async/closing.ts'
+import type { Config } from '../../runtime/config.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import { type Check, lagRecords } from '../../runtime/ops/checks.ts'
+import { createLogger } from '../../runtime/ops/logger.ts'
+import { openTables } from '../../tables/clickhouse/clickhouse.ts'
+import { type Shard, type Tables, TablesError } from '../../tables/port.ts'
+import { type ProjectorStop, stopText, unnoted } from '../../tables/projector-stops.ts'
+import { type Command, dataDirOption, type Io, printJson, readPlace } from '../command.ts'
+import { jsonOption } from '../help.ts'
+import { printable } from '../printable.ts'
 import { type Neighbours, neighboursOf } from './neighbours.ts'
-import { printable } from './printable.ts'
 
 export const statusCommand: Command = {
   help: {

@@ -8,7 +8,7 @@
  * delivers what it fetched before, and after an offset out of range it jumps.
  */
 import type { Logger } from 'pino'
-import type { Topic } from '../../../contracts/events/event.ts'
+import type { Topic } from '../../../../contracts/events/event.ts'
 import {
   type Delivery,
   type PartitionRange,
@@ -17,12 +17,12 @@ import {
   partitionName,
   type RememberedWatermark,
   type Start,
-} from '../port.ts'
+} from '../../port.ts'
+import { type OffsetRange, outOfRange, rangeFault, type TopicPartition } from '../offsets.ts'
+import { markMisplaced } from '../partition.ts'
+import { toLogRecord } from '../record.ts'
 import { createFetchBuffer, type FetchBuffer } from './buffer.ts'
 import type { Member, MemberEvents } from './consumer.ts'
-import { type OffsetRange, outOfRange, rangeFault, type TopicPartition } from './offsets.ts'
-import { markMisplaced } from './partition.ts'
-import { toLogRecord } from './record.ts'
 import { regulate } from './regulate.ts'
 
 export interface Assignment {

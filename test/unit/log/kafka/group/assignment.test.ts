@@ -5,10 +5,15 @@
 
 import pino from 'pino'
 import { beforeEach, expect, test } from 'vitest'
-import { type Assignments, createAssignments } from '../../../../services/log/kafka/assignment.ts'
-import type { OffsetRange, TopicPartition } from '../../../../services/log/kafka/offsets.ts'
-import type { ReadMessage } from '../../../../services/log/kafka/record.ts'
-import { type PollBounds, type Position, partitionName, type Start } from '../../../../services/log/port.ts'
+import { type Assignments, createAssignments } from '../../../../../services/log/kafka/group/assignment.ts'
+import type { OffsetRange, TopicPartition } from '../../../../../services/log/kafka/offsets.ts'
+import type { ReadMessage } from '../../../../../services/log/kafka/record.ts'
+import {
+  type PollBounds,
+  type Position,
+  partitionName,
+  type Start,
+} from '../../../../../services/log/port.ts'
 
 const at = { topic: 'pledges', partition: 0 } as const
 const generous: PollBounds = { recordsMax: 1_000, bytesMax: 1_000_000, waitMsMax: 0 }
