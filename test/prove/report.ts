@@ -22,7 +22,7 @@ const defects: readonly { what: string; seed: string; became: string }[] = [
       'After a promotion, `/stats` counts the generation from before until the leader has changed the views, about a second later. So it ' +
       'may count fewer campaigns than a list has shown',
     seed: '`p1`: killProjectors, slowFold, rebuildThroughKill, rollBack',
-    became: 'open: statistics come from the views of the data teams',
+    became: 'they sum the campaigns of the generation that lists show',
   },
   {
     what: 'A projector that starts while Kafka elects leaders on a busy machine ends with a TypeError of kafkajs',

@@ -196,6 +196,20 @@ export const mutants: readonly Mutant[] = [
       log.answer(2_100, { path: '/stats', expected: [200, 401] })
     },
   ],
+  [
+    'revoked',
+    'a key lives until it is revoked: a process refuses one that it admitted',
+    log => {
+      log.answer(100, { path: '/stats', expected: [200, 401] })
+      log.revoke(200)
+      log.answer(300, { path: '/stats', expected: [200, 401], status: 401 })
+    },
+    log => {
+      log.answer(100, { path: '/stats', expected: [200, 401] })
+      log.answer(300, { path: '/stats', expected: [200, 401], status: 401 })
+      log.revoke(500)
+    },
+  ],
   ['limit', 'the limiter counts over all processes', log => requests(log, 120), log => requests(log, 121)],
   [
     'answers',

@@ -1,5 +1,6 @@
 /** Query processes that are killed or stopped, Redis that is away, keys that are revoked, and a client that asks for more than its limit. */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import type { Place } from '../../support/faults/places.ts'
 import { keyHeaders } from '../../support/query/app.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
@@ -55,10 +56,19 @@ export async function restartAll(stage: Stage, settings: Readonly<Record<string,
 }
 
 /** A key is issued, used of both processes all the time, and revoked. It is used on until each process knows. */
-export async function revokeKeys({ keys, traffic, recorder, queries, random, revoke }: Stage): Promise<void> {
-  const next = random('revoke')
+export async function revokeKeys(stage: Stage): Promise<void> {
+  const { keys, traffic } = stage
   const { credentials, event } = keys.issue(`account ${traffic.records()}`)
   await traffic.say([event])
+  await useUntilRefused(stage, credentials, () => traffic.say([keys.revoke(credentials.key)]))
+}
+
+export async function useUntilRefused(
+  { recorder, queries, random, revoke }: Stage,
+  credentials: Credentials,
+  ask: () => Promise<unknown>,
+): Promise<void> {
+  const next = random('revoke')
   const stopping = new AbortController()
   const admitted = new Set<number>()
   const refused = new Set<number>()
@@ -79,7 +89,7 @@ export async function revokeKeys({ keys, traffic, recorder, queries, random, rev
   })
   await until(() => admitted.size === queries.length)
   await delay(intBetween(next, 0, 2_000))
-  await revoke(credentials.key)
+  await revoke(credentials.key, ask)
   // It must not come back when the fold takes it out of the view.
   await until(() => refused.size === queries.length)
   await delay(intBetween(next, 2_000, 4_000))
