@@ -10,20 +10,43 @@
 import { readFileSync } from 'node:fs'
 import type avro from 'avsc'
 import { beginText, checkedText, compileSchema, pathText } from './avro-types.ts'
-import type { ApiKeyState, CampaignState, EventType, PledgeState, StateEvent } from './event.ts'
+import {
+  type ApiKeyState,
+  type CampaignState,
+  type EventType,
+  eventTypes,
+  type PledgeState,
+  type StateEvent,
+} from './event.ts'
 
 /** A schema id for each event type. */
 export type SchemaIds = Readonly<Record<EventType, number>>
 
-/** A schema document with its fixed id. An id is never given to another schema. */
+/**
+ * A schema document with its fixed ids. An id is never given to another schema: a changed schema has a new `schema_id`, and the former one
+ * goes to `earlier_ids`. `since`: the id with which the field came. A schema of an earlier id does not have it.
+ */
 interface SchemaDocument {
   schema_id: number
+  earlier_ids?: readonly number[]
+  fields: readonly SchemaField[]
+}
+
+interface SchemaField {
+  name: string
+  since?: number
 }
 
 const documents: Readonly<Record<EventType, SchemaDocument>> = {
   campaign: readSchema('campaign'),
   pledge: readSchema('pledge'),
   'api-key': readSchema('api-key'),
+}
+
+/** The schema of this id as Avro has it. */
+function schemaAt({ schema_id: _, earlier_ids: __, fields, ...rest }: SchemaDocument, id: number): object {
+  const known = fields.filter(({ since = 0 }) => since <= id)
+  return { ...rest, fields: known.map(({ since: ___, ...field }) => field) }
 }
 
 /** The fixed schema id of each event type's current schema. */
@@ -33,15 +56,23 @@ export const schemaIds: SchemaIds = {
   'api-key': documents['api-key'].schema_id,
 }
 
-/** The current schemas, as JSON documents. A producer registers them or compiles against them. */
-export const schemas: Readonly<Record<EventType, object>> = {
-  campaign: withoutId(documents.campaign),
-  pledge: withoutId(documents.pledge),
-  'api-key': withoutId(documents['api-key']),
+/** A fixed schema id of an earlier version of a schema. Values in the log have it, and producers may still use it. */
+export interface EarlierSchema {
+  type: EventType
+  id: number
+  schema: object
 }
 
-function withoutId({ schema_id: _, ...schema }: SchemaDocument): object {
-  return schema
+/** The earlier schemas. */
+export const earlierSchemas: readonly EarlierSchema[] = eventTypes.flatMap(type =>
+  (documents[type].earlier_ids ?? []).map(id => ({ type, id, schema: schemaAt(documents[type], id) })),
+)
+
+/** The current schemas, as JSON documents. A producer registers them or compiles against them. */
+export const schemas: Readonly<Record<EventType, object>> = {
+  campaign: schemaAt(documents.campaign, schemaIds.campaign),
+  pledge: schemaAt(documents.pledge, schemaIds.pledge),
+  'api-key': schemaAt(documents['api-key'], schemaIds['api-key']),
 }
 
 /**

@@ -2,6 +2,7 @@
  * The rules that every event keeps and that a schema cannot express. `events append` (before the log) and the
  * projector (after it) apply the same rules, so an event that was appended with it is never rejected.
  */
+import { columns } from '../tables/campaign-columns.ts'
 import { currencyDigits } from './currencies.ts'
 import {
   type ApiKeyState,
@@ -105,44 +106,36 @@ function campaignFault(campaign: CampaignState): Fault | undefined {
     timestampFault('end_date', campaign.end_date) ??
     timestampFault('created_at', campaign.created_at) ??
     (campaign.creator.creator_id === '' ? { field: 'creator.creator_id', reason: 'is empty' } : undefined) ??
-    (isPublicStatus(campaign.status) ? (linksFault(campaign) ?? listTextsFault(campaign)) : undefined) ??
+    (isPublicStatus(campaign.status) ? shownFault(campaign) : undefined) ??
     rewardsFault(campaign)
   )
 }
 
-/**
- * What a page links to. It is checked in public campaigns only: nobody sees those of others, and an event that withdraws a campaign
- * must not be rejected for them.
- */
-function linksFault({ slug, url, image_url, creator }: CampaignState): Fault | undefined {
-  return (
-    slugFault(slug) ??
-    webAddressFault('url', url) ??
-    webAddressFault('image_url', image_url) ??
-    webAddressFault('creator.profile_url', creator.profile_url) ??
-    webAddressFault('creator.avatar_url', creator.avatar_url)
-  )
-}
+// What lists show as text, as paths in the event. Web addresses are among them.
+const listTexts = columns
+  .filter(({ from, shown, type }) => from === 'ledger' && shown === 'list' && type.includes('String'))
+  .map(({ name, event = name, format }) => ({
+    field: event,
+    path: event.split('.'),
+    isLink: format === 'uri',
+  }))
 
-/** Checked in public campaigns only, as what a page links to. */
-function listTextsFault({ creator, ...campaign }: CampaignState): Fault | undefined {
-  const texts: Record<string, string | null> = {
-    title: campaign.title,
-    subtitle: campaign.subtitle,
-    category: campaign.category,
-    subcategory: campaign.subcategory,
-    location: campaign.location,
-    url: campaign.url,
-    image_url: campaign.image_url,
-    tags: campaign.tags.join(','),
-    campaign_type: campaign.campaign_type,
-    project_type: campaign.project_type,
-    'creator.name': creator.name,
-    'creator.profile_url': creator.profile_url,
-    'creator.avatar_url': creator.avatar_url,
+/**
+ * The slug, the web addresses and the lengths of texts. They are checked in public campaigns only: nobody sees those of others, and an
+ * event that withdraws a campaign must not be rejected for them.
+ */
+function shownFault(campaign: CampaignState): Fault | undefined {
+  const fault = slugFault(campaign.slug)
+  if (fault) return fault
+  for (const { field, path, isLink } of listTexts) {
+    const value = path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], campaign)
+    const text = Array.isArray(value) ? value.join(',') : ((value as string | null | undefined) ?? null)
+    if (text !== null && text.length > listTextLengthMax)
+      return { field, reason: `is longer than ${listTextLengthMax} characters` }
+    const wrong = isLink ? webAddressFault(field, text) : undefined
+    if (wrong) return wrong
   }
-  const [field] = Object.entries(texts).find(([, text]) => (text?.length ?? 0) > listTextLengthMax) ?? []
-  return field === undefined ? undefined : { field, reason: `is longer than ${listTextLengthMax} characters` }
+  return undefined
 }
 
 function slugFault(slug: string): Fault | undefined {

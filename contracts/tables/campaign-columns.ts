@@ -3,10 +3,12 @@
  * - the event's type (contracts/events/event.ts) and the rows of the ledger (services/projector/ingest/ledger-rows.ts);
  * - the columns of the ledger, of the read table and of the view `campaigns` (campaign-sql.ts fills them into the SQL beside this file);
  * - what the fold copies, and what the comparison of a rebuild compares;
+ * - which texts and web addresses of an event are checked (contracts/events/rules.ts);
  * - what the API shows: the presenter, the schemas, the example and with them the OpenAPI document.
  *
- * A new field is a line here (with a `default`), a field of campaign.avsc.json, and a golden example. Names and order are part of
- * `content_hash`: after a change of this list every campaign that is folded gets a new `updated_at`.
+ * A new field is a line here (with a `default`), a field of campaign.avsc.json (with `since`, and the schema with a new `schema_id`), a
+ * migration in generation/ that consists of `${campaign_fields};`, and a golden example. Names and order are part of `content_hash`: after a change of this list every
+ * campaign that is folded gets a new `updated_at`.
  */
 import { publicStatuses } from '../events/event.ts'
 

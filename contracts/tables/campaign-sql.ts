@@ -1,5 +1,8 @@
 /**
  * The parts of the SQL beside this file that come from the list of a campaign's fields (campaign-columns.ts). Pure.
+ *
+ * `${campaign_fields}` is a whole migration: it adds to the tables of an earlier version what the list has more, at its place, and
+ * makes the view again. What was written before has the default in the new columns.
  */
 import { columns, ledgerColumns } from './campaign-columns.ts'
 
@@ -12,7 +15,7 @@ const definitions = (all: Named) => lines(all.map(({ name, type }) => `${name} $
 const updatedAt = { name: 'updated_at', type: "DateTime64(3, 'UTC')" }
 const listFields: Named = [...columns.filter(({ shown }) => shown === 'list'), updatedAt]
 
-// LowCardinality is for columns.
+// An object: rows that were written before a field was added do not have it. LowCardinality is for columns.
 const fieldTypes = listFields.map(
   ({ name, type }) => `${name} ${type.replace(/^LowCardinality\((.*)\)$/, '$1')}`,
 )
@@ -63,11 +66,20 @@ FROM \${read}.campaigns FINAL
 LIMIT 18446744073709551615
 COMMENT 'Public campaigns, one row each, as they are now'`
 
+const added = (table: string, all: Named) => `ALTER TABLE ${table}
+${lines(all.map(({ name, type }, at) => `ADD COLUMN IF NOT EXISTS ${name} ${type}${at === 0 ? '' : ` AFTER ${all[at - 1]?.name}`}`))}`
+
 const parts: Readonly<Record<string, string>> = {
   ledger_columns: definitions(ledgerColumns),
   campaign_columns: definitions(columns),
   list_fields: listJson,
   campaigns_view: view,
+  campaign_fields: [
+    added('${ledger}.campaign_ledger', ledgerColumns),
+    added('${read}.campaigns', columns),
+    `ALTER TABLE \${read}.campaigns MODIFY COLUMN list_fields String MATERIALIZED ${listJson}`,
+    view,
+  ].join(';\n'),
 }
 
 /** Fills the parts into SQL text. */

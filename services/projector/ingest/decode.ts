@@ -8,6 +8,7 @@
 import { isUtf8 } from 'node:buffer'
 import {
   currentStateReader,
+  earlierSchemas,
   isCurrentSchema,
   type StateReader,
   schemaIdOf,
@@ -99,6 +100,9 @@ function createReaders(writerSchemas: WriterSchemas | undefined): ReaderOf {
   if (!writerSchemas) {
     for (const type of eventTypes) {
       readers.set(readerName(type, schemaIds[type]), { read: currentStateReader(type), isCurrent: true })
+    }
+    for (const { type, id, schema } of earlierSchemas) {
+      readers.set(readerName(type, id), { read: stateReader(type, schema), isCurrent: false })
     }
   }
 

@@ -108,10 +108,16 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   if (table) return tableForms(statement, table, cluster)
   if (created) return alsoForWhole(statement.replace(created[0], `${created[0]} ${onCluster}`))
   if (statement.startsWith('CREATE OR REPLACE VIEW ')) return []
+  const extended = /^ALTER TABLE \$\{\w+\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
+  if (extended) return addedColumns(statement, extended, onCluster)
   // One shard gets the row.
   const filled = /^INSERT INTO (\$\{\w+\})(?=\.)/.exec(statement)
   if (filled?.[1]) return [statement.replace(filled[0], `INSERT INTO ${wholeOf(filled[1])}`)]
-  const altered = /^ALTER USER \w+(?= SETTINGS\s)/.exec(statement)?.[0]
+  // Only the shard's part has a codec and computed columns, and only a user has settings.
+  const altered =
+    /^ALTER TABLE \$\{\w+\}\.\w+(?= MODIFY COLUMN \w+ (?:CODEC\(|String MATERIALIZED ))|^ALTER USER \w+(?= SETTINGS\s)/.exec(
+      statement,
+    )?.[0]
   if (altered !== undefined) return [statement.replace(altered, `${altered} ${onCluster}`)]
   if (/^GRANT (?:SELECT|INSERT) ON /.test(statement))
     return alsoForWhole(statement.replace(/^GRANT/, `GRANT ${onCluster}`))
@@ -171,6 +177,15 @@ function tableForms(
 ENGINE = Distributed('${cluster}', '${database}', '${part}', ${placement})`,
     ),
   ]
+}
+
+/** New columns: of the shard's part first, because the whole table then asks for them. */
+function addedColumns(statement: string, [head, table = '']: RegExpExecArray, onCluster: string): string[] {
+  const placement = placements[table]
+  if (placement === undefined) throw new Error(`no shard is defined for the rows of ${table}`)
+  if (table === 'batch_log') throw new Error(`the form on a cluster is not defined for columns of ${table}`)
+  const part = statement.replace(head, `${head.trimEnd()} ${onCluster}\n    `)
+  return placement === 'own' || placement === 'all' ? [part] : alsoForWhole(part)
 }
 
 /** The statement for the database that it names, and the same for the one of the whole tables or of the shards' views. */
