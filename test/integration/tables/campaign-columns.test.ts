@@ -1,8 +1,9 @@
 /** The list of a campaign's columns and the SQL that defines the tables say the same. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { campaignColumns } from '../../../contracts/tables/campaign-columns.ts'
+import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
-import { migrate } from '../../../services/tables/schema/migrate.ts'
+import { migrate, nameDatabases } from '../../../services/tables/schema/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 
 interface TableColumn {
@@ -57,4 +58,29 @@ describe('the list of content columns', () => {
     const copied = campaignColumns.filter(({ from }) => from === 'ledger')
     expect(ledger).toEqual(expect.arrayContaining(copied.map(({ name, type }) => ({ name, type }))))
   })
+
+  test('is added to tables of an earlier version by the migration of a new field', async () => {
+    const { ledger, read, views } = databases
+    const all = () =>
+      Promise.all([
+        columnsOf(ledger, 'campaign_ledger'),
+        columnsOf(read, 'campaigns'),
+        columnsOf(views, 'campaigns'),
+      ])
+    const before = await all()
+    await run(
+      `ALTER TABLE ${read}.campaigns MODIFY COLUMN list_fields String MATERIALIZED '{}'`,
+      `ALTER TABLE ${read}.campaigns DROP COLUMN subtitle`,
+      `ALTER TABLE ${ledger}.campaign_ledger DROP COLUMN subtitle`,
+    )
+    expect(await all()).not.toEqual(before)
+    // As in a file below contracts/tables/generation.
+    await run(...nameDatabases(withCampaignFields('${campaign_fields}'), databases).split(';\n'))
+    expect(await all()).toEqual(before)
+    expect(await own.tables.rows({ query: `SELECT subtitle FROM ${views}.campaigns` })).toEqual([])
+  })
 })
+
+async function run(...statements: string[]): Promise<void> {
+  for (const query of statements) await own.tables.run({ query })
+}
