@@ -28,7 +28,7 @@ ENGINE = MergeTree
 ORDER BY setting
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
--- The generations of the tables (private; services/generations/generation-log.ts says what each kind of row means). It is one table, so that the
+-- The generations of the tables (private; services/generations/attempts.ts says what each kind of row means). It is one table, so that the
 -- row that names the current generation has all its conditions in a single scan of it.
 
 CREATE TABLE IF NOT EXISTS ${base}.generation_log

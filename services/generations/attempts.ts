@@ -103,7 +103,7 @@ export async function noteDropped(
   )
 }
 
-/** The text of the statements with a condition. Who gives an attempt up waits for them (`untilEnded`). */
+/** The INSERT statements that promote or drop. A process that gives up an attempt waits until none of them runs (`untilEnded`). */
 function fenced(base: string, kind: 'current' | 'dropped', condition: string): string {
   return `INSERT INTO ${base}.generation_log (kind, generation, attempt, run)
           SELECT '${kind}', {of:UInt32}, {attempt:UInt64}, {run:String}

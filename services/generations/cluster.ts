@@ -58,8 +58,8 @@ export async function makeGeneration(place: RebuildTables, generation: number): 
 const pointingsMax = 5
 
 /**
- * Makes the data teams' views show the current generation, if one of them shows another. Whoever follows the row does that, so it looks again
- * afterwards: another one may have done it for the generation from before.
+ * Points the data teams' views at the current generation, if one of them shows another. Several processes may do this at once, so it checks
+ * again afterwards: another process may have pointed them at the generation before.
  */
 export async function showCurrent(place: RebuildTables): Promise<void> {
   for (let pointings = 0; pointings <= pointingsMax; pointings++) {

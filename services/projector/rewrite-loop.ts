@@ -1,7 +1,7 @@
 /**
  * Removes superseded rows from disk within `msMax`, although events keep coming. Runs in the process that folds, once per shard.
  *
- * A table is rewritten when its oldest part is older than that, or when this process has not rewritten it for so long. The history of
+ * A table is rewritten when its oldest part is older than `msMax`, or when this process has not rewritten it for `msMax`. The history of
  * deleted campaigns is removed as often.
  *
  * How it fails: it reports the failure and tries again at the next look. It never stops the projector.

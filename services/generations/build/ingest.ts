@@ -1,6 +1,6 @@
 /**
- * Reads the log into the new generation: the projector's own loop on other databases. It reads all partitions by itself, as a consumer of its
- * own, so it takes nothing from the projectors and says nothing about how far they are. It is stopped once it has passed a position.
+ * Reads the log into the new generation: the projector's own loop on other databases. It uses a separate consumer group and reads all
+ * partitions, so it takes none from the projectors and does not change their lag. It is stopped once it has passed a position.
  */
 import { randomUUID } from 'node:crypto'
 import type { EventReader, PartitionLag, Position } from '../../log/port.ts'

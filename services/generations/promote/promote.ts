@@ -50,7 +50,7 @@ async function bringUp(context: RebuildContext, reader: EventReader): Promise<vo
     await part.withdrawals.carry(signal)
     await part.foldWorker.fold()
     await verifyTouched(context, part)
-    // Those that the held fold had not folded yet: no generation owns the keys. It may write the watermark, so the stamps come later.
+    // The keys that the held worker had not folded yet: keys belong to no generation. This may write the watermark, so it comes before the stamps.
     await part.hold.foldKeys()
     await stamp(part, own[index] as Term)
   })

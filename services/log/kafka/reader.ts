@@ -146,7 +146,7 @@ export async function openKafkaReader(
     const watermark = await withRetry(() => readWatermark(cluster, groupId))
     const before = await withRetry(() => readRanges(cluster))
     const log = await readLog()
-    // `starts` takes the assignment that asks last for the present one. So one that was superseded meanwhile must not ask.
+    // `starts.find` makes this assignment the active one. So an assignment that has been superseded must not call it.
     if (assignment !== present()) throw new SupersededAssignment(`${assignment.name} has ended`)
     const found = starts
       ? await starts.find({

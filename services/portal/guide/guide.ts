@@ -80,10 +80,11 @@ ${samples('first-call', apiUrl)}
 
 function readingSection(): Html {
   return html`<h2 id="reading">Read lists</h2>
-<p>There are three requests:</p>
+<p>Most programs need these requests. The <a href="/reference">reference</a> has all of them:</p>
 <table class="stack"><thead><tr><th scope="col">Request</th><th scope="col">Answer</th></tr></thead><tbody>
 <tr><th scope="row"><code>GET /projects</code></th><td>a page of public campaigns</td></tr>
 <tr><th scope="row"><code>GET /projects/{slug}</code></th><td>one campaign, with description, risks and reward tiers</td></tr>
+<tr><th scope="row"><code>GET /removals</code></th><td>the ids of campaigns that were public and no longer are</td></tr>
 <tr><th scope="row"><code>GET /stats</code></th><td>the totals of the platform</td></tr>
 </tbody></table>
 <p>A campaign is public if it is <code>LIVE</code>, <code>FUNDED</code>, <code>FAILED</code> or <code>CANCELLED</code>. Any other one gets a 404, as if it did not exist.</p>

@@ -1,6 +1,6 @@
 /**
  * The notices: events of the topic `notices`, and the ledger that the projector writes from them. A notice waits with its mail
- * until it is settled: sent, or given up. It then keeps no address and no text, and stays settled whatever lands late.
+ * until it is settled: sent, or given up. It then keeps no address and no text, and events that arrive late do not reopen it.
  */
 import type { NoticeRule, NoticeState } from '../../../contracts/events/portal-event.ts'
 import type { EventWriter } from '../../log/port.ts'

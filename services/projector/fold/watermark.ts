@@ -7,17 +7,16 @@
  * not have belongs to a statement that had not started when the watermark was written, and its stamp is not earlier. Such a poll
  * then finds it.
  *
- * What lists may say is remembered before it is written, outside of the tables (event-log/port.ts), so no list ever says more than
- * that. A new leader begins at no less. So tables that are new, or that were restored from a backup, on a server whose clock is
- * behind, stamp nothing that a poller of the lost tables has passed. The consumer group remembers it: a new group has nothing to
- * go by. A rebuild's pause of the fold writes watermarks without it, for as long as it lasts.
+ * Before a watermark is written, it is also stored in the consumer group (log/port.ts). After a restore, or on new tables, a new leader
+ * starts at the stored value, so it gives no stamp that a poller has already passed, also if the server's clock is behind. A new consumer
+ * group has no such value. While a rebuild holds the fold, it writes watermarks without storing them.
  *
  * The watermark stands still while no process leads, and while a statement runs. Nothing else becomes visible then. It is on disk,
  * so it outlives every process. If the clock steps back, stamps stay at the watermark until the clock has passed it; the
  * watermark then grows by a millisecond for each statement, because caches tell two states of a campaign apart by their stamps.
  * So each poll until then delivers what changed since the step again. Nothing is lost.
  *
- * It never runs backwards, so a clock that leaps far ahead would harm for as long as it leapt. If ClickHouse's clock is an hour ahead of the
+ * It never decreases. If a clock leapt ahead, every later stamp would be too late for as long as it leapt. So if ClickHouse's clock is an hour ahead of the
  * leader's own, the watermark is not written: the fold stops, and says so.
  */
 import { invariant } from '../../runtime/ops/invariants.ts'

@@ -1,6 +1,7 @@
 /**
  * Notes how far the partitions of this projector are read, also while nothing comes, so that a later start knows how long the projectors
- * were away (absence.ts). A steady stream never stands at its end, so the end of some moment counts, once it is reached.
+ * were away (absence.ts). On a busy partition the lag is never zero. So it remembers the end of the partition at one moment, and notes the
+ * time once that offset is read.
  */
 import { type EventReader, partitionName } from '../../log/port.ts'
 import type { Runtime } from '../../runtime/runtime.ts'

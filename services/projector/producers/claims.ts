@@ -6,7 +6,7 @@ import type { Shard } from '../../tables/port.ts'
 
 export interface UnknownCampaigns {
   campaigns: number
-  /** That would count. */
+  /** Pledges that would count if their campaign were known. */
   pledges: number
   /** Some of the campaigns. */
   examples: string[]

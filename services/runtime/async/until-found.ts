@@ -2,7 +2,7 @@ import type { Sleep } from './sleep.ts'
 
 const lookMs = 50
 
-/** What `look` finds, once that is not undefined. Undefined if it finds nothing in so long. */
+/** Calls `look` until it returns a value, for at most `msMax`. Then returns undefined. */
 export async function untilFound<T>(
   msMax: number,
   look: () => Promise<T | undefined>,

@@ -1,6 +1,6 @@
--- Runs while a promotion holds the fold. What the new generation does not show gets a mark: a campaign that the current one shows, of this moment, for
--- pollers that follow departures by their stamps; and one that left it before, of the moment at which it did, so that no removal is lost. A
--- removal that only the new generation knows is none: no reader has seen the campaign.
+-- Runs while a promotion holds the fold. It marks each campaign that the new generation does not show. If the current generation shows it,
+-- the mark has the present time, so that pollers see the removal. If it left earlier, the mark keeps that time, so that no removal is lost.
+-- A removal that only the new generation knows is not marked: no reader has seen the campaign.
 INSERT INTO ${read}.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted, was_public)
 WITH
     live.is_shown OR live.was_public AS is_removal,

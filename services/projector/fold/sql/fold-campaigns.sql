@@ -6,13 +6,13 @@
 -- is written with its old stamp. The last conditions are the fences: a superseded fold worker writes nothing,
 -- and the statement fails if the clock leapt far ahead.
 --
--- After a restore, what the log is read again for gets a new stamp (or a mark) even if it comes out the same: a poller may have seen
--- what the backup lacks.
+-- After a restore, every campaign whose events are read again gets a new stamp (or a mark), even if its content did not change: a poller may
+-- have seen changes that the backup does not have.
 --
 -- A generation that is being built takes the stamps of the current one for rows with the same content.
 --
--- The touched campaigns are those of the batches since the last fold, or a share of them if all would take too long. A
--- share is a range of ids, because the ledgers are sorted by id: each piece then reads only its part of the pledges. A
+-- The touched campaigns are those of the batches since the last fold, or a piece of them if all would take too long. A
+-- piece is a range of ids, because the ledgers are sorted by id: each piece then reads only its part of the pledges. A
 -- piece by hash would find its campaigns everywhere in the ledgers, and would read nearly all of them.
 --
 -- The bound on memory protects the server, which also answers readers. A piece that exceeds it is split, as if it were late.
