@@ -10,6 +10,7 @@ import { createWriter, digestOf, type Writer } from './log-writer.ts'
 
 const c1 = (version: number, more: object = {}) =>
   campaignEvent({ campaign_id: 'c1', version, title: `state ${version}`, ...more })
+const c2 = campaignEvent({ campaign_id: 'c2', launch_date: Date.UTC(2020, 0, 1) })
 const p0 = (version: number, amount_minor: number) =>
   pledgeEvent({ campaign_id: 'c1', pledge_id: 'p0', version, amount_minor })
 const p1 = pledgeEvent({ campaign_id: 'c1', pledge_id: 'p1', amount_minor: 4 })
@@ -28,7 +29,7 @@ const stats = (projects_total: number) => ({
     total_raised: 11,
     total_pledges: 1,
     total_backers: 1,
-    total_creators: 1,
+    total_creators: Math.min(1, projects_total),
     projects_total,
   },
   ...{ projects_live: projects_total, projects_funded: 0, success_rate: 0, average_pledge: 11 },
@@ -228,6 +229,38 @@ export const mutants: readonly Mutant[] = [
     'statistics come from one statement',
     log => log.answer(50, { path: '/stats', stats: stats(0) }),
     log => log.answer(50, { path: '/stats', stats: { ...stats(0), average_pledge: 12 } }),
+  ],
+  [
+    'answers',
+    'a cached answer tells its age: statistics are older than they say',
+    log => log.answer(5_000, { path: '/stats', stats: stats(0), ageMs: 5_000 }),
+    log => log.answer(5_000, { path: '/stats', stats: stats(0), ageMs: 3_000 }),
+  ],
+  [
+    'whole',
+    'a filter counts what it shows: a total is too low',
+    log => {
+      log.quiet(900, 1_000)
+      log.list(950, 940, [log.row(common, 3)], { path: '/projects?status=LIVE' })
+    },
+    log => {
+      log.quiet(900, 1_000)
+      log.list(950, 940, [], { path: '/projects?status=LIVE' })
+    },
+  ],
+  [
+    'whole',
+    'lists have their order: the newest comes last',
+    log => {
+      log.say(-900, c2)
+      log.quiet(900, 1_000)
+      log.list(950, 940, [log.row(common, 3), log.row([c2], 3)], { path: '/projects?status=LIVE' })
+    },
+    log => {
+      log.say(-900, c2)
+      log.quiet(900, 1_000)
+      log.list(950, 940, [log.row([c2], 3), log.row(common, 3)], { path: '/projects?status=LIVE' })
+    },
   ],
   [
     'whole',
