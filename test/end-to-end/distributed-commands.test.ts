@@ -111,7 +111,8 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   })
 
   test('status tells who projects and what the tables hold', async () => {
-    projector = await deployment.startProjector()
+    // The first of each tells the tables its settings.
+    ;[projector, query] = await Promise.all([deployment.startProjector(), deployment.startQuery()])
     const { projector: found, tables, rejects } = await drained()
     expect(found.members).toBe(1)
     expect(tables).toMatchObject({ public_campaigns: 1, known_pledges: 3 })
@@ -219,7 +220,6 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   })
 
   test('projectors that stop leave their reason to status, to other processes and to an alert, until one leads again', async () => {
-    query = await deployment.startQuery()
     const both = [projector, await deployment.startProjector()].map(one => one?.child)
     const ended = both.map(child => new Promise(resolve => child?.once('exit', resolve)))
     expect(await ofQuery('metrics')).toContain('pledgeview_projectors_stopped 0')
