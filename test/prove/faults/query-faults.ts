@@ -3,7 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import type { Place } from '../../support/faults/places.ts'
 import { keyHeaders } from '../../support/query/app.ts'
+import type { AnyResponse } from '../../support/query/shape.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
+import { now } from '../stage/recorder.ts'
 import { cacheMs, type Stage } from '../stage/stage.ts'
 import { until, untilItMoves, untilReady } from '../stage/watch.ts'
 
@@ -97,14 +99,26 @@ export async function useUntilRefused(
   await Promise.all(running)
 }
 
-/** A client asks for twice its limit. */
+/** A client asks until it is refused, with new keys until the processes shared their limits all that time. */
 export async function askTooMuch(stage: Stage): Promise<void> {
-  const drink = await thirsty(stage)
-  for (let n = 0; n < 3; n++) await drink()
+  const { log } = stage.recorder
+  await until(async () => {
+    const from = now()
+    const drink = await thirsty(stage)
+    while (!(await drink()).some(response => response?.status === 429));
+    return !log.entries.some(
+      entry => entry.kind === 'disturbed' && entry.what === 'limits' && entry.to >= from,
+    )
+  })
 }
 
 /** Returns what asks for many answers at once, of all processes, with one new key. */
-async function thirsty({ traffic, keys, queries, recorder }: Stage): Promise<() => Promise<unknown>> {
+async function thirsty({
+  traffic,
+  keys,
+  queries,
+  recorder,
+}: Stage): Promise<() => Promise<(AnyResponse | undefined)[]>> {
   const { credentials, event } = keys.issue(`thirsty ${traffic.records()}`)
   await traffic.say([event])
   for (const process of queries.keys()) {
