@@ -29,7 +29,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
   events: {
     summary: 'append FILE: validate NDJSON events and append them to the event log',
-    load: async () => (await import('./commands/events.ts')).eventsCommand,
+    load: async () => (await import('./commands/events/events.ts')).eventsCommand,
   },
   keys: {
     summary: 'issue | list | revoke: the API keys of an account',
@@ -41,7 +41,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
   status: {
     summary: 'how far the projection is, and what it holds',
-    load: async () => (await import('./commands/status.ts')).statusCommand,
+    load: async () => (await import('./commands/status/status.ts')).statusCommand,
   },
   explain: {
     summary:

@@ -1,6 +1,6 @@
 /** What the query service and the portal do alike as separate processes: they serve their port and the ops port until they are told to end. */
 import type { FastifyInstance } from 'fastify'
-import type { Open } from './runtime/closing.ts'
+import type { Open } from './runtime/async/closing.ts'
 import type { Config } from './runtime/config.ts'
 import { type Check, tablesCheck } from './runtime/ops/checks.ts'
 import { closeServer } from './runtime/ops/close-server.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { currentDatabases, definitionsOf, serverSettings, topicSettings } from '../distributed.ts'
 import { ensureTopics } from '../log/kafka/topics.ts'
-import { closing } from '../runtime/closing.ts'
+import { closing } from '../runtime/async/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { checkParts } from '../tables/broken-parts.ts'

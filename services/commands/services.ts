@@ -1,10 +1,10 @@
 /** The services of the distributed form, each a process that runs until it is interrupted. */
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
+import { sleep } from '../runtime/async/sleep.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { sleep } from '../runtime/sleep.ts'
 import { openTraces } from '../runtime/traces.ts'
 import { type Command, type Io, readArguments } from './command.ts'
 import type { Help } from './help.ts'

@@ -7,7 +7,7 @@
  * - If the process of an attempt says nothing for a minute, by the clock of the process that waits for it, it is given up. The row may be
  *   on its way then. So the process that gives it up waits until no such statement runs, and reads which generation is current.
  */
-import type { Sleep } from '../runtime/sleep.ts'
+import type { Sleep } from '../runtime/async/sleep.ts'
 import { encodeRows } from '../tables/clickhouse/row-binary.ts'
 import { untilNoneRuns } from '../tables/clickhouse/running-statements.ts'
 import { readCurrent } from '../tables/generations.ts'

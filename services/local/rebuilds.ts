@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import { createRebuilds, type Rebuilds } from '../generations/rebuilds.ts'
 import { openJournalHistory } from '../log/local/history.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
-import { closing } from '../runtime/closing.ts'
+import { closing } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 

@@ -12,7 +12,7 @@ import type { Mail } from '../portal/ports.ts'
 import { statusOf } from '../projector/status.ts'
 import { configuredAddresses, type QueryService, startQueryService } from '../query/service.ts'
 import { memoryState } from '../query/shared-state.ts'
-import { opened } from '../runtime/closing.ts'
+import { opened } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import {
   type Check,

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import { type OpenDoor, openDoor, type SqlDoor } from '../clickhouse-server/door.ts'
 import { type ClickHouseServer, startClickHouseServer } from '../clickhouse-server/server.ts'
-import { opened } from '../runtime/closing.ts'
+import { opened } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { checkParts } from '../tables/broken-parts.ts'
 import { openTables, type TablesSettings } from '../tables/clickhouse/clickhouse.ts'

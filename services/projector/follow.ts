@@ -1,7 +1,7 @@
 /** Follows which generation is current. */
 import { once } from 'node:events'
+import { startRounds } from '../runtime/async/rounds.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import { startRounds } from '../runtime/rounds.ts'
 import { followMs } from '../tables/generations.ts'
 import type { ProjectorServiceDependencies } from './service.ts'
 

@@ -5,7 +5,7 @@
  */
 import { Gauge } from '@prometheus-io/client'
 import type { PartitionLag } from '../log/port.ts'
-import { kept } from '../runtime/kept.ts'
+import { kept } from '../runtime/async/kept.ts'
 import { answered } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { LastFold } from './fold/fold-workers.ts'

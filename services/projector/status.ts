@@ -1,7 +1,7 @@
 /** What `pledgeview status` and the ops port report about a projector and its tables. */
 import type { PartitionLag } from '../log/port.ts'
+import { within } from '../runtime/async/within.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import { within } from '../runtime/within.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { type ProjectorStop, readProjection } from '../tables/projector-stops.ts'
 import { rejectCounts } from '../tables/stored-rejects.ts'

@@ -5,7 +5,7 @@
 
 import type { Logger } from 'pino'
 import { currentDatabases, required, serverSettings } from '../distributed.ts'
-import { closing } from '../runtime/closing.ts'
+import { closing } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { keysCheck } from '../runtime/ops/checks.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'

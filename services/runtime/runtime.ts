@@ -3,8 +3,8 @@
  * the part that it needs: `Pick<Runtime, 'now' | 'sleep'>`. So a simulated run is deterministic, and no test waits.
  */
 import type { Logger } from 'pino'
+import { type Sleep, sleep } from './async/sleep.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
-import { type Sleep, sleep } from './sleep.ts'
 
 export interface Runtime {
   /** The time of day, Unix ms. It may step. */

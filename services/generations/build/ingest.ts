@@ -8,7 +8,7 @@ import { createDecoder } from '../../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../../projector/ingest/reject-circuit-breaker.ts'
 import { type ProjectorDependencies, runProjector } from '../../projector/projector.ts'
 import { projectorSettings, rejectStoreOf } from '../../projector/settings.ts'
-import { createNotifier } from '../../runtime/notifier.ts'
+import { createNotifier } from '../../runtime/async/notifier.ts'
 import { onEach } from '../cluster.ts'
 import type { RebuildContext } from '../context.ts'
 

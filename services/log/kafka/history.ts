@@ -4,7 +4,7 @@
  * A rebuild takes hours, so each request is repeated while the cluster is away, for at most `outageMsMax`.
  */
 import type { Logger } from 'pino'
-import { retry } from '../../runtime/retry.ts'
+import { retry } from '../../runtime/async/retry.ts'
 import type { History } from '../port.ts'
 import { createKafka, isOutage } from './client.ts'
 import { readRanges } from './offsets.ts'
@@ -43,7 +43,7 @@ export async function openKafkaHistory(
 
     async ends() {
       const ranges = await patient(() => readRanges(cluster))
-      return [...ranges.values()].map(({ topic, partition, high }) => ({ topic, partition, next: high }))
+      return [...ranges.values()].map(({ topic, partition, end }) => ({ topic, partition, next: end }))
     },
 
     close: () => admin.disconnect(),

@@ -1,12 +1,12 @@
 /** Reads the event log on Kafka without being one of its projectors: for `status`, `purge` and retries. */
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
-import { retry } from '../../runtime/retry.ts'
+import { retry } from '../../runtime/async/retry.ts'
 import { type PartitionLag, type PartitionRange, partitionName, type RememberedWatermark } from '../port.ts'
 import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
+import { readWatermark } from './group/watermark.ts'
 import { type Cluster, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
 import { readCompaction, type TopicCompaction } from './topic-settings.ts'
-import { readWatermark } from './watermark.ts'
 
 // A cluster creates a topic for its first group. Until that is done, it answers that there is no coordinator.
 const firstGroupRetry = { isRetryable: isOutage, attemptsMax: 20, pauseMsMin: 250 }
@@ -79,7 +79,7 @@ async function readLog(cluster: OfGroup) {
   const ranges = await readRanges(cluster)
   return {
     log: logName(cluster.names, clusterId),
-    partitions: [...ranges.values()].toSorted(byPlace).map(({ high, ...range }) => ({ ...range, end: high })),
+    partitions: [...ranges.values()].toSorted(byPlace),
     remembered: await readWatermark(cluster, cluster.groupId),
   }
 }

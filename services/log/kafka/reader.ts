@@ -9,17 +9,22 @@
  */
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
-import { createNotifier, type Notifier } from '../../runtime/notifier.ts'
-import { retry } from '../../runtime/retry.ts'
-import { within } from '../../runtime/within.ts'
+import { createNotifier, type Notifier } from '../../runtime/async/notifier.ts'
+import { retry } from '../../runtime/async/retry.ts'
+import { within } from '../../runtime/async/within.ts'
 import { type EventReader, type FindStarts, partitionName, SupersededAssignment } from '../port.ts'
-import { type Assignment, type AssignmentStarts, committedThrough, createAssignments } from './assignment.ts'
 import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName, topicName } from './client.ts'
-import { createCommits } from './commits.ts'
-import { createMember } from './consumer.ts'
-import { createLiveness } from './liveness.ts'
+import {
+  type Assignment,
+  type AssignmentStarts,
+  committedThrough,
+  createAssignments,
+} from './group/assignment.ts'
+import { createCommits } from './group/commits.ts'
+import { createMember } from './group/consumer.ts'
+import { createLiveness } from './group/liveness.ts'
+import { foldPartition, readWatermark } from './group/watermark.ts'
 import { checkStarts, outOfRange, readCommitted, readRanges } from './offsets.ts'
-import { foldPartition, readWatermark } from './watermark.ts'
 
 export interface KafkaReaderSettings extends KafkaSettings {
   /** The consumer group. Without `starts` it owns the positions, and a new group reads from the start. */
@@ -147,7 +152,7 @@ export async function openKafkaReader(
       ? await starts.find({
           log,
           assignment: assignment.name,
-          partitions: [...before.values()].map(({ high, ...range }) => ({ ...range, end: high })),
+          partitions: [...before.values()],
           remembered: watermark,
         })
       : new Map([...committed].map(([name, next]) => [name, { next, lastAt: 0 }]))
@@ -155,7 +160,7 @@ export async function openKafkaReader(
     const held = [...assignment.partitions.values()]
     const { ranges, faults } = await withRetry(() => checkStarts(cluster, held, nextOf))
     const isReplaced = (name: string) =>
-      starts !== undefined && (nextOf.get(name) ?? 0) > (ranges.get(name)?.high ?? 0)
+      starts !== undefined && (nextOf.get(name) ?? 0) > (ranges.get(name)?.end ?? 0)
     const final = [...faults].filter(([name]) => !isReplaced(name))
     if (final.length > 0)
       throw outOfRange(
@@ -250,7 +255,7 @@ export async function openKafkaReader(
       return [...partitions.values()].map(held => {
         const { topic, partition } = held
         const committed = committedThrough(held, buffer.held(held).records === 0)
-        return { topic, partition, committed, end: ranges.get(partitionName(held))?.high ?? committed }
+        return { topic, partition, committed, end: ranges.get(partitionName(held))?.end ?? committed }
       })
     },
 

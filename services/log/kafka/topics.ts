@@ -3,7 +3,7 @@ import type { Admin, ICustomPartitioner, ITopicConfig } from 'kafkajs'
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { portalTopics } from '../../../contracts/events/portal-event.ts'
-import { retry } from '../../runtime/retry.ts'
+import { retry } from '../../runtime/async/retry.ts'
 import { createKafka, isOutage, type KafkaSettings, topicName, withAdmin } from './client.ts'
 import { readTopicSettings } from './topic-settings.ts'
 

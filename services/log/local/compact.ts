@@ -16,7 +16,7 @@ import { statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { isChangeTopic, type Topic, topics } from '../../../contracts/events/event.ts'
-import { retry } from '../../runtime/retry.ts'
+import { retry } from '../../runtime/async/retry.ts'
 import type { LogRecord } from '../port.ts'
 import {
   endOf,

@@ -8,8 +8,8 @@ import { closeSync, fsyncSync, openSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Topic } from '../../../contracts/events/event.ts'
+import { retry } from '../../runtime/async/retry.ts'
 import { messageOf } from '../../runtime/message-of.ts'
-import { retry } from '../../runtime/retry.ts'
 
 /** The offset of the first record of a topic. */
 export const firstOffset = 1

@@ -13,8 +13,8 @@
  */
 import { type SchemaIds, schemas } from '../../../contracts/events/codec.ts'
 import { type EventType, type Topic, topicOf } from '../../../contracts/events/event.ts'
-import { retry } from '../../runtime/retry.ts'
-import { sleep as realSleep, type Sleep } from '../../runtime/sleep.ts'
+import { retry } from '../../runtime/async/retry.ts'
+import { sleep as realSleep, type Sleep } from '../../runtime/async/sleep.ts'
 import {
   type RegisteredSchema,
   type RegistryAnswer,

@@ -2,10 +2,10 @@
  * What the first page and the page for data teams read from the views. Anyone may open these pages, so a reading is kept for a
  * while, however many people ask, and none waits for longer than its bound. What fails is missing, or shown as unavailable.
  */
-import { kept } from '../../runtime/kept.ts'
+import { kept } from '../../runtime/async/kept.ts'
+import { within } from '../../runtime/async/within.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { within } from '../../runtime/within.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { type Place, readRows } from '../reading.ts'
 import { readExamples } from './data-examples.ts'

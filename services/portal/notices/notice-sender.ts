@@ -8,8 +8,9 @@
  * - The looks at the tables are made by one portal at a time, the one that takes the turn in the store.
  * A round does at most `mailsMax` mails.
  */
+
+import { backoffMs } from '../../runtime/async/retry.ts'
 import { messageOf } from '../../runtime/message-of.ts'
-import { backoffMs } from '../../runtime/retry.ts'
 import { MailError, type Mailer } from '../ports.ts'
 import type { Place } from '../reading.ts'
 import type { NoteParts } from './key-notices.ts'

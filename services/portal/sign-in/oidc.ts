@@ -18,7 +18,7 @@ import {
   randomState,
 } from 'openid-client'
 import { z } from 'zod'
-import { kept } from '../../runtime/kept.ts'
+import { kept } from '../../runtime/async/kept.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import { checkEmail } from '../account/email.ts'
 import type { Portal } from '../app.ts'

@@ -1,7 +1,7 @@
 /** Signing in, by mail, through a provider, or both; and signing out, in this browser or everywhere. */
 import type { FastifyInstance } from 'fastify'
+import { within } from '../../runtime/async/within.ts'
 import { messageOf } from '../../runtime/message-of.ts'
-import { within } from '../../runtime/within.ts'
 import type { Portal } from '../app.ts'
 import { PageError } from '../http/pages.ts'
 import { requireAccount, signedIn } from '../http/session-hook.ts'

@@ -2,7 +2,7 @@
  * The freshness of the data over 90 days: measured once a minute by each portal, with the same reading as the first page, and kept in a
  * table. What could not be written waits for an hour. A minute in which no portal ran is not measured, and the page says so.
  */
-import { kept } from '../../runtime/kept.ts'
+import { kept } from '../../runtime/async/kept.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, Tables } from '../../tables/port.ts'

@@ -5,8 +5,8 @@
  * events wait for the pause and for the next fold. Under a backlog it uses at most a quarter of the time, so that the
  * ingest goes on, and each fold does more.
  */
-import type { Notifier } from '../../runtime/notifier.ts'
-import type { Sleep } from '../../runtime/sleep.ts'
+import type { Notifier } from '../../runtime/async/notifier.ts'
+import type { Sleep } from '../../runtime/async/sleep.ts'
 import { TablesError } from '../../tables/port.ts'
 import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
 import { isOfBacklog } from './fold-progress.ts'

@@ -12,7 +12,7 @@
  * How it fails: it throws ClickHouse's error. The recorded progress stays as it was. After an error of a statement it leads no
  * longer: the caller acquires leadership again.
  */
-import type { Sleep } from '../../runtime/sleep.ts'
+import type { Sleep } from '../../runtime/async/sleep.ts'
 import { inSpan } from '../../runtime/traces.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import type { LongRun } from './batch-conditions.ts'

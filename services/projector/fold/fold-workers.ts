@@ -4,8 +4,8 @@
  * A single server has one shard, the tables themselves. On a cluster, each shard holds whole campaigns, so its fold worker
  * works only there. Each fold worker follows the batches of all projectors and picks the campaigns of its shard.
  */
-import { createNotifier } from '../../runtime/notifier.ts'
-import { sleep } from '../../runtime/sleep.ts'
+import { createNotifier } from '../../runtime/async/notifier.ts'
+import { sleep } from '../../runtime/async/sleep.ts'
 import type { Shard } from '../../tables/port.ts'
 import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
 import { type FoldLoopDependencies, runFoldLoop } from './fold-loop.ts'

@@ -5,7 +5,7 @@
  * goes on with its last reading. So the age of what waits grows with the clock while folding is stuck. The campaigns in quarantine do
  * not count (fold/quarantine.ts).
  */
-import { kept } from '../../runtime/kept.ts'
+import { kept } from '../../runtime/async/kept.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Shard } from '../../tables/port.ts'
 import type { LongRun } from '../fold/batch-conditions.ts'

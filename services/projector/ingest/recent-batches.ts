@@ -5,8 +5,9 @@
  * The batch log has the counts. Batches that an operator let pass with a higher share do not count, and neither does
  * anything before them. So the documented way on works: one run with a higher share, and then the usual share again.
  */
+
+import { retry } from '../../runtime/async/retry.ts'
 import { programVersion } from '../../runtime/program-version.ts'
-import { retry } from '../../runtime/retry.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import { rejectSharesOf, writeNote } from '../projector-log.ts'
 import type { ProjectorServiceDependencies } from '../service.ts'

@@ -4,7 +4,7 @@
  * The first statement of a poll has a short time limit, so that a poll on a lost connection is soon tried again. After a failure the
  * limit doubles, up to `readMsMax`, and it is at least twice what the last one took.
  */
-import { type Rounds, startRounds } from '../../runtime/rounds.ts'
+import { type Rounds, startRounds } from '../../runtime/async/rounds.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
 

@@ -5,8 +5,8 @@
  * are read in one statement. So pages of thousands of different lists do not cause as many statements.
  */
 import { LRUCache } from 'lru-cache'
+import { yieldToEventLoop } from '../../runtime/async/yield-to-event-loop.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import type { OnLookup } from '../cache/cache.ts'
 import { createFairYield } from '../fair-yield.ts'

@@ -1,7 +1,7 @@
 /** Opens the endpoints of an app: what they read from, and how their answers are loaded. */
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
-import { createFairTurns, type Turn } from '../../runtime/fair-turns.ts'
+import { createFairTurns, type Turn } from '../../runtime/async/fair-turns.ts'
 import type { Tables } from '../../tables/port.ts'
 import type { AppRuntime, QueryAppParts } from '../app.ts'
 import { createCache } from '../cache/cache.ts'

@@ -7,8 +7,8 @@
  * each waits.
  */
 import type { FastifyRequest } from 'fastify'
-import { createFairTurns, OverloadedError } from '../../runtime/fair-turns.ts'
-import { within } from '../../runtime/within.ts'
+import { createFairTurns, OverloadedError } from '../../runtime/async/fair-turns.ts'
+import { within } from '../../runtime/async/within.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
 import type { QueryAppOptions } from '../options.ts'
 

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { rangeBody } from '../../../contracts/api/errors.ts'
 import type { Download, SendDownload } from '../../exports/downloads.ts'
-import { ClientGoneError } from '../../runtime/fair-turns.ts'
+import { ClientGoneError } from '../../runtime/async/fair-turns.ts'
 import type { KeyRing } from '../auth/key-ring.ts'
 import { NotFoundError, patternOf } from '../endpoints/endpoint.ts'
 import { downloads } from '../endpoints/exports.ts'

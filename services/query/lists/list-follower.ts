@@ -16,9 +16,9 @@
  * are too many campaigns for it, there is no index and ClickHouse computes the lists.
  */
 
+import { yieldToEventLoop } from '../../runtime/async/yield-to-event-loop.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import { idParts } from '../../tables/clickhouse/parameter-parts.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { forgetMs, type Keeper, keptMsMax } from '../forgetting.ts'

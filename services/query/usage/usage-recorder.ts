@@ -5,9 +5,10 @@
  * - A request never waits for it, and no failure of it reaches a request.
  * - A retry, a restart and a late insert count nothing twice (usage-counts.ts).
  * - A crash loses what was counted since the last flush, and an outage of ClickHouse what was counted until the minute before its end.
+ * - An outage means one try every five seconds, of at most ten seconds each.
  */
 
-import { type Rounds, startRounds } from '../../runtime/rounds.ts'
+import { type Rounds, startRounds } from '../../runtime/async/rounds.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, TableInsert, Tables } from '../../tables/port.ts'
@@ -29,6 +30,7 @@ export interface UsageRecorder {
 const flushMs = 5_000
 const flushMsMax = 10_000
 const lastFlushMsMax = 2_000
+const { signal: unstopped } = new AbortController()
 
 /** `process` names this run. No other run may have the name. `onError`: called for every flush that failed. */
 export function createUsageRecorder(
@@ -51,14 +53,16 @@ export function createUsageRecorder(
     await latest.write(rows => tables.insert(rows, { signal }))
   }
 
-  async function flush(signal = AbortSignal.timeout(flushMsMax)): Promise<boolean> {
-    const isWritten = await write(signal).then(
-      () => true,
-      error => {
-        onError(error)
-        return false
-      },
-    )
+  /** A flush that `stopping` cuts off has not failed: the last one writes the same. */
+  async function flush(stopping: AbortSignal, msMax = flushMsMax): Promise<boolean> {
+    let isWritten = false
+    try {
+      await write(AbortSignal.any([stopping, AbortSignal.timeout(msMax)]))
+      isWritten = true
+    } catch (error) {
+      if (stopping.aborted) return false
+      onError(error)
+    }
     metrics.usageFlushes.inc({ outcome: isWritten ? 'written' : 'failed' })
     metrics.usageLostRequests.inc(counts.lost() - lostBefore)
     lostBefore = counts.lost()
@@ -71,17 +75,15 @@ export function createUsageRecorder(
       if (request) latest.add(key, request, nth, elapsedMs)
     },
 
-    flush: () => flush(),
+    flush: () => flush(unstopped),
 
     start() {
-      const round = (closing: AbortSignal) =>
-        flush(AbortSignal.any([closing, AbortSignal.timeout(flushMsMax)]))
-      rounds = startRounds(round, { pauseMs: flushMs, onError, sleep })
+      rounds = startRounds(flush, { pauseMs: flushMs, onError, sleep })
     },
 
     async close() {
       await rounds?.close()
-      await flush(AbortSignal.timeout(lastFlushMsMax))
+      await flush(unstopped, lastFlushMsMax)
     },
   }
 }

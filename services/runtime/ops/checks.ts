@@ -1,9 +1,9 @@
 /** The checks of the ops ports of all processes. */
 import type { PartitionLag } from '../../log/port.ts'
 import type { Tables } from '../../tables/port.ts'
-import { kept } from '../kept.ts'
+import { kept } from '../async/kept.ts'
+import { within } from '../async/within.ts'
 import { messageOf } from '../message-of.ts'
-import { within } from '../within.ts'
 
 /** One condition that must hold, and a text about it. */
 export interface Check {

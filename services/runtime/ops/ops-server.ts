@@ -4,9 +4,9 @@
  * It answers only for names that no web page can have: see `ops-hosts.ts`.
  */
 import Fastify, { type FastifyInstance } from 'fastify'
+import { kept } from '../async/kept.ts'
 import type { Config } from '../config.ts'
 import { createConnections } from '../http/connections.ts'
-import { kept } from '../kept.ts'
 import { messageOf } from '../message-of.ts'
 import { answered, type Check } from './checks.ts'
 import type { Metrics } from './metrics.ts'

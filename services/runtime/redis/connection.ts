@@ -14,9 +14,9 @@
  */
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from 'pino'
+import { backoffMs } from '../async/retry.ts'
+import { within } from '../async/within.ts'
 import { messageOf } from '../message-of.ts'
-import { backoffMs } from '../retry.ts'
-import { within } from '../within.ts'
 
 export interface RedisSettings {
   /** `redis://` or `rediss://`, with user, password, port and database if needed. */

@@ -21,7 +21,7 @@ import {
   type ClickHouseSettings,
   createClient,
 } from '@clickhouse/client'
-import { type RetryPolicy, retry } from '../../runtime/retry.ts'
+import { type RetryPolicy, retry } from '../../runtime/async/retry.ts'
 import { statementTracer } from '../../runtime/traces.ts'
 import { type CallOptions, type Statement, type TableInsert, type Tables, TablesError } from '../port.ts'
 import { abandoned, answerOf, type Request, streamOf } from './clickhouse-answers.ts'

@@ -1,5 +1,5 @@
 /** Tables that repeat their statements while ClickHouse is away: a rebuild of several hours survives a restart of it. */
-import { type RetryDependencies, retry } from '../../runtime/retry.ts'
+import { type RetryDependencies, retry } from '../../runtime/async/retry.ts'
 import { type Tables, TablesError } from '../port.ts'
 
 export interface Patience extends RetryDependencies {

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
-import { retry } from '../../runtime/retry.ts'
+import { retry } from '../../runtime/async/retry.ts'
 import { encodeRows } from '../clickhouse/row-binary.ts'
 import { generationOf, logGenerations, readCurrent, registeredGenerations } from '../generations.ts'
 import { type BaseDatabases, type Databases, type Tables, TablesError } from '../port.ts'

@@ -6,15 +6,18 @@ INSERT INTO ${ledger}.campaign_ledger
      tags, follower_count, launch_date, end_date, created_at, creator_id, creator_name, creator_profile_url,
      creator_avatar_url, description, risks, rewards)
 WITH
-    toDateTime64('2018-01-01 00:00:00.000', 3, 'UTC') + cityHash64(number, 'launch') % 250000000 AS launched,
+    ['LIVE', 'FUNDED', 'FUNDED', 'FUNDED', 'FUNDED', 'FAILED', 'FAILED', 'FAILED', 'FAILED', 'CANCELLED']
+        [cityHash64(number, 'status') % 10 + 1] AS own_status,
+    cityHash64(number, 'launch') AS moment,
+    if(own_status = 'LIVE', now64(3, 'UTC') - INTERVAL 31 DAY - toIntervalSecond(moment % (28 * 86400)),
+        toDateTime64('2018-01-01 00:00:00.000', 3, 'UTC') + moment % 245000000) AS launched,
     concat('campaign-', toString(number)) AS name,
     toString(number % 300000) AS creator
 SELECT
     concat('cmp_', leftPad(toString(number), 7, '0')),
     3,
     true,
-    ['LIVE', 'FUNDED', 'FUNDED', 'FUNDED', 'FUNDED', 'FAILED', 'FAILED', 'FAILED', 'FAILED', 'CANCELLED']
-        [cityHash64(number, 'status') % 10 + 1],
+    own_status,
     name,
     concat('https://crowdfunding.example/projects/', name),
     concat('Campaign number ', toString(number)),
@@ -34,7 +37,7 @@ SELECT
     ['made', 'by hand'],
     cityHash64(number, 'followers') % 10000,
     launched,
-    launched + 30 * 86400,
+    launched + if(own_status = 'LIVE', 60, 30) * 86400,
     launched - 14 * 86400,
     concat('u_', creator),
     concat('Creator ', creator),

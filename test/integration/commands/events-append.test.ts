@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { formatEvent } from '../../../contracts/events/ndjson.ts'
-import { createStaleCount, openJournalTarget } from '../../../services/commands/append-target.ts'
+import { createStaleCount, openJournalTarget } from '../../../services/commands/events/append-target.ts'
 import {
   type AppendProgress,
   EventsAppendError,
   eventsAppend,
   runEventsAppend,
-} from '../../../services/commands/events.ts'
+} from '../../../services/commands/events/events.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { campaignEvent } from '../../support/events/sample-events.ts'

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
-import { fetchBytesMax } from '../../../services/log/kafka/consumer.ts'
+import { fetchBytesMax } from '../../../services/log/kafka/group/consumer.ts'
 import { openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
 import { compressions } from '../../../services/log/kafka/repairs/codecs.ts'
 import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'

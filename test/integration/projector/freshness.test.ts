@@ -7,7 +7,7 @@ import {
   writeRebuild,
 } from '../../../services/generations/rebuild-log.ts'
 import type { EventReader, EventWriter } from '../../../services/log/port.ts'
-import { sleep } from '../../../services/runtime/sleep.ts'
+import { sleep } from '../../../services/runtime/async/sleep.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import {
   isFoldRecord,

@@ -16,9 +16,9 @@ import { openJournalReader, openJournalWriter } from '../../../services/log/loca
 import { type EventWriter, partitionName } from '../../../services/log/port.ts'
 import { readNextPositions } from '../../../services/projector/positions/stored-positions.ts'
 import { createProjectorService } from '../../../services/projector/service.ts'
+import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
-import { sleep } from '../../../services/runtime/sleep.ts'
 import {
   type FollowedDatabases,
   followedDatabases,

@@ -16,7 +16,7 @@ import type { EventReader, EventWriter, LogRecord } from '../../../services/log/
 import { recordOf } from '../../../services/portal/own-events.ts'
 import { addDelivery, emptyBatch, ledgerInserts } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
-import { sleep } from '../../../services/runtime/sleep.ts'
+import { sleep } from '../../../services/runtime/async/sleep.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { noticeEvent } from '../events/accounts.ts'
 import { makeTopics, readTopic, removeTopics, silent } from '../kafka/topics.ts'

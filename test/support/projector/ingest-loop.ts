@@ -8,7 +8,7 @@ import {
   type RejectCircuitBreakerSettings,
 } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { type ProjectorSettings, runProjector } from '../../../services/projector/projector.ts'
-import { type Sleep, sleep } from '../../../services/runtime/sleep.ts'
+import { type Sleep, sleep } from '../../../services/runtime/async/sleep.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { createRejectStore } from '../../../services/tables/rejects.ts'

@@ -21,7 +21,7 @@ import {
   ledgerInserts,
 } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
-import type { Sleep } from '../../../services/runtime/sleep.ts'
+import type { Sleep } from '../../../services/runtime/async/sleep.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'

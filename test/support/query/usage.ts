@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { pino } from 'pino'
 import { createUsageReader, type KeyUsage } from '../../../services/portal/usage/usage-reader.ts'
 import { createUsageRecorder, type UsageRecorder } from '../../../services/query/usage/usage-recorder.ts'
+import type { Sleep } from '../../../services/runtime/async/sleep.ts'
 import { createRuntime, type Runtime } from '../../../services/runtime/runtime.ts'
-import type { Sleep } from '../../../services/runtime/sleep.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 
 /** A recorder whose loop never wakes: the test flushes. */

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { type Command, runCommand } from '../../../services/commands/command.ts'
-import { eventsCommand } from '../../../services/commands/events.ts'
+import { eventsCommand } from '../../../services/commands/events/events.ts'
 import { explainCommand } from '../../../services/commands/explain/explain.ts'
 import type { Help } from '../../../services/commands/help.ts'
 import { keysCommand } from '../../../services/commands/keys.ts'
@@ -14,7 +14,7 @@ import { rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
 import { restoredCommand } from '../../../services/commands/restored.ts'
 import { portalCommand, projectorCommand, queryCommand } from '../../../services/commands/services.ts'
 import { startCommand } from '../../../services/commands/start.ts'
-import { statusCommand } from '../../../services/commands/status.ts'
+import { statusCommand } from '../../../services/commands/status/status.ts'
 
 const commands: Readonly<Record<string, Command>> = {
   start: startCommand,

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { collectMsOf, type ProjectorSettings } from '../../../services/projector/projector.ts'
-import { sleep } from '../../../services/runtime/sleep.ts'
+import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { createMemoryLog } from '../../support/events/memory-log.ts'
 import { insertsOnly, startIngest } from '../../support/projector/ingest-loop.ts'
 

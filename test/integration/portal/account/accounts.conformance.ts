@@ -5,7 +5,7 @@ import type { EventWriter } from '../../../../services/log/port.ts'
 import { openAccounts } from '../../../../services/portal/account/accounts.ts'
 import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
 import type { Accounts } from '../../../../services/portal/ports.ts'
-import { sleep } from '../../../../services/runtime/sleep.ts'
+import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import type { ProjectedLog } from '../../../support/portal/projected-log.ts'
 
 const portalKey = 'ab'.repeat(32)

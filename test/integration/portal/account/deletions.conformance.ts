@@ -10,7 +10,7 @@ import { readAccount } from '../../../../services/portal/account/account-ledger.
 import { openAccounts } from '../../../../services/portal/account/accounts.ts'
 import { deleteAccount } from '../../../../services/portal/account/deletions.ts'
 import type { Accounts } from '../../../../services/portal/ports.ts'
-import { sleep } from '../../../../services/runtime/sleep.ts'
+import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
 import { compacted, type ProjectedLog, replay } from '../../../support/portal/projected-log.ts'
 import type { ModelTables } from '../../../support/projector/model-tables.ts'

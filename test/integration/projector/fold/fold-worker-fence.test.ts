@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import type { FoldWorker } from '../../../../services/projector/fold/fold-worker.ts'
-import { sleep } from '../../../../services/runtime/sleep.ts'
+import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
 import {

@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'vitest'
 import { untilNoFoldRuns } from '../../../../services/projector/fold/running-folds.ts'
-import { sleep } from '../../../../services/runtime/sleep.ts'
+import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
 import { isOfLine, obstructed } from '../../../support/clickhouse/faulty-tables.ts'

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { purgeTables } from '../../../../services/erasure/tables.ts'
-import { sleep } from '../../../../services/runtime/sleep.ts'
+import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
 import { isOfLine, lostConnection, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { campaignEvent, campaignTombstone, pledgeEvent } from '../../../support/events/sample-events.ts'

@@ -8,7 +8,7 @@ import {
   type KeyRingOptions,
   KeysUnavailableError,
 } from '../../../../services/query/auth/key-ring.ts'
-import { sleep } from '../../../../services/runtime/sleep.ts'
+import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import type { CallOptions, Statement, Tables } from '../../../../services/tables/port.ts'
 import { startTestApp, type TestClock, testClock } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'

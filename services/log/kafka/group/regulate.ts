@@ -1,5 +1,5 @@
 /** Keeps what is fetched ahead within bounds, by telling kafkajs which partitions to fetch. */
-import { changeTopics } from '../../../contracts/events/event.ts'
+import { changeTopics } from '../../../../contracts/events/event.ts'
 import type { Assignment, HeldPartition } from './assignment.ts'
 import { addSize, type Size } from './buffer.ts'
 import type { Member } from './consumer.ts'

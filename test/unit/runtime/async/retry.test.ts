@@ -1,6 +1,6 @@
 /** Trying again: only after what may pass, in pauses that grow, and never without end. */
 import { describe, expect, test } from 'vitest'
-import { backoffMs, type RetryPolicy, retry } from '../../../services/runtime/retry.ts'
+import { backoffMs, type RetryPolicy, retry } from '../../../../services/runtime/async/retry.ts'
 
 const passing = new Error('passes')
 const policy: RetryPolicy = { isRetryable: error => error === passing, attemptsMax: 4, pauseMsMin: 100 }

@@ -6,8 +6,8 @@
  */
 import { createReadStream, statSync } from 'node:fs'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
-import type { ChangeEvent } from '../../contracts/events/event.ts'
+import { encodeState, type StateEncoder } from '../../../contracts/events/codec.ts'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import {
   eventLineBytesMax,
   isBlank,
@@ -15,12 +15,11 @@ import {
   readEventLine,
   recordOf,
   splitLines,
-} from '../log/event-lines.ts'
-import type { EventWriter, NewRecord } from '../log/port.ts'
-import { readConfig } from '../runtime/config.ts'
-import { messageOf } from '../runtime/message-of.ts'
-import { createProgress, grouped, megabytes } from '../runtime/progress.ts'
-import { type AppendTarget, openJournalTarget, openKafkaTarget, type StaleCounter } from './append-target.ts'
+} from '../../log/event-lines.ts'
+import type { EventWriter, NewRecord } from '../../log/port.ts'
+import { readConfig } from '../../runtime/config.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import { createProgress, grouped, megabytes } from '../../runtime/progress.ts'
 import {
   type Command,
   commonOptions,
@@ -31,9 +30,10 @@ import {
   readArguments,
   UsageError,
   wholeNumber,
-} from './command.ts'
-import { jsonOption } from './help.ts'
-import { printable } from './printable.ts'
+} from '../command.ts'
+import { jsonOption } from '../help.ts'
+import { printable } from '../printable.ts'
+import { type AppendTarget, openJournalTarget, openKafkaTarget, type StaleCounter } from './append-target.ts'
 
 export const eventsCommand: Command = {
   help: {

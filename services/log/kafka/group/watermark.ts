@@ -3,9 +3,9 @@
  * it, because a commit replaces the metadata, too. A reader that gets the partition goes on from what it finds there.
  */
 
-import type { RememberedWatermark } from '../port.ts'
-import { topicName } from './client.ts'
-import type { Cluster, TopicPartition } from './offsets.ts'
+import type { RememberedWatermark } from '../../port.ts'
+import { topicName } from '../client.ts'
+import type { Cluster, TopicPartition } from '../offsets.ts'
 
 /** The reader that holds it leads the fold. */
 export const foldPartition = { topic: 'campaigns', partition: 0 } as const satisfies TopicPartition

@@ -1,5 +1,5 @@
 /** Whether a reader is alive: its group hears from it, and nothing has failed for good. */
-import type { KafkaReaderSettings } from './reader.ts'
+import type { KafkaReaderSettings } from '../reader.ts'
 
 type Bounds = Required<Pick<KafkaReaderSettings, 'sessionMs' | 'outageMsMax'>>
 

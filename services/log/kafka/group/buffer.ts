@@ -4,8 +4,8 @@
  * Partitions get equal shares of what is taken, so a backlog in one does not hold up the others.
  */
 
-import { bytesOf, type LogRecord, type PollBounds, type Position, partitionName } from '../port.ts'
-import type { TopicPartition } from './offsets.ts'
+import { bytesOf, type LogRecord, type PollBounds, type Position, partitionName } from '../../port.ts'
+import type { TopicPartition } from '../offsets.ts'
 
 export interface FetchBuffer {
   /** Adds records of one partition, in order, directly after those that were added before. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startRounds } from '../../../services/runtime/rounds.ts'
+import { startRounds } from '../../../../services/runtime/async/rounds.ts'
 
 test('rounds go on after one that failed, and end when they are closed', async () => {
   const errors: unknown[] = []

@@ -1,11 +1,11 @@
 /** Whether Redis and the schema registry answer, where they are configured. `status` reads nothing from them. */
-import { registrySettings } from '../distributed.ts'
-import { createRegistryRequest } from '../log/registry/http.ts'
-import { closing } from '../runtime/closing.ts'
-import type { Config } from '../runtime/config.ts'
-import { answered, type Check } from '../runtime/ops/checks.ts'
-import { createLogger } from '../runtime/ops/logger.ts'
-import { createRedisConnection } from '../runtime/redis/connection.ts'
+import { registrySettings } from '../../distributed.ts'
+import { createRegistryRequest } from '../../log/registry/http.ts'
+import { closing } from '../../runtime/async/closing.ts'
+import type { Config } from '../../runtime/config.ts'
+import { answered, type Check } from '../../runtime/ops/checks.ts'
+import { createLogger } from '../../runtime/ops/logger.ts'
+import { createRedisConnection } from '../../runtime/redis/connection.ts'
 
 const answerMsMax = 10_000
 

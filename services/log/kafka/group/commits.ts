@@ -1,5 +1,5 @@
 /** What a reader commits, one commit after the other: a later one must not be that with the older position or watermark. */
-import { type Position, partitionName, type RememberedWatermark, SupersededAssignment } from '../port.ts'
+import { type Position, partitionName, type RememberedWatermark, SupersededAssignment } from '../../port.ts'
 import { type Assignment, noteCommitted } from './assignment.ts'
 import type { Member } from './consumer.ts'
 import { foldPartition } from './watermark.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createNotifier } from '../../../services/runtime/notifier.ts'
+import { createNotifier } from '../../../../services/runtime/async/notifier.ts'
 
 const never = new AbortController().signal
 const endless = 2 ** 30

@@ -5,7 +5,7 @@ import {
   type FairTurns,
   type FairTurnsSettings,
   OverloadedError,
-} from '../../../services/runtime/fair-turns.ts'
+} from '../../../../services/runtime/async/fair-turns.ts'
 
 const defaults: FairTurnsSettings = {
   runningMax: 1,
