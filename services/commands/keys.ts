@@ -2,11 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { issueKey, type KeyAdmin, type KeyRecord, keyDirectory, revokeKey } from '../api-keys/api-keys.ts'
 import { keyPrefix, keyPrefixLength } from '../api-keys/credentials.ts'
 import { databasesOf, kafkaSettings, required, serverSettings, stateEncoderOf } from '../distributed.ts'
-import { withModel } from '../local/access.ts'
-import { openExistingDataDirectory } from '../local/data-directory.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
+import { checkKeyFields, type KeyFields } from '../portal/keys/key-fields.ts'
 import { closing } from '../runtime/async/closing.ts'
-import { type Config, readConfig } from '../runtime/config.ts'
+import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
@@ -14,13 +13,13 @@ import {
   type Command,
   commonOptions,
   dataDirOption,
-  embeddedDirectory,
   type Io,
   printJson,
   readArguments,
   UsageError,
 } from './command.ts'
 import { jsonOption } from './help.ts'
+import { onModel } from './on-model.ts'
 import { printable } from './printable.ts'
 
 const options = {
@@ -99,13 +98,9 @@ export const keysCommand: Command = {
 }
 
 async function issue(values: Values, io: Io): Promise<number> {
-  const wanted = {
-    account: requireId('account', values.account),
-    name: requireText('name', values.name),
-    url: requireUrl(values.url),
-    email: requireEmail(values.email),
-    ...(values.scope && { scopes: values.scope }),
-  }
+  const account = requireId(values.account)
+  const { name, url, contact_email: email } = requireFields(values)
+  const wanted = { account, name, url, email, ...(values.scope && { scopes: values.scope }) }
   const issued = await withAdmin(values, admin => issueKey(admin, wanted))
   if (values.json) printJson(io, issued)
   else {
@@ -116,7 +111,7 @@ async function issue(values: Values, io: Io): Promise<number> {
 }
 
 async function list(values: Values, io: Io): Promise<number> {
-  const account = requireId('account', values.account)
+  const account = requireId(values.account)
   const keys = await withAdmin(values, admin => admin.directory.ofAccount(account))
   if (values.json) printJson(io, { account, keys: keys.map(shown) })
   else if (keys.length === 0) io.stdout.write(`account ${printable(account)} has no keys\n`)
@@ -137,14 +132,12 @@ async function revoke([key, ...rest]: string[], values: Values, io: Io): Promise
   return 0
 }
 
-/** Runs the work on the embedded model, or on Kafka and ClickHouse if the command is distributed. */
-async function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
-  const config = readConfig(process.env)
-  const root = embeddedDirectory(values['data-dir'], config)
-  if (root === undefined) return withDistributedAdmin(config, work)
-  const directory = openExistingDataDirectory(root)
-  return withModel(directory, config, { isCaughtUp: true }, ({ keys, writer, secrets }) =>
-    work({ ...clocks, directory: keys, writer, pepper: secrets.keyPepper }),
+function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
+  return onModel(
+    values['data-dir'],
+    config => withDistributedAdmin(config, work),
+    ({ keys, writer, secrets }) => work({ ...clocks, directory: keys, writer, pepper: secrets.keyPepper }),
+    { isCaughtUp: true },
   )
 }
 
@@ -180,27 +173,18 @@ function requireNone(rest: string[]): void {
   if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
 }
 
-function requireText(option: string, text: string | undefined): string {
-  if (text === undefined || text.trim() === '') throw new UsageError(`--${option} is missing`)
-  return text
-}
-
-function requireId(option: string, text: string | undefined): string {
-  const id = requireText(option, text)
+function requireId(id = ''): string {
+  if (id.trim() === '') throw new UsageError('--account is missing')
   if (id.includes('/') || id.length > 256)
-    throw new UsageError(`--${option} has no slash and at most 256 characters`)
+    throw new UsageError('--account has no slash and at most 256 characters')
   return id
 }
 
-function requireUrl(text: string | undefined): string {
-  const url = requireText('url', text)
-  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
-    throw new UsageError(`--url is not a web address: ${url}`)
-  return url
-}
-
-function requireEmail(text: string | undefined): string {
-  const email = requireText('email', text)
-  if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new UsageError(`--email is not an e-mail address: ${email}`)
-  return email
+/** By the rules of the portal. */
+function requireFields({ name = '', url = '', email = '' }: Values): KeyFields {
+  const checked = checkKeyFields({ name, url, contact_email: email })
+  if ('fields' in checked) return checked.fields
+  const { contact_email, ...others } = checked.faults
+  const faults = Object.entries({ ...others, ...(contact_email && { email: contact_email }) })
+  throw new UsageError(faults.map(([option, fault]) => `--${option} ${fault}`).join(', '))
 }

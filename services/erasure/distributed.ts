@@ -1,8 +1,11 @@
 /** What Kafka and a ClickHouse server or cluster keep. Kafka compacts its topics by itself, so a purge says until when. */
+import type { Topic } from '../../contracts/events/event.ts'
+import { portalTopics } from '../../contracts/events/portal-event.ts'
 import { kafkaSettings, readerSettings } from '../distributed.ts'
 import { withDistributedRebuilds } from '../generations/distributed.ts'
+import { withAdmin } from '../log/kafka/client.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
-import { readRetention, type TopicRetention } from '../log/kafka/topic-settings.ts'
+import { readCompaction, type TopicCompaction } from '../log/kafka/topic-settings.ts'
 import { rollPortalTopics } from '../log/kafka/topics.ts'
 import { readNextPositions } from '../projector/positions/stored-positions.ts'
 import type { Config } from '../runtime/config.ts'
@@ -43,8 +46,9 @@ export function withDistributedCopies<T>(config: Config, work: (copies: Copies) 
 async function purgeTopics(config: Config, { isDry, now }: TablesPurge): Promise<PurgedCopy[]> {
   const logger = createLogger('error')
   try {
-    const topics = await readRetention(kafkaSettings(config), { logger })
-    if (!isDry) await rollPortalTopics(kafkaSettings(config), { logger })
+    const names = kafkaSettings(config)
+    const topics = await withAdmin(names, logger, admin => readCompaction({ admin, names }))
+    if (!isDry) await rollPortalTopics(names, { logger })
     return topics.map(topic => topicCopy(topic, { isDry, now: now() }))
   } catch (error) {
     return [unreached('topics', messageOf(error))]
@@ -52,22 +56,25 @@ async function purgeTopics(config: Config, { isDry, now }: TablesPurge): Promise
 }
 
 function topicCopy(
-  { name, compactionMs, isPortals }: TopicRetention,
+  { topic, name, compactionLagMs, unreadable }: TopicCompaction,
   { isDry, now }: { isDry: boolean; now: number },
 ): PurgedCopy {
   const copy = `topic ${name}`
-  if (compactionMs === null) {
+  if (unreadable !== undefined) return unreached(copy, `its settings cannot be read: ${unreadable}`)
+  if (compactionLagMs === null) {
     const reason =
       'states that a newer event replaces, without a bound: set max.compaction.lag.ms of the topic'
     return unreached(copy, reason)
   }
+  const portals: readonly Topic[] = portalTopics
+  const isPortals = portals.includes(topic)
   // The platform publishes events all the time, but days may pass until someone signs up.
   const done = isPortals
     ? `${isDry ? 'appends' : 'appended'} a record to each partition: the brokers compact it`
     : 'nothing: the brokers compact it'
   const event = isPortals ? 'one more record: run the purge again then' : 'one more event after this time'
   const left = `states that a newer event replaces, until each partition has ${event}`
-  return leftOver(copy, done, left, now + compactionMs)
+  return leftOver(copy, done, left, now + compactionLagMs)
 }
 
 /** A server's own logs have the texts of statements, with ids of campaigns and keys. */

@@ -13,6 +13,7 @@ import { qualified } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
 import {
   oldPartsMs,
+  readParts,
   readPartsStates,
   rewriteParts,
   type VersionedTable,
@@ -31,11 +32,6 @@ export interface TablesPurge {
   now: () => number
   monotonicMs: () => number
   sleep: Sleep
-}
-
-interface Part {
-  name: string
-  active: number
 }
 
 const quickRemoval = ['old_parts_lifetime = 0', 'min_rows_to_fsync_after_merge = 1'] as const
@@ -178,14 +174,6 @@ export async function untilGone(
     await tables.run({ query: `SYSTEM START CLEANUP ${qualified(table, databases)}` }).catch(() => undefined)
     await sleep(lookMs)
   }
-}
-
-/** The parts of a table whose files are on disk. */
-export function readParts(tables: Tables, databases: Databases, table: string): Promise<Part[]> {
-  return tables.rows<Part>({
-    query: "SELECT name, active FROM system.parts WHERE concat(database, '.', table) = {table:String}",
-    query_params: { table: qualified(table, databases) },
-  })
 }
 
 /** Parts that ClickHouse has set aside are never merged, and nothing removes them. */

@@ -12,6 +12,15 @@
  */
 import type { Topic } from '../../contracts/events/event.ts'
 
+/** The order in which topics are read: small and urgent ones first. */
+export const readingOrder = [
+  'accounts',
+  'api-keys',
+  'notices',
+  'campaigns',
+  'pledges',
+] as const satisfies readonly Topic[]
+
 /** A record to append. A null value is a tombstone. Kafka keeps headers, the journal does not. */
 export interface NewRecord {
   topic: Topic

@@ -66,7 +66,9 @@ export async function rewriteParts(
   const deadline = monotonicMs() + msMax
   const options = signal ? { signal } : {}
   const place = qualified(table, databases)
-  const before = await activeParts(tables, place, options)
+  const activeParts = async () =>
+    (await readParts(tables, databases, table, options)).flatMap(({ name, active }) => (active ? name : []))
+  const before = await activeParts()
   if (before.length < 2) return
   for (;;) {
     signal?.throwIfAborted()
@@ -76,7 +78,7 @@ export async function rewriteParts(
     if (!(await isRewriting(tables, place, options))) {
       failure = await optimize(tables, place, options)
     }
-    const active = new Set(await activeParts(tables, place, options))
+    const active = new Set(await activeParts())
     const left = before.filter(name => active.has(name)).length
     if (left === 0) return
     if (monotonicMs() > deadline) {
@@ -114,11 +116,16 @@ async function isRewriting(tables: Tables, place: string, options: CallOptions):
   return (found?.statements ?? 0) > 0
 }
 
-async function activeParts(tables: Tables, place: string, options: CallOptions): Promise<string[]> {
+/** The parts of a table whose files are on disk. */
+export function readParts(
+  tables: Tables,
+  databases: Databases,
+  table: string,
+  options: CallOptions = {},
+): Promise<{ name: string; active: number }[]> {
   const statement = {
-    query: `SELECT name FROM system.parts WHERE active AND concat(database, '.', table) = {place:String}`,
-    query_params: { place },
+    query: "SELECT name, active FROM system.parts WHERE concat(database, '.', table) = {table:String}",
+    query_params: { table: qualified(table, databases) },
   }
-  const rows = await tables.rows<{ name: string }>(statement, options)
-  return rows.map(({ name }) => name)
+  return tables.rows(statement, options)
 }

@@ -1,5 +1,6 @@
 /** API keys from the command line to the API: issue, list, revoke, and the bound on active keys. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { defaultRevocationsOptions } from '../../services/query/auth/revocations.ts'
 import {
   makeDataDirectory,
@@ -7,6 +8,7 @@ import {
   type ServiceProcess,
   startServiceProcess,
 } from '../support/deployment/service-process.ts'
+import { apiKeyEvent } from '../support/events/sample-events.ts'
 
 const directory = makeDataDirectory()
 let service: ServiceProcess
@@ -68,7 +70,15 @@ describe('API keys', () => {
 
   test('the name of an integration cannot move the cursor of the terminal that lists it', async () => {
     const name = 'Mirror\u001b[2J\u009b1A\u202e'
-    const { key } = await issue('hostile', name)
+    const refused = await keys(...issueArguments('hostile', name))
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--name has line breaks') })
+    // The platform's own events are not checked so.
+    const key = 'pv_live_hostile0123456789'
+    const contact = { url: 'https://example.com', contact_email: 'a@example.com' }
+    const event = apiKeyEvent({ key, account_id: 'hostile', integration: { name, ...contact } })
+    const appended = ['events', 'append', '-', '--data-dir', directory.path]
+    expect(await runCli(appended, `${formatEvent(event)}\n`)).toMatchObject({ code: 0 })
+    await expect.poll(() => statusesOf('hostile')).toEqual(['active'])
     const listed = await keys('list', '--account', 'hostile')
     expect(listed.stdout).toContain('Mirror\\u{1b}[2J\\u{9b}1A\\u{202e}\n')
     const revoked = await keys('revoke', key)

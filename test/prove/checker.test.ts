@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { check, shortest } from './checker/check.ts'
 import { logsOf, mutants } from './checker/mutants.ts'
 
-test.each(mutants)('%s: %s', (rule, without, ...writes) => {
-  const { good, bad } = logsOf([rule, without, ...writes])
+test.each(mutants)('%s: %s', (rule, without, write) => {
+  const { good, bad } = logsOf([rule, without, write])
   expect(check(good)).toEqual([])
   const violation = check(bad).find(one => one.rule === rule)
   if (!violation) throw new Error(`it is not found: ${JSON.stringify(check(bad))}`)

@@ -22,13 +22,26 @@ const defects: readonly { what: string; seed: string; became: string }[] = [
       'After a promotion, `/stats` counts the generation from before until the leader has changed the views, about a second later. So it ' +
       'may count fewer campaigns than a list has shown',
     seed: '`p1`: killProjectors, slowFold, rebuildThroughKill, rollBack',
-    became: 'open: statistics come from the views of the data teams',
+    became: 'they sum the campaigns of the generation that lists show',
   },
   {
     what: 'A projector that starts while Kafka elects leaders on a busy machine ends with a TypeError of kafkajs',
     seed: '`r1` and `r2`: the start of the world',
     became: 'it waits, as for a cluster that is away (services/log/kafka/client.ts)',
   },
+]
+
+/** What a reviewer tried to smuggle past the checker, and it did not find; and faults that no world has. */
+const unseen: readonly string[] = [
+  'A lie that all answers tell alike, such as a removal with a wrong time.',
+  'While events come, a total that is wrong for a moment: of a filtered list, or an amount in `/stats` that agrees with the rest of its ' +
+    'answer. Exact are the quiet times; between them `/stats` counts no fewer campaigns than are public for sure.',
+  'The order by amount and by end, and order outside of quiet times; `days_remaining`.',
+  'What `X-RateLimit-*` and `Retry-After` say, beyond their form. How long a cache keeps an answer: only that its `Age` is true.',
+  'A removal that a delta leaves out while the campaign may be back; and a `kept_since` that is too early.',
+  'For a second after a promotion processes may read different generations, and the backers and creators in `/stats` may be of the one before.',
+  'Full disks: each server refuses to write for want of space, but what it had begun to write is not torn. The disks of Kafka are never full.',
+  'The portal on shards, replicas, and several brokers.',
 ]
 
 export interface Proof {
@@ -140,6 +153,10 @@ export function writeReport(proof: Proof): { file: string; summary: string } {
       'rule | without this | found',
       mutants.map(mutant => [mutant[0], mutant[1], missed.includes(mutant) ? '**no**' : 'yes']),
     ),
+    '',
+    '## What this does not see',
+    '',
+    ...unseen.map(one => `- ${one}`),
     '',
     '## Assertions that stay on',
     '',

@@ -6,6 +6,7 @@ import { pickWeighted, randomOf } from '../support/runner/random.ts'
 import { check } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
 import * as generationFaults from './faults/generation-faults.ts'
+import * as portalFaults from './faults/portal-faults.ts'
 import * as projectorFaults from './faults/projector-faults.ts'
 import * as queryFaults from './faults/query-faults.ts'
 import * as serviceFaults from './faults/service-faults.ts'
@@ -16,7 +17,7 @@ import { currentOf, until } from './stage/watch.ts'
 type Fault = (stage: Stage) => Promise<void>
 
 const { killClickHouse, silenceClickHouse, stopDuringFold, slowFold, ...ofServices } = serviceFaults
-const { restartAll, ...ofQueries } = queryFaults
+const { restartAll, useUntilRefused: _, ...ofQueries } = queryFaults
 const anywhere: Readonly<Record<string, Fault>> = { ...projectorFaults, ...ofQueries, ...ofServices }
 const onOneServer = {
   killClickHouse,
@@ -24,6 +25,7 @@ const onOneServer = {
   stopDuringFold,
   slowFold,
   ...generationFaults,
+  ...portalFaults,
 }
 export const faults: Readonly<Record<string, Fault>> = { ...anywhere, ...onOneServer, ...shardFaults }
 

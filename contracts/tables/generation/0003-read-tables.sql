@@ -45,7 +45,7 @@ AS SELECT campaign_id, updated_at FROM ${read}.campaigns;
 --
 -- The query service mostly knows which campaign has a slug, from its list index. Then one row by primary key is enough, at
 -- half of the cost of the search by slug. The rows are those of `campaign_by_slug`. The list index reads the columns that lists are
--- sorted and filtered by. The views of analysts cannot be read by key (../views/0001-views.sql).
+-- sorted and filtered by, and the statistics sum them. The views of analysts cannot be read by key (../views/0001-views.sql).
 
 CREATE OR REPLACE VIEW ${read}.campaign_pages
 (
@@ -61,12 +61,13 @@ CREATE OR REPLACE VIEW ${read}.campaign_pages
     end_date                Nullable(DateTime64(3, 'UTC')) COMMENT 'End of the campaign, UTC',
     pledged_platform_amount Decimal(38, 4) COMMENT 'Sum of the pledges that count, in major units of the platform currency',
     backer_count            UInt64 COMMENT 'Distinct backers with a pledge that counts',
+    pledge_count            UInt64 COMMENT 'Number of pledges that count',
     updated_at              DateTime64(3, 'UTC') COMMENT 'When something of this row last changed, UTC'
 )
 SQL SECURITY DEFINER
 AS SELECT
     campaign_id, list_fields, description, risks, reward_fields, status, category, slug, launch_date, end_date,
-    pledged_platform_amount, backer_count, updated_at
+    pledged_platform_amount, backer_count, pledge_count, updated_at
 FROM ${read}.campaigns FINAL;
 
 -- One public campaign with its texts and tiers, by slug. Private.

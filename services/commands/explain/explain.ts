@@ -1,20 +1,19 @@
 /** `pledgeview explain`: why the API shows what it shows of a campaign, or why it shows nothing. */
 import { currentDatabases, serverSettings, shardsOf } from '../../distributed.ts'
-import { withModel } from '../../local/access.ts'
-import { openExistingDataDirectory } from '../../local/data-directory.ts'
-import { type Config, readConfig } from '../../runtime/config.ts'
+import { closing } from '../../runtime/async/closing.ts'
+import type { Config } from '../../runtime/config.ts'
 import { openTables } from '../../tables/clickhouse/clickhouse.ts'
 import {
   type Command,
   commonOptions,
   dataDirOption,
-  embeddedDirectory,
   type Io,
   printJson,
   readArguments,
   UsageError,
 } from '../command.ts'
 import { jsonOption } from '../help.ts'
+import { onModel } from '../on-model.ts'
 import { printable } from '../printable.ts'
 import { type Explanation, explainCampaign } from './read.ts'
 
@@ -33,14 +32,11 @@ export const explainCommand: Command = {
     const { values, positionals } = readArguments({ args, options: commonOptions, allowPositionals: true })
     const [campaign, ...more] = positionals
     if (campaign === undefined || more.length > 0) throw new UsageError('explain takes one campaign')
-    const config = readConfig(process.env)
-    const root = embeddedDirectory(values['data-dir'], config)
-    const explanation =
-      root === undefined
-        ? await explainOnServer(campaign, config)
-        : await withModel(openExistingDataDirectory(root), config, { isCaughtUp: false }, model =>
-            explainCampaign(campaign, [model], model),
-          )
+    const explanation = await onModel(
+      values['data-dir'],
+      config => explainOnServer(campaign, config),
+      model => explainCampaign(campaign, [model], model),
+    )
     const why = whyOf(explanation)
     if (values.json) printJson(io, { ...explanation, why })
     else print(explanation, why, io)
@@ -48,19 +44,13 @@ export const explainCommand: Command = {
   },
 }
 
-async function explainOnServer(campaign: string, config: Config): Promise<Explanation> {
-  const tables = openTables(serverSettings(config))
-  try {
+function explainOnServer(campaign: string, config: Config): Promise<Explanation> {
+  return closing(async open => {
+    const tables = open(openTables(serverSettings(config)))
     const whole = { tables, databases: await currentDatabases(config, tables) }
-    const cluster = await shardsOf(config)
-    try {
-      return await explainCampaign(campaign, cluster?.shards ?? [whole], whole)
-    } finally {
-      await cluster?.close()
-    }
-  } finally {
-    await tables.close()
-  }
+    const cluster = open(await shardsOf(config))
+    return explainCampaign(campaign, cluster?.shards ?? [whole], whole)
+  })
 }
 
 /** The answer, in sentences. The first one says what is shown, the others what may still change it. */

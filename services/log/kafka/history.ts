@@ -43,7 +43,7 @@ export async function openKafkaHistory(
 
     async ends() {
       const ranges = await patient(() => readRanges(cluster))
-      return [...ranges.values()].map(({ topic, partition, high }) => ({ topic, partition, next: high }))
+      return [...ranges.values()].map(({ topic, partition, end }) => ({ topic, partition, next: end }))
     },
 
     close: () => admin.disconnect(),

@@ -79,7 +79,7 @@ async function readLog(cluster: OfGroup) {
   const ranges = await readRanges(cluster)
   return {
     log: logName(cluster.names, clusterId),
-    partitions: [...ranges.values()].toSorted(byPlace).map(({ high, ...range }) => ({ ...range, end: high })),
+    partitions: [...ranges.values()].toSorted(byPlace),
     remembered: await readWatermark(cluster, cluster.groupId),
   }
 }

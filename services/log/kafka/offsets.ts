@@ -7,19 +7,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin } from 'kafkajs'
 import { type Topic, topics } from '../../../contracts/events/event.ts'
-import { partitionName } from '../port.ts'
+import { type PartitionRange, partitionName } from '../port.ts'
 import { type KafkaSettings, topicName } from './client.ts'
 import { askLeaders } from './repairs/leaders.ts'
 
 export interface TopicPartition {
   topic: Topic
   partition: number
-}
-
-/** What a partition holds: the offset of its first record, and the offset that its next record will get. */
-export interface OffsetRange extends TopicPartition {
-  low: number
-  high: number
 }
 
 /** The committed offset to read next; `undefined` if the group has committed none. */
@@ -43,13 +37,13 @@ const endCheckPauseMs = 500
 const noOffset = -1
 
 /** The ranges of all partitions, by `partitionName`. */
-export async function readRanges({ admin, names }: Cluster): Promise<Map<string, OffsetRange>> {
+export async function readRanges({ admin, names }: Cluster): Promise<Map<string, PartitionRange>> {
   const byTopic = await Promise.all(
     topics.map(async topic => {
       const partitions = await askLeaders(admin, () => admin.fetchTopicOffsets(topicName(names, topic)))
-      return partitions.map(({ partition, low, high }): [string, OffsetRange] => [
+      return partitions.map(({ partition, low, high }): [string, PartitionRange] => [
         partitionName({ topic, partition }),
-        { topic, partition, low: Number(low), high: Number(high) },
+        { topic, partition, low: Number(low), end: Number(high) },
       ])
     }),
   )
@@ -61,7 +55,7 @@ export async function checkStarts(
   cluster: Cluster,
   partitions: readonly TopicPartition[],
   starts: ReadonlyMap<string, number>,
-): Promise<{ ranges: Map<string, OffsetRange>; faults: Map<string, string> }> {
+): Promise<{ ranges: Map<string, PartitionRange>; faults: Map<string, string> }> {
   for (let check = 1; ; check++) {
     const ranges = await readRanges(cluster)
     const faults = new Map<string, string>()
@@ -73,7 +67,7 @@ export async function checkStarts(
       const start = starts.get(name)
       const fault = rangeFault(start, range)
       if (fault) faults.set(name, fault)
-      if (start !== undefined && start > range.high) isAboveEnd = true
+      if (start !== undefined && start > range.end) isAboveEnd = true
     }
     if (!isAboveEnd || check === endChecksMax) return { ranges, faults }
     await sleep(endCheckPauseMs)
@@ -83,12 +77,12 @@ export async function checkStarts(
 /** Why reading cannot begin at an offset, or `undefined`. */
 export function rangeFault(
   offset: CommittedOffset,
-  { low, high }: Pick<OffsetRange, 'low' | 'high'>,
+  { low, end }: Pick<PartitionRange, 'low' | 'end'>,
 ): string | undefined {
   if (offset === undefined) return undefined
   if (offset < 0) return `its position was given up for the special offset ${offset}`
   if (offset < low) return `it is read up to ${offset}, and the records before ${low} are deleted`
-  if (offset > high) return `it is read up to ${offset}, and the log ends at ${high}`
+  if (offset > end) return `it is read up to ${offset}, and the log ends at ${end}`
   return undefined
 }
 

@@ -152,7 +152,7 @@ export async function openKafkaReader(
       ? await starts.find({
           log,
           assignment: assignment.name,
-          partitions: [...before.values()].map(({ high, ...range }) => ({ ...range, end: high })),
+          partitions: [...before.values()],
           remembered: watermark,
         })
       : new Map([...committed].map(([name, next]) => [name, { next, lastAt: 0 }]))
@@ -160,7 +160,7 @@ export async function openKafkaReader(
     const held = [...assignment.partitions.values()]
     const { ranges, faults } = await withRetry(() => checkStarts(cluster, held, nextOf))
     const isReplaced = (name: string) =>
-      starts !== undefined && (nextOf.get(name) ?? 0) > (ranges.get(name)?.high ?? 0)
+      starts !== undefined && (nextOf.get(name) ?? 0) > (ranges.get(name)?.end ?? 0)
     const final = [...faults].filter(([name]) => !isReplaced(name))
     if (final.length > 0)
       throw outOfRange(
@@ -255,7 +255,7 @@ export async function openKafkaReader(
       return [...partitions.values()].map(held => {
         const { topic, partition } = held
         const committed = committedThrough(held, buffer.held(held).records === 0)
-        return { topic, partition, committed, end: ranges.get(partitionName(held))?.high ?? committed }
+        return { topic, partition, committed, end: ranges.get(partitionName(held))?.end ?? committed }
       })
     },
 

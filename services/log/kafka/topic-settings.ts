@@ -4,11 +4,9 @@
  * have the state. A purge says how long the log keeps what was replaced.
  */
 import type { Admin } from 'kafkajs'
-import type { Logger } from 'pino'
 import { type Topic, topics } from '../../../contracts/events/event.ts'
-import { portalTopics } from '../../../contracts/events/portal-event.ts'
 import { messageOf } from '../../runtime/message-of.ts'
-import { isOutage, type KafkaSettings, topicName, withAdmin } from './client.ts'
+import { isOutage, topicName } from './client.ts'
 import type { Cluster } from './offsets.ts'
 import { loadKafkajs } from './repairs/library.ts'
 
@@ -30,36 +28,8 @@ export async function readTopicSettings(
   )
 }
 
-/** The retention of an event topic. */
-export interface TopicRetention {
-  /** The topic's name in the cluster. */
-  name: string
-  /** How long a replaced record may wait for compaction, ms; null: without bound. */
-  compactionMs: number | null
-  /** Whether only the portal writes it. */
-  isPortals: boolean
-}
-
 // Kafka's value for "never" is the largest 64-bit number. No operator means a longer time than this.
 const boundMsMax = 1_000 * 365 * 86_400_000
-
-/** One for each topic. For `purge`. */
-export async function readRetention(
-  settings: KafkaSettings,
-  { logger }: { logger: Logger },
-): Promise<TopicRetention[]> {
-  const portals: readonly Topic[] = portalTopics
-  const named = topics.map(topic => ({
-    name: topicName(settings, topic),
-    isPortals: portals.includes(topic),
-  }))
-  const names = named.map(({ name }) => name)
-  const found = await withAdmin(settings, logger, admin => readTopicSettings(admin, names))
-  return named.map(one => {
-    const ms = Number(found.get(one.name)?.['max.compaction.lag.ms'] ?? Number.NaN)
-    return { ...one, compactionMs: ms >= 0 && ms < boundMsMax ? ms : null }
-  })
-}
 
 export interface TopicCompaction {
   topic: Topic
@@ -69,6 +39,8 @@ export interface TopicCompaction {
   policy: string | undefined
   /** `delete.retention.ms`; Kafka's default if the settings cannot be read. */
   tombstoneRetentionMs: number
+  /** `max.compaction.lag.ms`: how long a replaced record may wait; null: without bound, or not known. */
+  compactionLagMs: number | null
   /** Why the settings cannot be read. */
   unreadable?: string
 }
@@ -83,16 +55,22 @@ export async function readCompaction({ admin, names }: Cluster): Promise<TopicCo
       admin,
       named.map(({ name }) => name),
     )
-    return named.map(at => ({
-      ...at,
-      policy: found.get(at.name)?.['cleanup.policy'],
-      tombstoneRetentionMs: Number(found.get(at.name)?.['delete.retention.ms'] ?? defaultRetentionMs),
-    }))
+    return named.map(at => {
+      const settings = found.get(at.name)
+      const lagMs = Number(settings?.['max.compaction.lag.ms'] ?? Number.NaN)
+      return {
+        ...at,
+        policy: settings?.['cleanup.policy'],
+        tombstoneRetentionMs: Number(settings?.['delete.retention.ms'] ?? defaultRetentionMs),
+        compactionLagMs: lagMs >= 0 && lagMs < boundMsMax ? lagMs : null,
+      }
+    })
   } catch (error) {
     if (isOutage(error)) throw error
     const unknown = {
       policy: undefined,
       tombstoneRetentionMs: defaultRetentionMs,
+      compactionLagMs: null,
       unreadable: messageOf(error),
     }
     return named.map(at => ({ ...at, ...unknown }))

@@ -6,19 +6,9 @@
  * for ever.
  */
 import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import type { Topic } from '../../../contracts/events/event.ts'
-import type { Delivery, LogRecord, PollBounds } from '../port.ts'
+import { type Delivery, type LogRecord, type PollBounds, readingOrder } from '../port.ts'
 import type { Cursor } from './cursor.ts'
 import { onlyPartition } from './file.ts'
-
-/** The order in which topics are read: small and urgent ones first. */
-export const readingOrder = [
-  'accounts',
-  'api-keys',
-  'notices',
-  'campaigns',
-  'pledges',
-] as const satisfies readonly Topic[]
 
 export interface PollOptions {
   /** How often an empty log is polled, in ms. */

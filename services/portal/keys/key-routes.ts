@@ -4,7 +4,7 @@ import { KeyError } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import { csrfField, fieldOf } from '../http/forms.ts'
 import { signedIn } from '../http/session-hook.ts'
-import type { Overlap } from '../ports.ts'
+import type { Account, Overlap, PortalKey } from '../ports.ts'
 import { type Access, type ByName, keyOf, notify, sendPage, toOverview, withUsage } from './access.ts'
 import { newFormToken } from './form-token.ts'
 import { lifetimes } from './key-fields.ts'
@@ -58,9 +58,20 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
     return sendPage(reply, `Replace key ${keyPrefix(view.key.key)}`, content)
   })
 
-  app.post<ByName>('/access/keys/:name/edit', (request, reply) => edit(access, request, reply))
-  app.post<ByName>('/access/keys/:name/revoke', (request, reply) => revoke(access, request, reply))
-  app.post<ByName>('/access/keys/:name/replace', (request, reply) => replace(access, request, reply))
+  for (const [name, act] of Object.entries({ edit, revoke, replace })) {
+    app.post<ByName>(`/access/keys/:name/${name}`, async (request, reply) => {
+      const asked = { request, reply, account: signedIn(request), key: await keyOf(access, request) }
+      return act(access, asked)
+    })
+  }
+}
+
+/** What a form about a key asks for. */
+interface Asked {
+  request: FastifyRequest<ByName>
+  reply: FastifyReply
+  account: Account
+  key: PortalKey
 }
 
 async function viewOf(access: Access, request: FastifyRequest<ByName>): Promise<KeyView> {
@@ -96,13 +107,7 @@ async function create(access: Access, request: FastifyRequest, reply: FastifyRep
   })
 }
 
-async function edit(
-  access: Access,
-  request: FastifyRequest<ByName>,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const account = signedIn(request)
-  const key = await keyOf(access, request)
+async function edit(access: Access, { request, reply, account, key }: Asked): Promise<FastifyReply> {
   const { fields, faults } = readKeyForm(request.body)
   if (Object.keys(faults).length > 0)
     return sendForm(request, reply.code(422), { path: keyPath(key), fields, faults })
@@ -111,13 +116,7 @@ async function edit(
   return toOverview(reply, 'saved')
 }
 
-async function revoke(
-  access: Access,
-  request: FastifyRequest<ByName>,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const account = signedIn(request)
-  const key = await keyOf(access, request)
+async function revoke(access: Access, { reply, account, key }: Asked): Promise<FastifyReply> {
   // A form that was sent twice has revoked it before.
   if (key.status === 'revoked') return toOverview(reply, 'revoked')
   await access.keys.revoke(account.account_id, key.key)
@@ -125,13 +124,7 @@ async function revoke(
   return toOverview(reply, 'revoked')
 }
 
-async function replace(
-  access: Access,
-  request: FastifyRequest<ByName>,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const account = signedIn(request)
-  const old = await keyOf(access, request)
+async function replace(access: Access, { request, reply, account, key: old }: Asked): Promise<FastifyReply> {
   const chosen = fieldOf(request, 'overlap')
   if (!Object.hasOwn(consequences, chosen)) throw new KeyError('Choose when the old key ends.')
   const overlap = chosen as Overlap

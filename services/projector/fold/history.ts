@@ -14,7 +14,7 @@ import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { type FoldStep, fill, stepParameters } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
-import { type Line, runWhole } from './line.ts'
+import { type Line, runWhole, splitOrRefuse } from './line.ts'
 
 interface HistoryDependencies
   extends Pick<FoldWorkerDependencies, 'tables' | 'databases' | 'settings' | 'monotonicMs'> {
@@ -76,10 +76,7 @@ export function createHistory({
       name: 'the history (note-days.sql)',
       pieces: 1,
       statementOf: step => noteDaysStatement(databases, step, { since: noted, begun }),
-      partsOf: ({ refusal }) => {
-        if (refusal.lasting) throw refusal.lasting
-        return 4
-      },
+      partsOf: splitOrRefuse(4),
     })
     noted = until
     hasNew = false

@@ -109,12 +109,12 @@ export const stats: Endpoint = {
 const readAllPledges = 'use_index_for_in_with_subqueries = 0'
 
 /**
- * The statistics of the platform: one row of type `StatsRow`. All sums come from one read of the campaigns, so totals
- * and categories agree even if the fold changes them meanwhile.
+ * The statistics of the platform: one row of type `StatsRow`. All sums come from one read of the campaigns that lists show, so totals
+ * and categories agree even if the fold changes them meanwhile, and with the lists after a promotion.
  *
- * Backers and creators are counted by another read, and backers in the ledger, which is ahead of the fold
- * (contracts/tables/views/0001-views.sql). That read uses the sums, so it comes after them. In the other order, a pledge that is folded
- * between the two reads would be in the sum of pledges without its backer. They are never more than the pledges and the
+ * Backers and creators are counted by another read, of a view that follows a promotion a moment later, and backers in the ledger, which is
+ * ahead of the fold (contracts/tables/views/0001-views.sql). That read uses the sums, so it comes after them. In the other order, a pledge that
+ * is folded between the two reads would be in the sum of pledges without its backer. They are never more than the pledges and the
  * campaigns. `threadsMax`: default as many as ClickHouse takes.
  */
 export function statsStatement(databases: Databases, msMax: number, threadsMax?: number): Statement {
@@ -135,7 +135,7 @@ export function statsStatement(databases: Databases, msMax: number, threadsMax?:
                 countIf(status = 'CANCELLED') AS cancelled,
                 sum(pledge_count) AS pledges,
                 sum(pledged_platform_amount) AS pledged
-            FROM ${databases.views}.campaigns
+            FROM ${databases.read}.campaign_pages
             GROUP BY category
             ORDER BY projects DESC, category
         )

@@ -1,17 +1,12 @@
 /** A value that is loaded when it is asked for, and kept for a while. Calls that come during a load share it, so loads do not pile up. */
 import type { Runtime } from '../runtime.ts'
 
-export interface KeptOptions<Value> {
-  /** For how long a value is given without a new load, ms. It may depend on the value. Default: not at all. */
-  ms?: number | ((value: Value) => number)
-  /** For how long a value is still given if the next load fails, ms, from its own load. Default: not at all. */
-  staleMs?: number
-}
-
-/** Rejects with the error of the load, if no value is young enough to take its place. */
+/**
+ * `ms`: for how long a value is given without a new load. It may depend on the value. Default: not at all. Rejects with the error of the load.
+ */
 export function kept<Value>(
   load: () => Promise<Value>,
-  { ms = 0, staleMs = 0 }: KeptOptions<Value> = {},
+  { ms = 0 }: { ms?: number | ((value: Value) => number) } = {},
   { monotonicMs }: Pick<Runtime, 'monotonicMs'> = { monotonicMs: () => performance.now() },
 ): () => Promise<Value> {
   let last: { value: Value; at: number } | undefined
@@ -25,9 +20,6 @@ export function kept<Value>(
       const value = await load()
       last = { value, at }
       return value
-    } catch (error) {
-      if (last && monotonicMs() - last.at < staleMs) return last.value
-      throw error
     } finally {
       loading = undefined
     }

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
-import { readRetention } from '../../../services/log/kafka/topic-settings.ts'
+import { readCompaction } from '../../../services/log/kafka/topic-settings.ts'
 import { createTopics, ensureTopics, TopicsDiffer } from '../../../services/log/kafka/topics.ts'
 import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import { startsAt } from '../../support/events/starts.ts'
@@ -87,8 +87,8 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       expect(first).toEqual(names.map(name => `${settings.topicPrefix}${name}`))
       expect(await ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })).toEqual([])
       expect(await ensureTopics({ ...settings, ...wanted }, { create: false, logger: silent })).toEqual([])
-      const retention = await readRetention(settings, { logger: silent })
-      expect(retention.map(topic => topic.compactionMs)).toEqual(Array(5).fill(3_600_000))
+      const compaction = await withAdmin(settings, admin => readCompaction({ admin, names: settings }))
+      expect(compaction.map(topic => topic.compactionLagMs)).toEqual(Array(5).fill(3_600_000))
       const writer = await openWriter(settings)
       await writer.append(numbered(0, 10))
       await expect(

@@ -1,6 +1,6 @@
 /**
  * Keys. A revoked key is refused by each process that says it is ready two seconds after the ledger had the revocation: being ready means that
- * it has read the revocations within two seconds. In any 60 seconds a key has at most 120 requests admitted by all processes
+ * it has read the revocations within two seconds. Before, a process that has admitted it goes on to. In any 60 seconds a key has at most 120 requests admitted by all processes
  * together, or by each one while they do not share their counts. Only keys of the platform are admitted.
  */
 import type { Answer, Entry, Violation } from './log.ts'
@@ -17,13 +17,18 @@ export function checkKeys(world: World): Violation[] {
   return [...checkRevoked(world), ...checkLimits(world)]
 }
 
-function checkRevoked({ log, answers }: World): Violation[] {
+function checkRevoked({ log, answers, isDisturbed }: World): Violation[] {
   const revokedAt = new Map<string, number>()
+  const askedAt = new Map<string, number>()
+  const admitted = new Map<string, Answer>()
   // By key and process: from then on the process knows.
   const knownAt = new Map<string, number>()
   const readies = new Map<number, Extract<Entry, { kind: 'ready' }>[]>()
   for (const entry of log.entries) {
-    if (entry.kind === 'revoked') revokedAt.set(entry.key, entry.at)
+    if (entry.kind === 'revoked') {
+      revokedAt.set(entry.key, entry.at)
+      askedAt.set(entry.key, entry.askedAt)
+    }
     if (entry.kind === 'ready' && entry.isReady)
       readies.set(entry.process, [...(readies.get(entry.process) ?? []), entry])
   }
@@ -34,9 +39,17 @@ function checkRevoked({ log, answers }: World): Violation[] {
     }
   }
   return answers.flatMap((answer): Violation[] => {
-    const { key, process, sentAt, status } = answer
-    if (sentAt < (knownAt.get(`${key} ${process}`) ?? Number.POSITIVE_INFINITY) || !admitting.has(status))
-      return []
+    const { key, process, sentAt, receivedAt, status } = answer
+    const name = `${key} ${process}`
+    const before = admitted.get(name)
+    if (status === 200 && !before) admitted.set(name, answer)
+    const isEarly =
+      key !== '' && status === 401 && before && receivedAt < (askedAt.get(key) ?? Number.POSITIVE_INFINITY)
+    if (isEarly && before.receivedAt < sentAt && !isDisturbed('silence', sentAt, receivedAt, process))
+      return [
+        { rule: 'revoked', about: key, text: 'is refused, and is not revoked', answers: [before, answer] },
+      ]
+    if (sentAt < (knownAt.get(name) ?? Number.POSITIVE_INFINITY) || !admitting.has(status)) return []
     const text = `is answered with ${status} more than ${deathMs} ms after its revocation, by a process that is ready`
     return [{ rule: 'revoked', about: key, text, answers: [answer] }]
   })

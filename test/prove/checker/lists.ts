@@ -139,13 +139,13 @@ function wholesOf(answers: readonly Answer[]): Whole[] {
   const pages = answers.filter(({ page, snapshot }) => page && snapshot)
   const bySnapshot = Map.groupBy(
     pages,
-    ({ snapshot, path, page }) => `${snapshot} ${page?.limit} ${queryOf(path)}`,
+    // Of one reader: what another got again would hide what is missing here.
+    ({ snapshot, path, page, reader }) => `${snapshot} ${page?.limit} ${queryOf(path)} ${reader}`,
   )
   const wholes = [...bySnapshot.values()].flatMap((all): Whole[] => {
     const [first] = all
     const parameters = new URLSearchParams(queryOf(first?.path ?? '').split('?')[1])
     if (!first?.page || parameters.has('status') || parameters.has('category')) return []
-    // Several readers may have got the same page.
     const byOffset = new Map(all.toReversed().map(one => [one.page?.offset, one]))
     const { limit } = first.page
     const total = Math.max(...all.map(({ page }) => page?.total ?? 0))

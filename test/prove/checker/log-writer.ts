@@ -53,7 +53,7 @@ export function createWriter() {
     disturb: (what: Disturbed['what'], from: number, to: number) =>
       add({ kind: 'disturbed', what, from: start + from, to: start + to }),
     quiet: (from: number, to: number) => add({ kind: 'quiet', from: start + from, to: start + to }),
-    revoke: (at: number) => add({ kind: 'revoked', at: start + at, key: 'k' }),
+    revoke: (at: number) => add({ kind: 'revoked', askedAt: start + at, at: start + at, key: 'k' }),
     ready: (at: number) =>
       add({ kind: 'ready', process: 0, sentAt: start + at, receivedAt: start + at + 10, isReady: true }),
     broken: (...names: string[]) => add({ kind: 'broken', process: 'query 1', names }),

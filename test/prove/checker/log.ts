@@ -57,9 +57,10 @@ export interface Quiet {
   to: number
 }
 
-/** The ledger had the revocation of the key at this time. */
+/** The revocation of the key was asked for, and the ledger had it. */
 export interface Revoked {
   kind: 'revoked'
+  askedAt: number
   at: number
   key: string
 }
@@ -74,13 +75,13 @@ export interface Ready {
 }
 
 /**
- * What readers must expect in this time: errors, a process that is away or not ready, limits that each process has alone, or views, and so
- * statistics, of the generation from before: the leader changes them a moment after a promotion. From a restore on, rows have other stamps, and
+ * What readers must expect in this time: errors, a process that is away or not ready, limits that each process has alone, or that one process counts
+ * the generation that another has left: each follows a promotion within a second. From a restore on, rows have other stamps, and
  * removals may be missing: of what was public after the backup alone.
  */
 export interface Disturbed {
   kind: 'disturbed'
-  what: 'errors' | 'silence' | 'limits' | 'views' | 'restore'
+  what: 'errors' | 'silence' | 'limits' | 'generation' | 'restore'
   /** Of silence: the process. */
   process?: number
   from: number

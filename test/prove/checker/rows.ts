@@ -69,7 +69,7 @@ export function checkRows(world: World): Violation[] {
       if (before && campaign && !mayBeHidden(campaign, before.progress[0] ?? 0, receivedAt))
         report(slug, 'is not found, and was seen before', before)
     }
-    if (stats && !world.isDisturbed('views', readSince, receivedAt)) {
+    if (stats && !world.isDisturbed('generation', readSince, receivedAt)) {
       const least = certain.least(readSince, receivedAt)
       if (stats.projects_total < least)
         report('/stats', `counts ${stats.projects_total} campaigns, and ${least} are public`)

@@ -1,5 +1,5 @@
 /**
- * While nothing is said, every answer is the whole truth: lists, details, statistics and removals are exactly what was said before, and the
+ * While nothing is said, every answer is the whole truth: lists in their order, details, statistics and removals are exactly what was said before, and the
  * digest of each first page is that of the rows that were shown.
  * And what each mirror holds at the end is the truth. A campaign of which nothing was said from one quiet time to the next keeps its stamp,
  * whatever happened: also if the tables were built anew.
@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { readModelOf } from '../../support/events/model.ts'
-import { expectedProject } from '../../support/faults/api-projects.ts'
+import { expectedProject, type TimelessProject } from '../../support/faults/api-projects.ts'
 import { isPublic } from '../../support/faults/campaign-histories.ts'
 import type { Answer, Quiet, Row, Violation } from './log.ts'
 import type { World } from './truth.ts'
@@ -78,7 +78,7 @@ function checkStamps({ log, answers, rowsOf, quiets, isDisturbed }: World): Viol
 }
 
 interface Truth {
-  rows: ReadonlyMap<string, object>
+  rows: ReadonlyMap<string, TimelessProject>
   hidden: ReadonlySet<string>
   stats: Readonly<Record<string, unknown>>
 }
@@ -87,6 +87,9 @@ function truthAt({ campaigns, eventsUntil, answers, rowsOf }: World, at: number)
   const model = readModelOf(eventsUntil(at))
   const rows = new Map([...model.campaigns].map(([id, reading]) => [id, expectedProject(reading)]))
   const { platform } = model
+  const statuses = [...rows.values()].map(({ status }) => status)
+  const ended = statuses.filter(status => status !== 'LIVE').length
+  const categories = Map.groupBy(rows.values(), ({ category }) => category)
   const seen = answers.filter(({ receivedAt }) => receivedAt <= at).flatMap(answer => rowsOf(answer))
   return {
     rows,
@@ -100,6 +103,10 @@ function truthAt({ campaigns, eventsUntil, answers, rowsOf }: World, at: number)
       total_backers: platform.totalBackers,
       total_creators: platform.totalCreators,
       total_raised: Number(platform.totalRaisedMinor) / 100,
+      success_rate: ended === 0 ? 0 : Math.round((10_000 * platform.projectsFunded) / ended) / 100,
+      categories: [...categories]
+        .map(([category, all]) => ({ category, project_count: all.length }))
+        .toSorted((a, b) => b.project_count - a.project_count || (a.category < b.category ? -1 : 1)),
     },
   }
 }
@@ -112,7 +119,7 @@ function differenceOf(
   const { path, status, page, stats, removals } = answer
   if (stats) {
     const wrong = Object.entries(truth.stats).filter(
-      ([name, value]) => stats[name as keyof typeof stats] !== value,
+      ([name, value]) => !isDeepStrictEqual(stats[name as keyof typeof stats], value),
     )
     return wrong.length === 0
       ? undefined
@@ -135,10 +142,27 @@ function differenceOf(
     const missing = isWhole ? [...truth.hidden].filter(id => !shown.has(id)) : []
     return missing.length > 0 ? `${missing.slice(0, 3)} are not among the removals` : undefined
   }
-  const isAll = page && !/[?&](status|category|updated_since)=/.test(path)
-  if (isAll && page.total !== truth.rows.size)
-    return `the total is ${page.total} of ${truth.rows.size} campaigns`
-  return undefined
+  return page && listDifference(page.total, rowsOf(answer), new URLSearchParams(path.split('?')[1]), truth)
+}
+
+/** What a list does that its filters and its order forbid. The amounts of one currency, and what depends on the day, are not looked at. */
+function listDifference(
+  total: number,
+  rows: readonly Row[],
+  asked: URLSearchParams,
+  truth: Truth,
+): string | undefined {
+  const isDue = ({ status, category }: TimelessProject) =>
+    (asked.get('status') ?? status) === status && (asked.get('category') ?? category) === category
+  const other = rows.find(row => !isDue(row))
+  if (other) return `${other.id} has another status or category`
+  const due = [...truth.rows.values()].filter(isDue).length
+  if (!asked.has('updated_since') && total !== due) return `the total is ${total} of ${due} campaigns`
+  const sort = asked.get('sort') ?? 'newest'
+  const rankOf = ({ launch_date, backer_count }: Row) =>
+    sort === 'newest' ? Date.parse(launch_date ?? '1900-01-01') : sort === 'most_backed' ? backer_count : 0
+  const wrong = rows.find((row, n) => n > 0 && rankOf(row) > rankOf(rows[n - 1] as Row))
+  return wrong && `${wrong.id} is not in its place by ${sort}`
 }
 
 function checkCopies(world: World): Violation[] {

@@ -1,8 +1,11 @@
 /** Query processes that are killed or stopped, Redis that is away, keys that are revoked, and a client that asks for more than its limit. */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import type { Place } from '../../support/faults/places.ts'
 import { keyHeaders } from '../../support/query/app.ts'
+import type { AnyResponse } from '../../support/query/shape.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
+import { now } from '../stage/recorder.ts'
 import { cacheMs, type Stage } from '../stage/stage.ts'
 import { until, untilItMoves, untilReady } from '../stage/watch.ts'
 
@@ -24,9 +27,8 @@ export async function killQuery({ queries, random, recorder }: Stage): Promise<v
   )
 }
 
-/** A query process stands still, and continues: what it knew is old by then. Meanwhile a key is revoked. */
-export async function pauseQuery(stage: Stage): Promise<void> {
-  const { queries, random, recorder } = stage
+/** A query process stands still, and continues: what it knew is old by then. */
+export async function pauseQuery({ queries, random, recorder }: Stage): Promise<void> {
   const next = random('pause')
   const process = pick(next, [...queries.keys()])
   await recorder.disturbed(
@@ -55,10 +57,19 @@ export async function restartAll(stage: Stage, settings: Readonly<Record<string,
 }
 
 /** A key is issued, used of both processes all the time, and revoked. It is used on until each process knows. */
-export async function revokeKeys({ keys, traffic, recorder, queries, random, revoke }: Stage): Promise<void> {
-  const next = random('revoke')
+export async function revokeKeys(stage: Stage): Promise<void> {
+  const { keys, traffic } = stage
   const { credentials, event } = keys.issue(`account ${traffic.records()}`)
   await traffic.say([event])
+  await useUntilRefused(stage, credentials, () => traffic.say([keys.revoke(credentials.key)]))
+}
+
+export async function useUntilRefused(
+  { recorder, queries, random, revoke }: Stage,
+  credentials: Credentials,
+  ask: () => Promise<unknown>,
+): Promise<void> {
+  const next = random('revoke')
   const stopping = new AbortController()
   const admitted = new Set<number>()
   const refused = new Set<number>()
@@ -79,7 +90,7 @@ export async function revokeKeys({ keys, traffic, recorder, queries, random, rev
   })
   await until(() => admitted.size === queries.length)
   await delay(intBetween(next, 0, 2_000))
-  await revoke(credentials.key)
+  await revoke(credentials.key, ask)
   // It must not come back when the fold takes it out of the view.
   await until(() => refused.size === queries.length)
   await delay(intBetween(next, 2_000, 4_000))
@@ -87,14 +98,26 @@ export async function revokeKeys({ keys, traffic, recorder, queries, random, rev
   await Promise.all(running)
 }
 
-/** A client asks for twice its limit. */
+/** A client asks until it is refused, with new keys until the processes shared their limits all that time. */
 export async function askTooMuch(stage: Stage): Promise<void> {
-  const drink = await thirsty(stage)
-  for (let n = 0; n < 3; n++) await drink()
+  const { log } = stage.recorder
+  await until(async () => {
+    const from = now()
+    const drink = await thirsty(stage)
+    while (!(await drink()).some(response => response?.status === 429));
+    return !log.entries.some(
+      entry => entry.kind === 'disturbed' && entry.what === 'limits' && entry.to >= from,
+    )
+  })
 }
 
 /** Returns what asks for many answers at once, of all processes, with one new key. */
-async function thirsty({ traffic, keys, queries, recorder }: Stage): Promise<() => Promise<unknown>> {
+async function thirsty({
+  traffic,
+  keys,
+  queries,
+  recorder,
+}: Stage): Promise<() => Promise<(AnyResponse | undefined)[]>> {
   const { credentials, event } = keys.issue(`thirsty ${traffic.records()}`)
   await traffic.say([event])
   for (const process of queries.keys()) {

@@ -1,11 +1,13 @@
 /** Kafka and ClickHouse become unavailable or slow, and return. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { isCampaignFold } from '../../support/clickhouse/faulty-tables.ts'
+import { column } from '../../support/projector/fold-records.ts'
 import { intBetween } from '../../support/runner/random.ts'
 import { type Stage, sessionMs, silenceMs } from '../stage/stage.ts'
-import { until, untilItMoves } from '../stage/watch.ts'
+import { currentOf, until, untilItMoves } from '../stage/watch.ts'
 
 const slowMsMax = 300
+const refusedMin = 12
 
 export async function killBroker({ services, tables }: Stage): Promise<void> {
   await services.kafka.halt()
@@ -29,6 +31,34 @@ export async function killClickHouse(stage: Stage): Promise<void> {
 export async function silenceClickHouse(stage: Stage): Promise<void> {
   await stopClickHouse(stage, silenceMs + sessionMs)
   await untilItMoves(stage.tables)
+}
+
+/**
+ * The disks are full: each server has to keep more free than it has, so that ClickHouse itself refuses every insert. Nobody who reads
+ * notices.
+ */
+export async function fillDisks({ folded, tables: log }: Stage): Promise<void> {
+  const current = Object.values(await currentOf(log)).map(name => `'${name}'`)
+  const own = `database IN (${current.join(', ')}) AND engine LIKE '%MergeTree'`
+  async function alterAll(change: string): Promise<void> {
+    for (const { tables } of folded) {
+      const names = await column(
+        tables,
+        `SELECT concat(database, '.', name) AS value FROM system.tables WHERE ${own}`,
+      )
+      for (const name of names) await tables.run({ query: `ALTER TABLE ${name} ${change}` })
+    }
+  }
+  const refused = async () => {
+    const counts = "SELECT sum(value) AS value FROM system.errors WHERE name = 'NOT_ENOUGH_SPACE'"
+    const all = await Promise.all(folded.map(({ tables }) => column(tables, counts)))
+    return all.flat().reduce<number>((sum, count) => sum + Number(count), 0)
+  }
+  const before = await refused()
+  await alterAll('MODIFY SETTING min_free_disk_bytes_to_perform_insert = 1000000000000000')
+  await until(async () => (await refused()) >= before + refusedMin)
+  await alterAll('RESET SETTING min_free_disk_bytes_to_perform_insert')
+  await untilItMoves(log)
 }
 
 /** Each statement of the projectors takes longer on its way, and on its way back. */

@@ -94,7 +94,8 @@ export async function readWhole(reader: Reader): Promise<void> {
 
 function ask({ recorder, keys, random, reader, process }: Reader, path: string) {
   const expected = path.startsWith('/projects/') ? [200, 404] : [200]
-  return recorder.ask({ reader, process, path, expected, credentials: pick(random, keys) })
+  const credentials = pick(random, keys)
+  return recorder.ask({ reader, process, path, expected, credentials, isConditional: random() < 0.5 })
 }
 
 function pathOfPage(random: Random): string {

@@ -20,6 +20,8 @@ export interface Request {
   headers?: Readonly<Record<string, string>>
   method?: string
   signal?: AbortSignal | undefined
+  /** Asks only for what differs from its last answer: a 304 says that again, as of now. */
+  isConditional?: boolean
 }
 
 export interface Recorder {
@@ -46,6 +48,8 @@ export function createRecorder(apiUrls: () => readonly string[]): Recorder {
   const log: Log = { rows: [], entries: [] }
   const numbers = new Map<string, number>()
   const statuses: Record<number, number> = {}
+  // The last answer to each conditional request.
+  const known = new Map<string, AnyResponse>()
 
   function numberOf(shown: object): number {
     const { days_remaining: _, ...row } = shown as Row & { days_remaining?: number }
@@ -57,7 +61,11 @@ export function createRecorder(apiUrls: () => readonly string[]): Recorder {
 
   async function ask(request: Request): Promise<AnyResponse | undefined> {
     const { reader, process, path, credentials, expected = [200], method = 'GET', signal } = request
-    const headers = request.headers ?? (credentials ? keyHeaders(credentials) : {})
+    const before = request.isConditional ? known.get(path) : undefined
+    const headers = {
+      ...(request.headers ?? (credentials ? keyHeaders(credentials) : {})),
+      ...(before && { 'if-none-match': before.headers.etag ?? '' }),
+    }
     const sentAt = now()
     const common = {
       kind: 'answer',
@@ -76,6 +84,8 @@ export function createRecorder(apiUrls: () => readonly string[]): Recorder {
       response = await readResponse(
         await fetch(`${apiUrls()[process]}${path}`, { method, headers, signal: signals }),
       )
+      if (before && response.status === 304) response = sameAs(before, response)
+      if (request.isConditional && response.status === 200) known.set(path, response)
       answer = { ...common, receivedAt: now(), ...contentOf(path, response, numberOf) }
     } catch (error) {
       // A reader that stops has no answer, and expects none.
@@ -117,6 +127,12 @@ export function createRecorder(apiUrls: () => readonly string[]): Recorder {
     },
     statuses: () => ({ ...statuses }),
   }
+}
+
+/** What a 304 says: the body from before, with its own headers. */
+function sameAs(before: AnyResponse, { headers }: AnyResponse): AnyResponse {
+  const { age: _, ...kept } = before.headers
+  return { status: 200, headers: { ...kept, ...headers }, body: before.body }
 }
 
 // A list may come from an index that was refreshed so long ago (services/query/lists/list-follower.ts).

@@ -262,14 +262,15 @@ export async function openStage(seed: string, options: StageOptions = {}) {
         }
       },
 
-      /** Revokes a key, and notes when the ledger has it. */
-      async revoke(key: string): Promise<void> {
-        await traffic.say([keys.revoke(key)])
+      /** Revokes a key, and notes when it was asked for and when the ledger has it. */
+      async revoke(key: string, ask: () => Promise<unknown>): Promise<void> {
+        const askedAt = now()
+        await ask()
         // Not the view of revoked keys: it leaves a key out as soon as the fold has it, which may be before it is asked here.
         const query = `SELECT api_key AS value FROM ${databases.base}.api_key_ledger FINAL
                        WHERE api_key = '${key}' AND NOT is_unrevoked`
         await until(async () => (await column(tables, query).catch(() => [])).length > 0)
-        recorder.add({ kind: 'revoked', at: now(), key })
+        recorder.add({ kind: 'revoked', askedAt, at: now(), key })
       },
 
       /** Kills the server; on a cluster, that of a shard. */

@@ -18,7 +18,7 @@ import {
   type RememberedWatermark,
   type Start,
 } from '../../port.ts'
-import { type OffsetRange, outOfRange, rangeFault, type TopicPartition } from '../offsets.ts'
+import { outOfRange, rangeFault, type TopicPartition } from '../offsets.ts'
 import { markMisplaced } from '../partition.ts'
 import { toLogRecord } from '../record.ts'
 import { createFetchBuffer, type FetchBuffer } from './buffer.ts'
@@ -68,7 +68,7 @@ export interface HeldPartition extends TopicPartition {
 
 /** What an assignment begins with, by `partitionName`. */
 export interface AssignmentStarts {
-  ranges: ReadonlyMap<string, OffsetRange>
+  ranges: ReadonlyMap<string, PartitionRange>
   /** What the group has committed. */
   committed: ReadonlyMap<string, number>
   /** Partitions without a start begin at their first record. */
@@ -91,7 +91,7 @@ export interface AssignmentDependencies {
   /** The member that sends these events. */
   member: () => Member
   findStarts: (assignment: Assignment) => Promise<AssignmentStarts>
-  readRanges: () => Promise<Map<string, OffsetRange>>
+  readRanges: () => Promise<Map<string, PartitionRange>>
   /** See `FindStarts`. */
   beginAnew: (range: PartitionRange, reason: string) => void
   /** A topic is not fetched while it fills a third of this, nor a partition that fills its part of the third. */
@@ -151,7 +151,7 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
     )
   }
 
-  function beginAt(partition: HeldPartition, { low }: OffsetRange, { next, lastAt }: Start): void {
+  function beginAt(partition: HeldPartition, { low }: PartitionRange, { next, lastAt }: Start): void {
     const last = lastAt > 0 && next > low ? { offset: next - 1, at: lastAt } : undefined
     const fetched = last?.offset ?? next
     Object.assign(partition, { fetched, taken: next, committed: next, last })
@@ -159,10 +159,9 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
   }
 
   /** The log was replaced: the partition is read from its first record. */
-  function beginAnew(partition: HeldPartition, range: OffsetRange, reason: string): void {
-    const { topic, partition: number, low, high } = range
-    dependencies.beginAnew({ topic, partition: number, low, end: high }, reason)
-    beginAt(partition, range, { next: low, lastAt: 0 })
+  function beginAnew(partition: HeldPartition, range: PartitionRange, reason: string): void {
+    dependencies.beginAnew(range, reason)
+    beginAt(partition, range, { next: range.low, lastAt: 0 })
   }
 
   async function restart(assignment: Assignment, partition: HeldPartition, reason: string): Promise<void> {
@@ -292,7 +291,7 @@ export function noteCommitted({ partitions }: Assignment, positions: readonly Po
   }
 }
 
-function countPartitions(ranges: ReadonlyMap<string, OffsetRange>): Map<Topic, number> {
+function countPartitions(ranges: ReadonlyMap<string, PartitionRange>): Map<Topic, number> {
   const byTopic = Map.groupBy(ranges.values(), ({ topic }) => topic)
   return new Map([...byTopic].map(([topic, ofTopic]) => [topic, ofTopic.length]))
 }

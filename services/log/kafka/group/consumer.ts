@@ -7,8 +7,13 @@
  */
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
-import type { Topic } from '../../../../contracts/events/event.ts'
-import { type Position, partitionName, type RememberedWatermark, SupersededAssignment } from '../../port.ts'
+import {
+  type Position,
+  partitionName,
+  type RememberedWatermark,
+  readingOrder,
+  SupersededAssignment,
+} from '../../port.ts'
 import { isOutage, type KafkaSettings, requestRetry, topicName, topicOfName } from '../client.ts'
 import type { TopicPartition } from '../offsets.ts'
 import type { ReadMessage } from '../record.ts'
@@ -65,14 +70,6 @@ export interface MemberSettings extends KafkaSettings {
  */
 export const fetchBytesMax = 1024 ** 2
 const partitionFetchBytesMax = 256 * 1024
-// A broker fills its answer in this order: small and urgent topics first.
-const fetchOrder = [
-  'accounts',
-  'api-keys',
-  'notices',
-  'campaigns',
-  'pledges',
-] as const satisfies readonly Topic[]
 // How long a broker waits for records. Also how soon a resumed partition is fetched again.
 const fetchWaitMsMax = 100
 const rebalanceMsMax = 60_000
@@ -157,7 +154,8 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
     async start() {
       await consumer.connect()
       await consumer.subscribe({
-        topics: fetchOrder.map(topic => topicName(settings, topic)),
+        // A broker fills its answer in this order.
+        topics: readingOrder.map(topic => topicName(settings, topic)),
         // For a group without offsets. It has no effect, because `seek` comes first.
         fromBeginning: true,
       })

@@ -28,7 +28,7 @@ test('a partition whose leader has moved is asked for at the new leader by the n
   const failure = await readRanges(cluster).catch(error => error)
   expect(isOutage(failure)).toBe(true)
   const ranges = await readRanges(cluster)
-  expect(ranges.get('pledges/0')).toEqual({ topic: 'pledges', partition: 0, low: 2, high: 7 })
+  expect(ranges.get('pledges/0')).toEqual({ topic: 'pledges', partition: 0, low: 2, end: 7 })
 })
 
 test('requests that find old leaders end their connection once, and not the next one, on which others ask already', async () => {

@@ -10,6 +10,7 @@ const pledges = {
   name: 'shop.pledges',
   policy: 'compact',
   tombstoneRetentionMs: 24 * hourMs,
+  compactionLagMs: null,
 } as const
 const waiting: PartitionLag = { topic: 'pledges', partition: 1, committed: 5, end: 6 }
 const now = 1_790_000_000_000

@@ -6,9 +6,10 @@
 import pino from 'pino'
 import { beforeEach, expect, test } from 'vitest'
 import { type Assignments, createAssignments } from '../../../../../services/log/kafka/group/assignment.ts'
-import type { OffsetRange, TopicPartition } from '../../../../../services/log/kafka/offsets.ts'
+import type { TopicPartition } from '../../../../../services/log/kafka/offsets.ts'
 import type { ReadMessage } from '../../../../../services/log/kafka/record.ts'
 import {
+  type PartitionRange,
   type PollBounds,
   type Position,
   partitionName,
@@ -20,7 +21,7 @@ const generous: PollBounds = { recordsMax: 1_000, bytesMax: 1_000_000, waitMsMax
 
 let calls: string[]
 let failures: Error[]
-let range: OffsetRange
+let range: PartitionRange
 let begunAnew: string[]
 let begunAt: (readonly Position[])[]
 let knowStarts: (starts: Map<string, Start>) => void
@@ -31,7 +32,7 @@ beforeEach(() => {
   failures = []
   begunAnew = []
   begunAt = []
-  range = { ...at, low: 0, high: 1_000 }
+  range = { ...at, low: 0, end: 1_000 }
   assignments = createAssignments({
     groupId: 'projector',
     member: () => ({
@@ -139,7 +140,7 @@ test('the record before the start is read again, and dropped if it is the one th
 })
 
 test('another record before the start is another log: the partition is read from its first record', async () => {
-  range = { ...at, low: 5, high: 1_000 }
+  range = { ...at, low: 5, end: 1_000 }
   assignments.onJoin('member', [at])
   await startAt(40, [at], 7_000)
   expect(assignments.onMessages(at, 39, messages(39, 3, 7_001), 42)).toBe(false)
@@ -159,7 +160,7 @@ test('a start whose record is compacted away, or not known, or deleted, is compa
   expect(offsets()).toEqual([45])
   await joinAt(40)
   expect(calls.at(-2)).toBe('seek 40')
-  range = { ...at, low: 40, high: 1_000 }
+  range = { ...at, low: 40, end: 1_000 }
   assignments.onJoin('member', [at])
   await startAt(40, [at], 7_000)
   expect(calls.at(-2)).toBe('seek 40')
@@ -212,7 +213,7 @@ function offsets(): number[] {
   return assignments.take(generous).records.map(({ offset }) => offset)
 }
 
-function rangesOf(partitions: ReadonlyMap<string, TopicPartition>): Map<string, OffsetRange> {
+function rangesOf(partitions: ReadonlyMap<string, TopicPartition>): Map<string, PartitionRange> {
   return new Map([...partitions].map(([name, of]) => [name, { ...range, ...of }]))
 }
 
