@@ -1,7 +1,7 @@
 /** What all commands share: how they are called, how they print and how they fail. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { isDistributed } from '../distributed.ts'
-import { type Config, ConfigError, readConfig } from '../runtime/config.ts'
+import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Help, helpFor, helpText, usageText } from './help.ts'
 import { printableLines } from './printable.ts'
@@ -85,13 +85,6 @@ export function readArguments<T extends ParseArgsConfig>(config: T): ReturnType<
   } catch (error) {
     throw new UsageError(messageOf(error))
   }
-}
-
-/** What a command works on that takes only `--data-dir` and `--json`, with the settings of the environment. */
-export function readPlace(args: string[]): { config: Config; directory: string | undefined; json: boolean } {
-  const { values } = readArguments({ args, options: commonOptions })
-  const config = readConfig(process.env)
-  return { config, directory: embeddedDirectory(values['data-dir'], config), json: values.json }
 }
 
 /** A whole number within bounds, from an option's text. Throws `UsageError` that names the option. */

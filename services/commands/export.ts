@@ -1,11 +1,8 @@
 import { resolve } from 'node:path'
 import { currentDatabases, serverSettings } from '../distributed.ts'
 import { type OnExported, writeExport } from '../exports/write.ts'
-import { withModel } from '../local/access.ts'
-import { openExistingDataDirectory } from '../local/data-directory.ts'
 import { childSettings } from '../local/tables.ts'
 import { closing } from '../runtime/async/closing.ts'
-import { type Config, readConfig } from '../runtime/config.ts'
 import { createPaintedLine, grouped, megabytes, progressText } from '../runtime/progress.ts'
 import {
   inSession,
@@ -19,13 +16,13 @@ import {
   type Command,
   commonOptions,
   dataDirOption,
-  embeddedDirectory,
   type Io,
   printJson,
   readArguments,
   UsageError,
 } from './command.ts'
 import { jsonOption } from './help.ts'
+import { onModel } from './on-model.ts'
 
 export const exportCommand: Command = {
   help: {
@@ -46,13 +43,11 @@ export const exportCommand: Command = {
     const { values, positionals } = readArguments({ args, options: commonOptions, allowPositionals: true })
     const [directory, ...more] = positionals
     if (directory === undefined || more.length > 0) throw new UsageError('export takes one directory')
-    const config = readConfig(process.env)
-    const root = embeddedDirectory(values['data-dir'], config)
     const progress = progressOf(io)
     const write = (tables: ServerTables, databases: Databases) =>
       writeExport({ tables, databases: presentOf(databases) }, resolve(directory), progress.show)
     try {
-      const manifest = await withSession(root, config, write)
+      const manifest = await withSession(values['data-dir'], write)
       progress.wipe()
       if (values.json) printJson(io, { directory: resolve(directory), ...manifest })
       else {
@@ -70,7 +65,7 @@ export const exportCommand: Command = {
 type Write<T> = (tables: ServerTables, databases: Databases) => Promise<T>
 
 /** Runs the work in a session of its own on the server that has the tables. */
-function withSession<T>(root: string | undefined, config: Config, work: Write<T>): Promise<T> {
+function withSession<T>(dataDir: string | undefined, work: Write<T>): Promise<T> {
   const inOwn = (
     settings: TablesSettings,
     databasesOf: (tables: ServerTables) => Databases | Promise<Databases>,
@@ -79,12 +74,11 @@ function withSession<T>(root: string | undefined, config: Config, work: Write<T>
       const tables = open(openTables(inSession(settings)))
       return work(tables, await databasesOf(tables))
     })
-  if (root === undefined) return inOwn(serverSettings(config), tables => currentDatabases(config, tables))
-  return withModel(
-    openExistingDataDirectory(root),
-    config,
+  return onModel(
+    dataDir,
+    config => inOwn(serverSettings(config), tables => currentDatabases(config, tables)),
+    ({ clickHouse, databases }, config) => inOwn(childSettings(clickHouse, config), () => databases),
     { isCaughtUp: true },
-    ({ clickHouse, databases }) => inOwn(childSettings(clickHouse, config), () => databases),
   )
 }
 

@@ -2,12 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { issueKey, type KeyAdmin, type KeyRecord, keyDirectory, revokeKey } from '../api-keys/api-keys.ts'
 import { keyPrefix, keyPrefixLength } from '../api-keys/credentials.ts'
 import { databasesOf, kafkaSettings, required, serverSettings, stateEncoderOf } from '../distributed.ts'
-import { withModel } from '../local/access.ts'
-import { openExistingDataDirectory } from '../local/data-directory.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
 import { checkKeyFields, type KeyFields } from '../portal/keys/key-fields.ts'
 import { closing } from '../runtime/async/closing.ts'
-import { type Config, readConfig } from '../runtime/config.ts'
+import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
@@ -15,13 +13,13 @@ import {
   type Command,
   commonOptions,
   dataDirOption,
-  embeddedDirectory,
   type Io,
   printJson,
   readArguments,
   UsageError,
 } from './command.ts'
 import { jsonOption } from './help.ts'
+import { onModel } from './on-model.ts'
 import { printable } from './printable.ts'
 
 const options = {
@@ -134,14 +132,12 @@ async function revoke([key, ...rest]: string[], values: Values, io: Io): Promise
   return 0
 }
 
-/** Runs the work on the embedded model, or on Kafka and ClickHouse if the command is distributed. */
-async function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
-  const config = readConfig(process.env)
-  const root = embeddedDirectory(values['data-dir'], config)
-  if (root === undefined) return withDistributedAdmin(config, work)
-  const directory = openExistingDataDirectory(root)
-  return withModel(directory, config, { isCaughtUp: true }, ({ keys, writer, secrets }) =>
-    work({ ...clocks, directory: keys, writer, pepper: secrets.keyPepper }),
+function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
+  return onModel(
+    values['data-dir'],
+    config => withDistributedAdmin(config, work),
+    ({ keys, writer, secrets }) => work({ ...clocks, directory: keys, writer, pepper: secrets.keyPepper }),
+    { isCaughtUp: true },
   )
 }
 

@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { versions } from '../../contracts/api/versions.ts'
 import { databasesOf, kafkaSettings, required, serverSettings } from '../distributed.ts'
-import { withModel } from '../local/access.ts'
-import { openExistingDataDirectory } from '../local/data-directory.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
 import {
   type Announcement,
@@ -14,7 +12,7 @@ import {
 } from '../portal/notices/announcement.ts'
 import { openNotices } from '../portal/notices/notices.ts'
 import { closing } from '../runtime/async/closing.ts'
-import { type Config, readConfig } from '../runtime/config.ts'
+import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
@@ -22,13 +20,13 @@ import {
   type Command,
   commonOptions,
   dataDirOption,
-  embeddedDirectory,
   type Io,
   printJson,
   readArguments,
   UsageError,
 } from './command.ts'
 import { jsonOption } from './help.ts'
+import { onModel } from './on-model.ts'
 
 export const notifyCommand: Command = {
   help: {
@@ -68,15 +66,15 @@ export const notifyCommand: Command = {
       },
     })
     const announcement = { ...announcementOf(values), isDry: values['dry-run'] }
-    const config = readConfig(process.env)
-    const root = embeddedDirectory(values['data-dir'], config)
-    const report =
-      root === undefined
-        ? await announceDistributed(config, announcement)
-        : await withModel(openExistingDataDirectory(root), config, { isCaughtUp: true }, model => {
-            const { portalKey } = model.secrets
-            return announce({ ...model, notices: openNotices(model), portalKey }, announcement, Date.now())
-          })
+    const report = await onModel(
+      values['data-dir'],
+      config => announceDistributed(config, announcement),
+      model => {
+        const { portalKey } = model.secrets
+        return announce({ ...model, notices: openNotices(model), portalKey }, announcement, Date.now())
+      },
+      { isCaughtUp: true },
+    )
     if (values.json) printJson(io, { id: announcement.name, is_dry_run: announcement.isDry, ...report })
     else print(io, report, announcement.isDry)
     return 0

@@ -9,11 +9,19 @@ import type { LogState } from '../log/port.ts'
 import { beginAgain } from '../projector/positions/positions.ts'
 import { type PositionsShard, readPositions } from '../projector/positions/stored-positions.ts'
 import { closing } from '../runtime/async/closing.ts'
-import type { Config } from '../runtime/config.ts'
+import { type Config, readConfig } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import type { Databases, Tables } from '../tables/port.ts'
-import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
+import {
+  type Command,
+  commonOptions,
+  dataDirOption,
+  embeddedDirectory,
+  type Io,
+  printJson,
+  readArguments,
+} from './command.ts'
 import { jsonOption } from './help.ts'
 
 export const restoredCommand: Command = {
@@ -29,10 +37,12 @@ export const restoredCommand: Command = {
   },
 
   async run(args, io) {
-    const { config, directory, json } = readPlace(args)
+    const { values } = readArguments({ args, options: commonOptions })
+    const config = readConfig(process.env)
+    const directory = embeddedDirectory(values['data-dir'], config)
     const positions =
       directory === undefined ? await ofCluster(config, io) : await ofDirectory(directory, config, io)
-    if (json) printJson(io, { positions })
+    if (values.json) printJson(io, { positions })
     else for (const { place, from } of positions) io.stdout.write(`${place} is read again from ${from}\n`)
     return 0
   },

@@ -108,7 +108,7 @@ async function run(): Promise<number> {
   } else if (earlier) {
     process.stdout.write(comparisonText(earlier, run))
   }
-  return failures.length > 0 ? 1 : 0
+  return failures.length > 0 || reports.some(({ isIncomplete }) => isIncomplete) ? 1 : 0
 }
 
 /** The run of a `--json` file. Ends the process if the file cannot be read, before anything is measured. */

@@ -20,6 +20,8 @@ export interface BenchReport {
   /** What was measured, in a sentence or two. */
   notes: string[]
   figures: Figure[]
+  /** Something that was asked got no answer; the notes say what. The run ends with 1. */
+  isIncomplete?: boolean
   /** Shown instead of the figures: a header and rows. */
   table?: readonly (readonly string[])[]
 }

@@ -11,7 +11,6 @@ import { gunzipSync } from 'node:zlib'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import type { ShardServers } from '../support/clickhouse/shards.ts'
 import type { Deployment } from '../support/deployment/deployment.ts'
 import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
@@ -28,7 +27,7 @@ import {
   pledgeTombstone,
 } from '../support/events/sample-events.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
-import { silent } from '../support/kafka/topics.ts'
+import { appendRecords } from '../support/kafka/topics.ts'
 
 // A busy machine is no failure.
 const soon = { timeout: 180_000, interval: 250 }
@@ -135,13 +134,6 @@ describe('the commands on two shards', () => {
     return { status: response.status, body: await response.text() }
   }
 
-  async function appendAccount(id: string, email: string): Promise<void> {
-    const kafka = { brokers: [address()], clientId: 'pledgeview-test', topicPrefix: '' }
-    const writer = await openKafkaWriter(kafka, { logger: silent })
-    await writer.append([accountRecord(id, email)])
-    await writer.close()
-  }
-
   /** The topics that still have a record with one of the texts in its key, value or headers. */
   async function topicsWith(): Promise<string[]> {
     const found: string[] = []
@@ -215,7 +207,7 @@ describe('the commands on two shards', () => {
       ['-b', address(), '-P', '-t', 'pledges', '-p', '0', '-k', 'kept/p3'],
       `not an event, by ${inReject}\n`,
     )
-    await appendAccount('acct_gone', `${mailbox}@one.example`)
+    await appendRecords(address(), [accountRecord('acct_gone', `${mailbox}@one.example`)])
     await vi.waitFor(async () => expect((await detail('slug-gone0')).body).toContain(description), soon)
     await vi.waitFor(
       async () => expect(await topicsWith()).toEqual(['campaigns', 'pledges', 'accounts']),
@@ -241,7 +233,7 @@ describe('the commands on two shards', () => {
         creator: { ...creator, creator_id: 'x', name: 'Deleted' },
       }),
     )
-    await appendAccount('acct_gone', '')
+    await appendRecords(address(), [accountRecord('acct_gone', '')])
     await whenFolded(deployment, soon)
     const planned = (await json<PurgeOutput>('purge', '--dry-run')).copies
     expect(ofRejects(planned)).toEqual([

@@ -16,6 +16,7 @@ import { campaignEvent, pledgeEvent } from '../support/events/sample-events.ts'
 import { type KafkaBroker, startKafka } from '../support/kafka/broker.ts'
 import { kafkaRequirement } from '../support/kafka/jars.ts'
 import { copyPositions, copyTopics, restoreTopics, type TopicCopy } from '../support/kafka/topic-copy.ts'
+import { kafkaAt } from '../support/kafka/topics.ts'
 import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { onTables, type SeenCampaign, sameWhile, seenCampaigns } from './seen-campaigns.ts'
 
@@ -92,7 +93,7 @@ beforeAll(async () => {
   await onTables(clickHouse, tables => tables.run({ query: `BACKUP ${backup} TO ${file}` }))
   await append(deletedBeforeCopy)
   await untilDrained(projector)
-  night = await copyTopics(kafkaSettings(kafka))
+  night = await copyTopics(kafkaAt(kafka.address))
 
   const [issued, { code, stderr }] = await Promise.all([
     issueCredentials(deployment.command, 'late'),
@@ -118,7 +119,7 @@ afterAll(async () => {
 })
 
 test('the copy has each record with its partition, key, headers and time, and each topic with its settings', async () => {
-  const settings = kafkaSettings(await newKafka())
+  const settings = kafkaAt((await newKafka()).address)
   await restoreTopics(settings, night)
   expect(await copyTopics(settings)).toEqual(night)
   expect(night.find(({ topic }) => topic.topic === 'campaigns')).toMatchObject({
@@ -178,7 +179,7 @@ describe('both are lost', { timeout: 480_000 }, () => {
     restored = await startClickHouse({ more })
     servers.push(restored)
     await onTables(restored, tables => tables.run({ query: `RESTORE ${backup} FROM ${file}` }))
-    await restoreTopics(kafkaSettings(await newKafka()), night)
+    await restoreTopics(kafkaAt((await newKafka()).address), night)
     moved = {
       ...newest(),
       PLEDGEVIEW_CLICKHOUSE_URL: restored.url,
@@ -191,7 +192,7 @@ describe('both are lost', { timeout: 480_000 }, () => {
 
   test('the deletions since the copies are appended again before anyone reads, and none is undone', async () => {
     // Also if a mirror has copied the positions of the group: the tables have those of the lost Kafka.
-    await copyPositions(kafkaSettings(brokers.at(-1) as KafkaBroker), group)
+    await copyPositions(kafkaAt(brokers.at(-1)?.address ?? ''), group)
     await append(`${deletions}${tombstone('api-key', revoked['X-API-Key'] ?? '')}`, moved)
     const projector = await startDrained(moved)
     expect((await seenCampaigns(restored)).map(({ id, title }) => [id, title])).toEqual([
@@ -227,10 +228,6 @@ async function newKafka(): Promise<KafkaBroker> {
 /** The setting with which processes use the latest Kafka. */
 function newest(): Headers {
   return { PLEDGEVIEW_KAFKA_BROKERS: brokers.at(-1)?.address ?? '' }
-}
-
-function kafkaSettings({ address }: KafkaBroker) {
-  return { brokers: [address], clientId: 'test', topicPrefix: '' }
 }
 
 /** Fails if a reader sees anything but `before` at any moment of the work, or at its end. */

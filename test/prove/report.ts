@@ -41,7 +41,7 @@ const unseen: readonly string[] = [
   'A removal that a delta leaves out while the campaign may be back; and a `kept_since` that is too early.',
   'For a second after a promotion processes may read different generations, and the backers and creators in `/stats` may be of the one before.',
   'Full disks: each server refuses to write for want of space, but what it had begun to write is not torn. The disks of Kafka are never full.',
-  'The portal on shards, replicas, several brokers, and `pledgeview restored`.',
+  'The portal on shards, replicas, and several brokers.',
 ]
 
 export interface Proof {

@@ -1,21 +1,19 @@
 /** `pledgeview explain`: why the API shows what it shows of a campaign, or why it shows nothing. */
 import { currentDatabases, serverSettings, shardsOf } from '../../distributed.ts'
-import { withModel } from '../../local/access.ts'
-import { openExistingDataDirectory } from '../../local/data-directory.ts'
 import { closing } from '../../runtime/async/closing.ts'
-import { type Config, readConfig } from '../../runtime/config.ts'
+import type { Config } from '../../runtime/config.ts'
 import { openTables } from '../../tables/clickhouse/clickhouse.ts'
 import {
   type Command,
   commonOptions,
   dataDirOption,
-  embeddedDirectory,
   type Io,
   printJson,
   readArguments,
   UsageError,
 } from '../command.ts'
 import { jsonOption } from '../help.ts'
+import { onModel } from '../on-model.ts'
 import { printable } from '../printable.ts'
 import { type Explanation, explainCampaign } from './read.ts'
 
@@ -34,14 +32,11 @@ export const explainCommand: Command = {
     const { values, positionals } = readArguments({ args, options: commonOptions, allowPositionals: true })
     const [campaign, ...more] = positionals
     if (campaign === undefined || more.length > 0) throw new UsageError('explain takes one campaign')
-    const config = readConfig(process.env)
-    const root = embeddedDirectory(values['data-dir'], config)
-    const explanation =
-      root === undefined
-        ? await explainOnServer(campaign, config)
-        : await withModel(openExistingDataDirectory(root), config, { isCaughtUp: false }, model =>
-            explainCampaign(campaign, [model], model),
-          )
+    const explanation = await onModel(
+      values['data-dir'],
+      config => explainOnServer(campaign, config),
+      model => explainCampaign(campaign, [model], model),
+    )
     const why = whyOf(explanation)
     if (values.json) printJson(io, { ...explanation, why })
     else print(explanation, why, io)

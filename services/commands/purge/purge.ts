@@ -1,20 +1,17 @@
 import { withDistributedCopies } from '../../erasure/distributed.ts'
 import { embeddedCopies } from '../../erasure/embedded.ts'
-import { type Copies, purge } from '../../erasure/purge.ts'
-import { withModel } from '../../local/access.ts'
-import { openExistingDataDirectory } from '../../local/data-directory.ts'
+import { purge } from '../../erasure/purge.ts'
 import { sleep } from '../../runtime/async/sleep.ts'
-import { type Config, readConfig } from '../../runtime/config.ts'
 import {
   type Command,
   commonOptions,
   dataDirOption,
-  embeddedDirectory,
   printJson,
   readArguments,
   wholeNumber,
 } from '../command.ts'
 import { jsonOption } from '../help.ts'
+import { onModel } from '../on-model.ts'
 import { reportJson, reportText } from './view.ts'
 
 const timeoutSeconds = { default: 600, min: 1, max: 86_400 }
@@ -51,7 +48,6 @@ export const purgeCommand: Command = {
         ...commonOptions,
       },
     })
-    const config = readConfig(process.env)
     const settings = {
       isDry: values['dry-run'],
       removesRejects: values.rejects,
@@ -60,22 +56,13 @@ export const purgeCommand: Command = {
       monotonicMs: () => performance.now(),
       sleep,
     }
-    const report = await withCopies(values['data-dir'], config, copies => purge(copies, settings, config))
+    const report = await onModel(
+      values['data-dir'],
+      config => withDistributedCopies(config, copies => purge(copies, settings, config)),
+      (model, config, directory) => purge(embeddedCopies(directory, model), settings, config),
+    )
     if (values.json) printJson(io, reportJson(report))
     else io.stdout.write(reportText(report))
     return report.copies.every(({ isReached }) => isReached) ? 0 : 1
   },
-}
-
-function withCopies<T>(
-  dataDir: string | undefined,
-  config: Config,
-  work: (copies: Copies) => Promise<T>,
-): Promise<T> {
-  const root = embeddedDirectory(dataDir, config)
-  if (root === undefined) return withDistributedCopies(config, work)
-  const directory = openExistingDataDirectory(root)
-  return withModel(directory, config, { isCaughtUp: false }, access =>
-    work(embeddedCopies(directory, access)),
-  )
 }

@@ -1,11 +1,9 @@
 import { withDistributedRebuilds } from '../../generations/distributed.ts'
 import type { RebuildRequest } from '../../generations/rebuild-log.ts'
 import type { RebuildReport, Rebuilds } from '../../generations/rebuilds.ts'
-import { withModel } from '../../local/access.ts'
-import { openExistingDataDirectory } from '../../local/data-directory.ts'
-import { readConfig } from '../../runtime/config.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
-import { type Command, embeddedDirectory, type Io, printJson, readArguments, UsageError } from '../command.ts'
+import { type Command, type Io, printJson, readArguments, UsageError } from '../command.ts'
+import { onModel } from '../on-model.ts'
 import { printableLines } from '../printable.ts'
 import { reported } from './follow.ts'
 import { rebuildHelp } from './help.ts'
@@ -82,17 +80,12 @@ function requestOf(verb: Verb, values: Values): RebuildRequest {
   }
 }
 
-async function withRebuilds<T>(
-  root: string | undefined,
-  work: (rebuilds: Rebuilds) => Promise<T>,
-): Promise<T> {
-  const config = readConfig(process.env)
-  const embedded = embeddedDirectory(root, config)
-  if (embedded === undefined) {
-    return withDistributedRebuilds(config, { logger: createLogger('warn') }, work)
-  }
-  const directory = openExistingDataDirectory(embedded)
-  return withModel(directory, config, { isCaughtUp: false }, ({ rebuilds }) => work(rebuilds))
+function withRebuilds<T>(root: string | undefined, work: (rebuilds: Rebuilds) => Promise<T>): Promise<T> {
+  return onModel(
+    root,
+    config => withDistributedRebuilds(config, { logger: createLogger('warn') }, work),
+    ({ rebuilds }) => work(rebuilds),
+  )
 }
 
 async function carryThrough(

@@ -1,8 +1,6 @@
 /** What the rejects commands work on: the dead-letter table, and the log that a retry appends to again. */
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { databasesOf, kafkaSettings, readerSettings, registryOf, serverSettings } from '../../distributed.ts'
-import { withModel } from '../../local/access.ts'
-import { openExistingDataDirectory } from '../../local/data-directory.ts'
 import { openKafkaInspector } from '../../log/kafka/inspector.ts'
 import { openKafkaWriter } from '../../log/kafka/writer.ts'
 import type { LogRecord, NewRecord } from '../../log/port.ts'
@@ -11,12 +9,12 @@ import { schemaIdsOf, type WriterSchemas } from '../../projector/ingest/decode.t
 import { NotProjected, untilProjected } from '../../projector/positions/projected.ts'
 import { closing } from '../../runtime/async/closing.ts'
 import { sleep } from '../../runtime/async/sleep.ts'
-import { type Config, readConfig } from '../../runtime/config.ts'
+import type { Config } from '../../runtime/config.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
 import { openTables } from '../../tables/clickhouse/clickhouse.ts'
 import { ledgerVersions } from '../../tables/ledger-versions.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
-import { embeddedDirectory } from '../command.ts'
+import { onModel } from '../on-model.ts'
 
 export interface RejectSource {
   tables: Pick<Tables, 'rows' | 'run'>
@@ -46,15 +44,14 @@ export interface RetryTarget {
 }
 
 /** Runs the work on the rejects: of Kafka's log if it is configured and no data directory is given. */
-export async function withRejects<T>(
+export function withRejects<T>(
   dataDir: string | undefined,
   work: (source: RejectSource) => Promise<T>,
 ): Promise<T> {
-  const config = readConfig(process.env)
-  const root = embeddedDirectory(dataDir, config)
-  if (root !== undefined) {
-    const directory = openExistingDataDirectory(root)
-    return withModel(directory, config, { isCaughtUp: false }, ({ tables, databases, writer, status }) => {
+  return onModel(
+    dataDir,
+    config => withDistributedRejects(config, work),
+    ({ tables, databases, writer, status }) => {
       const lag = async () => (await status()).projector.lag
       const schemas = { known: undefined, learn: async () => {}, untilAskedAgain: async () => {} }
       const append = (records: readonly NewRecord[]) => writer.append(records)
@@ -64,8 +61,11 @@ export async function withRejects<T>(
         openTarget: async () => ({ append, untilProjected: projected, close: async () => {} }),
         versions: events => ledgerVersions(tables, databases, events),
       })
-    })
-  }
+    },
+  )
+}
+
+function withDistributedRejects<T>(config: Config, work: (source: RejectSource) => Promise<T>): Promise<T> {
   return closing(async open => {
     const tables = open(openTables(serverSettings(config)))
     const registry = registryOf(config)

@@ -1,6 +1,6 @@
 import { currentDatabases, readerSettings, serverSettings, shardsOf } from '../../distributed.ts'
-import { withModel } from '../../local/access.ts'
-import { openExistingDataDirectory, type ServiceAddress } from '../../local/data-directory.ts'
+import type { ModelAccess } from '../../local/access.ts'
+import type { ServiceAddress } from '../../local/data-directory.ts'
 import { openKafkaInspector } from '../../log/kafka/inspector.ts'
 import { compactionWarnings } from '../../log/kafka/topic-settings.ts'
 import type { PartitionLag, RememberedWatermark } from '../../log/port.ts'
@@ -21,8 +21,9 @@ import { createLogger } from '../../runtime/ops/logger.ts'
 import { openTables } from '../../tables/clickhouse/clickhouse.ts'
 import { type Shard, type Tables, TablesError } from '../../tables/port.ts'
 import { type ProjectorStop, stopText, unnoted } from '../../tables/projector-stops.ts'
-import { type Command, dataDirOption, type Io, printJson, readPlace } from '../command.ts'
+import { type Command, commonOptions, dataDirOption, type Io, printJson, readArguments } from '../command.ts'
 import { jsonOption } from '../help.ts'
+import { onModel } from '../on-model.ts'
 import { printable } from '../printable.ts'
 import { type Neighbours, neighboursOf } from './neighbours.ts'
 
@@ -39,10 +40,9 @@ export const statusCommand: Command = {
   },
 
   async run(args, io) {
-    const { config, directory, json } = readPlace(args)
-    const found =
-      directory === undefined ? await distributedStatus(config) : await embeddedStatus(directory, config)
-    if (json) printJson(io, found.status)
+    const { values } = readArguments({ args, options: commonOptions })
+    const found = await onModel(values['data-dir'], distributedStatus, embeddedStatus)
+    if (values.json) printJson(io, found.status)
     else printStatus(found.heading, found.status, io)
     const { clickhouse, kafka, stopped } = found.status
     return clickhouse.ok && kafka?.ok !== false && stopped === null && !found.failure ? 0 : 1
@@ -66,12 +66,9 @@ interface Found {
   status: ShownStatus
 }
 
-async function embeddedStatus(root: string, config: Config): Promise<Found> {
-  const directory = openExistingDataDirectory(root)
-  const { service, ...found } = await withModel(directory, config, { isCaughtUp: false }, async access => ({
-    service: shownService(access.service),
-    ...(await access.status()),
-  }))
+async function embeddedStatus(access: ModelAccess, config: Config): Promise<Found> {
+  const service = shownService(access.service)
+  const found = await access.status()
   const { state, failure } = found.projector
   // Without a service, no projector ran until this command opened the directory.
   const stopped = service || found.stopped?.is_noted ? found.stopped : null

@@ -45,6 +45,7 @@ export async function benchQuestions(workspace: Workspace, size: PlatformSize): 
         `${size.campaigns} campaigns, ${size.pledges} pledges and ${rows} rows of history; one question at a time, as the user analyst.`,
         ...refused,
       ],
+      isIncomplete: refused.length > 0,
       figures: figures.toSorted((a, b) => b.value - a.value),
     }
   } finally {

@@ -33,9 +33,9 @@ import {
   createIngest,
   createTestFoldWorker,
   expectedReading,
-  openModelTables,
   readViews,
 } from '../../support/projector/model-tables.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
 import { pepper } from '../../support/query/app.ts'
 
 // A busy machine is no failure.
@@ -49,6 +49,7 @@ const busy = ['c1', 'c2', 'c3']
 // kills.test.ts has the places between these, on one server.
 const statementsBetweenKills = 14
 
+const model = useModelTables()
 let live: RebuildableModel
 let events: ChangeEvent[]
 let closers: (() => unknown)[]
@@ -65,8 +66,6 @@ afterEach(async () => {
 })
 
 async function onOneServer(): Promise<void> {
-  const model = await openModelTables()
-  closers.push(() => model.dispose())
   live = await openRebuildableModel(model, { hurry })
 }
 
@@ -290,8 +289,6 @@ describe('on one server', () => {
     { name: 'a projector that stood still', stands: () => true },
     { name: 'a projector whose insert stood still', stands: ({ kind }: TablesCall) => kind === 'insert' },
   ])('$name until its generation was dropped follows the row, and loses nothing', async ({ stands }) => {
-    const model = await openModelTables()
-    closers.push(() => model.dispose())
     let still: Promise<void> | undefined
     let former = ''
     let hasFollowed = false

@@ -27,9 +27,8 @@ export async function killQuery({ queries, random, recorder }: Stage): Promise<v
   )
 }
 
-/** A query process stands still, and continues: what it knew is old by then. Meanwhile a key is revoked. */
-export async function pauseQuery(stage: Stage): Promise<void> {
-  const { queries, random, recorder } = stage
+/** A query process stands still, and continues: what it knew is old by then. */
+export async function pauseQuery({ queries, random, recorder }: Stage): Promise<void> {
   const next = random('pause')
   const process = pick(next, [...queries.keys()])
   await recorder.disturbed(

@@ -3,17 +3,15 @@ import { topics } from '../../../contracts/events/event.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { placeName } from '../../../services/tables/rejects.ts'
 import { walkRejects } from '../../../services/tables/stored-rejects.ts'
-import { readTopic, withAdmin } from '../kafka/topics.ts'
+import { kafkaAt, readTopic, withAdmin } from '../kafka/topics.ts'
 
 const groupId = 'pledgeview-projector'
-
-const settingsOf = (address: string) => ({ brokers: [address], clientId: 'fault-suite', topicPrefix: '' })
 
 /** The group's positions and the ends of the log, by topic and partition. A partition without records has no position. */
 export async function positionsAndEnds(
   address: string,
 ): Promise<{ positions: Record<string, number>; ends: Record<string, number> }> {
-  return withAdmin(settingsOf(address), async admin => {
+  return withAdmin(kafkaAt(address), async admin => {
     const positions: Record<string, number> = {}
     const ends: Record<string, number> = {}
     for (const topic of topics) {
@@ -46,7 +44,7 @@ export async function keptRejects(source: { tables: Tables; databases: Databases
 export async function appendedPoison(address: string, values: readonly Uint8Array[]): Promise<Placed> {
   const known = new Set(values.map(textOf))
   const appended: Placed = {}
-  for (const { partition, offset, value } of await readTopic(settingsOf(address), 'pledges')) {
+  for (const { partition, offset, value } of await readTopic(kafkaAt(address), 'pledges')) {
     if (known.has(textOf(value))) appended[`pledges/${partition}/${offset}`] = textOf(value)
   }
   return appended

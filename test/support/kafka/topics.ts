@@ -8,12 +8,28 @@ import { topics } from '../../../contracts/events/event.ts'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import type { ReadMessage } from '../../../services/log/kafka/record.ts'
 import { createTopics } from '../../../services/log/kafka/topics.ts'
+import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
+import type { NewRecord } from '../../../services/log/port.ts'
 
 export const silent = pino({ level: 'silent' })
 
+/** Settings with the topics of a deployment. */
+export function kafkaAt(address: string): KafkaSettings {
+  return { brokers: [address], clientId: 'pledgeview-test', topicPrefix: '' }
+}
+
+export async function appendRecords(address: string, records: readonly NewRecord[]): Promise<void> {
+  const writer = await openKafkaWriter(kafkaAt(address), { logger: silent })
+  try {
+    await writer.append(records)
+  } finally {
+    await writer.close()
+  }
+}
+
 /** Settings of a test with topics and groups that no other test uses. */
 export function settingsFor(address: string): KafkaSettings {
-  return { brokers: [address], clientId: 'pledgeview-test', topicPrefix: `${randomUUID()}.` }
+  return { ...kafkaAt(address), topicPrefix: `${randomUUID()}.` }
 }
 
 /** Makes the topics of these settings. They are not compacted, so that a test may also append records without a key. */

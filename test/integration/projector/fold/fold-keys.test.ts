@@ -17,39 +17,6 @@ const january = Date.UTC(2026, 0, 1)
 describe('active keys', () => {
   const given = openGiven()
 
-  test('are the three oldest of an account, in any order of issue and arrival', async () => {
-    const projected = await given([keyOf('k5', 5), keyOf('k4', 4), keyOf('k3', 3)])
-    await activeAre('k3', 'k4', 'k5')(projected)
-    await projected.project([keyOf('k2', 2), keyOf('k1', 1), keyOf('other', 1, { account_id: 'another' })])
-    await activeAre('k1', 'k2', 'k3', 'other')(projected)
-  })
-
-  test('that were issued in the same millisecond are ranked the same way by every fold', async () => {
-    const keys = ['e', 'd', 'c', 'b', 'a'].map(key => keyOf(key, 1))
-    await given(keys.slice(0, 4))
-      .when(keys)
-      .when(keys.toReversed())
-      .then(activeAre('a', 'b', 'c'))
-  })
-
-  test('make room for the next oldest when one is revoked or deleted', async () => {
-    const five = [1, 2, 3, 4, 5].map(day => keyOf(`k${day}`, day))
-    const revoked = keyOf('k2', 2, { version: 2, status: 'REVOKED' })
-    const deleted: ChangeEvent = { type: 'api-key', key: 'k1', data: null }
-    const projected = await given(five).when([revoked])
-    await activeAre('k1', 'k3', 'k4')(projected)
-    await projected.project([deleted])
-    await activeAre('k3', 'k4', 'k5')(projected)
-    await projected.project([keyOf('k1', 1, { version: longMax })])
-    await activeAre('k3', 'k4', 'k5')(projected)
-  })
-
-  test('do not come back through a stale version, and an unknown state is not active', async () => {
-    await given([keyOf('k1', 1, { version: 5, status: 'REVOKED' }), keyOf('k2', 2, { status: 'UNKNOWN' })])
-      .when([keyOf('k1', 1, { version: 4 })])
-      .then(activeAre())
-  })
-
   test('keep their age when they are renamed, and take their scopes and hash from the latest version', async () => {
     const latest = { scopes: [], secret_hash: 'cd'.repeat(32) }
     await given([1, 2, 3, 4].map(day => keyOf(`k${day}`, day)))
@@ -83,16 +50,15 @@ describe('active keys', () => {
   })
 
   test('are the same for any order, batching and repetition of their events', async () => {
+    // Most keys are active, so that most accounts have more of them than they may have.
+    const state = fc.constantFrom('ACTIVE', 'ACTIVE', 'REVOKED', 'UNKNOWN', 'deleted')
     const key = fc.record({
-      account_id: fc.constantFrom('one', 'two'),
+      account_id: fc.constantFrom('one', 'two', 'three'),
       issued_at: fc.constantFrom(january, january + 1, january + 2),
-      versions: fc.array(fc.constantFrom('ACTIVE', 'REVOKED', 'UNKNOWN', 'deleted'), {
-        minLength: 1,
-        maxLength: 3,
-      }),
+      versions: fc.array(state, { minLength: 1, maxLength: 3 }),
     })
     const world = fc
-      .array(key, { minLength: 1, maxLength: 10 })
+      .array(key, { minLength: 12, maxLength: 18 })
       .map(keys => keys.map((state, n) => ({ ...state, key: `k${n}` })))
     const scenario = world.chain(keys => {
       const events = keys.flatMap(({ key: name, account_id, issued_at, versions }) =>
@@ -106,7 +72,7 @@ describe('active keys', () => {
       return fc.tuple(
         fc.constant(keys),
         fc.shuffledSubarray([...events, ...events], { minLength: events.length * 2 }),
-        fc.integer({ min: 1, max: 20 }),
+        fc.integer({ min: 3, max: 40 }),
       )
     })
     const projected = await given([])
