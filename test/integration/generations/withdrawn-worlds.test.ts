@@ -19,7 +19,7 @@ import {
   type RebuildOptions,
 } from '../../support/generations/rebuilds.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
-import { intBetween, type Random, randomOf } from '../../support/runner/random.ts'
+import { intBetween, pick, type Random, randomOf } from '../../support/runner/random.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 const worlds = 3
@@ -44,8 +44,8 @@ function randomEvent(world: World): ChangeEvent {
   const { random } = world
   const version = ++world.version
   const campaign_id = `c${intBetween(random, 1, 4)}`
-  const isDeleted = random() < 0.15
-  const isShown = random() < 0.7
+  const isDeleted = random() < 0.08
+  const isShown = random() < 0.5
   const kind = random()
   if (kind < 0.4) {
     if (isDeleted) return { type: 'campaign', key: campaign_id, data: null }
@@ -100,9 +100,11 @@ function servable(events: readonly ChangeEvent[]): Set<string> {
 
 /** The entities that are served: public campaigns, pledges that count in a public campaign's totals, and active keys. */
 async function served({ live: { tables, databases } }: World): Promise<Set<string>> {
-  const { base, ledger, views } = databases
+  const { base, ledger, read } = databases
+  // Not the view: the leader points it at this generation a moment after the promotion.
+  const shown = `(SELECT campaign_id, pledge_count FROM ${read}.campaigns FINAL WHERE is_deleted = 0)`
   const rows = await tables.rows<{ name: string }>({
-    query: `SELECT concat('campaign ', campaign_id) AS name FROM ${views}.campaigns
+    query: `SELECT concat('campaign ', campaign_id) AS name FROM ${shown}
       UNION ALL
       SELECT concat('pledge ', campaign_id, '/', pledge_id) FROM ${ledger}.pledge_ledger FINAL WHERE counts
       UNION ALL
@@ -110,7 +112,7 @@ async function served({ live: { tables, databases } }: World): Promise<Set<strin
   })
   const [totals] = await tables.rows<{ wrong: number }>({
     query: `SELECT countIf(shown.pledge_count != counted.pledges) AS wrong
-      FROM ${views}.campaigns AS shown LEFT JOIN
+      FROM ${shown} AS shown LEFT JOIN
       (SELECT campaign_id, count() AS pledges FROM ${ledger}.pledge_ledger FINAL WHERE counts GROUP BY campaign_id) AS counted
       ON counted.campaign_id = shown.campaign_id SETTINGS join_use_nulls = 0`,
   })
@@ -153,9 +155,8 @@ async function rebuild(world: World, options: RebuildOptions): Promise<void> {
   }
 }
 
-/** The log loses everything, and gets the archive, if there is one. */
-async function appendAgain({ live, events, story }: World, archived: number | undefined): Promise<void> {
-  if (archived === undefined) return
+/** The log loses everything, and gets the archive. */
+async function appendAgain({ live, events, story }: World, archived: number): Promise<void> {
   emptyLog(live)
   await live.append(events.slice(0, archived))
   await live.settled()
@@ -176,8 +177,7 @@ async function step(world: World): Promise<void> {
     await dropOthers(live)
     world.story.push('dropped')
   }
-  const archived = world.archives[intBetween(random, 0, world.archives.length)]
-  await appendAgain(world, archived)
+  if (random() < 0.7) await appendAgain(world, pick(random, world.archives))
   await rebuild(world, { acceptsLoss: random() < 0.7 })
 }
 
@@ -188,6 +188,7 @@ test(`what is deleted, hidden or revoked is never served again (seed ${seed})`, 
     const world: World = { random, live, events: [], archives: [], story: [], version: 0 }
     try {
       await happen(world, 12)
+      world.archives.push(world.events.length)
       for (let count = 0; count < stepsPerWorld; count++) {
         await step(world)
         await live.settled()

@@ -1,5 +1,6 @@
 /** What a fault observes while it runs. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { within } from '../../../services/runtime/async/within.ts'
 import { defaultDatabases, generationOf, readCurrent } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import type { Place } from '../../support/faults/places.ts'
@@ -18,7 +19,8 @@ export async function until(holds: () => Promise<boolean> | boolean, interval = 
   let failure: unknown
   do {
     try {
-      if (await holds()) return
+      // What it asks may never answer.
+      if (await within(holdsMsMax, Promise.resolve(holds()))) return
       failure = undefined
     } catch (error) {
       failure = error
