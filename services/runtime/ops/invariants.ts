@@ -16,7 +16,7 @@ export const invariants = {
   'page-digest': 'the digest of all campaigns counts no fewer than the list has',
   'removals-order': 'removals come in the order of their moments',
   'stats-totals': 'no statistic is negative',
-  'stats-parts': 'campaigns that are live or funded are no more than all',
+  'stats-parts': 'the live and the funded campaigns together are at most all campaigns',
   'stats-categories': 'the categories add up to all campaigns',
   'stats-people': 'there are no more backers than pledges, and no more creators than campaigns',
   'stats-rate': 'the success rate is a percentage',
