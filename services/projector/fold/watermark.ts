@@ -16,8 +16,8 @@
  * watermark then grows by a millisecond for each statement, because caches tell two states of a campaign apart by their stamps.
  * So each poll until then delivers what changed since the step again. Nothing is lost.
  *
- * It never decreases. If a clock leapt ahead, every later stamp would be too late for as long as it leapt. So if ClickHouse's clock is an hour ahead of the
- * leader's own, the watermark is not written: the fold stops, and says so.
+ * It never decreases. If a clock jumps ahead by some time, every later stamp is too late by that time. So if ClickHouse's clock is an hour
+ * ahead of the leader's own, the watermark is not written: the fold stops, and says so.
  */
 import { invariant } from '../../runtime/ops/invariants.ts'
 import { type Databases, type Statement, type Tables, TablesError } from '../../tables/port.ts'
