@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { mirroringSteps } from '../../contracts/api/mirroring.ts'
-import { murmur2, partitionOf } from '../../services/log/kafka/partition.ts'
+import { murmur2, partitionOf } from '../../services/log/kafka/record.ts'
 import { settingNames } from '../../services/runtime/config.ts'
 import { installedCompose } from '../compose/prerequisites.ts'
 import { runCli } from '../support/deployment/service-process.ts'
