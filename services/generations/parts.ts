@@ -5,9 +5,9 @@
  * withdrawals, its verification and its stamps. A campaign is on one shard with all its pledges. The promotion is one row for all shards.
  */
 
+import { promotionHolder } from '../projector/fold/fold-epochs.ts'
+import { untilNoFoldRuns } from '../projector/fold/fold-leadership.ts'
 import { createFoldWorker, type FoldWorker } from '../projector/fold/fold-worker.ts'
-import { promotionHolder } from '../projector/fold/promotion.ts'
-import { untilNoFoldRuns } from '../projector/fold/running-folds.ts'
 import { foldWorkerSettings } from '../projector/settings.ts'
 import { type Patience, patientTables } from '../tables/clickhouse/patient.ts'
 import type { Databases, Tables } from '../tables/port.ts'

@@ -3,7 +3,7 @@
  * (Unix ms, of ClickHouse's clock). The live ones have it as soon as it is folded.
  */
 import { contentColumns } from '../../../contracts/tables/campaign-columns.ts'
-import { unfolded } from '../../projector/fold/batch-conditions.ts'
+import { unfolded } from '../../projector/fold/fold-progress.ts'
 import type { Tables } from '../../tables/port.ts'
 import type { Sides } from '../build/ledgers.ts'
 

@@ -16,7 +16,7 @@ import type { RebuildPart } from '../parts.ts'
 import { lossesOf, type Missing, placeOf, readMissing, stillMissing } from './missing.ts'
 
 const mismatchesMax = 10
-// What was only late is found after two catch-ups. What is still missing then is lost.
+// Records that were only late are found after two catch-ups. What is still missing then is lost.
 const catchUpsMax = 2
 
 /** The rebuilt tables are not as they have to be. Nothing was promoted. */

@@ -12,13 +12,8 @@
  */
 import { contentColumns } from '../../../contracts/tables/campaign-columns.ts'
 import type { EventReader } from '../../log/port.ts'
-import {
-  type FoldStep,
-  fill,
-  stampOf,
-  stepParameters,
-  type Term,
-} from '../../projector/fold/fold-statements.ts'
+import type { Term } from '../../projector/fold/fold-epochs.ts'
+import { type FoldStep, fill, stampOf, stepParameters } from '../../projector/fold/fold-statements.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { promoteGeneration } from '../attempts.ts'
 import { ingestToEnd } from '../build/ingest.ts'

@@ -20,10 +20,9 @@ import {
   committedThrough,
   createAssignments,
 } from './group/assignment.ts'
-import { createCommits } from './group/commits.ts'
+import { createCommits, foldPartition, readWatermark } from './group/commits.ts'
 import { createMember } from './group/consumer.ts'
 import { createLiveness } from './group/liveness.ts'
-import { foldPartition, readWatermark } from './group/watermark.ts'
 import { checkStarts, outOfRange, readCommitted, readRanges } from './offsets.ts'
 
 export interface KafkaReaderSettings extends KafkaSettings {
