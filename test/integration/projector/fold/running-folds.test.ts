@@ -27,7 +27,7 @@ describe('a statement of the fold that still runs', () => {
 
   beforeEach(async () => {
     databases = await model.freshDatabases()
-    return () => model.drop(databases)
+    return () => model.giveBack(databases)
   })
 
   /** Begins a statement of an earlier leader. It runs until `end`. The table's name ends with a space, or with the line. */
