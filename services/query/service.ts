@@ -57,7 +57,7 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
   const { tables, databases, config, state, metrics, logger } = settings
   const runtime = createRuntime(logger, metrics)
   const onError = oncePerMinute(error =>
-    logger.error({ error: String(error) }, 'the tables could not be read'),
+    logger.warn({ error: String(error) }, 'the tables could not be read'),
   )
   const reading = { tables, databases, ...runtime, onError }
   const readMsMax = config.PLEDGEVIEW_KEYS_READ_MS_MAX
