@@ -11,7 +11,7 @@ import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { createNotifier, type Notifier } from '../../runtime/async/notifier.ts'
 import { retry } from '../../runtime/async/retry.ts'
-import { within } from '../../runtime/async/within.ts'
+import { within } from '../../runtime/async/sleep.ts'
 import { type EventReader, type FindStarts, partitionName, SupersededAssignment } from '../port.ts'
 import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName, topicName } from './client.ts'
 import {

@@ -7,8 +7,8 @@
  */
 import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
+import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import {
