@@ -7,7 +7,7 @@
  * settings, which is safe; the next purge resets them.
  */
 
-import type { Sleep } from '../runtime/async/sleep.ts'
+import { type Sleep, untilFound } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
@@ -165,15 +165,14 @@ export async function untilGone(
   { monotonicMs, sleep }: TablesPurge,
 ): Promise<boolean> {
   const gone = new Set(names)
-  const deadline = monotonicMs() + removalMsMax
-  for (;;) {
+  const look = async () => {
     const parts = await readParts(tables, databases, table)
     if (!parts.some(({ name }) => gone.has(name))) return true
-    if (monotonicMs() > deadline) return false
     // Wakes ClickHouse's clean-up, which sleeps for up to five minutes. A server may refuse this to the user.
     await tables.run({ query: `SYSTEM START CLEANUP ${qualified(table, databases)}` }).catch(() => undefined)
-    await sleep(lookMs)
+    return undefined
   }
+  return (await untilFound(removalMsMax, look, { monotonicMs, sleep, everyMs: lookMs })) ?? false
 }
 
 /** Parts that ClickHouse has set aside are never merged, and nothing removes them. */

@@ -1,7 +1,9 @@
 /** Opens the endpoints of an app: what they read from, and how their answers are loaded. */
+
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { createFairTurns, type Turn } from '../../runtime/async/fair-turns.ts'
+import { dayMs } from '../../runtime/runtime.ts'
 import type { Tables } from '../../tables/port.ts'
 import type { AppRuntime, QueryAppParts } from '../app.ts'
 import { createCache } from '../cache/cache.ts'
@@ -39,7 +41,7 @@ export function createEndpointParts(
     { monotonicMs },
   )
   const fallback = createSqlListSource(tables, databases, statementMsMax)
-  const keptMs = options.PLEDGEVIEW_REMOVALS_DAYS * 86_400_000
+  const keptMs = options.PLEDGEVIEW_REMOVALS_DAYS * dayMs
   const removals = createRemovals(tables, databases, { keptMs, msMax: statementMsMax })
   const source = { ...createIndexListSource(follower, fallback, { monotonicMs }), removals }
   const snapshots =
