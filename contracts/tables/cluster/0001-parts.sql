@@ -18,14 +18,18 @@ AS SELECT
     countIf(status = 'CANCELLED') AS projects_cancelled
 FROM ${read}.campaigns FINAL;
 
--- The history of the shard by day and category, as the public views sum it.
+-- The history of the shard by day, and by day and category, as the public views sum it.
+CREATE OR REPLACE VIEW ${views}_parts.history_totals
+SQL SECURITY DEFINER
+AS SELECT day, new_amount, new_pledges, opening, departed, campaigns FROM ${base}.history_gains;
+
 CREATE OR REPLACE VIEW ${views}_parts.history_sums
 SQL SECURITY DEFINER
 AS SELECT
-    day, category, is_between, sum(new_amount) AS new_amount, sum(new_pledges) AS new_pledges, sum(opening) AS opening,
-    sum(departed) AS departed, sum(campaigns) AS campaigns
-FROM ${base}.history_moves
-GROUP BY day, category, is_between;
+    day, category, sum(moves.new_amount) AS new_amount, sum(moves.new_pledges) AS new_pledges, sum(moves.opening) AS opening,
+    sum(moves.departed) AS departed, sum(moves.campaigns) AS campaigns
+FROM ${base}.history_moves AS moves
+GROUP BY day, category;
 
 CREATE OR REPLACE VIEW ${views}_parts.history_today
 SQL SECURITY DEFINER

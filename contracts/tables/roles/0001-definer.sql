@@ -28,4 +28,5 @@ GRANT SELECT ON ${base}.campaign_days TO pledgeview_definer;
 GRANT SELECT ON ${base}.history_marks TO pledgeview_definer;
 GRANT SELECT ON ${base}.history_end TO pledgeview_definer;
 GRANT SELECT ON ${base}.history_days TO pledgeview_definer;
+GRANT SELECT ON ${base}.history_gains TO pledgeview_definer;
 GRANT SELECT ON ${base}.history_moves TO pledgeview_definer;

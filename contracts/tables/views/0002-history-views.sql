@@ -21,10 +21,12 @@ SQL SECURITY DEFINER
 AS SELECT
     * EXCEPT category,
     if(source = 'kept', category, anyIf(category, source = 'kept' AND is_deleted = 0) OVER whole) AS shown_category,
-    cityHash64(category)::UInt64 AS own_hash,
+    -- 0 if it is derived.
+    if(source = 'kept', cityHash64(category)::UInt64, 0) AS own_hash,
+    lagInFrame(own_hash) OVER until AS last_hash,
     anyIf(own_hash, source = 'kept' AND is_deleted = 0) OVER whole AS first_hash,
-    if(source = 'kept', own_hash, first_hash) AS shown_hash,
-    if(lagInFrame(source = 'derived') OVER until, first_hash, lagInFrame(own_hash) OVER until) AS previous_hash,
+    if(own_hash = 0, first_hash, own_hash) AS shown_hash,
+    if(last_hash = 0, first_hash, last_hash) AS previous_hash,
     day < (SELECT noted FROM ${base}.history_end) AS is_final,
     lagInFrame(is_deleted, 1, 1) OVER until = 0 AS was_public,
     -- Its amount was not pledged on this day: it is older than the history, or it was hidden.
@@ -86,51 +88,58 @@ WHERE is_deleted = 0 AND campaign_id IN (SELECT campaign_id FROM ${read}.campaig
 LIMIT 18446744073709551615
 COMMENT 'Each public campaign at the end of each UTC day on which it changed, and what it gained on it. Days before the history began are derived';
 
--- What each row of the history adds to its day. A campaign that changes its category departs from one and opens the other:
--- these two entries are marked, because they are nothing for the whole platform. Private.
-CREATE OR REPLACE VIEW ${base}.history_moves
-(
-    day        Date COMMENT 'Day, UTC',
-    category   LowCardinality(String) COMMENT 'Main category',
-    new_amount Decimal(38, 4) COMMENT 'Pledged on this day, in major units of the platform currency, like the next two amounts',
-    new_pledges Int64 COMMENT 'Pledges of this day',
-    opening    Decimal(38, 4) COMMENT 'What came with a campaign',
-    departed   Decimal(38, 4) COMMENT 'What left with a campaign',
-    campaigns  Int64 COMMENT 'Campaigns that came, less those that left',
-    is_between Bool COMMENT 'From one category to another'
-)
+-- What the rows of each day add to the platform. Private, like the next one.
+CREATE OR REPLACE VIEW ${base}.history_gains
 SQL SECURITY DEFINER
 AS SELECT
-    day, name AS category, move.2 AS new_amount, move.3 AS new_pledges, move.4 AS opening, move.5 AS departed,
-    move.6 AS campaigns, move.7 AS is_between
+    day,
+    sumIf(pledged_platform_amount - previous_platform_amount, is_deleted = 0 AND NOT is_opening) AS new_amount,
+    sumIf(toInt64(pledge_count) - toInt64(previous_pledge_count), is_deleted = 0 AND NOT is_opening) AS new_pledges,
+    sumIf(pledged_platform_amount, is_opening) AS opening,
+    sumIf(previous_platform_amount, is_deleted) AS departed,
+    toInt64(countIf(is_deleted = 0)) - toInt64(countIf(was_public)) AS campaigns
+FROM ${base}.history_days
+GROUP BY day
+HAVING countIf(is_deleted = 0 OR was_public) > 0
+LIMIT 18446744073709551615;
+
+-- The same by category. A campaign that changes its category departs from one and opens the other.
+CREATE OR REPLACE VIEW ${base}.history_moves
+SQL SECURITY DEFINER
+AS SELECT
+    day,
+    name AS category,
+    if(move.2 = 0, new_amount, 0)::Decimal(38, 4) AS new_amount,
+    if(move.2 = 0, new_pledges, 0) AS new_pledges,
+    multiIf(move.2 = 0, opening, move.2 = 1, move.3, 0)::Decimal(38, 4) AS opening,
+    multiIf(move.2 = 0, departed, move.2 = -1, move.3, 0)::Decimal(38, 4) AS departed,
+    if(move.2 = 0, campaigns, move.2) AS campaigns
 FROM
 (
-    WITH toDecimal128(0, 4) AS none
     SELECT
-        day,
+        day, sums.new_amount AS new_amount, sums.new_pledges AS new_pledges, sums.opening AS opening, sums.departed AS departed,
+        sums.campaigns AS campaigns,
         arrayJoin(arrayConcat(
-            [(category_hash, new_amount, new_pledges, opening, departed, campaigns, false)],
-            arrayMap(known -> (category_hash, none, toInt64(0), known.2, none, toInt64(1), true), moved),
-            arrayMap(known -> (known.1, none, toInt64(0), none, known.2, toInt64(-1), true), moved))) AS move
+            [(category_hash, toInt64(0), toDecimal128(0, 4))],
+            arrayMap(known -> (category_hash, toInt64(1), known.2), moved),
+            arrayMap(known -> (known.1, toInt64(-1), known.2), moved))) AS move
     FROM
     (
         SELECT
             day,
-            if(is_deleted, previous_hash, shown_hash) AS category_hash,
+            -- 0, which no category has, for one that came and went.
+            multiIf(is_deleted = 0, shown_hash, was_public, previous_hash, 0) AS category_hash,
             sumIf(pledged_platform_amount - previous_platform_amount, is_deleted = 0 AND NOT is_opening) AS new_amount,
             sumIf(toInt64(pledge_count) - toInt64(previous_pledge_count), is_deleted = 0 AND NOT is_opening) AS new_pledges,
             sumIf(pledged_platform_amount, is_opening) AS opening,
             sumIf(previous_platform_amount, is_deleted) AS departed,
-            countIf(is_deleted = 0) AS shown,
-            countIf(was_public) AS shown_before,
-            toInt64(shown) - toInt64(shown_before) AS campaigns,
+            toInt64(countIf(is_deleted = 0)) - toInt64(countIf(was_public)) AS campaigns,
             groupArrayIf((previous_hash, previous_platform_amount),
                 is_deleted = 0 AND was_public AND shown_hash != previous_hash) AS moved
         FROM ${base}.history_days
         GROUP BY day, category_hash
-        HAVING shown + shown_before > 0
-    )
-) AS sums
+    ) AS sums
+) AS moves
 INNER JOIN (SELECT DISTINCT category AS name, cityHash64(category)::UInt64 AS name_hash FROM ${base}.campaign_days) AS names
     ON name_hash = move.1
 LIMIT 18446744073709551615;
@@ -169,26 +178,23 @@ FROM
     -- Here, where it is used: on a cluster a query may say that no name of a WITH is known within (enable_global_with_statement).
     WITH (SELECT today FROM ${base}.history_end) AS today
     SELECT
-        category, arraySort(groupArray((day, new_amount, new_pledges, opening, departed, campaigns))) AS known,
-        known.1 AS days, known.2 AS amounts, known.3 AS pledges, known.4 AS openings, known.5 AS departures,
-        arrayCumSum((a, o, d) -> a + o - d, amounts, openings, departures) AS sums,
-        arrayCumSum(known.6) AS counts,
+        category, day AS known_day, new_amount, new_pledges, opening, departed,
+        sum(new_amount + opening - departed) OVER known AS standing,
+        sum(campaigns) OVER known AS standing_campaigns,
+        leadInFrame(day) OVER (PARTITION BY category ORDER BY day ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS next_day,
         -- The days until the next known one, or until today.
-        arrayMap(n -> range(toUInt32(if(n < length(days), days[n + 1], greatest(days[n], today) + 1) - days[n])),
-            arrayEnumerate(days)) AS gaps
+        range(toUInt32(if(next_day > day, next_day, greatest(day, today) + 1) - day)) AS gaps
     FROM
     (
-        SELECT day, category, sum(new_amount) AS new_amount, sum(new_pledges) AS new_pledges, sum(opening) AS opening,
-            sum(departed) AS departed, sum(campaigns) AS campaigns
-        FROM ${base}.history_moves
-        GROUP BY day, category
+        SELECT
+            category, day, sum(moves.new_amount) AS new_amount, sum(moves.new_pledges) AS new_pledges, sum(moves.opening) AS opening,
+            sum(moves.departed) AS departed, sum(moves.campaigns) AS campaigns
+        FROM ${base}.history_moves AS moves
+        GROUP BY category, day
     )
-    GROUP BY category
+    WINDOW known AS (PARTITION BY category ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
 )
-ARRAY JOIN
-    days AS known_day, amounts AS new_amount, pledges AS new_pledges, openings AS opening, departures AS departed,
-    sums AS standing, counts AS standing_campaigns, gaps AS own_gaps
-ARRAY JOIN own_gaps AS gap
+ARRAY JOIN gaps AS gap
 COMMENT 'What the public campaigns of each category gained on each UTC day';
 
 CREATE OR REPLACE VIEW ${views}.funding_days
@@ -220,27 +226,24 @@ AS SELECT
     toUInt64(standing_campaigns) AS campaigns
 FROM
 (
+    -- Here, where it is used: on a cluster a query may say that no name of a WITH is known within (enable_global_with_statement).
     WITH (SELECT today FROM ${base}.history_end) AS today
     SELECT
-        arraySort(groupArray((day, new_amount, new_pledges, opening, departed, campaigns))) AS known,
-        known.1 AS days, known.2 AS amounts, known.3 AS pledges, known.4 AS openings, known.5 AS departures,
-        arrayCumSum((a, o, d) -> a + o - d, amounts, openings, departures) AS sums,
-        arrayCumSum(known.6) AS counts,
+        day AS known_day, new_amount, new_pledges, opening, departed,
+        sum(new_amount + opening - departed) OVER known AS standing,
+        sum(campaigns) OVER known AS standing_campaigns,
+        leadInFrame(day) OVER (ORDER BY day ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS next_day,
         -- The days until the next known one, or until today.
-        arrayMap(n -> range(toUInt32(if(n < length(days), days[n + 1], greatest(days[n], today) + 1) - days[n])),
-            arrayEnumerate(days)) AS gaps
+        range(toUInt32(if(next_day > day, next_day, greatest(day, today) + 1) - day)) AS gaps
     FROM
     (
-        SELECT day, sum(new_amount) AS new_amount, sum(new_pledges) AS new_pledges, sum(opening) AS opening,
-            sum(departed) AS departed, sum(campaigns) AS campaigns
-        FROM ${base}.history_moves
-        WHERE NOT is_between
+        SELECT
+            day, sum(moves.new_amount) AS new_amount, sum(moves.new_pledges) AS new_pledges, sum(moves.opening) AS opening,
+            sum(moves.departed) AS departed, sum(moves.campaigns) AS campaigns
+        FROM ${base}.history_gains AS moves
         GROUP BY day
     )
-    HAVING count() > 0
+    WINDOW known AS (ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
 )
-ARRAY JOIN
-    days AS known_day, amounts AS new_amount, pledges AS new_pledges, openings AS opening, departures AS departed,
-    sums AS standing, counts AS standing_campaigns, gaps AS own_gaps
-ARRAY JOIN own_gaps AS gap
+ARRAY JOIN gaps AS gap
 COMMENT 'What the public campaigns of the whole platform gained on each UTC day';

@@ -74,9 +74,11 @@ const joins: Readonly<Record<string, 'rows' | 'joined' | 'counted' | 'own'>> = {
   campaign_by_slug: 'own',
   history_days: 'own',
   history_end: 'own',
+  history_gains: 'own',
   history_moves: 'own',
   // Those that contracts/tables/cluster adds.
   platform_sums: 'joined',
+  history_totals: 'joined',
   history_sums: 'joined',
   history_today: 'joined',
   campaign_rows: 'rows',
@@ -93,6 +95,7 @@ const daysOfWhole = ['category_funding_days', 'funding_days']
 const readsOfWhole = [
   ['SELECT today FROM ${base}.history_end', `SELECT max(today) FROM ${partsOf(views)}.all_history_today`],
   ['FROM ${base}.history_moves', `FROM ${partsOf(views)}.all_history_sums`],
+  ['FROM ${base}.history_gains', `FROM ${partsOf(views)}.all_history_totals`],
 ] as const
 
 /**
