@@ -17,6 +17,7 @@ export const privateViews: readonly string[] = [
   'campaign_pages',
   'history_days',
   'history_end',
+  'history_gains',
   'history_moves',
   'removals',
   'revoked_keys',
