@@ -6,7 +6,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { topics } from '../../contracts/events/event.ts'
 import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
 import { settingsFor } from '../support/clickhouse/clickhouse.ts'
@@ -17,7 +17,6 @@ import type { ServiceProcess } from '../support/deployment/service-process.ts'
 import {
   type Appended,
   appendKickstarter,
-  generatedKickstarter,
   issueCredentials,
   peakMemoryMb,
   projectionStatus,
@@ -39,15 +38,6 @@ let appended: Appended
 let truth: Truth
 
 describe('the real Kickstarter table, with five percent of noise, distributed', () => {
-  // A new clone generates the events while the services start.
-  let generated: ReturnType<typeof generatedKickstarter>
-  beforeAll(() => {
-    if (!kickstarterTable.isMet) return
-    generated = generatedKickstarter()
-    // If it fails, the append says so.
-    generated.catch(() => undefined)
-  })
-
   useLocalDeployment({
     also: kickstarterTable,
     ...(shards !== undefined && { shards: Number(shards) }),
@@ -55,7 +45,7 @@ describe('the real Kickstarter table, with five percent of noise, distributed', 
     prepare: async local => {
       ;({ services, deployment } = local)
       projectors = [await deployment.startProjector(), await deployment.startProjector()]
-      ;({ truth, ...appended } = await appendKickstarter(deployment.command, await generated))
+      ;({ truth, ...appended } = await appendKickstarter(deployment.command))
       const appendedAt = performance.now()
       await untilDrained(...projectors)
       const linesPerSecond = Math.round((1_000 * appended.appended) / appended.elapsed_ms)
