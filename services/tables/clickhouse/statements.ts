@@ -2,7 +2,8 @@
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client'
-import { type Statement, TablesError } from '../port.ts'
+import { type Sleep, untilFound } from '../../runtime/async/sleep.ts'
+import { type Statement, type Tables, TablesError } from '../port.ts'
 import { answerError } from './clickhouse-errors.ts'
 
 export interface Request extends Statement {
@@ -173,4 +174,36 @@ export const fewRows = 'max_threads = 1, max_read_buffer_size = 65536'
 // The caller stops waiting by its signal. This setting also stops the work in ClickHouse, which nothing would read.
 export function timeBound(msMax: number): string {
   return `max_execution_time = ${Math.ceil(msMax / 1000)}`
+}
+
+/* Which statements ClickHouse runs. After a lost connection, only this tells that a statement has ended. */
+
+export interface WaitOptions {
+  /** How long to wait. */
+  msMax: number
+  monotonicMs: () => number
+  sleep: Sleep
+}
+
+/** Resolves once no statement runs that contains one of these texts. Throws `TablesError`, a retryable one if it waited in vain. */
+export async function untilNoneRuns(
+  tables: Pick<Tables, 'rows'>,
+  texts: readonly string[],
+  { msMax, ...time }: WaitOptions,
+): Promise<void> {
+  const none = await untilFound(
+    msMax,
+    async () => {
+      const [running] = await tables.rows<{ statements: number }>({
+        // The condition excludes this query itself.
+        query: `SELECT count() AS statements FROM system.processes
+              WHERE multiSearchAny(query, {texts:Array(String)}) AND position(query, 'system.processes') = 0`,
+        query_params: { texts: [...texts] },
+      })
+      return running?.statements === 0 || undefined
+    },
+    time,
+  )
+  if (!none)
+    throw new TablesError(`a statement still runs after ${msMax} ms: ${texts[0]}`, { retryable: true })
 }
