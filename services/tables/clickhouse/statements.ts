@@ -151,7 +151,7 @@ function escaped(text: string): string {
 // A character takes three bytes at most, with its escapes.
 const charsMax = 40_000
 
-export function* idParts(ids: readonly string[], countMax: number): Generator<string[]> {
+export function* idChunks(ids: readonly string[], countMax: number): Generator<string[]> {
   let part: string[] = []
   let chars = 0
   for (const id of ids) {
