@@ -10,7 +10,7 @@ interface RealMutant {
   without: string
   /** What it needs to be found. */
   faults?: readonly string[]
-  /** Files below `services`, what they have once, and what the mutant has instead. */
+  /** By the file below `services`: what it has once, and what the mutant has instead. */
   changes: readonly (readonly [file: string, present: string, changed: string])[]
 }
 
@@ -123,27 +123,20 @@ function optionOf({ changes }: RealMutant): string {
   return `--import=data:text/javascript,${encodeURIComponent(hook)}`
 }
 
-export async function tryMutants(
+/** Plays a world of this mutant, until it is found or the world ends. */
+export async function tryMutant(
+  mutant: RealMutant,
   seed: string,
-  { onStep, onTried }: { onStep: (text: string) => void; onTried: (tried: Tried) => void },
-  signal: AbortSignal,
-  mutants: readonly RealMutant[] = realMutants,
-): Promise<Tried[]> {
-  const tried: Tried[] = []
-  for (const [n, mutant] of mutants.entries()) {
-    if (signal.aborted) break
-    const { rule, without, faults = [] } = mutant
-    const settings = { NODE_OPTIONS: optionOf(mutant) }
-    const { violations, failure, seconds } = await playWorld(
-      { seed: `${seed}.mutant.${n + 1}`, shards: undefined, faults: [...faults, ...underTraffic], settings },
-      step => onStep(`without ${without}: ${step}`),
-      { signal, endsWith: rule },
-    )
-    const text = violations.find(one => one.rule === rule)
-    const found = text && `${text.about} ${text.text}`.slice(0, 200)
-    const one = { rule, without, found, seconds, failure: failure ?? violations[0]?.text }
-    tried.push(one)
-    onTried(one)
+  onStep: (text: string) => void,
+  signal?: AbortSignal,
+): Promise<Tried> {
+  const { rule, without, faults = [] } = mutant
+  const plan = {
+    ...{ seed, shards: undefined, faults: [...faults, ...underTraffic] },
+    settings: { NODE_OPTIONS: optionOf(mutant) },
   }
-  return tried
+  const { violations, failure, seconds } = await playWorld(plan, onStep, { signal, endsWith: rule })
+  const first = violations.find(one => one.rule === rule)
+  const found = first && `${first.about} ${first.text}`.slice(0, 200)
+  return { rule, without, found, seconds, failure: failure ?? violations[0]?.text }
 }

@@ -47,7 +47,7 @@ export interface Answer {
 export interface Disturbed {
   kind: 'disturbed'
   what: 'errors' | 'silence' | 'limits' | 'generation' | 'restore'
-  /** Of silence: the process. */
+  /** Of silence: the process. Without it, all of them. */
   process?: number
   from: number
   to: number

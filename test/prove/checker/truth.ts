@@ -44,7 +44,7 @@ export function worldOf(log: Log): World {
           one.what === what &&
           one.from <= to &&
           one.to >= from &&
-          (process === undefined || one.process === process),
+          (process === undefined || one.process === undefined || one.process === process),
       ),
     eventsUntil: time =>
       of('said')

@@ -11,7 +11,8 @@ import { categories } from '../../support/faults/campaign-histories.ts'
 import type { Traffic } from '../../support/faults/traffic.ts'
 import { keyHeaders } from '../../support/query/app.ts'
 import { pick, pickWeighted, type Random } from '../../support/runner/random.ts'
-import type { Recorder, Request } from './recorder.ts'
+import type { Recorder } from './recorder.ts'
+import { inBackground } from './watch.ts'
 
 export interface ReadersOptions {
   processes: number
@@ -49,28 +50,24 @@ const wrongQueries = [
   'updated_since=today',
 ]
 
-/** Returns what stops them. */
-export function startReaders(options: ReadersOptions): () => Promise<void> {
-  const stopping = new AbortController()
+/** Reads until the signal is aborted. */
+export async function startReaders(options: ReadersOptions, signal: AbortSignal): Promise<void> {
   const running = Array.from({ length: readersPerProcess * options.processes }, async (_, n) => {
     const random = options.random('reader', String(n))
-    while (!stopping.signal.aborted) {
-      const reader = { ...options, reader: `reader ${n}`, process: n % options.processes, random }
-      const request = pickWeighted<() => Promise<unknown>>(random, [
+    const reader = { ...options, reader: `reader ${n}`, process: n % options.processes, random }
+    while (!signal.aborted) {
+      const read = pickWeighted<() => Promise<unknown>>(random, [
         [() => ask(reader, pathOfPage(random)), 8],
-        [() => ask(reader, pathOfDetail(random, options.traffic)), 8],
+        [() => ask(reader, `/projects/slug-${pick(random, [...options.traffic.histories()]).id}`), 8],
         [() => ask(reader, '/stats'), 2],
         [() => readWhole(reader), 1],
         [() => askWrongly(reader), 2],
       ])
-      await request()
+      await read()
       await delay(options.slowness * pauseMs)
     }
   })
-  return async () => {
-    stopping.abort()
-    await Promise.all(running)
-  }
+  await Promise.all(running)
 }
 
 interface Reader extends Pick<ReadersOptions, 'recorder' | 'keys'> {
@@ -82,11 +79,9 @@ interface Reader extends Pick<ReadersOptions, 'recorder' | 'keys'> {
 /** All pages of the list, the removals and the statistics. Also the audit of a quiet time. */
 export async function readWhole(reader: Reader): Promise<void> {
   for (const resource of ['/projects', '/removals', '/stats']) {
+    const query = (offset: number) => (resource === '/stats' ? '' : `?limit=${walkLimit}&offset=${offset}`)
     for (let offset = 0, hasMore = true; hasMore; offset += walkLimit) {
-      const response = await ask(
-        reader,
-        resource === '/stats' ? resource : `${resource}?limit=${walkLimit}&offset=${offset}`,
-      )
+      const response = await ask(reader, `${resource}${query(offset)}`)
       hasMore = response?.status === 200 && JSON.parse(response.body).pagination?.has_more === true
     }
   }
@@ -111,19 +106,13 @@ function pathOfPage(random: Random): string {
   return `/projects?${query}`
 }
 
-function pathOfDetail(random: Random, traffic: Traffic): string {
-  return `/projects/slug-${pick(random, [...traffic.histories()]).id}`
-}
-
 /** Requests that are refused, and how: api.md and design.md, section 8. */
 async function askWrongly({ reader, process, recorder, keys, random }: Reader): Promise<void> {
   const credentials = pick(random, keys)
-  const wrong = keyHeaders(
-    pick(random, [
-      { ...credentials, secret: 'wrong' },
-      { ...credentials, key: 'pv_live_unknown' },
-    ]),
-  )
+  const wrong = keyHeaders({
+    ...credentials,
+    ...pick(random, [{ secret: 'wrong' }, { key: 'pv_live_unknown' }]),
+  })
   const [path, status, more] = pick(random, [
     [`/projects?${pick(random, wrongQueries)}`, 400, { credentials }],
     ['/projects', 401, { headers: wrong }],
@@ -138,19 +127,12 @@ async function askWrongly({ reader, process, recorder, keys, random }: Reader): 
 }
 
 /** As behind a load balancer: any process may answer any page. Rejects if there was no answer. */
-function createFetch(name: string, { recorder, keys, processes }: ReadersOptions) {
+function createFetch(reader: string, { recorder, keys, processes }: ReadersOptions) {
   let requests = 0
   return async (path: string, signal?: AbortSignal | null): Promise<Response> => {
     requests++
-    const credentials = keys[requests % keys.length] as Credentials
-    const request: Request = {
-      reader: name,
-      process: requests % processes,
-      path,
-      credentials,
-      signal: signal ?? undefined,
-    }
-    const response = await recorder.ask(request)
+    const [process, credentials] = [requests % processes, keys[requests % keys.length]]
+    const response = await recorder.ask({ reader, process, path, credentials, signal: signal ?? undefined })
     if (!response) throw new TypeError('there was no answer')
     const { status, headers, body } = response
     return new Response(status === 204 || status === 304 ? null : body, { status, headers })
@@ -162,20 +144,19 @@ export function startLoopMirror(options: ReadersOptions): Mirror {
   const name = 'the loop'
   const get = createFetch(name, options)
   let place: Place = { copy: new Map(), since: null }
-  const stopping = new AbortController()
-  const wait = async (ms: number) => void (await delay(ms, undefined, { signal: stopping.signal }))
-  const running = (async () => {
-    while (!stopping.signal.aborted) {
+  const stop = inBackground(async signal => {
+    const wait = async (ms: number) => void (await delay(Math.min(ms, mirrorPauseMs), undefined, { signal }))
+    while (!signal.aborted) {
       let isUntold = false
       const settings = {
         pageSize: walkLimit,
         async get(path: string) {
-          const response = await get(path, stopping.signal)
+          const response = await get(path, signal)
           const { kept_since = '' } = (await response.clone().json()) as { kept_since?: string }
           if (place.since !== null && kept_since > place.since) isUntold = true
           return response
         },
-        wait: (ms: number) => wait(Math.min(ms, mirrorPauseMs)),
+        wait,
       }
       await poll(place, settings)
       // As the guide says: after a restore, removals may begin later than its watermark. What is not in the list is gone.
@@ -186,16 +167,12 @@ export function startLoopMirror(options: ReadersOptions): Mirror {
       }
       await wait(mirrorPauseMs)
     }
-  })().catch((error: unknown) => (stopping.signal.aborted ? undefined : error))
+  })
   return {
     name,
     copy: () => place.copy,
     isPast: moment => place.isClean === true && Date.parse(place.since ?? '') > moment,
-    async stop() {
-      stopping.abort()
-      const failure = await running
-      if (failure) throw failure
-    },
+    stop,
   }
 }
 
@@ -204,59 +181,46 @@ export function startClientMirror(options: ReadersOptions): Mirror {
   const name = 'the client'
   const get = createFetch(name, options)
   const copy = new Map<string, Project>()
-  const stopping = new AbortController()
   let watermark: string | null = null
   let saves = 0
-  let failure: unknown
-  const { random } = options
   const client = createClient({
     baseUrl: base,
     key: 'replaced',
     secret: 'replaced',
     runtime: {
       now: Date.now,
-      random: random('client'),
+      random: options.random('client'),
       sleep: async (ms, signal) =>
         void (await delay(Math.min(ms, mirrorPauseMs), undefined, { ...(signal && { signal }) })),
       fetch: (url, init) => get(String(url).slice(base.length), init?.signal),
     },
   })
-  const store = {
-    load: () => watermark,
-    save(next: string) {
-      watermark = next
-      saves++
-    },
-  }
-  const running = (async () => {
+  const stop = inBackground(async signal => {
     const changes = client.mirror({
-      store,
+      store: {
+        load: () => watermark,
+        save(next: string) {
+          watermark = next
+          saves++
+        },
+      },
       pageSize: walkLimit,
       intervalMs: mirrorPauseMs,
       // For what removals cannot tell, as after a restore.
       reconcile: { held: () => copy.keys() },
-      signal: stopping.signal,
+      signal,
       onOutage() {},
     })
     for await (const change of changes) {
       if (change.type === 'upsert') copy.set(change.project.id, change.project)
       else copy.delete(change.id)
     }
-  })().catch((error: unknown) => {
-    if (!stopping.signal.aborted) failure = error
   })
   return {
     name,
     copy: () => copy,
-    isPast(moment) {
-      if (failure !== undefined) throw failure
-      // The first walk asks for no removals.
-      return saves > 1 && Date.parse(watermark ?? '') > moment
-    },
-    async stop() {
-      stopping.abort()
-      await running
-      if (failure) throw failure
-    },
+    // The first walk asks for no removals.
+    isPast: moment => saves > 1 && Date.parse(watermark ?? '') > moment,
+    stop,
   }
 }

@@ -153,6 +153,6 @@ function bodyOf(path: string, body: unknown): Partial<Content> {
 }
 
 /** The campaign without what depends on the day. */
-function rowOf<P extends Row & { days_remaining: number }>({ days_remaining: _, ...row }: P): Row {
+export function rowOf<P extends Row & { days_remaining: number }>({ days_remaining: _, ...row }: P): Row {
   return row as Row
 }
