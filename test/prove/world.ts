@@ -1,5 +1,6 @@
 /** Plays one world: a stage, faults that are drawn from the seed, and the verdict of the checker on everything that was answered. */
 import { isDeepStrictEqual } from 'node:util'
+import { within } from '../../services/runtime/async/within.ts'
 import { messageOf } from '../../services/runtime/message-of.ts'
 import { appendedPoison, keptRejects, positionsAndEnds } from '../support/faults/log-checks.ts'
 import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
@@ -15,7 +16,7 @@ import * as ofServices from './faults/service-faults.ts'
 import * as ofShards from './faults/shard-faults.ts'
 import { rowOf } from './stage/recorder.ts'
 import { openStage, type Stage } from './stage/stage.ts'
-import { currentOf, until, untilReady } from './stage/watch.ts'
+import { currentOf, holdsMsMax, until, untilReady } from './stage/watch.ts'
 
 type Faults = Readonly<Record<string, (stage: Stage) => Promise<void>>>
 
@@ -127,10 +128,7 @@ async function end(stage: Stage): Promise<void> {
   const { mirrors, recorder, services, tables, folded, traffic } = stage
   await stage.settled({ staysPaused: true })
   const settledAt = Date.now()
-  // A mirror that has failed says so when it is stopped.
-  await until(() => mirrors.every(mirror => mirror.isPast(settledAt))).finally(() =>
-    Promise.all(mirrors.map(mirror => mirror.stop())),
-  )
+  await within(holdsMsMax, Promise.all(mirrors.map(mirror => mirror.follow(settledAt))))
   for (const { name, copy } of mirrors)
     recorder.add({ kind: 'copy', mirror: name, rows: [...copy().values()].map(rowOf) })
   await stage.noteBroken()

@@ -3,16 +3,14 @@
  * keys. And mirrors: one follows the guide's loop, one is the client. The checker reads every answer.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { createClient } from '../../../contracts/api/client.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
-import { type Place, poll } from '../../simulation/documented-loop.ts'
 import { categories } from '../../support/faults/campaign-histories.ts'
 import type { Traffic } from '../../support/faults/traffic.ts'
 import { keyHeaders } from '../../support/query/app.ts'
 import { pick, pickWeighted, type Random } from '../../support/runner/random.ts'
+import { createClientPoller, createLoopPoller } from '../../support/simulation/pollers.ts'
 import type { Recorder } from './recorder.ts'
-import { inBackground } from './watch.ts'
 
 export interface ReadersOptions {
   processes: number
@@ -28,8 +26,8 @@ export interface ReadersOptions {
 export interface Mirror {
   name: string
   copy(): ReadonlyMap<string, Project>
-  /** Whether it has read everything up to this moment, and waits for no page. */
-  isPast(moment: number): boolean
+  /** Resolves when it has read everything up to this moment. Then it reads no more. */
+  follow(moment: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -38,7 +36,11 @@ const pauseMs = 60
 const walkLimit = 100
 // The shortest that the client allows.
 const mirrorPauseMs = 1_000
-const base = 'http://api.example/api/v1'
+const mirrorPlan = {
+  ...{ pageSize: walkLimit, intervalMs: mirrorPauseMs, startsAt: 0 },
+  ...{ reconciles: true, restartsAt: undefined },
+}
+const dayMs = 86_400_000
 const sorts = ['newest', 'ending_soon', 'most_funded', 'most_backed']
 const statuses = ['LIVE', 'FUNDED', 'FAILED', 'CANCELLED']
 const wrongQueries = [
@@ -126,101 +128,56 @@ async function askWrongly({ reader, process, recorder, keys, random }: Reader): 
   await recorder.ask({ reader, process, path, expected, ...more })
 }
 
-/** As behind a load balancer: any process may answer any page. Rejects if there was no answer. */
-function createFetch(reader: string, { recorder, keys, processes }: ReadersOptions) {
+/** A mirror, as the simulation has them: the loop of the guide, or the client (contracts/api/client.ts). */
+export function startMirror(kind: 'loop' | 'client', options: ReadersOptions): Mirror {
+  const { recorder, keys, processes, random } = options
+  const name = `the ${kind}`
+  const stopping = new AbortController()
+  const whileItRuns = (signal: AbortSignal = stopping.signal) => AbortSignal.any([signal, stopping.signal])
+  let quietAt = Number.POSITIVE_INFINITY
   let requests = 0
-  return async (path: string, signal?: AbortSignal | null): Promise<Response> => {
+
+  /** As behind a load balancer: any process may answer any page. Rejects if there was no answer. */
+  async function get(path: string, _: unknown, signal: AbortSignal | undefined): Promise<Response> {
     requests++
     const [process, credentials] = [requests % processes, keys[requests % keys.length]]
-    const response = await recorder.ask({ reader, process, path, credentials, signal: signal ?? undefined })
+    const request = { reader: name, process, path, credentials, signal: whileItRuns(signal) }
+    const response = await recorder.ask(request)
     if (!response) throw new TypeError('there was no answer')
     const { status, headers, body } = response
     return new Response(status === 204 || status === 304 ? null : body, { status, headers })
   }
-}
 
-/** The loop of the guide (test/simulation/documented-loop.ts). */
-export function startLoopMirror(options: ReadersOptions): Mirror {
-  const name = 'the loop'
-  const get = createFetch(name, options)
-  let place: Place = { copy: new Map(), since: null }
-  const stop = inBackground(async signal => {
-    const wait = async (ms: number) => void (await delay(Math.min(ms, mirrorPauseMs), undefined, { signal }))
-    while (!signal.aborted) {
-      let isUntold = false
-      const settings = {
-        pageSize: walkLimit,
-        async get(path: string) {
-          const response = await get(path, signal)
-          const { kept_since = '' } = (await response.clone().json()) as { kept_since?: string }
-          if (place.since !== null && kept_since > place.since) isUntold = true
-          return response
-        },
-        wait,
-      }
-      await poll(place, settings)
-      // As the guide says: after a restore, removals may begin later than its watermark. What is not in the list is gone.
-      if (isUntold) {
-        const whole: Place = { copy: new Map(), since: null }
-        await poll(whole, settings)
-        if (whole.since !== null && whole.since !== '') place = whole
-      }
-      await wait(mirrorPauseMs)
-    }
-  })
-  return {
-    name,
-    copy: () => place.copy,
-    isPast: moment => place.isClean === true && Date.parse(place.since ?? '') > moment,
-    stop,
-  }
-}
-
-/** The client (contracts/api/client.ts). */
-export function startClientMirror(options: ReadersOptions): Mirror {
-  const name = 'the client'
-  const get = createFetch(name, options)
-  const copy = new Map<string, Project>()
-  let watermark: string | null = null
-  let saves = 0
-  const client = createClient({
-    baseUrl: base,
-    key: 'replaced',
-    secret: 'replaced',
-    runtime: {
+  const create = kind === 'loop' ? createLoopPoller : createClientPoller
+  const poller = create({
+    // It walks everything at the start, and after a restore.
+    plan: { ...mirrorPlan, kind },
+    reconcileEveryMs: dayMs,
+    startsAt: Date.now(),
+    time: {
       now: Date.now,
-      random: options.random('client'),
       sleep: async (ms, signal) =>
-        void (await delay(Math.min(ms, mirrorPauseMs), undefined, { ...(signal && { signal }) })),
-      fetch: (url, init) => get(String(url).slice(base.length), init?.signal),
+        void (await delay(Math.min(ms, mirrorPauseMs), undefined, { signal: whileItRuns(signal) })),
     },
+    random: random(name),
+    get,
+    headers: {},
+    quietAt: () => quietAt,
   })
-  const stop = inBackground(async signal => {
-    const changes = client.mirror({
-      store: {
-        load: () => watermark,
-        save(next: string) {
-          watermark = next
-          saves++
-        },
-      },
-      pageSize: walkLimit,
-      intervalMs: mirrorPauseMs,
-      // For what removals cannot tell, as after a restore.
-      reconcile: { held: () => copy.keys() },
-      signal,
-      onOutage() {},
-    })
-    for await (const change of changes) {
-      if (change.type === 'upsert') copy.set(change.project.id, change.project)
-      else copy.delete(change.id)
-    }
+  const following = poller.follow().catch((error: unknown) => {
+    if (!stopping.signal.aborted) throw error
   })
+  following.catch(() => {})
   return {
     name,
-    copy: () => copy,
-    // The first walk asks for no removals.
-    isPast: moment => saves > 1 && Date.parse(watermark ?? '') > moment,
-    stop,
+    copy: () => poller.copy(),
+    async follow(moment) {
+      quietAt = moment
+      await following
+    },
+    async stop() {
+      stopping.abort()
+      await following
+    },
   }
 }

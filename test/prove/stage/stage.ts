@@ -23,7 +23,7 @@ import { activeKeys } from '../../support/projector/fold-records.ts'
 import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
 import { pick, type Random, randomOf } from '../../support/runner/random.ts'
 import type { Entry } from '../checker/log.ts'
-import { readWhole, startClientMirror, startLoopMirror, startReaders } from './readers.ts'
+import { readWhole, startMirror, startReaders } from './readers.ts'
 import { createRecorder, now } from './recorder.ts'
 import { inBackground, noteBroken, until, untilItMoves, watchReady } from './watch.ts'
 
@@ -59,36 +59,29 @@ export type Stage = Awaited<ReturnType<typeof openStage>>
 
 /** `shards`: makes ClickHouse a cluster of this many servers. Otherwise it is one server, and no cluster. */
 export async function openStage(seed: string, log: Entry[], options: { shards?: number | undefined } = {}) {
-  const closing: (() => Promise<unknown>)[] = []
-  const closed = <T>(part: T, close: (part: T) => Promise<unknown>): T => {
-    closing.unshift(() => close(part))
-    return part
-  }
-  async function stop(): Promise<void> {
-    const failures: unknown[] = []
-    for (const close of closing.splice(0)) await close().catch(error => failures.push(error))
-    if (failures.length > 0) throw failures[0]
-  }
-
+  const closing = new AsyncDisposableStack()
   try {
-    const services = closed(await startLocalServices(options), all => all.stop())
+    const services = closing.adopt(await startLocalServices(options), all => all.stop())
     const { shards } = services
     let single: ClickHouse = services.clickHouse
+    // If it was started again, it ends after those that ask it.
+    closing.defer(() => single.kill())
     const proxies: readonly TablesProxy[] = await Promise.all(
       (shards?.servers ?? [single]).map(async ({ url }) =>
-        closed(await startTablesProxy(url), one => one.close()),
+        closing.adopt(await startTablesProxy(url), one => one.close()),
       ),
     )
     // A fold statement on a shard also reads what the other shards have of the batch log.
     const foldMsMax = shards ? 4_000 : 1_250
     const slowness = shards ? 4 : 2
     const own = { ...settings, PLEDGEVIEW_FOLD_MS_MAX: String(foldMsMax) }
-    const { environment } = closed(await deploy(services.addresses, own), all => all.stop())
-    const tables: Tables = shards?.tables ?? closed(openTables(settingsFor(single)), all => all.close())
+    const { environment } = closing.adopt(await deploy(services.addresses, own), all => all.stop())
+    const tables: Tables =
+      shards?.tables ?? closing.adopt(openTables(settingsFor(single)), all => all.close())
     const databases: Databases = shards?.databases ?? defaultDatabases
     const folded: readonly Shard[] = shards?.shards ?? [{ tables, databases }]
     const kafka = { ...kafkaAt(services.addresses.kafka), retriesMax: 3 }
-    const writer = closed(await openKafkaWriter(kafka, { logger: silent }), one => one.close())
+    const writer = closing.adopt(await openKafkaWriter(kafka, { logger: silent }), one => one.close())
     let step = 0
     const random = (...purpose: string[]): Random => randomOf(seed, step, ...purpose)
     const ports = await Promise.all([freePort(), freePort()])
@@ -96,7 +89,7 @@ export async function openStage(seed: string, log: Entry[], options: { shards?: 
       log,
       ports.map(port => `http://127.0.0.1:${port}/api/v1`),
     )
-    const traffic = closed(
+    const traffic = closing.adopt(
       createTraffic({
         random: random('traffic'),
         writer,
@@ -112,7 +105,7 @@ export async function openStage(seed: string, log: Entry[], options: { shards?: 
     await traffic.say(issued.map(({ event }) => event))
 
     const placeOf = (command: 'projector' | 'query', more: Readonly<Record<string, string>>): Place =>
-      closed(createPlace(command, { ...environment, ...more }), one => one.stop())
+      closing.adopt(createPlace(command, { ...environment, ...more }), async one => void (await one.stop()))
     const projectors: Place[] = []
     const newPlace = (): Place => {
       const urls = proxies.map(({ url }) => url)
@@ -197,14 +190,14 @@ export async function openStage(seed: string, log: Entry[], options: { shards?: 
     // The key ring follows a key within two seconds of its fold, or later on a busy machine.
     await untilBoth('/stats')
     await settled()
-    const mirrors = [startLoopMirror(common), startClientMirror(common)].map(one =>
-      closed(one, all => all.stop()),
+    const mirrors = (['loop', 'client'] as const).map(kind =>
+      closing.adopt(startMirror(kind, common), one => one.stop()),
     )
-    closed(
+    closing.adopt(
       inBackground(signal => startReaders(common, signal)),
       end => end(),
     )
-    closed(
+    closing.adopt(
       inBackground(signal => watchReady(queries, recorder, signal)),
       end => end(),
     )
@@ -230,7 +223,7 @@ export async function openStage(seed: string, log: Entry[], options: { shards?: 
       untilBoth,
       untilShown,
       untilAllMove,
-      stop,
+      stop: () => closing.disposeAsync(),
 
       /** Plays a fault, and waits until everything is settled. */
       async play(fault: () => Promise<void>): Promise<void> {
@@ -265,12 +258,10 @@ export async function openStage(seed: string, log: Entry[], options: { shards?: 
         if (shards) return shards.restart(shard)
         const { directory, url } = services.clickHouse
         single = await startClickHouse({ directory, httpPort: Number(new URL(url).port), ...withBackups })
-        // After those that ask it.
-        closing.push(single.stop)
       },
     }
   } catch (cause) {
-    await stop()
+    await closing.disposeAsync()
     throw cause
   }
 }

@@ -7,7 +7,7 @@ import type { Place } from '../../support/faults/places.ts'
 import { column } from '../../support/projector/fold-records.ts'
 import { now, type Recorder } from './recorder.ts'
 
-const holdsMsMax = 180_000
+export const holdsMsMax = 180_000
 const opsMsMax = 60_000
 
 // Most of what is polled is a query of ClickHouse. Without a pause, polling would take the CPU from what it waits for.
