@@ -75,7 +75,7 @@ export async function openStage(seed: string, log: Entry[], options: { shards?: 
     const foldMsMax = shards ? 4_000 : 1_250
     const slowness = shards ? 4 : 2
     const own = { ...settings, PLEDGEVIEW_FOLD_MS_MAX: String(foldMsMax) }
-    const { environment } = closing.adopt(await deploy(services.addresses, own), all => all.stop())
+    const { environment } = await deploy(services.addresses, own)
     const tables: Tables =
       shards?.tables ?? closing.adopt(openTables(settingsFor(single)), all => all.close())
     const databases: Databases = shards?.databases ?? defaultDatabases
