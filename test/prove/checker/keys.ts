@@ -33,12 +33,12 @@ function checkRevoked({ of, answers, isDisturbed }: World): Violation[] {
     const before = admitted.get(name)
     if (status === 200 && !before) admitted.set(name, answer)
     const isRefused = key !== '' && status === 401 && before && before.receivedAt < sentAt
-    const isEarly = receivedAt < (askedAt.get(key) ?? Number.POSITIVE_INFINITY)
+    const isEarly = receivedAt < (askedAt.get(key) ?? Infinity)
     if (isRefused && isEarly && !isDisturbed('silence', sentAt, receivedAt, process))
       return [
         { rule: 'revoked', about: key, text: 'is refused, and is not revoked', answers: [before, answer] },
       ]
-    if (sentAt < (knownAt.get(name) ?? Number.POSITIVE_INFINITY) || !admitting.has(status)) return []
+    if (sentAt < (knownAt.get(name) ?? Infinity) || !admitting.has(status)) return []
     const text = `is answered with ${status} more than ${deathMs} ms after its revocation, by a process that is ready`
     return [{ rule: 'revoked', about: key, text, answers: [answer] }]
   })
@@ -53,7 +53,7 @@ function checkLimits({ answers, isDisturbed }: World): Violation[] {
     let sent = 0
     for (const [n, first] of bySending.entries()) {
       const until = first.sentAt + windowMs
-      while ((bySending[sent]?.sentAt ?? Number.POSITIVE_INFINITY) <= until) sent++
+      while ((bySending[sent]?.sentAt ?? Infinity) <= until) sent++
       if (sent - n <= admittedMax) continue
       // Only what certainly lies between the two ends: sent after the first was, and answered within the minute.
       const sure = bySending.slice(n, sent).filter(({ receivedAt }) => receivedAt <= until)

@@ -25,10 +25,10 @@ export interface Answer {
   /** How old it is at most: its content was read at `sentAt - ageMs` or later. */
   ageMs: number
   /** Its watermark. */
-  asOf?: number
-  snapshot?: string
+  asOf?: number | undefined
+  snapshot?: string | undefined
   /** `X-Data-Digest`. */
-  digest?: string
+  digest?: string | undefined
   rows: readonly Row[]
   page?: { total: number; limit: number; offset: number; has_more: boolean }
   removals?: readonly { id: string; updated_at: string }[]

@@ -1,6 +1,6 @@
 /** What the platform said, arranged for the checker: the states of each entity in the order of their versions. */
 import { isDeepStrictEqual } from 'node:util'
-import type { CampaignState, ChangeEvent, PledgeState } from '../../../contracts/events/event.ts'
+import type { CampaignState, PledgeState } from '../../../contracts/events/event.ts'
 import { isPublic } from '../../support/faults/campaign-histories.ts'
 import type { Answer, Disturbed, Entry, EntryOf, Log } from './log.ts'
 
@@ -23,7 +23,6 @@ export interface World {
   of<K extends Entry['kind']>(kind: K): EntryOf<K>[]
   /** Whether readers must expect this at some time between the two. */
   isDisturbed(what: Disturbed['what'], from: number, to: number, process?: number): boolean
-  eventsUntil(at: number): ChangeEvent[]
 }
 
 /** How long a statement of a world waits for ClickHouse (stage.ts), less what timers differ by. */
@@ -46,10 +45,6 @@ export function worldOf(log: Log): World {
           one.to >= from &&
           (process === undefined || one.process === undefined || one.process === process),
       ),
-    eventsUntil: time =>
-      of('said')
-        .filter(({ at }) => at <= time)
-        .flatMap(({ events }) => events),
   }
 }
 

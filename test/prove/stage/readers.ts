@@ -161,7 +161,7 @@ export function startMirror(kind: 'loop' | 'client', options: ReadersOptions): M
     },
     random: random(name),
     get,
-    headers: {},
+    headers: { authorization: 'Bearer replaced:replaced' },
     quietAt: () => quietAt,
   })
   const following = poller.follow().catch((error: unknown) => {

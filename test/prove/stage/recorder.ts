@@ -126,15 +126,13 @@ export function contentOf(path: string, response: AnyResponse): Content {
 
 export function headOf(path: string, { status, headers }: Omit<AnyResponse, 'body'>): Omit<Content, 'rows'> {
   const asOf = headers['x-data-as-of']
-  const snapshot = headers['x-snapshot-id']
-  const digest = headers['x-data-digest']
   return {
     status,
     // The header is rounded up.
     ageMs: 1_000 * Number(headers.age ?? 0) + (/^\/projects(\?|$)/.test(path) ? indexMs : 0),
-    ...(asOf !== undefined && { asOf: Date.parse(asOf) }),
-    ...(snapshot !== undefined && { snapshot }),
-    ...(digest !== undefined && { digest }),
+    asOf: asOf === undefined ? undefined : Date.parse(asOf),
+    snapshot: headers['x-snapshot-id'],
+    digest: headers['x-data-digest'],
   }
 }
 
