@@ -11,7 +11,7 @@ import { withLosses } from '../support/simulation/seeds.ts'
 import type { LogMutant } from './checker/mutants.ts'
 import type { Tried } from './real-mutants.ts'
 import type { Simulated } from './simulated.ts'
-import type { WorldOutcome } from './world.ts'
+import { countsOf, type WorldOutcome } from './world.ts'
 
 export interface Proof {
   seed: string
@@ -37,10 +37,7 @@ export function writeReport(proof: Proof): string {
   const summary =
     `${minutes} minutes on commit ${commit}: ${answers} answers of real processes under ${played} faults, ` +
     `${many(simulated.length)} simulated worlds of ${virtual} virtual hours: ${lost} losses`
-  const faults = Map.groupBy(
-    worlds.flatMap(({ plan }) => plan.faults),
-    name => name,
-  )
+  const faults = countsOf(worlds.flatMap(({ plan }) => plan.faults))
   const text = `# Proof
 
 Written by \`npm run prove\`. It tries to break what Pledgeview promises: simulated worlds, then real processes under faults, with readers and
@@ -53,7 +50,7 @@ ${table('what | value', [...valuesOf(proof, commit), ['losses', lost]])}
 
 ## Faults
 
-${table('fault | played', [...faults].map(([name, all]) => [name, all.length]).toSorted())}
+${table('fault | played', Object.entries(faults).toSorted())}
 
 ## What was lost
 

@@ -1,4 +1,5 @@
 /** Plays one world: a stage, faults that are drawn from the seed, and the verdict of the checker on everything that was answered. */
+import { once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import { within } from '../../services/runtime/async/within.ts'
 import { messageOf } from '../../services/runtime/message-of.ts'
@@ -71,34 +72,33 @@ export async function playWorld(
   const log: Entry[] = []
   let stage: Stage | undefined
   let failure: string | undefined
-  const ended = Promise.withResolvers<void>()
-  const abort = () => ended.reject(signal?.reason)
-  signal?.addEventListener('abort', abort)
+  const found = new AbortController()
+  const ended = once(AbortSignal.any([found.signal, ...(signal ? [signal] : [])]), 'abort')
   const looking = setInterval(() => {
-    if (endsWith && check(log).some(({ rule }) => rule === endsWith)) ended.resolve()
+    if (endsWith && check(log).some(({ rule }) => rule === endsWith)) found.abort()
   }, lookMs)
   try {
     stage = await openStage(plan.seed, log, plan)
     const playing = playFaults(stage, plan, onStep)
     playing.catch(() => {})
-    await Promise.race([playing, ended.promise])
+    await Promise.race([playing, ended])
   } catch (error) {
     failure = `${messageOf(error)} ${error instanceof Error && error.cause ? messageOf(error.cause) : ''}`
   } finally {
     clearInterval(looking)
-    signal?.removeEventListener('abort', abort)
     await stage?.stop().catch(error => {
       failure ??= messageOf(error)
     })
   }
   const seconds = (performance.now() - startedAt) / 1_000
-  const kinds = log.flatMap(entry => [
-    entry.kind,
-    ...(entry.kind === 'said' ? entry.events.map(() => 'events') : []),
-  ])
-  const counts: Record<string, number> = {}
-  for (const kind of kinds) counts[kind] = (counts[kind] ?? 0) + 1
+  const events = log.flatMap(entry => (entry.kind === 'said' ? entry.events : []))
+  const counts = { ...countsOf(log.map(({ kind }) => kind)), events: events.length }
   return { plan, log, violations: check(log), failure, counts, seconds }
+}
+
+/** How often each of these names is there. */
+export function countsOf(names: readonly string[]): Record<string, number> {
+  return Object.fromEntries([...Map.groupBy(names, name => name)].map(([name, all]) => [name, all.length]))
 }
 
 async function playFaults(stage: Stage, plan: WorldPlan, onStep: (text: string) => void): Promise<void> {

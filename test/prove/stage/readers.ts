@@ -37,7 +37,7 @@ const walkLimit = 100
 // The shortest that the client allows.
 const mirrorPauseMs = 1_000
 const mirrorPlan = {
-  ...{ pageSize: walkLimit, intervalMs: mirrorPauseMs, startsAt: 0 },
+  ...{ pageSize: walkLimit, intervalMs: mirrorPauseMs, startsAt: mirrorPauseMs },
   ...{ reconciles: true, restartsAt: undefined },
 }
 const dayMs = 86_400_000

@@ -193,14 +193,8 @@ export async function openStage(seed: string, log: Entry[], options: { shards?: 
     const mirrors = (['loop', 'client'] as const).map(kind =>
       closing.adopt(startMirror(kind, common), one => one.stop()),
     )
-    closing.adopt(
-      inBackground(signal => startReaders(common, signal)),
-      end => end(),
-    )
-    closing.adopt(
-      inBackground(signal => watchReady(queries, recorder, signal)),
-      end => end(),
-    )
+    closing.defer(inBackground(signal => startReaders(common, signal)))
+    closing.defer(inBackground(signal => watchReady(queries, recorder, signal)))
 
     return {
       services,
@@ -231,10 +225,8 @@ export async function openStage(seed: string, log: Entry[], options: { shards?: 
         await fault()
         await untilAllMove()
         await settled()
-        const ends = [...places, ...queries]
-          .filter(one => one.hasEnded())
-          .map(one => one.output().slice(-2_000))
-        if (ends.length > 0) throw new Error(`processes ended by themselves: ${ends.join('\n')}`)
+        const ended = [...places, ...queries].find(one => one.hasEnded())
+        if (ended) throw new Error(`a process ended by itself: ${ended.output().slice(-2_000)}`)
       },
 
       /** Delays or changes what the projectors send to ClickHouse, or only to this server of a cluster. Returns what ends it. */
