@@ -103,7 +103,7 @@ const underTraffic = ['killProjectors', 'slowFold', 'killProjectors', 'slowFold'
 const services = new URL('../../services/', import.meta.url)
 
 /** The option of Node that loads the changed files. Throws if a file does not have the text exactly once. */
-function optionOf({ changes }: RealMutant): string {
+export function optionOf({ changes }: RealMutant): string {
   const urls = changes.map(([file, present, changed]) => {
     const url = new URL(file, services)
     const found = readFileSync(url, 'utf8').split(present).length - 1

@@ -34,13 +34,12 @@ function checkRevoked({ of, answers, isDisturbed }: World): Violation[] {
     if (status === 200 && !before) admitted.set(name, answer)
     const isRefused = key !== '' && status === 401 && before && before.receivedAt < sentAt
     const isEarly = receivedAt < (askedAt.get(key) ?? Infinity)
+    const violation = { rule: 'revoked', about: key, answers: [answer] }
     if (isRefused && isEarly && !isDisturbed('silence', sentAt, receivedAt, process))
-      return [
-        { rule: 'revoked', about: key, text: 'is refused, and is not revoked', answers: [before, answer] },
-      ]
+      return [{ ...violation, text: 'is refused, and is not revoked', answers: [before, answer] }]
     if (sentAt < (knownAt.get(name) ?? Infinity) || !admitting.has(status)) return []
     const text = `is answered with ${status} more than ${deathMs} ms after its revocation, by a process that is ready`
-    return [{ rule: 'revoked', about: key, text, answers: [answer] }]
+    return [{ ...violation, text }]
   })
 }
 
@@ -58,11 +57,8 @@ function checkLimits({ answers, isDisturbed }: World): Violation[] {
       // Only what certainly lies between the two ends: sent after the first was, and answered within the minute.
       const sure = bySending.slice(n, sent).filter(({ receivedAt }) => receivedAt <= until)
       const last = sure[admittedMax]
-      if (
-        !last ||
-        (isDisturbed('limits', first.sentAt, last.receivedAt) && sure.length <= processes * admittedMax)
-      )
-        continue
+      const isAlone = last && isDisturbed('limits', first.sentAt, last.receivedAt)
+      if (sure.length <= (isAlone ? processes : 1) * admittedMax) continue
       const text = `had ${sure.length} requests admitted within ${windowMs} ms`
       return [{ rule: 'limit', about, text, answers: sure }]
     }

@@ -12,26 +12,18 @@ import type { Answer, Row, Violation } from './log.ts'
 import { differenceBetween, parametersOf, slugOf, type World } from './truth.ts'
 
 export function checkWhole(world: World): Violation[] {
-  const inQuiet = world.of('quiet').map(({ from, to }) => ({
-    truth: truthAt(world, from),
-    answers: world.answers.filter(
-      ({ sentAt, ageMs, receivedAt }) => sentAt - ageMs >= from && receivedAt <= to,
-    ),
-  }))
-  return [
-    ...inQuiet.flatMap(({ truth, answers }) => {
-      const digest = digestOf(answers)
-      return answers.flatMap((answer): Violation[] => {
-        const text = differenceOf(answer, truth, world) ?? digestDifference(answer, digest)
-        return text === undefined ? [] : [{ rule: 'whole', about: answer.path, text, answers: [answer] }]
-      })
-    }),
-    ...checkStamps(
-      world,
-      inQuiet.flatMap(({ answers }) => answers),
-    ),
-    ...checkCopies(world),
-  ]
+  const found: Violation[] = []
+  const inQuiet: Answer[] = []
+  for (const { from, to } of world.of('quiet')) {
+    const answers = world.answers.filter(one => one.sentAt - one.ageMs >= from && one.receivedAt <= to)
+    const [truth, digest] = [truthAt(world, from), digestOf(answers)]
+    for (const answer of answers) {
+      const text = differenceOf(answer, truth, world) ?? digestDifference(answer, digest)
+      if (text) found.push({ rule: 'whole', about: answer.path, text, answers: [answer] })
+    }
+    inQuiet.push(...answers)
+  }
+  return [...found, ...checkStamps(world, inQuiet), ...checkCopies(world)]
 }
 
 /** The digest of all campaigns that the answers show. Computed as the guide says, and not by the code of the service. */
@@ -103,14 +95,13 @@ function truthAt({ campaigns, of, answers }: World, at: number): Truth {
 }
 
 function differenceOf(answer: Answer, truth: Truth, world: World): string | undefined {
-  const { path, status, page, stats, removals, rows } = answer
+  const { path, status, stats, removals, rows } = answer
   if (stats) return differenceBetween(stats, truth.stats)
   const wrong = rows.map(row => rowDifference(row, truth.rows.get(row.id))).find(text => text !== undefined)
   if (wrong) return wrong
   const slug = slugOf(path)
   if (slug && status === 404 && truth.rows.has(slug)) return `${slug} is not found, and it is public`
-  if (removals) return removalsDifference(answer, truth, world)
-  return page && listDifference(page.total, rows, parametersOf(path), truth)
+  return removals ? removalsDifference(answer, truth, world) : listDifference(answer, truth)
 }
 
 function removalsDifference(
@@ -128,18 +119,16 @@ function removalsDifference(
 }
 
 /** What a list does that its filters and its order forbid. The amounts of one currency, and what depends on the day, are not looked at. */
-function listDifference(
-  total: number,
-  rows: readonly Row[],
-  asked: URLSearchParams,
-  truth: Truth,
-): string | undefined {
+function listDifference({ page, rows, path }: Answer, truth: Truth): string | undefined {
+  if (!page) return undefined
+  const asked = parametersOf(path)
   const isDue = ({ status, category }: TimelessProject) =>
     (asked.get('status') ?? status) === status && (asked.get('category') ?? category) === category
   const other = rows.find(row => !isDue(row))
   if (other) return `${other.id} has another status or category`
   const due = [...truth.rows.values()].filter(isDue).length
-  if (!asked.has('updated_since') && total !== due) return `the total is ${total} of ${due} campaigns`
+  if (!asked.has('updated_since') && page.total !== due)
+    return `the total is ${page.total} of ${due} campaigns`
   const sort = asked.get('sort') ?? 'newest'
   const rankOf = ({ launch_date, backer_count }: Row) =>
     sort === 'newest' ? Date.parse(launch_date ?? '1900-01-01') : sort === 'most_backed' ? backer_count : 0
