@@ -53,7 +53,7 @@ const analystRole = 'pledgeview_analyst'
 
 // As much as our own client allows. One setting of a session is no longer.
 const queryBytesMax = 4_194_304
-// A session that is idle for so long ends, whatever time it asks for.
+// An idle session ends after 5 s, whatever time it asks for.
 const sessionSecondsMax = 5
 
 /**
@@ -97,7 +97,7 @@ const loopback = '127.0.0.1'
 const quotaSecondsMax = 2_147_483_647
 const cacheBytesMax = 67_108_864
 const silenceSecondsMax = 10
-// A client of the native protocol that reads nothing for so long. A kill does not end its query before.
+// When a client of the native protocol reads nothing for 30 s, its query ends. A kill does not end it earlier.
 export const unreadSecondsMax = 30
 
 /**

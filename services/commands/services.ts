@@ -34,7 +34,7 @@ export const projectorCommand = serviceCommand(
   async ({ say, ...running }) => {
     const { runProjectorProcess } = await import('../projector/main.ts')
     const { watchAttempts } = await import('../generations/attempts.ts')
-    const { showCurrent } = await import('../generations/cluster.ts')
+    const { showCurrent } = await import('../generations/context.ts')
     const { rebuildUnderWay } = await import('../generations/rebuild-log.ts')
     await runProjectorProcess({
       ...running,

@@ -1,4 +1,4 @@
-/** Purges the rejects of deleted entities, or all rejects. Of the others, nothing shows which person the bytes are about. */
+/** Purges the rejects of deleted entities, or all rejects. For the other rejects, nothing shows which person the bytes are about. */
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { oldPartsMs } from '../tables/superseded.ts'

@@ -2,8 +2,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ExportFile, Manifest } from './manifest.ts'
-import { manifestSchema } from './manifest.ts'
+import { type ExportFile, type Manifest, manifestSchema } from './manifest.ts'
 
 /** A copy's folder: when it was made, so that the latest one is the last by name. */
 export function folderName(now: number): string {

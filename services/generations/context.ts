@@ -1,16 +1,24 @@
-/** What the steps of a rebuild share. */
+/** What the steps of a rebuild share: where the generations stand, and what is done for each shard. */
 import type { History } from '../log/port.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
+import { promotionHolder } from '../projector/fold/fold-epochs.ts'
+import { untilNoFoldRuns } from '../projector/fold/fold-leadership.ts'
+import { createFoldWorker, type FoldWorker } from '../projector/fold/fold-worker.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import type { Positions } from '../projector/positions/positions.ts'
+import { foldWorkerSettings } from '../projector/settings.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import type { Databases, Tables } from '../tables/port.ts'
+import { type Patience, patientTables } from '../tables/clickhouse/patient.ts'
+import { generationOf, readCurrent } from '../tables/generations.ts'
+import type { CallOptions, Databases, Shard, Tables } from '../tables/port.ts'
+import { areViewsOf, createGeneration, type MigrateOptions, pointViews } from '../tables/schema/migrate.ts'
+import { distributedDatabases } from '../tables/schema/replicated.ts'
+import { definerUser } from '../tables/schema/roles.ts'
+import { onEveryShard } from '../tables/shards.ts'
 import type { LogPlace } from './attempts.ts'
-import type { RebuildTables } from './cluster.ts'
-import type { RebuildPart } from './parts.ts'
-import type { RebuildState, WorkPhase } from './rebuild-log.ts'
-import type { RebuildTracker } from './tracker.ts'
+import type { RebuildState, RebuildTracker, WorkPhase } from './rebuild-log.ts'
+import { createWithdrawals, type Sides, type Withdrawals } from './withdrawals.ts'
 
 export interface RebuildDependencies
   extends RebuildTables,
@@ -47,4 +55,226 @@ export async function enter(
 ): Promise<void> {
   signal.throwIfAborted()
   await tracker.enter(phase)
+}
+
+/* Where generations stand: on one server, or on the shards of a cluster. */
+
+export interface RebuildCluster {
+  /** In `remote_servers`. */
+  name: string
+  shards: readonly Shard[]
+}
+
+/** The tables that a rebuild works on. On a cluster `tables` and `databases` are those over all shards. */
+export interface RebuildTables {
+  tables: Tables
+  databases: Databases
+  cluster?: RebuildCluster | undefined
+}
+
+/** The servers, each with the databases of a generation as it has them. */
+export function serversOf(
+  { tables, databases, cluster }: RebuildTables,
+  generation: number,
+): readonly Shard[] {
+  const servers = cluster?.shards ?? [{ tables, databases }]
+  return servers.map(server => ({ ...server, databases: generationOf(server.databases, generation) }))
+}
+
+/** The databases of a generation, over all shards. */
+export function wholeOf(place: RebuildTables, generation: number): Databases {
+  const [server] = serversOf(place, generation)
+  if (!server) throw new Error('the cluster has no shards')
+  return place.cluster ? distributedDatabases(server.databases) : server.databases
+}
+
+/** The server with the generation log: the first shard of the cluster, whatever the order of the URLs is. */
+export async function logPlaceOf({ tables, databases, cluster }: RebuildTables): Promise<LogPlace> {
+  if (!cluster) return { tables, base: databases.base }
+  for (const shard of cluster.shards) {
+    const found = await shard.tables.rows({
+      query: 'SELECT 1 FROM system.clusters WHERE cluster = {name:String} AND shard_num = 1 AND is_local',
+      query_params: { name: cluster.name },
+    })
+    if (found.length > 0) return { tables: shard.tables, base: shard.databases.base }
+  }
+  throw new Error(`no URL leads to the first shard of ${cluster.name}`)
+}
+
+/** Makes the databases of a generation, or what is missing of them. */
+export async function makeGeneration(place: RebuildTables, generation: number): Promise<void> {
+  const { tables, databases, options } = await definitionOf(place, generation)
+  await createGeneration(tables, databases, options)
+}
+
+const pointingsMax = 5
+
+/**
+ * Points the data teams' views at the current generation, if one of them shows another. Several processes may do this at once, so it checks
+ * again afterwards: another process may have pointed them at the generation before.
+ */
+export async function showCurrent(place: RebuildTables): Promise<void> {
+  for (let pointings = 0; pointings <= pointingsMax; pointings++) {
+    const current = await readCurrent(place.tables, place.databases.base)
+    const { tables, databases, options } = await definitionOf(place, current)
+    const servers = serversOf(place, current)
+    const areShown = await onEach(servers, server => areViewsOf(server.tables, databases, options))
+    if (!areShown.includes(false)) return
+    await pointViews(tables, databases, options)
+  }
+  throw new Error('other processes make the views at the same time')
+}
+
+/** The views read as they did before. */
+async function definitionOf(place: RebuildTables, generation: number) {
+  const { cluster } = place
+  const [server] = serversOf(place, generation)
+  if (!server) throw new Error('the cluster has no shards')
+  const { tables, databases } = server
+  const [known] = await tables.rows<{ isReplicated: boolean; hasDefiner: boolean }>({
+    query: `SELECT countIf(name = 'identity' AND startsWith(engine, 'Replicated')) > 0 AS isReplicated,
+              countIf(name = 'revoked_keys' AND position(create_table_query, 'DEFINER = ${definerUser}') > 0) > 0 AS hasDefiner
+            FROM system.tables WHERE database = {base:String}`,
+    query_params: { base: databases.base },
+  })
+  const options: MigrateOptions = {
+    ...(cluster && { replicated: { cluster: cluster.name } }),
+    ...(known?.hasDefiner && { viewsDefiner: definerUser }),
+  }
+  const isReplicated = known?.isReplicated ?? false
+  return { tables: cluster ? onEveryShard(cluster.shards, { isReplicated }) : tables, databases, options }
+}
+
+/** Drops the databases of a generation, if they are there. It has to be noted as dropped before. */
+export async function dropDatabases(place: RebuildTables, generation: number): Promise<void> {
+  await onEach(serversOf(place, generation), async ({ tables, databases }) => {
+    const whole = distributedDatabases(databases)
+    const names = [databases.read, databases.ledger, ...(place.cluster ? [whole.read, whole.ledger] : [])]
+    for (const name of names) await tables.run({ query: `DROP DATABASE IF EXISTS ${name} SYNC` })
+  })
+}
+
+/** Whether a shard has several replicas. Then nothing tells that a statement has ended on all of them. */
+export async function hasReplicas(
+  { tables }: Pick<RebuildTables, 'tables'>,
+  cluster: string,
+): Promise<boolean> {
+  const [row] = await tables.rows<{ replicas: number }>({
+    query: `SELECT max(servers) AS replicas FROM
+              (SELECT count() AS servers FROM system.clusters WHERE cluster = {cluster:String} GROUP BY shard_num)`,
+    query_params: { cluster },
+  })
+  return Number(row?.replicas ?? 0) > 1
+}
+
+/** Runs the work side by side. When all of it has ended, throws the first failure. */
+export async function onEach<Part, Result>(
+  parts: readonly Part[],
+  work: (part: Part) => Promise<Result>,
+): Promise<Result[]> {
+  const ended = await Promise.allSettled(parts.map(work))
+  return ended.map(one => {
+    if (one.status === 'rejected') throw one.reason
+    return one.value
+  })
+}
+
+/*
+ * The parts of a rebuild: on one server the tables themselves, on a cluster each shard's own part.
+ *
+ * On a cluster the log is read once, into the ledgers of all shards. Everything else is done for each shard as on one server: its fold, its
+ * withdrawals, its verification and its stamps. A campaign is on one shard with all its pledges. The promotion is one row for all shards.
+ */
+
+export interface RebuildPart extends Sides {
+  /** They retry statements, and use half of ClickHouse's cores. */
+  tables: Tables
+  /** The same tables with all cores, for statements that the fold waits for. */
+  tablesOnAllCores: Tables
+  /** Of the new generation. */
+  foldWorker: FoldWorker
+  /** Holds the fold of the current generation. */
+  hold: FoldWorker
+  withdrawals: Withdrawals
+  /** When the new generation had everything that the log had then, by ClickHouse's clock, Unix ms. */
+  since: number
+}
+
+// Nothing reads the new generation, so its statements may take long.
+const buildMsMax = 30 * 60_000
+// How long a statement of the fold may still run when it is held.
+const foldEndsMsMax = 60_000
+
+export async function createParts(
+  dependencies: RebuildDependencies,
+  { attempt, from, to }: { attempt: number; from: number; to: number },
+  patience: Patience,
+): Promise<RebuildPart[]> {
+  const { run, config, random, sleep, monotonicMs } = dependencies
+  const time = { monotonicMs, sleep }
+  const settings = foldWorkerSettings(config)
+  const before = serversOf(dependencies, from)
+  return Promise.all(
+    serversOf(dependencies, to).map(async ({ tables: own, databases: rebuilt }, index) => {
+      const live = (before[index] as (typeof before)[number]).databases
+      const tablesOnAllCores = patientTables(own, patience)
+      const tables = await onHalfTheCores(tablesOnAllCores)
+      const worker = { ...time, random, isAttempt: true }
+      return {
+        live,
+        rebuilt,
+        tables,
+        tablesOnAllCores,
+        foldWorker: createFoldWorker({
+          ...worker,
+          tables,
+          databases: rebuilt,
+          holder: run,
+          settings: { ...settings, foldMsMax: buildMsMax },
+          untilNoneRuns: () => untilNoFoldRuns(tables, rebuilt, { ...time, msMax: buildMsMax }),
+          epochFloor: () => highestEpoch(tables, live),
+          stampsFrom: live.read,
+        }),
+        hold: createFoldWorker({
+          ...worker,
+          tables: tablesOnAllCores,
+          databases: live,
+          holder: promotionHolder(attempt),
+          settings,
+          untilNoneRuns: () => untilNoFoldRuns(tables, live, { ...time, msMax: foldEndsMsMax }),
+        }),
+        withdrawals: createWithdrawals({ tables, live, rebuilt, run }),
+        since: 0,
+      }
+    }),
+  )
+}
+
+/** What the fold of one generation writes ranks above what that of the other wrote to the same tables. */
+async function highestEpoch(tables: Tables, { ledger }: Databases): Promise<bigint> {
+  const [row] = await tables.rows<{ epoch: string }>({
+    query: `SELECT toString(max(epoch)) AS epoch FROM ${ledger}.fold_epochs`,
+  })
+  return BigInt(row?.epoch ?? '0')
+}
+
+/*
+ * Tables whose statements use at most half of ClickHouse's cores. A rebuild folds and verifies for as long as it takes, and the
+ * API's queries need a core without waiting for it.
+ */
+
+/** Asks ClickHouse for its cores once. Throws what the tables throw. */
+export async function onHalfTheCores(tables: Tables): Promise<Tables> {
+  // The default of `max_threads` is the number of cores that the server may use.
+  const [row] = await tables.rows<{ cores: number }>({
+    query: "SELECT toUInt32(getSetting('max_threads')) AS cores",
+  })
+  const threadsMax = Math.max(1, Math.floor((row?.cores ?? 1) / 2))
+  const bounded = (options?: CallOptions): CallOptions => ({ threadsMax, ...options })
+  return {
+    rows: (statement, options) => tables.rows(statement, bounded(options)),
+    run: (statement, options) => tables.run(statement, bounded(options)),
+    insert: (insert, options) => tables.insert(insert, options),
+    close: () => tables.close(),
+  }
 }

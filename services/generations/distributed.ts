@@ -17,7 +17,7 @@ import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import { checkMigrated } from '../tables/schema/migrate.ts'
 import { RebuildRefused } from './begin.ts'
-import { hasReplicas, type RebuildCluster, type RebuildTables } from './cluster.ts'
+import { hasReplicas, type RebuildCluster, type RebuildTables } from './context.ts'
 import { createRebuilds, type Rebuilds } from './rebuilds.ts'
 
 /**

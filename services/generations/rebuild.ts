@@ -1,7 +1,7 @@
 /**
  * A rebuild makes the next generation of the tables. It reads the whole history into databases of its own with the projector's loop, folds
  * them once, verifies and compares them. Then one row makes it the current generation, and the projectors and query processes follow it
- * (promote/promote.ts). The generation from before is kept: a rollback brings it up to date and makes it current in the same way.
+ * (promote.ts). The generation from before is kept: a rollback brings it up to date and makes it current in the same way.
  *
  * Promises (in addition to those in promote.ts and attempts.ts):
  * - It can be killed at any time and continues where it was. Its positions stand with its rows, and it records each step before the next
@@ -18,18 +18,25 @@ import { patientTables } from '../tables/clickhouse/patient.ts'
 import { readCurrent } from '../tables/generations.ts'
 import { noteDropped, untilEnded, writeRow } from './attempts.ts'
 import { beginRebuild } from './begin.ts'
-import { onHalfTheCores } from './build/half-the-cores.ts'
-import { catchUp, ingestToEnd } from './build/ingest.ts'
-import { createBuildPositions } from './build/positions.ts'
-import { readClock } from './build/scope.ts'
-import { dropDatabases, logPlaceOf, makeGeneration, onEach, showCurrent, wholeOf } from './cluster.ts'
-import { readDifferences, sumDifferences } from './compare/differences.ts'
-import { verifyAll } from './compare/verification.ts'
-import { enter, type RebuildContext, type RebuildDependencies } from './context.ts'
-import { createParts } from './parts.ts'
-import { promote } from './promote/promote.ts'
-import { consumerOf, type RebuildDetail, type RebuildRequest } from './rebuild-log.ts'
-import { createTracker } from './tracker.ts'
+import {
+  createParts,
+  dropDatabases,
+  enter,
+  logPlaceOf,
+  makeGeneration,
+  onEach,
+  onHalfTheCores,
+  type RebuildContext,
+  type RebuildDependencies,
+  showCurrent,
+  wholeOf,
+} from './context.ts'
+import { readDifferences, sumDifferences } from './differences.ts'
+import { catchUp, createBuildPositions, ingestToEnd } from './ingest.ts'
+import { promote } from './promote.ts'
+import { consumerOf, createTracker, type RebuildDetail, type RebuildRequest } from './rebuild-log.ts'
+import { verifyAll } from './verification.ts'
+import { readClock } from './withdrawals.ts'
 
 export interface RebuildResult {
   id: string

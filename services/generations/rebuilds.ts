@@ -9,8 +9,7 @@ import { createRuntime } from '../runtime/runtime.ts'
 import { followMs, readCurrent, registeredGenerations } from '../tables/generations.ts'
 import { type LogPlace, noteDropped, takeAttempt, untilEnded, writeRow } from './attempts.ts'
 import { RebuildRefused } from './begin.ts'
-import { dropDatabases, logPlaceOf, type RebuildTables } from './cluster.ts'
-import type { RebuildDependencies } from './context.ts'
+import { dropDatabases, logPlaceOf, type RebuildDependencies, type RebuildTables } from './context.ts'
 import { runRebuild } from './rebuild.ts'
 import {
   consumerOf,

@@ -8,9 +8,7 @@
 import { encodePortalEvent } from '../../contracts/events/portal-codec.ts'
 import { type PortalEvent, portalKeyOf, portalTopicOf } from '../../contracts/events/portal-event.ts'
 import type { EventWriter, NewRecord } from '../log/port.ts'
-import type { Sleep } from '../runtime/async/sleep.ts'
-import { untilFound } from '../runtime/async/until-found.ts'
-import { within } from '../runtime/async/within.ts'
+import { type Sleep, untilFound, within } from '../runtime/async/sleep.ts'
 import { TablesError } from '../tables/port.ts'
 
 export interface OwnEventsDependencies {

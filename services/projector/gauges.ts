@@ -9,9 +9,8 @@ import { kept } from '../runtime/async/kept.ts'
 import { answered } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { LastFold } from './fold/fold-workers.ts'
-import type { OldestRecord } from './freshness/uncommitted.ts'
-import type { Unfolded } from './freshness/unfolded.ts'
 import type { Claims } from './producers/claims.ts'
+import type { OldestRecord, Unfolded } from './waiting.ts'
 
 export interface GaugeDependencies {
   metrics: Metrics

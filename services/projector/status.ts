@@ -1,6 +1,6 @@
 /** What `pledgeview status` and the ops port report about a projector and its tables. */
 import type { PartitionLag } from '../log/port.ts'
-import { within } from '../runtime/async/within.ts'
+import { within } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { type ProjectorStop, readProjection } from '../tables/projector-stops.ts'

@@ -3,7 +3,7 @@
  * run one after the other, and no other work runs before the last of them.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { yieldToEventLoop } from '../runtime/async/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../runtime/async/sleep.ts'
 
 /**
  * Creates a function whose promises resolve in the order of the calls. After `msMax` of work it yields to the event

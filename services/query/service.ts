@@ -15,12 +15,17 @@ import { createRuntime, type Runtime } from '../runtime/runtime.ts'
 import { type FollowedDatabases, followMs } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { createQueryApp } from './app.ts'
-import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './auth/key-ring.ts'
-import { defaultRevocationsOptions, withRevocations } from './auth/revocations.ts'
+import {
+  createKeyRing,
+  defaultKeyRingOptions,
+  defaultRevocationsOptions,
+  type KeyRing,
+  withRevocations,
+} from './auth/key-ring.ts'
 import { createCache, type OnLookup } from './cache/cache.ts'
 import { responses } from './cache/response-cache.ts'
 import type { RequestDone } from './http/request-log.ts'
-import { snapshots } from './lists/snapshots.ts'
+import { snapshots } from './lists/campaign-lists.ts'
 import { appOptionsOf } from './options.ts'
 import type { SharedCaches, SharedState } from './shared-state.ts'
 import { createUsageRecorder } from './usage/usage-recorder.ts'

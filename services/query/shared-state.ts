@@ -15,10 +15,8 @@ import type { Runtime } from '../runtime/runtime.ts'
 import type { LoadShared } from './cache/cache.ts'
 import { type CacheEntry, responses } from './cache/response-cache.ts'
 import { createSharedValues } from './cache/shared-values.ts'
-import type { Snapshot } from './lists/campaign-lists.ts'
-import { snapshotBudget, snapshots } from './lists/snapshots.ts'
-import type { RateLimiters } from './rate-limit/rate-limiter.ts'
-import { createMemoryRateLimiter } from './rate-limit/rate-limiter-memory.ts'
+import { type Snapshot, snapshotBudget, snapshots } from './lists/campaign-lists.ts'
+import { createMemoryRateLimiter, type RateLimiters } from './rate-limit/rate-limiter.ts'
 import { createRedisRateLimiter } from './rate-limit/rate-limiter-redis.ts'
 
 /** What processes share of their caches. */

@@ -6,8 +6,7 @@
  * default, so every process that writes looks here. A replicated table fetches such a part from another replica, so it
  * misses nothing.
  */
-import type { Check } from '../runtime/ops/checks.ts'
-import { answered } from '../runtime/ops/checks.ts'
+import { answered, type Check } from '../runtime/ops/checks.ts'
 import { type Databases, type Tables, TablesError } from './port.ts'
 
 /** Rows of a table were set aside. The message says what to do. */

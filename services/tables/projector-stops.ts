@@ -4,7 +4,7 @@
  * none. But while a projector leads, it moves the watermark, so a watermark that stands still tells that none leads, and since when.
  */
 import type { Logger } from 'pino'
-import { within } from '../runtime/async/within.ts'
+import { within } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { encodeRows } from './clickhouse/row-binary.ts'

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import { parseEventLine } from '../../contracts/events/ndjson.ts'
-import { partitionOf } from '../../services/log/kafka/partition.ts'
+import { partitionOf } from '../../services/log/kafka/record.ts'
 import { createDecoder } from '../../services/projector/ingest/decode.ts'
 import { readRecords } from '../support/events/event-log-records.ts'
 import { classPath, kafkaRequirement, newestKafka } from '../support/kafka/jars.ts'

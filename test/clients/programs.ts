@@ -3,8 +3,9 @@
  * because CI and developers run the suites often.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { keepFolder } from '../support/runner/keep-folder.ts'
 import {
   cacheFolder,
   fetched,
@@ -40,12 +41,35 @@ export function pythonEnvironment(name: string, requirements: string): PythonEnv
     requirement: () =>
       requirementOf(name, async () => {
         if (existsSync(installedMark)) return
-        await fetched('python3', ['-m', 'venv', '--clear', environment])
-        const pip = ['-m', 'pip', 'install', '--quiet', '--no-compile', '--disable-pip-version-check']
-        await fetched(program('python'), [...pip, '-r', requirements])
+        const uv = await installedUv()
+        const env = { UV_CACHE_DIR: join(cacheFolder, 'uv'), UV_PYTHON_DOWNLOADS: 'never' }
+        await fetched(uv, ['venv', '--quiet', '--clear', '--python', 'python3', environment], {
+          environment: env,
+        })
+        const install = ['pip', 'install', '--quiet', '--python', program('python'), '-r', requirements]
+        await fetched(uv, install, { environment: env })
         writeFileSync(installedMark, '')
       }),
   }
+}
+
+// It makes an environment with a tenth of the CPU of venv and pip, and there are eight of them.
+const uvVersion = '0.13.9'
+
+/** The path of uv. It comes from PyPI, once. */
+async function installedUv(): Promise<string> {
+  const folder = join(cacheFolder, `uv-${uvVersion}`)
+  if (!existsSync(folder)) {
+    const part = mkdtempSync(join(cacheFolder, 'part-'))
+    try {
+      await fetched('python3', ['-m', 'venv', part])
+      await fetched(join(part, 'bin/pip'), ['install', '--quiet', '--no-compile', `uv==${uvVersion}`])
+      keepFolder(part, folder)
+    } finally {
+      rmSync(part, { recursive: true, force: true })
+    }
+  }
+  return join(folder, 'bin/uv')
 }
 
 /** What a program prints on stdout. Throws with the end of its output if it fails. */

@@ -1,7 +1,7 @@
 /** API keys from the command line to the API: issue, list, revoke, and the bound on active keys. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { defaultRevocationsOptions } from '../../services/query/auth/revocations.ts'
+import { defaultRevocationsOptions } from '../../services/query/auth/key-ring.ts'
 import {
   makeDataDirectory,
   runCli,

@@ -1,7 +1,8 @@
 /** Checks that everything the guides name exists: commands, flags, settings, scripts, files. It runs only `--help`. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { murmur2, partitionOf } from '../../services/log/kafka/partition.ts'
+import { mirroringSteps } from '../../contracts/api/mirroring.ts'
+import { murmur2, partitionOf } from '../../services/log/kafka/record.ts'
 import { settingNames } from '../../services/runtime/config.ts'
 import { installedCompose } from '../compose/prerequisites.ts'
 import { runCli } from '../support/deployment/service-process.ts'
@@ -128,6 +129,11 @@ test('the partitions of contracts/events/README.md are those of our own producer
       [hash, ofSix, ofTwelve].map(Number),
     )
   }
+})
+
+test('the guide for consumers has the steps of a mirror that the API and the portal show', () => {
+  const text = readGuide('contracts/api/README.md').replace(/\s+/g, ' ')
+  for (const step of mirroringSteps) expect(text).toContain(step)
 })
 
 test('the README has less than 700 words', () => {

@@ -50,7 +50,9 @@ export function openReader({ ports, environment = {} }: ReaderOptions): Reader {
     if (!notLinked.has(name)) symlinkSync(join(root, name), join(folder, name))
   }
   const path = `${addCommand(folder)}:${process.env.PATH}`
-  const env = { ...process.env, ...environment, PATH: path }
+  // Most of what pip compiles is never imported.
+  const pip = { PIP_NO_COMPILE: '1', PIP_DISABLE_PIP_VERSION_CHECK: '1' }
+  const env = { ...process.env, ...pip, ...environment, PATH: path }
   const running: ChildProcess[] = []
   let credentials: { key: string; secret: string } | undefined
 
@@ -154,8 +156,15 @@ export function programsOf(block: Block): Requirement {
   return { isMet: missing.length === 0, reason: `not installed: ${missing.join(', ')}` }
 }
 
-/** Whether Python can install packages: it has the venv module, and a package index answers. */
+let installs: Requirement | undefined
+
+/** Whether Python can install packages: it has the venv module, and a package index answers. It is asked once, which takes seconds. */
 export function pyPi(): Requirement {
+  installs ??= askPyPi()
+  return installs
+}
+
+function askPyPi(): Requirement {
   const folder = mkdtempSync(join(tmpdir(), 'pledgeview-pypi-'))
   try {
     const made = spawnSync('python3', ['-m', 'venv', folder])

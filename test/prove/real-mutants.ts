@@ -45,7 +45,7 @@ export const realMutants: readonly RealMutant[] = [
     without: 'a revocation is read past the fold, and after it: keys are loaded each minute',
     faults: ['revokeKeys'],
     changes: [
-      ['query/auth/revocations.ts', 'refused.has(key) ? undefined : found', 'found'],
+      ['query/auth/key-ring.ts', 'refused.has(key) ? undefined : found', 'found'],
       ['query/auth/key-ring.ts', 'else known?.delete(row.api_key)', ''],
       ['query/auth/key-ring.ts', ' || keys.size !== row?.active', ''],
     ],

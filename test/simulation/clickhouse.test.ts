@@ -33,6 +33,6 @@ describe('ClickHouse', () => {
     expect(twin.differences).toEqual([])
     expect(losses).toEqual([])
     expect(twin.compared()).toBeGreaterThan(50)
-    await tables.drop(databases)
+    await tables.giveBack(databases)
   })
 })

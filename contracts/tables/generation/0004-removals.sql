@@ -4,7 +4,7 @@
 -- a restore also marks campaigns that were never public, and the fold writes 0 for them.
 
 -- A row without an id says from when on the removals are complete: here from the moment at which these tables can tell them. A restore moves it on
--- (services/projector/fold/sql/note-gap.sql), and a promotion takes that of the generation before.
+-- (services/projector/fold/fold-statements.ts), and a promotion takes that of the generation before.
 INSERT INTO ${read}.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted)
 SELECT '', toFixedString('', 16), greatest(now64(3, 'UTC'), (SELECT max(reached) FROM ${read}.watermarks)), 0, 1;
 

@@ -2,8 +2,7 @@
  * What the tables know about one campaign: from the row that the API shows, back to the ledger that it was computed from, and to the
  * batches that brought its events. Sums only: no backer and no single pledge.
  */
-import { unfolded } from '../../projector/fold/batch-conditions.ts'
-import { readLongRuns } from '../../projector/fold/fold-progress.ts'
+import { readLongRuns, unfolded } from '../../projector/fold/fold-progress.ts'
 import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
 import type { Databases, Shard, Tables } from '../../tables/port.ts'
 

@@ -1,5 +1,5 @@
 /** What `pledgeview rebuild --json` prints. Pure. */
-import type { Differences } from '../../generations/compare/differences.ts'
+import type { Differences } from '../../generations/differences.ts'
 import type { RebuildDetail, RebuildState } from '../../generations/rebuild-log.ts'
 import type { RebuildReport } from '../../generations/rebuilds.ts'
 import { outcomeOf, percentOf } from './view.ts'

@@ -1,5 +1,5 @@
 /** What `pledgeview rebuild` prints for a person: the progress, the outcome and the differences. Pure. */
-import type { Differences, Example } from '../../generations/compare/differences.ts'
+import type { Differences, Example } from '../../generations/differences.ts'
 import {
   endPhases,
   isWorking,

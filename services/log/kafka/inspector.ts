@@ -4,7 +4,7 @@ import { topics } from '../../../contracts/events/event.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import { type PartitionLag, type PartitionRange, partitionName, type RememberedWatermark } from '../port.ts'
 import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
-import { readWatermark } from './group/watermark.ts'
+import { readWatermark } from './group/commits.ts'
 import { type Cluster, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
 import { readCompaction, type TopicCompaction } from './topic-settings.ts'
 

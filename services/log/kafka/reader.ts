@@ -11,7 +11,7 @@ import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { createNotifier, type Notifier } from '../../runtime/async/notifier.ts'
 import { retry } from '../../runtime/async/retry.ts'
-import { within } from '../../runtime/async/within.ts'
+import { within } from '../../runtime/async/sleep.ts'
 import { type EventReader, type FindStarts, partitionName, SupersededAssignment } from '../port.ts'
 import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName, topicName } from './client.ts'
 import {
@@ -20,10 +20,9 @@ import {
   committedThrough,
   createAssignments,
 } from './group/assignment.ts'
-import { createCommits } from './group/commits.ts'
+import { createCommits, foldPartition, readWatermark } from './group/commits.ts'
 import { createMember } from './group/consumer.ts'
 import { createLiveness } from './group/liveness.ts'
-import { foldPartition, readWatermark } from './group/watermark.ts'
 import { checkStarts, outOfRange, readCommitted, readRanges } from './offsets.ts'
 
 export interface KafkaReaderSettings extends KafkaSettings {

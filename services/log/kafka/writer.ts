@@ -10,8 +10,7 @@ import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
 import { bytesOf, type EventWriter, type NewRecord } from '../port.ts'
 import { createKafka, type KafkaSettings, requestRetry, toBuffer, topicName } from './client.ts'
-import { createPartitioner } from './partition.ts'
-import { writeHeaders } from './record.ts'
+import { createPartitioner, writeHeaders } from './record.ts'
 import { type Compression, compressionType } from './repairs/codecs.ts'
 
 export interface KafkaWriterSettings extends KafkaSettings {

@@ -1,8 +1,10 @@
 /** The guide for people whose program reads the API. Pure. */
 
 import { type ErrorCode, errorBody, errorCodes, errors } from '../../../contracts/api/errors.ts'
+import { mirroringSteps } from '../../../contracts/api/mirroring.ts'
 import { type Html, html, prose } from '../html/html.ts'
 import { codeBlock } from '../html/parts.ts'
+import { type Document, operationsOf } from './openapi.ts'
 import { samples } from './samples/samples.ts'
 
 const contents = [
@@ -21,9 +23,10 @@ interface GuideData {
   apiUrl: string
   /** Whether the portal has the package of the client to download. */
   hasPackage: boolean
+  document: Document
 }
 
-export function guideContent({ apiUrl, hasPackage }: GuideData): Html {
+export function guideContent({ apiUrl, hasPackage, document }: GuideData): Html {
   return html`<div class="guide">
 <aside class="contents"><nav aria-label="On this page">
 <p>On this page</p>
@@ -34,7 +37,7 @@ export function guideContent({ apiUrl, hasPackage }: GuideData): Html {
 <p class="lead">The API shows the public campaigns of the platform and its totals, as JSON over HTTP. It only reads, and it has nothing that an anonymous visitor of the website could not see.</p>
 <p>The <a href="/reference">reference</a> lists every parameter and field, and sends requests from this site.</p>
 ${firstCallSection(apiUrl, hasPackage)}
-${readingSection()}
+${readingSection(document)}
 ${mirroringSection(apiUrl)}
 ${cachesSection()}
 ${limitsSection()}
@@ -78,14 +81,10 @@ ${samples('first-call', apiUrl)}
 <p>If you lose a secret, replace its key. Up to three keys of an account can be active at once, so you can change to the new one before the old one ends.</p>`
 }
 
-function readingSection(): Html {
+function readingSection(document: Document): Html {
   return html`<h2 id="reading">Read lists</h2>
-<p>Most programs need these requests. The <a href="/reference">reference</a> has all of them:</p>
-<table class="stack"><thead><tr><th scope="col">Request</th><th scope="col">Answer</th></tr></thead><tbody>
-<tr><th scope="row"><code>GET /projects</code></th><td>a page of public campaigns</td></tr>
-<tr><th scope="row"><code>GET /projects/{slug}</code></th><td>one campaign, with description, risks and reward tiers</td></tr>
-<tr><th scope="row"><code>GET /removals</code></th><td>the ids of campaigns that were public and no longer are</td></tr>
-<tr><th scope="row"><code>GET /stats</code></th><td>the totals of the platform</td></tr>
+<table class="stack"><thead><tr><th scope="col">Request</th><th scope="col">What it does</th></tr></thead><tbody>
+${operationsOf(document).map(({ id, path, summary }) => html`<tr><th scope="row"><a href="/reference#${id}"><code>GET ${path}</code></a></th><td>${summary}</td></tr>`)}
 </tbody></table>
 <p>A campaign is public if it is <code>LIVE</code>, <code>FUNDED</code>, <code>FAILED</code> or <code>CANCELLED</code>. Any other one gets a 404, as if it did not exist.</p>
 <p>A page has ${limits.pageSizeDefault} campaigns, or as many as <code>limit</code> says, up to ${limits.pageSizeMax}. As long as <code>pagination.has_more</code> is true, there is a next page: the header <code>Link</code> has its address. The samples below, <a href="#mirroring">which keep a copy</a>, read all pages.</p>
@@ -108,17 +107,12 @@ function versionsSection(): Html {
 function mirroringSection(apiUrl: string): Html {
   return html`<h2 id="mirroring">Keep a copy</h2>
 <p>Your own copy of the campaigns stays up to date with one short request a minute. It misses no change, if it keeps one timestamp with care.</p>
-<ol>
-<li>Read all pages of <code>/projects</code> once: a <em>walk</em>. Keep the header <code>X-Data-As-Of</code> of its <strong>first</strong> page. This is your <em>watermark</em>: the list has every change up to this moment.</li>
-<li>A minute later, walk again with <code>updated_since</code> and the watermark. You get only what has changed. Replace each campaign in your copy, by <code>id</code>.</li>
-<li>Keep the watermark of this walk's first page for the next one. Save it together with the copy, after the whole walk.</li>
-</ol>
+<ol>${mirroringSteps.map(step => html`<li>${prose(step)}</li>`)}</ol>
 ${samples('mirroring', apiUrl)}
-<h3>Four things to know</h3>
+<h3>Three things to know</h3>
 <ul>
 <li><strong>A campaign may come twice.</strong> <code>updated_since</code> includes its moment. To receive a campaign again changes nothing. If answers reach you out of order, keep the one with the later <code>updated_at</code>.</li>
-<li><strong>A walk has to come from one snapshot.</strong> All pages of one query do for ${limits.cacheSeconds} seconds. If a later page has another <code>X-Snapshot-Id</code> than the first, a campaign may have moved between the pages: keep what you got, keep the old watermark, and walk again. Our client does this for you, and also copes with walks that take longer than a snapshot.</li>
-<li><strong>Campaigns can disappear.</strong> One that is no longer public is simply not in the list any more. <code>/removals</code> tells the ids of these, with the same watermark as <code>since</code>. Our clients and the samples ask for them.</li>
+<li><strong>A walk has to come from one snapshot.</strong> All pages of one query do for ${limits.cacheSeconds} seconds. Our clients also cope with walks that take longer.</li>
 <li><strong>Do not filter.</strong> With <code>status=LIVE</code> you would never learn that a campaign has become <code>FUNDED</code>. Filter in your copy.</li>
 </ul>
 <h3>Is the copy right?</h3>

@@ -27,7 +27,7 @@ export function addPublicPages(app: FastifyInstance, { liveState, options }: Por
   const document = JSON.parse(openApiText) as Document
   const releases = consumerReleases(textOf('CHANGELOG.md'))
   // These pages are the same for everybody and do not change while the process runs.
-  const guide = guideContent({ apiUrl, hasPackage })
+  const guide = guideContent({ apiUrl, hasPackage, document })
   const reference = referenceContent({ document, apiUrl })
   const changes = changesContent({ versions, releases })
 

@@ -3,7 +3,7 @@
  * while, however many people ask, and none waits for longer than its bound. What fails is missing, or shown as unavailable.
  */
 import { kept } from '../../runtime/async/kept.ts'
-import { within } from '../../runtime/async/within.ts'
+import { within } from '../../runtime/async/sleep.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { readSql } from '../../tables/read-sql.ts'

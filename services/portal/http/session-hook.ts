@@ -1,6 +1,6 @@
 /** `request.account`: who is signed in, read from the session before every handler. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { within } from '../../runtime/async/within.ts'
+import { within } from '../../runtime/async/sleep.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import type { Portal } from '../app.ts'
 import type { Account } from '../ports.ts'

@@ -21,8 +21,7 @@ import {
 } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import { changedState, expiringState } from '../../api-keys/key-states.ts'
-import { sleep } from '../../runtime/async/sleep.ts'
-import { untilFound } from '../../runtime/async/until-found.ts'
+import { sleep, untilFound } from '../../runtime/async/sleep.ts'
 import type { Overlap, PortalKeys } from '../ports.ts'
 import { type KeyFields, lifetimeOf } from './key-fields.ts'
 

@@ -4,7 +4,7 @@
  */
 import { isIPv4 } from 'node:net'
 import { createTransport } from 'nodemailer'
-import { within } from '../../runtime/async/within.ts'
+import { within } from '../../runtime/async/sleep.ts'
 import { type Mail, MailError, type Mailer } from '../ports.ts'
 
 export interface SmtpMailerOptions {

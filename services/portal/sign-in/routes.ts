@@ -1,6 +1,6 @@
 /** Signing in, by mail, through a provider, or both; and signing out, in this browser or everywhere. */
 import type { FastifyInstance } from 'fastify'
-import { within } from '../../runtime/async/within.ts'
+import { within } from '../../runtime/async/sleep.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import type { Portal } from '../app.ts'
 import { PageError } from '../http/pages.ts'

@@ -1,6 +1,6 @@
 /** The page /status: how the service is now, and how fresh the data was in 90 days, as it was measured. */
 import type { FastifyInstance } from 'fastify'
-import { within } from '../../runtime/async/within.ts'
+import { within } from '../../runtime/async/sleep.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import type { Portal } from '../app.ts'
 import { liveCard } from '../guide/landing.ts'

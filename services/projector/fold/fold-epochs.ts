@@ -2,9 +2,14 @@
  * Epochs: the fencing tokens of the fold. Epochs only grow. A fold worker may write only while it alone holds the
  * highest epoch.
  */
-import { epochHoldersStatement, type Term, takeEpochStatement } from './fold-statements.ts'
+import type { Databases, Statement } from '../../tables/port.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
-import { attemptOf } from './promotion.ts'
+
+/** The term of a leader: which fold worker folds, and under which epoch. */
+export interface Term {
+  epoch: bigint
+  holder: string
+}
 
 /** Another fold worker took over. This one has written nothing since then, and stops. */
 export class SupersededFoldWorker extends Error {
@@ -56,4 +61,59 @@ export async function takeEpoch(
 
 function held(): FoldPaused {
   return new FoldPaused('a promotion holds the fold')
+}
+
+/**
+ * A promotion holds the fold of the generation that it began from: it takes an epoch under a name by which the fold workers know it.
+ *
+ * They wait until another generation is current, or until the attempt is given up (generations/attempts.ts). The name sorts after all
+ * others, so of two that take the same epoch at once the promotion has it. A statement that takes an epoch has that as its own
+ * condition, so none passes a promotion, however late it comes.
+ */
+export const promotionPrefix = '~promotion/'
+
+/** The name under which this attempt holds the fold. */
+export function promotionHolder(attempt: number): string {
+  return `${promotionPrefix}${attempt}`
+}
+
+/** The attempt that holds the fold under this name, if one does. */
+export function attemptOf(holder: string): number | undefined {
+  return holder.startsWith(promotionPrefix) ? Number(holder.slice(promotionPrefix.length)) : undefined
+}
+
+/**
+ * Takes the next epoch, higher than `floor`. Two processes that do so at the same time get the same epoch:
+ * `epochHoldersStatement` shows it. It writes nothing if a promotion has the fold, unless that is `past`. Without `past` it always writes.
+ */
+export function takeEpochStatement(
+  databases: Databases,
+  holder: string,
+  { floor = 0n, past }: { floor?: bigint; past?: string | undefined } = {},
+): Statement {
+  const epochs = `${databases.ledger}.fold_epochs`
+  const last = 'argMax(taken.holder, (taken.epoch, taken.holder))'
+  return {
+    query: `INSERT INTO ${epochs} (epoch, holder)
+            SELECT greatest(max(taken.epoch), {floor:UInt64}) + 1, {holder:String} FROM ${epochs} AS taken
+            HAVING ${past === undefined ? 'true' : `NOT startsWith(${last}, '${promotionPrefix}') OR ${last} = {past:String}`}
+            SETTINGS async_insert = 0`,
+    query_params: { holder, floor: floor.toString(), ...(past !== undefined && { past }) },
+  }
+}
+
+/** The holder of the highest epoch, a promotion first. Gives more than one row if several processes took the epoch at the same time. */
+export function epochHoldersStatement(databases: Databases): Statement {
+  return {
+    query: `SELECT toString(taken.epoch) AS epoch, holder FROM ${databases.ledger}.fold_epochs AS taken
+            WHERE taken.epoch = (SELECT max(epoch) FROM ${databases.ledger}.fold_epochs) ORDER BY holder DESC`,
+  }
+}
+
+/** Whether a term still has the highest epoch, alone: one row {holds}. */
+export function holdsEpochStatement({ ledger }: Databases, { epoch, holder }: Term): Statement {
+  return {
+    query: `SELECT (SELECT max((epoch, holder)) FROM ${ledger}.fold_epochs) = ({epoch:UInt64}, {holder:String}) AS holds`,
+    query_params: { epoch: epoch.toString(), holder },
+  }
 }

@@ -4,14 +4,8 @@ import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { nameDatabases } from '../../tables/schema/migrate.ts'
-import { type LongRun, ofTarget } from './batch-conditions.ts'
-import { promotionPrefix } from './promotion.ts'
-
-/** The term of a leader: which fold worker folds, and under which epoch. */
-export interface Term {
-  epoch: bigint
-  holder: string
-}
+import type { Term } from './fold-epochs.ts'
+import { type LongRun, ofTarget } from './fold-progress.ts'
 
 /** One fold statement: its share of the campaigns, its term, and its limits of time and memory. */
 export interface FoldStep {
@@ -30,8 +24,6 @@ const files = {
   foldCampaigns: readSql('fold-campaigns', import.meta.url),
   foldKeys: readSql('fold-keys', import.meta.url),
   pieceCampaigns: readSql('piece-campaigns', import.meta.url),
-  noteGap: readSql('note-gap', import.meta.url),
-  untilDecided: readSql('until-decided', import.meta.url),
 }
 
 /**
@@ -131,10 +123,19 @@ export function pieceCampaignsStatement(
   }
 }
 
-/** Notes that the removals are complete only from here on. */
+/**
+ * Runs before a fold of what is read again after a restore. Nobody can tell whether readers had seen what left while the tables were
+ * away. So the removals are complete only from here on (contracts/tables/generation/0004-removals.sql). The stamp is above the watermark,
+ * because a mirror that has the watermark has to look for itself, too.
+ */
 export function noteGapStatement(databases: Databases, step: FoldStep): Statement {
   const { holder, fold_id } = stepParameters(step)
-  return { query: fill(files.noteGap, databases, step), query_params: { holder, fold_id } }
+  return {
+    query: `INSERT INTO ${databases.read}.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted)
+            SELECT '', toFixedString('', 16), ${stampOf(databases)} + toIntervalMillisecond(1), {fold_id:UInt64}, 1
+            WHERE ${fenceOf(databases, step)} AND ${clockFence(step)} ${bounds(step)}`,
+    query_params: { holder, fold_id },
+  }
 }
 
 export function foldKeysStatement(databases: Databases, step: FoldStep): Statement {
@@ -145,50 +146,18 @@ export function foldKeysStatement(databases: Databases, step: FoldStep): Stateme
   }
 }
 
-/** Writes nothing, and succeeds only if no row of the read table is undecided. */
-export function untilDecidedStatement(databases: Databases, step: FoldStep): Statement {
-  return { query: fill(files.untilDecided, databases, step) }
+/**
+ * Writes nothing. On replicas, ClickHouse refuses it as long as it is not decided whether the rows of an earlier insert stay: a majority
+ * of the replicas does not have them yet. So when it succeeds, all of them are visible, or never will be (fold-leadership.ts).
+ */
+export function untilDecidedStatement({ read }: Databases, step: FoldStep): Statement {
+  const query = `INSERT INTO ${read}.campaigns (campaign_id) SELECT campaign_id FROM ${read}.campaigns WHERE false ${bounds(step)}`
+  return { query }
 }
 
 /** Counts the campaigns that the ledger knows, including those that are not public. */
 export function knownCampaignsStatement(databases: Databases): Statement {
   return { query: `SELECT uniqExact(campaign_id) AS campaigns FROM ${databases.ledger}.campaign_ledger` }
-}
-
-/**
- * Takes the next epoch, higher than `floor`. Two processes that do so at the same time get the same epoch:
- * `epochHoldersStatement` shows it. It writes nothing if a promotion has the fold, unless that is `past`. Without `past` it always writes.
- */
-export function takeEpochStatement(
-  databases: Databases,
-  holder: string,
-  { floor = 0n, past }: { floor?: bigint; past?: string | undefined } = {},
-): Statement {
-  const epochs = `${databases.ledger}.fold_epochs`
-  const last = 'argMax(taken.holder, (taken.epoch, taken.holder))'
-  return {
-    query: `INSERT INTO ${epochs} (epoch, holder)
-            SELECT greatest(max(taken.epoch), {floor:UInt64}) + 1, {holder:String} FROM ${epochs} AS taken
-            HAVING ${past === undefined ? 'true' : `NOT startsWith(${last}, '${promotionPrefix}') OR ${last} = {past:String}`}
-            SETTINGS async_insert = 0`,
-    query_params: { holder, floor: floor.toString(), ...(past !== undefined && { past }) },
-  }
-}
-
-/** The holder of the highest epoch, a promotion first. Gives more than one row if several processes took the epoch at the same time. */
-export function epochHoldersStatement(databases: Databases): Statement {
-  return {
-    query: `SELECT toString(taken.epoch) AS epoch, holder FROM ${databases.ledger}.fold_epochs AS taken
-            WHERE taken.epoch = (SELECT max(epoch) FROM ${databases.ledger}.fold_epochs) ORDER BY holder DESC`,
-  }
-}
-
-/** Whether a term still has the highest epoch, alone: one row {holds}. */
-export function holdsEpochStatement({ ledger }: Databases, { epoch, holder }: Term): Statement {
-  return {
-    query: `SELECT (SELECT max((epoch, holder)) FROM ${ledger}.fold_epochs) = ({epoch:UInt64}, {holder:String}) AS holds`,
-    query_params: { epoch: epoch.toString(), holder },
-  }
 }
 
 export function stepParameters({ term, foldId, pieces, piece }: FoldStep) {
@@ -211,6 +180,16 @@ function clockFence({ latest }: FoldStep): string {
   return `throwIf(now64(3, 'UTC') >= fromUnixTimestamp64Milli(${latest}, 'UTC'), '${text}') = 0`
 }
 
+/** A superseded leader writes nothing. ClickHouse evaluates a scalar subquery when the statement starts; the time limit covers the rest. */
+export function fenceOf({ ledger }: Databases, { term }: FoldStep): string {
+  return `(SELECT max((epoch, holder)) FROM ${ledger}.fold_epochs) = (${term.epoch}, {holder:String})`
+}
+
+/** How a statement ends that is not in `sql/`. */
+export function bounds({ msMax }: FoldStep): string {
+  return `SETTINGS max_execution_time = ${msMax / 1000}, async_insert = 0`
+}
+
 /** Fills in what all statements of a fold worker have in common. */
 export function fill(
   sql: string,
@@ -221,8 +200,6 @@ export function fill(
   const columns = contentColumns.join(', ')
   const freshColumns = contentColumns.map(name => `fresh.${name}`).join(', ')
   const copied = copiedColumns.map(name => `ledger.${name} AS ${name}`).join(', ')
-  // ClickHouse evaluates a scalar subquery when the statement starts. The statement's time limit covers the rest.
-  const fence = `(SELECT max((epoch, holder)) FROM ${databases.ledger}.fold_epochs) = (${step.term.epoch}, {holder:String})`
   return nameDatabases(sql, databases)
     .replaceAll('${columns}', columns)
     .replaceAll('${fresh_columns}', freshColumns)
@@ -232,7 +209,7 @@ export function fill(
     .replaceAll('${again}', own.again ?? '')
     .replaceAll('${is_again}', own.is_again ?? 'false')
     .replaceAll('${kept_stamp}', own.kept_stamp ?? '')
-    .replaceAll('${fence}', fence)
+    .replaceAll('${fence}', fenceOf(databases, step))
     .replaceAll('${piece}', own.piece ?? '')
     .replaceAll('${clock_fence}', clockFence(step))
     .replaceAll('${stamp}', stampOf(databases))

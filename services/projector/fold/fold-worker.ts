@@ -15,10 +15,11 @@
 import type { Sleep } from '../../runtime/async/sleep.ts'
 import { inSpan } from '../../runtime/traces.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
-import type { LongRun } from './batch-conditions.ts'
+import { holdsEpochStatement, type Term } from './fold-epochs.ts'
 import { createFoldLeadership, type FoldLeadership } from './fold-leadership.ts'
 import {
   isOfBacklog,
+  type LongRun,
   noteTargetStatement,
   readLongRuns,
   readPending,
@@ -27,11 +28,9 @@ import {
 import {
   foldCampaignsStatement,
   foldKeysStatement,
-  holdsEpochStatement,
   knownCampaignsStatement,
   noteGapStatement,
   pieceCampaignsStatement,
-  type Term,
   type Touched,
 } from './fold-statements.ts'
 import { type FoldProgress, type RefusedPiece, runWhole, ServerSlow, splitOrRefuse } from './line.ts'
@@ -67,7 +66,7 @@ export interface FoldWorkerDependencies {
   isAttempt?: boolean
   /** Whether this attempt, which holds the fold, is given up. Default: never. */
   isGivenUp?: (attempt: number) => Promise<boolean>
-  /** Resolves when ClickHouse runs no statement of the fold on these tables (running-folds.ts). */
+  /** Resolves when ClickHouse runs no statement of the fold on these tables (fold-leadership.ts). */
   untilNoneRuns: () => Promise<void>
   /** Once it is aborted, no further statement begins: the fold throws the signal's reason. */
   signal?: AbortSignal
@@ -104,7 +103,7 @@ export interface FoldWorker {
   foldKeys(): Promise<unknown>
 }
 
-// An old reading costs a little more, and changes nothing (batch-conditions.ts).
+// An old reading costs a little more, and changes nothing (fold-progress.ts).
 const longRunsMsMax = 600_000
 
 export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWorker {

@@ -12,7 +12,7 @@
  */
 import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
-import { type FoldStep, fill, stepParameters } from './fold-statements.ts'
+import { type FoldStep, fenceOf, fill, stepParameters } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { type Line, runWhole, splitOrRefuse } from './line.ts'
 
@@ -41,7 +41,6 @@ interface Marks {
 const files = {
   note: readSql('note-days', import.meta.url),
   derive: readSql('derive-days', import.meta.url),
-  record: readSql('record-noted', import.meta.url),
 }
 const dayMs = 86_400_000
 const campaignsPerPiece = 100_000
@@ -173,13 +172,17 @@ export function deriveDaysStatement(
   }
 }
 
+/** Records how far the history is written. A new leader goes on from there; the views say that earlier days are final. */
 export function recordNotedStatement(
   databases: Databases,
   step: FoldStep,
   { noted, derived, begun }: Marks,
 ): Statement {
   return {
-    query: fill(files.record, databases, step),
+    query: `INSERT INTO ${databases.base}.history_marks (shard, noted, derived, begun)
+            SELECT (SELECT any(substitution) FROM system.macros WHERE macro = 'shard'), fromUnixTimestamp64Milli({noted:Int64}, 'UTC'),
+              fromUnixTimestamp64Milli({derived:Int64}, 'UTC'), toDate({begun:UInt16})
+            WHERE ${fenceOf(databases, step)} SETTINGS async_insert = 0`,
     query_params: { holder: step.term.holder, noted, derived, begun },
   }
 }

@@ -16,13 +16,12 @@
  * watermark then grows by a millisecond for each statement, because caches tell two states of a campaign apart by their stamps.
  * So each poll until then delivers what changed since the step again. Nothing is lost.
  *
- * It never decreases. If a clock leapt ahead, every later stamp would be too late for as long as it leapt. So if ClickHouse's clock is an hour ahead of the
- * leader's own, the watermark is not written: the fold stops, and says so.
+ * It never decreases. If a clock jumps ahead by some time, every later stamp is too late by that time. So if ClickHouse's clock is an hour
+ * ahead of the leader's own, the watermark is not written: the fold stops, and says so.
  */
 import { invariant } from '../../runtime/ops/invariants.ts'
 import { type Databases, type Statement, type Tables, TablesError } from '../../tables/port.ts'
-import { readSql } from '../../tables/read-sql.ts'
-import { type FoldStep, fill } from './fold-statements.ts'
+import { bounds, type FoldStep, fenceOf } from './fold-statements.ts'
 import { type Line, runWhole } from './line.ts'
 
 /** ClickHouse's clock moved by another time than passed, or is behind the stamps. */
@@ -76,15 +75,22 @@ interface ClockRow {
   holder: string
 }
 
-const file = readSql('advance-watermark', import.meta.url)
 // Less is the rate correction of a time service, or the difference between the replicas of a shard.
 const stepMsMin = 100
 // Machines whose time service works differ by less than a second.
 export const aheadMsMax = 3_600_000
 
-/** Writes this watermark (Unix ms). Writes nothing if another fold worker leads. */
+/**
+ * Writes this watermark (Unix ms): everything stamped so far is visible, and no later stamp is earlier. Writes nothing if another fold
+ * worker leads: a superseded one promises nothing. The leader says the moment, because it has to be remembered before it is written.
+ */
 export function advanceWatermarkStatement(databases: Databases, step: FoldStep, reached: number): Statement {
-  return { query: fill(file, databases, step), query_params: { holder: step.term.holder, reached } }
+  return {
+    query: `INSERT INTO ${databases.read}.watermarks (shard, reached)
+            SELECT (SELECT any(substitution) FROM system.macros WHERE macro = 'shard'), fromUnixTimestamp64Milli({reached:Int64}, 'UTC')
+            WHERE ${fenceOf(databases, step)} ${bounds(step)}`,
+    query_params: { holder: step.term.holder, reached },
+  }
 }
 
 /** One row: the leader, and ClickHouse's clock and the watermark, both Unix ms. The watermark is 0 if none was written. */

@@ -24,8 +24,7 @@ import { pledgeIdsOf } from '../../../contracts/events/rules.ts'
 import { ledgerColumns } from '../../../contracts/tables/campaign-columns.ts'
 import type { ByteWriter } from '../../tables/clickhouse/byte-writer.ts'
 import type { RowEncoder, TableColumn } from '../../tables/clickhouse/row-binary.ts'
-import type { HashBacker } from './backer-hash.ts'
-import type { Hash64 } from './siphash.ts'
+import type { Hash64, HashBacker } from './backer-hash.ts'
 
 /** Ranks after every version that an event can have (versions are signed 64-bit). */
 export const tombstoneVersion = 18_446_744_073_709_551_615n

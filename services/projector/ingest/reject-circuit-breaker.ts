@@ -5,6 +5,11 @@
  * It looks at the last `windowRecords` records. If more than the share `shareMax` of them was rejected, it trips: the batch
  * that tripped it is not written, its positions stay, and the projector stops.
  */
+import { retry } from '../../runtime/async/retry.ts'
+import { programVersion } from '../../runtime/program-version.ts'
+import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
+import { rejectSharesOf, writeNote } from '../projector-log.ts'
+import type { ProjectorServiceDependencies } from '../service.ts'
 
 export interface RejectCircuitBreakerSettings {
   /** Share of recent records that may be rejected, 0 to 1. With 1 it never trips. */
@@ -58,4 +63,103 @@ export function createRejectCircuitBreaker(
 /** The projector stopped because too many records were rejected. */
 export class TooManyRejects extends Error {
   override name = 'TooManyRejects'
+}
+
+/*
+ * What the reject circuit breaker has to remember of earlier runs. Without it, a supervisor that restarts a stopped
+ * projector would move a whole topic to the dead-letter queue, a little with each restart.
+ *
+ * The batch log has the counts. Batches that an operator let pass with a higher share do not count, and neither does
+ * anything before them. So the documented way on works: one run with a higher share, and then the usual share again.
+ */
+
+export interface BatchCounts {
+  records: number
+  rejects: number
+}
+
+export interface LoggedBatch extends BatchCounts {
+  projector: string
+  /** The offset to read next, by `topic/partition`. */
+  next: Readonly<Record<string, number>>
+}
+
+export interface RecentBatchesQuery {
+  /** As `topic/partition`. Other partitions have other producers and do not count. */
+  partitions: readonly string[]
+  /** The share of rejects that this run allows, 0 to 1. */
+  shareMax: number
+  /** How many records count as recent. */
+  windowRecords: number
+}
+
+// Longer than any row is worth reading for: a window that spans a week has no burst in it.
+const ageDaysMax = 7
+const batchesMax = 10_000
+
+/** The circuit breaker, with what it has to remember of earlier runs. Notes the setting of this run for later ones. */
+export function openCircuitBreaker(
+  { reader, tables, databases, config, run, monotonicMs, random }: ProjectorServiceDependencies,
+  signal: AbortSignal,
+  onRetry: (error: Error) => void,
+): Promise<RejectCircuitBreaker> {
+  const settings = {
+    shareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX,
+    windowRecords: config.PLEDGEVIEW_REJECT_WINDOW_RECORDS,
+    rejectsMin: config.PLEDGEVIEW_REJECTS_MIN,
+  }
+  const policy = {
+    // A rebalance at the start is over soon.
+    isRetryable: (error: unknown) => !(error instanceof TablesError) || error.retryable,
+    msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
+    pauseMsMin: 200,
+    pauseMsMax: 5_000,
+    onRetry,
+  }
+  async function open(): Promise<RejectCircuitBreaker> {
+    const partitions = (await reader.lag()).map(({ topic, partition }) => `${topic}/${partition}`)
+    const earlier = await readRecentBatches(tables, databases, { ...settings, partitions })
+    await writeNote(tables, databases, run, {
+      kind: 'started',
+      detail: { rejectShareMax: settings.shareMax, version: programVersion },
+    })
+    return createRejectCircuitBreaker(settings, earlier)
+  }
+  return retry(open, policy, { monotonicMs, random, signal })
+}
+
+/** The recent batches of all runs, the oldest first. Throws `TablesError`. */
+export async function readRecentBatches(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  { partitions, shareMax, windowRecords }: RecentBatchesQuery,
+): Promise<BatchCounts[]> {
+  const { ledger } = databases
+  const rows = await tables.rows<LoggedBatch>({
+    // A retried insert may have stored a row twice.
+    query: `SELECT projector, events + rejects AS records, rejects,
+              mapFromArrays(
+                arrayMap(at -> concat(at.topic, '/', toString(at.partition)), positions), positions.next
+              ) AS next
+            FROM ${ledger}.batch_log
+            WHERE appended_at > now() - INTERVAL ${ageDaysMax} DAY AND events + rejects > 0
+              AND arrayExists(at -> has({partitions:Array(String)}, concat(at.topic, '/', toString(at.partition))), positions)
+            ORDER BY appended_at DESC, sequence DESC LIMIT 1 BY projector, sequence LIMIT {batchesMax:UInt32}`,
+    query_params: { partitions: [...partitions], batchesMax: Math.min(batchesMax, windowRecords) },
+  })
+  const shares = await rejectSharesOf(tables, databases, { daysMax: ageDaysMax })
+  // A rebuild notes no share, and what it lets pass does not count.
+  const judged = rows.filter(({ projector }) => shares.has(projector))
+  const untilAllowed = judged.findIndex(({ projector }) => (shares.get(projector) ?? 0) > shareMax)
+  return firstTimes((untilAllowed < 0 ? judged : judged.slice(0, untilAllowed)).toReversed())
+}
+
+/** Leaves out batches that were written again after a kill. They have no position that was not reached before. Pure. */
+export function firstTimes(batches: readonly LoggedBatch[]): BatchCounts[] {
+  const reached = new Map<string, number>()
+  return batches.filter(({ next }) => {
+    const ahead = Object.entries(next).filter(([place, at]) => at > (reached.get(place) ?? -1))
+    for (const [place, at] of ahead) reached.set(place, at)
+    return ahead.length > 0
+  })
 }

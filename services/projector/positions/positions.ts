@@ -17,8 +17,7 @@
  * Each shard has its own positions, and the lowest counts. A group that was never used remembers nothing; then `pledgeview restored`
  * says that the tables went back.
  */
-import type { FindStarts, LogState, Position, Start } from '../../log/port.ts'
-import { partitionName } from '../../log/port.ts'
+import { type FindStarts, type LogState, type Position, partitionName, type Start } from '../../log/port.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
 import { presentOf } from '../../tables/generations.ts'
 import type { Databases, Tables } from '../../tables/port.ts'

@@ -10,8 +10,7 @@
  * How it fails: what cannot be compared does not count. It never throws, and nothing waits for it.
  */
 import { hash } from 'node:crypto'
-import type { ChangeEvent, Topic } from '../../../contracts/events/event.ts'
-import { topicOf } from '../../../contracts/events/event.ts'
+import { type ChangeEvent, type Topic, topicOf } from '../../../contracts/events/event.ts'
 import type { LogRecord } from '../../log/port.ts'
 import { createEncodedRowWriter, encodeRows, type TableColumn } from '../../tables/clickhouse/row-binary.ts'
 import { ledgerRows } from '../../tables/ledger-versions.ts'

@@ -1,6 +1,6 @@
 /**
  * The key ring: the active API keys in memory. It follows the read table, so authentication needs no query. A revoked
- * key is refused before the fold has it: see revocations.ts.
+ * key is refused before the fold has it: see `withRevocations`.
  *
  * Every `pollMs` it asks for the highest fold id and the number of active keys, and reads the rows of higher fold ids than it
  * has: the fold writes in one line, so nothing comes later under a lower one. If the numbers still differ, or the table has gone back,
@@ -43,10 +43,6 @@ export const defaultKeyRingOptions = {
   pageKeysMax: 20_000,
   /** Every key is loaded at least this often, even if it has not changed. One poll loads one page of them. */
   reloadMsMax: 60_000,
-  /** How long the ring is ready after a complete comparison with the table. */
-  freshMsMax: 2_000,
-  /** How long the last known keys stay valid while nothing can be read. */
-  staleMsMax: 60_000,
 }
 
 /** The keys are not known: they were never loaded, or the last successful read is too long ago. */
@@ -201,5 +197,72 @@ ORDER BY api_key
 LIMIT {rows_max:UInt32}
 SETTINGS ${timeBound(msMax)}`,
     query_params: { after, rows_max: rowsMax },
+  }
+}
+
+/*
+ * Revocations: refuses a key as soon as the ledger knows that it is revoked.
+ *
+ * The key ring follows the read table, so it learns of a revocation only after a fold. A fold may wait: for a backlog, for
+ * the promotion of a rebuild, or for a new leader. A revocation must not wait, so it is read from the ledger (the view
+ * `revoked_keys`).
+ *
+ * Promise: a key is refused within two seconds of the insert of its revocation into the ledger, while ClickHouse answers.
+ * If the last read is older than `freshMsMax`, this reports that it is not ready. The keys that it has read stay refused. If
+ * it is older than `staleMsMax`, it lets no key pass: a key may be revoked, or its time may be over.
+ */
+
+export const defaultRevocationsOptions = {
+  ...defaultPollingOptions,
+  /**
+   * How long a key stays refused at least after it has left the view. Then the fold has made it inactive, and the key ring
+   * needs some time to notice.
+   */
+  refusedMsMin: 300_000,
+}
+
+/** The same key ring, but it also refuses the keys that are revoked and not folded yet. */
+export function withRevocations(
+  keyRing: KeyRing,
+  options: typeof defaultRevocationsOptions,
+  context: PollingContext,
+): KeyRing {
+  const { databases, now } = context
+  // Each refused key, and when it was last in the view.
+  const refused = new Map<string, number>()
+  let readAt = Number.NEGATIVE_INFINITY
+
+  async function poll(first: Read): Promise<void> {
+    const startedAt = now()
+    const rows = await first<{ api_key: string }>(msMax => revokedKeysStatement(databases, msMax))
+    for (const { api_key: key } of rows) refused.set(key, startedAt)
+    readAt = startedAt
+    // The key ring has just been equal to the table, so it knows without help what is active.
+    if (!keyRing.isReady()) return
+    for (const [key, at] of refused) if (startedAt - at > options.refusedMsMin) refused.delete(key)
+  }
+  const polling = createPolling(poll, options, context)
+
+  return {
+    start: async () => void (await Promise.all([keyRing.start(), polling.start()])),
+    close: async () => void (await Promise.all([keyRing.close(), polling.close()])),
+
+    lookup(key) {
+      const found = keyRing.lookup(key)
+      const ageMs = now() - readAt
+      if (ageMs > options.staleMsMax) throw new KeysUnavailableError(`revocations last read ${ageMs} ms ago`)
+      return refused.has(key) ? undefined : found
+    },
+
+    isReady: () => keyRing.isReady() && now() - readAt <= options.freshMsMax,
+  }
+}
+
+/** The keys to refuse although the key table still has them as active: rows {api_key}. */
+export function revokedKeysStatement(databases: Databases, msMax: number): Statement {
+  return {
+    query: `SELECT api_key
+FROM ${databases.base}.revoked_keys
+SETTINGS ${timeBound(msMax)}`,
   }
 }

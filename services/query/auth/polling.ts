@@ -15,6 +15,10 @@ export const defaultPollingOptions = {
   pollMsMax: 1_000,
   /** Time limit of the others, and of the first one if the table needs longer. */
   readMsMax: 15_000,
+  /** How long what is polled is ready after a poll that read all of it. */
+  freshMsMax: 2_000,
+  /** If nothing could be read for this long, it is not known which keys are valid. */
+  staleMsMax: 60_000,
 }
 
 export interface PollingContext extends Pick<Runtime, 'now' | 'sleep'> {
@@ -37,7 +41,7 @@ export interface Polling {
 /** `first` is for the first statement of a poll, `read` for all others. */
 export function createPolling(
   poll: (first: Read, read: Read) => Promise<void>,
-  { pollMs, pollMsMax, readMsMax }: typeof defaultPollingOptions,
+  { pollMs, pollMsMax, readMsMax }: Omit<typeof defaultPollingOptions, 'freshMsMax' | 'staleMsMax'>,
   { tables, now, sleep, onError }: PollingContext,
 ): Polling {
   let firstMsMax = pollMsMax

@@ -5,7 +5,7 @@
  * are read in one statement. So pages of thousands of different lists do not cause as many statements.
  */
 import { LRUCache } from 'lru-cache'
-import { yieldToEventLoop } from '../../runtime/async/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../runtime/async/sleep.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import type { OnLookup } from '../cache/cache.ts'

@@ -12,8 +12,11 @@ import { keyPrefix } from '../../api-keys/credentials.ts'
 import { addressBucket } from '../../runtime/http/addresses.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
-import { type PresentedHeaders, presentedCredentials } from '../auth/presented-credentials.ts'
-import { createSecretVerifier } from '../auth/secret-verifier.ts'
+import {
+  createSecretVerifier,
+  type PresentedHeaders,
+  presentedCredentials,
+} from '../auth/presented-credentials.ts'
 import { type MaybePromise, use } from '../maybe-promise.ts'
 import type { RateDecision, RateLimiters } from '../rate-limit/rate-limiter.ts'
 

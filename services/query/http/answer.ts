@@ -1,9 +1,11 @@
-/** The answer from a cache entry. The app and the direct answers send the same one. */
+/** The answer from a cache entry, and the headers of every answer. The app and the direct answers send the same one. */
 import type { ServerResponse } from 'node:http'
+import { exposedHeaders, methods, requestHeaders } from '../../../contracts/api/conventions.ts'
+import type { ApiVersion, Deprecation } from '../../../contracts/api/versions.ts'
 import { isNoneMatch } from '../../runtime/http/ranges.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
+import type { RateDecision } from '../rate-limit/rate-limiter.ts'
 import type { Admission } from './admission.ts'
-import { cacheHeaders, commonHeaders, jsonType, type ResponseHeaders, rateLimitHeaders } from './headers.ts'
 
 export interface Answered {
   requestId: string
@@ -40,4 +42,123 @@ function append(flat: string[], headers: ResponseHeaders): void {
 /** If the notices have links too, these follow the link of the entry. */
 function withLink(notices: ResponseHeaders, link: string): ResponseHeaders {
   return notices.link === undefined ? notices : { ...notices, link: `${link}, ${notices.link}` }
+}
+
+/* The response headers of the API, as values. Pure. Times are Unix milliseconds unless stated otherwise. */
+
+export type ResponseHeaders = Record<string, string>
+
+export const jsonType = 'application/json; charset=utf-8'
+
+/** The headers of every response. All names are in lower case, because they are looked up and merged by name. */
+export function commonHeaders(requestId: string): ResponseHeaders {
+  return {
+    'x-request-id': requestId,
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': exposedHeaders,
+    'x-content-type-options': 'nosniff',
+  }
+}
+
+/** The headers of a preflight response. A browser may cache them for a day. */
+export const preflightHeaders: ResponseHeaders = {
+  'access-control-allow-methods': methods,
+  'access-control-allow-headers': requestHeaders,
+  'access-control-max-age': '86400',
+  allow: methods,
+}
+
+/** The limiter's counters, under the API's own names and in the form of the IETF draft. */
+export function rateLimitHeaders(
+  { limit, remaining, resetAt }: RateDecision,
+  { windowMs, now }: { windowMs: number; now: number },
+): ResponseHeaders {
+  return {
+    'x-ratelimit-limit': String(limit),
+    'x-ratelimit-remaining': String(remaining),
+    'x-ratelimit-reset': String(resetAt),
+    'ratelimit-policy': `"default";q=${limit};w=${Math.ceil(windowMs / 1000)}`,
+    ratelimit: `"default";r=${remaining};t=${secondsUntil(resetAt, now)}`,
+  }
+}
+
+/** Whole seconds until that Unix second; at least 0. */
+export function secondsUntil(unixSecond: number, now: number): number {
+  return Math.max(0, unixSecond - Math.floor(now / 1000))
+}
+
+/**
+ * The headers of a cached response besides its link, sent with 200 and with 304. They tell how long the response is valid from when it
+ * was computed, and how long ago that was; HTTP caches subtract the two (RFC 9111). The age is rounded up, so that no
+ * cache keeps the response too long.
+ */
+export function cacheHeaders(
+  { etag, asOf, snapshotId, digest, createdAt, expiresAt }: CacheEntry,
+  now: number,
+): ResponseHeaders {
+  const headers: ResponseHeaders = {
+    'cache-control': `private, max-age=${Math.max(0, Math.floor((expiresAt - createdAt) / 1000))}`,
+    age: String(Math.max(0, Math.ceil((now - createdAt) / 1000))),
+    etag,
+    vary: 'Authorization, X-API-Key, X-API-Secret',
+  }
+  if (asOf !== null) headers['x-data-as-of'] = asOf
+  if (snapshotId !== null) headers['x-snapshot-id'] = snapshotId
+  if (digest !== undefined) headers['x-data-digest'] = digest
+  return headers
+}
+
+/*
+ * What responses say about the end of the version that was called: `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and
+ * `Link`. Pure. The headers are built once, because every response asks for them.
+ */
+
+export interface VersionNotices {
+  /** The headers for a request target, or for the pattern of a route. Empty unless its version is deprecated. */
+  headersOf(target: string): ResponseHeaders
+  /** Whether such a target belongs to a deprecated version. */
+  isDeprecated(target: string): boolean
+}
+
+const none: ResponseHeaders = Object.freeze({})
+
+/** Creates the notices. `changesUrl`: the page that tells about versions. Without it only a successor is linked. */
+export function createVersionNotices(
+  versions: readonly ApiVersion[],
+  changesUrl: string | undefined,
+): VersionNotices {
+  const notices = versions.flatMap(({ basePath, deprecation }) =>
+    deprecation === null ? [] : { basePath, headers: headersFor(deprecation, changesUrl) },
+  )
+  // None is the usual case.
+  if (notices.length === 0) return { headersOf: () => none, isDeprecated: () => false }
+  const headersOf = (target: string) =>
+    notices.find(({ basePath }) => isBelow(target, basePath))?.headers ?? none
+  return { headersOf, isDeprecated: target => headersOf(target) !== none }
+}
+
+function headersFor(
+  { since, sunset, successor }: Deprecation,
+  changesUrl: string | undefined,
+): ResponseHeaders {
+  const links = [
+    ...(changesUrl === undefined ? [] : [`<${changesUrl}>; rel="deprecation"; type="text/html"`]),
+    ...(changesUrl === undefined || sunset === null
+      ? []
+      : [`<${changesUrl}>; rel="sunset"; type="text/html"`]),
+    ...(successor === null ? [] : [`<${successor}>; rel="successor-version"`]),
+  ]
+  return Object.freeze({
+    deprecation: `@${Math.floor(Date.parse(since) / 1000)}`,
+    ...(sunset !== null && { sunset: new Date(sunset).toUTCString() }),
+    ...(links.length > 0 && { link: links.join(', ') }),
+  })
+}
+
+/** `v1` is not the version of `/api/v10`. A target may be absolute, as for a proxy. */
+function isBelow(target: string, basePath: string): boolean {
+  const path = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
+  if (!path.startsWith(basePath)) return false
+  const next = path.charAt(basePath.length)
+  return next === '' || next === '/' || next === '?' || next === '#'
 }

@@ -12,7 +12,7 @@ import {
 import type { ApiVersion } from '../../../contracts/api/versions.ts'
 import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
 import { service } from '../endpoints/service.ts'
-import { createVersionNotices, type VersionNotices } from './version-notices.ts'
+import { createVersionNotices, type VersionNotices } from './answer.ts'
 
 export interface Publications {
   /** Undefined: errors lead to the API's first page. */

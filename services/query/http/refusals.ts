@@ -11,7 +11,7 @@ import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import { operations } from '../endpoints/all.ts'
 import { downloads } from '../endpoints/exports.ts'
 import type { Admission } from './admission.ts'
-import { jsonType, type ResponseHeaders } from './headers.ts'
+import { jsonType, type ResponseHeaders } from './answer.ts'
 
 /** An error response, without the headers that every response has. */
 export interface Refusal {

@@ -6,14 +6,14 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import { type MaybePromise, use } from '../maybe-promise.ts'
 import type { Admission, Admissions } from './admission.ts'
-import { sendEntry } from './answer.ts'
 import {
   commonHeaders,
   preflightHeaders,
   type ResponseHeaders,
   rateLimitHeaders,
   secondsUntil,
-} from './headers.ts'
+  sendEntry,
+} from './answer.ts'
 import type { Publications } from './publications.ts'
 import { isResource, type Routing, refusal, refusalCodeOf } from './refusals.ts'
 import { isWellFormed } from './well-formed.ts'

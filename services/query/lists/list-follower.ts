@@ -16,10 +16,10 @@
  * are too many campaigns for it, there is no index and ClickHouse computes the lists.
  */
 
-import { yieldToEventLoop } from '../../runtime/async/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../runtime/async/sleep.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { idParts } from '../../tables/clickhouse/parameter-parts.ts'
+import { idParts } from '../../tables/clickhouse/statement-form.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { forgetMs, type Keeper, keptMsMax } from '../forgetting.ts'
 import { createListIndex, type ListIndex } from './list-index.ts'

@@ -8,10 +8,14 @@
 import { crc32 } from 'node:zlib'
 import { createDigestSum, digestText } from './digest.ts'
 import { type IdList, slotIdList } from './id-list.ts'
-import { createDictionary, grown, newColumns } from './list-columns.ts'
-import { createSlotOrder, type Pause, type SlotOrder } from './list-order.ts'
+import {
+  createSlotOrder,
+  type Pause,
+  type SlotOrder,
+  sortedByColumn,
+  sortedUnlessInOrder,
+} from './list-order.ts'
 import { selectSlots } from './list-selection.ts'
-import { sortedByColumn, sortedUnlessInOrder } from './list-sorting.ts'
 import type { EntriesRow, ListQuery } from './list-statements.ts'
 
 export interface ListIndex {
@@ -211,4 +215,55 @@ function isPlain(id: string): boolean {
 function compareIds(a: string, b: string, arePlain: boolean): number {
   if (!arePlain) return Buffer.compare(Buffer.from(a), Buffer.from(b))
   return a < b ? -1 : a > b ? 1 : 0
+}
+
+/* The columns of the list index: one typed array per field, indexed by slot, and numbers in place of repeated texts. */
+
+export type ListColumns = ReturnType<typeof newColumns>
+
+/** Creates columns for this number of slots. */
+export function newColumns(length: number) {
+  return {
+    status: new Uint16Array(length),
+    category: new Uint32Array(length),
+    /** See `slugCodeOf`. */
+    slug: new Uint32Array(length),
+    launch: new Float64Array(length),
+    end: new Float64Array(length),
+    pledged: new Float64Array(length),
+    backers: new Float64Array(length),
+    updated: new Float64Array(length),
+    /** The version of the index at which the slot got its present campaign. A list from before it means another campaign. */
+    taken: new Float64Array(length),
+  }
+}
+
+/** Copies the columns into longer ones. */
+export function grown(old: ListColumns, length: number): ListColumns {
+  const columns = newColumns(length)
+  for (const name of Object.keys(old) as (keyof ListColumns)[]) columns[name].set(old[name])
+  return columns
+}
+
+/** Numbers texts in the order of their first use. */
+export interface Dictionary {
+  add(text: string): number
+  /** Null if no campaign ever had this text. */
+  find(text: string): number | null
+}
+
+/** Creates an empty dictionary. */
+export function createDictionary(): Dictionary {
+  const numbers = new Map<string, number>()
+  return {
+    add(text) {
+      let number = numbers.get(text)
+      if (number === undefined) {
+        number = numbers.size
+        numbers.set(text, number)
+      }
+      return number
+    },
+    find: text => numbers.get(text) ?? null,
+  }
 }

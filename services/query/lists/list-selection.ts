@@ -6,7 +6,7 @@
  * takes the marked slots. Both are several times faster than reading the columns in the sort order.
  */
 import type { Sort } from '../../../contracts/api/parameters.ts'
-import type { Dictionary, ListColumns } from './list-columns.ts'
+import type { Dictionary, ListColumns } from './list-index.ts'
 import type { Pause, SlotOrder } from './list-order.ts'
 import type { ListQuery } from './list-statements.ts'
 

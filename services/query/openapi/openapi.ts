@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathItemObject } from 'zod-openapi'
 import { apiTitle, basePath } from '../../../contracts/api/conventions.ts'
 import { type ErrorCode, errors, rangeBody } from '../../../contracts/api/errors.ts'
+import { mirroringSteps } from '../../../contracts/api/mirroring.ts'
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import { type ApiVersion, versions } from '../../../contracts/api/versions.ts'
 import { operations } from '../endpoints/all.ts'
@@ -78,11 +79,13 @@ const documentationExample = 'https://developers.crowdfunding.example/docs'
 
 const introduction = `A read-only API of the public campaigns: everything that an anonymous visitor of the platform can see, as JSON.
 
-To mirror the campaigns, read all pages of \`GET /projects\` and keep the \`X-Data-As-Of\` of the first page. Send it as
-\`updated_since\` when you read the pages again. The bound is inclusive, so you may receive a campaign twice, but you miss
-no change. Responses are cached for one minute (statistics: five minutes). Within that time all pages of one query come
-from the same snapshot of the list. If \`X-Snapshot-Id\` changes between two pages, the second page comes from another
-snapshot, and campaigns may have moved to other pages. Two snapshots may have the same \`X-Data-As-Of\`.
+To mirror the campaigns:
+
+${mirroringSteps.map((step, index) => `${index + 1}. ${step}`).join('\n')}
+
+\`updated_since\` is inclusive, so you may receive a campaign twice, but you miss no change. Responses are cached for one minute
+(statistics: five minutes). Within that time all pages of one query come from the same snapshot of the list. Two snapshots may have the
+same \`X-Data-As-Of\`.
 
 A mirror must compute \`days_remaining\` itself from \`end_date\`: it decreases with time, and that is not a change. To
 order two copies of a campaign, compare \`updated_at\`; but never send it as \`updated_since\`.

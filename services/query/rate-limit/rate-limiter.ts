@@ -9,6 +9,8 @@
  *
  * An implementation in memory decides at once, and only one that asks another process returns a promise.
  */
+
+import { invariant } from '../../runtime/ops/invariants.ts'
 import type { MaybePromise } from '../maybe-promise.ts'
 
 export interface RateLimiterSettings {
@@ -40,4 +42,184 @@ export interface RateLimiters {
   keys: RateLimiter
   /** One bucket per client address, for all other requests. */
   addresses: RateLimiter
+}
+
+/**
+ * The rate limiter in memory, for a service that runs as a single process. `bucketsMax` bounds its memory. `now` is in Unix milliseconds and must not run backwards: full buckets would stay
+ * full until it has caught up.
+ */
+export function createMemoryRateLimiter(
+  settings: RateLimiterSettings,
+  { bucketsMax, now }: { bucketsMax: number; now: () => number },
+): Required<RateLimiter> {
+  const log = createSlidingWindowLog(settings, bucketsMax)
+
+  function hit(bucket: string): RateDecision {
+    const time = now()
+    return decisionOf(settings, log.take(bucket, time), time)
+  }
+
+  return {
+    settings,
+    hit,
+    hitNow: hit,
+  }
+}
+
+/*
+ * Sliding-window logs in memory: the exact times of the hits that count, per bucket. It reads no clock: times are
+ * arguments, in Unix milliseconds, and must not run backwards.
+ *
+ * The number of buckets bounds the memory. A bucket is dropped only if its window is empty. If there is no room for a
+ * new bucket, it shares one overflow window with the other buckets that have no room. If it gets room later, it starts
+ * with a copy of that window. So a bucket may be allowed fewer hits than the limit, but never more.
+ */
+
+/** The state of a bucket's window. */
+export interface WindowState {
+  /** Whether the hit was admitted, or would be. */
+  allowed: boolean
+  /** The hits that count, including this one if it was admitted. */
+  count: number
+  /** If there is no room: the time of the hit that makes room when it expires. Otherwise it has no meaning. */
+  blockedBy: number
+}
+
+export interface SlidingWindowLog {
+  /** Admits and counts a hit at `time` if there is room. */
+  take(bucket: string, time: number): WindowState
+  /** Removes the hit that was counted at exactly this time. */
+  release(bucket: string, time: number): void
+  /** The hits of a bucket that counted when it was last taken from. Of a bucket without a window of its own: none. */
+  times(bucket: string): number[]
+}
+
+/** Times, oldest first, in a ring buffer that grows as needed. */
+interface Window {
+  times: Float64Array
+  head: number
+  length: number
+}
+
+const ringLengthMin = 8
+// Each hit drops up to two empty windows: that keeps up with any flood of new buckets.
+const dropsPerHit = 2
+
+/** Creates a log without hits, for at most `bucketsMax` buckets. */
+export function createSlidingWindowLog(
+  { limit, windowMs }: RateLimiterSettings,
+  bucketsMax: number,
+): SlidingWindowLog {
+  // Ordered by the last hit, so the first window is the first to become empty.
+  const windows = new Map<string, Window>()
+  const overflow = emptyWindow()
+
+  function find(bucket: string, time: number): Window {
+    const known = windows.get(bucket) ?? (isFull(time) ? overflow : undefined)
+    if (known) {
+      dropExpired(known, time - windowMs)
+      return known
+    }
+    dropExpired(overflow, time - windowMs)
+    return copyOf(overflow)
+  }
+
+  function isFull(time: number): boolean {
+    dropEmptied(time)
+    return windows.size >= bucketsMax
+  }
+
+  function dropEmptied(time: number): void {
+    let drops = dropsPerHit
+    for (const [bucket, window] of windows) {
+      if (drops-- === 0 || newest(window) >= time - windowMs) return
+      windows.delete(bucket)
+    }
+  }
+
+  function stateOf(window: Window, allowed: boolean): WindowState {
+    return { allowed, count: window.length, blockedBy: at(window, 0) }
+  }
+
+  return {
+    take(bucket, time) {
+      const window = find(bucket, time)
+      if (window.length >= limit) return stateOf(window, false)
+      append(window, time)
+      if (window !== overflow) {
+        windows.delete(bucket)
+        windows.set(bucket, window)
+      }
+      return stateOf(window, true)
+    },
+
+    release(bucket, time) {
+      remove(windows.get(bucket) ?? overflow, time)
+    },
+
+    times(bucket) {
+      const window = windows.get(bucket)
+      return window ? Array.from({ length: window.length }, (_, index) => at(window, index)) : []
+    },
+  }
+}
+
+/** Turns the state of a window at `time` into a decision. A hit counts for exactly `windowMs`, bounds included. */
+export function decisionOf(
+  { limit, windowMs }: RateLimiterSettings,
+  { allowed, count, blockedBy }: WindowState,
+  time: number,
+): RateDecision {
+  const remaining = Math.max(0, limit - count)
+  // The first whole second after the blocking hit has expired.
+  if (remaining === 0) invariant('key-window', count <= limit, () => ({ count, limit }))
+  const resetAt = remaining > 0 ? Math.floor(time / 1000) : Math.floor((blockedBy + windowMs) / 1000) + 1
+  return { allowed, limit, remaining, resetAt }
+}
+
+function emptyWindow(): Window {
+  return { times: new Float64Array(ringLengthMin), head: 0, length: 0 }
+}
+
+function copyOf(window: Window): Window {
+  return { ...window, times: window.times.slice() }
+}
+
+function at({ times, head }: Window, index: number): number {
+  return times[(head + index) % times.length] ?? 0
+}
+
+function newest(window: Window): number {
+  return window.length === 0 ? Number.NEGATIVE_INFINITY : at(window, window.length - 1)
+}
+
+function append(window: Window, time: number): void {
+  if (window.length === window.times.length) grow(window)
+  window.times[(window.head + window.length) % window.times.length] = time
+  window.length++
+}
+
+function grow(window: Window): void {
+  const times = new Float64Array(2 * window.times.length)
+  for (let index = 0; index < window.length; index++) times[index] = at(window, index)
+  window.times = times
+  window.head = 0
+}
+
+// A removed hit is recent, so search from the newest one.
+function remove(window: Window, time: number): void {
+  let index = window.length - 1
+  while (index >= 0 && at(window, index) > time) index--
+  if (index < 0 || at(window, index) !== time) return
+  for (; index < window.length - 1; index++) {
+    window.times[(window.head + index) % window.times.length] = at(window, index + 1)
+  }
+  window.length--
+}
+
+function dropExpired(window: Window, before: number): void {
+  while (window.length > 0 && at(window, 0) < before) {
+    window.head = (window.head + 1) % window.times.length
+    window.length--
+  }
 }

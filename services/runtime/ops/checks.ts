@@ -2,7 +2,7 @@
 import type { PartitionLag } from '../../log/port.ts'
 import type { Tables } from '../../tables/port.ts'
 import { kept } from '../async/kept.ts'
-import { within } from '../async/within.ts'
+import { within } from '../async/sleep.ts'
 import { messageOf } from '../message-of.ts'
 
 /** One condition that must hold, and a text about it. */

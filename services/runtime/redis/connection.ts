@@ -15,7 +15,7 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from 'pino'
 import { backoffMs } from '../async/retry.ts'
-import { within } from '../async/within.ts'
+import { within } from '../async/sleep.ts'
 import { messageOf } from '../message-of.ts'
 
 export interface RedisSettings {

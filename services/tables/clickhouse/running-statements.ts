@@ -1,6 +1,5 @@
 /** Which statements ClickHouse runs. After a lost connection, only this tells that a statement has ended. */
-import type { Sleep } from '../../runtime/async/sleep.ts'
-import { untilFound } from '../../runtime/async/until-found.ts'
+import { type Sleep, untilFound } from '../../runtime/async/sleep.ts'
 import { type Tables, TablesError } from '../port.ts'
 
 export interface WaitOptions {

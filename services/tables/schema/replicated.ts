@@ -27,7 +27,7 @@
  * The servers' configuration needs: the cluster in `remote_servers` with `internal_replication` and a `secret`, the
  * macros `shard` and `replica`, and Keeper.
  * To change the number of shards, set up another cluster: replay the event log into it, and then point the services
- * there. A rebuild in place works on each shard as on one server (services/generations/parts.ts).
+ * there. A rebuild in place works on each shard as on one server (services/generations/context.ts).
  */
 
 import type { Databases } from '../port.ts'

@@ -5,7 +5,7 @@ import { createQueryApp, type QueryAppParts } from '../../../services/query/app.
 import { createCache } from '../../../services/query/cache/cache.ts'
 import { responses } from '../../../services/query/cache/response-cache.ts'
 import { appOptionsOf, type QueryAppOptions } from '../../../services/query/options.ts'
-import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
+import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createRuntime } from '../../../services/runtime/runtime.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'

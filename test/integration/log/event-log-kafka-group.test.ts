@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { topics } from '../../../contracts/events/event.ts'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { OffsetOutOfRange } from '../../../services/log/kafka/offsets.ts'
-import { partitionOf } from '../../../services/log/kafka/partition.ts'
+import { partitionOf } from '../../../services/log/kafka/record.ts'
 import { type EventReader, SupersededAssignment } from '../../../services/log/port.ts'
 import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import {

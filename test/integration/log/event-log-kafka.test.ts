@@ -1,7 +1,7 @@
 /** The event log's promises, on real Kafka brokers of both lines that are in use. */
 import { describe, vi } from 'vitest'
-import { partitionOf } from '../../../services/log/kafka/partition.ts'
 import { type KafkaReader, openKafkaReader } from '../../../services/log/kafka/reader.ts'
+import { partitionOf } from '../../../services/log/kafka/record.ts'
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import type { FindStarts } from '../../../services/log/port.ts'
 import { makeTopics, removeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'

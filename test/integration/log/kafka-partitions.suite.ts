@@ -1,7 +1,7 @@
 /** Where librdkafka puts a key, compared with where our writer puts it. Java and Python: test/clients/producers.test.ts. */
 import { beforeEach, expect, test } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
-import { partitionOf } from '../../../services/log/kafka/partition.ts'
+import { partitionOf } from '../../../services/log/kafka/record.ts'
 import { readRecords } from '../../support/events/event-log-records.ts'
 import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
 import type { KafkaSuite } from '../../support/kafka/suite.ts'

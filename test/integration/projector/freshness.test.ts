@@ -54,7 +54,7 @@ afterEach(async () => {
   isBroken = () => false
   for (const stop of stops) await stop()
   await log.close()
-  await model.drop(databases)
+  await model.giveBack(databases)
 })
 
 function start(

@@ -43,7 +43,7 @@ describe('private values', () => {
   afterEach(async () => {
     await projector.stop()
     await log.close()
-    await model.drop(databases)
+    await model.giveBack(databases)
   })
 
   async function project(events: readonly ChangeEvent[], more: readonly NewRecord[] = []): Promise<void> {

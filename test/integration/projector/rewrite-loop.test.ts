@@ -38,7 +38,7 @@ describe('while pledges keep coming', () => {
   afterEach(async () => {
     await stop()
     await log.close()
-    await model.drop(databases)
+    await model.giveBack(databases)
   })
 
   async function start(settings: Record<string, string>): Promise<void> {

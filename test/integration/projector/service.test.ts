@@ -50,7 +50,7 @@ describe('the projector', () => {
   afterEach(async () => {
     for (const { stop } of started) await stop().catch(() => {})
     await log.close()
-    await model.drop(databases)
+    await model.giveBack(databases)
   })
 
   function start(given: {

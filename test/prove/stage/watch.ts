@@ -1,6 +1,6 @@
 /** What a fault observes while it runs. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { within } from '../../../services/runtime/async/within.ts'
+import { within } from '../../../services/runtime/async/sleep.ts'
 import { defaultDatabases, generationOf, readCurrent } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import type { Place } from '../../support/faults/places.ts'

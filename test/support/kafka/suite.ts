@@ -1,10 +1,12 @@
 /** Suites on the newest Kafka, which close what they open. What every Kafka promises is in event-log.conformance.ts. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe } from 'vitest'
-import type { KafkaReaderSettings } from '../../../services/log/kafka/reader.ts'
-import { type KafkaReader, openKafkaReader } from '../../../services/log/kafka/reader.ts'
-import type { KafkaWriterSettings } from '../../../services/log/kafka/writer.ts'
-import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
+import {
+  type KafkaReader,
+  type KafkaReaderSettings,
+  openKafkaReader,
+} from '../../../services/log/kafka/reader.ts'
+import { type KafkaWriterSettings, openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import type {
   Delivery,
   EventReader,

@@ -67,6 +67,7 @@ export async function openModelTables(): Promise<ModelTables> {
         query_params: { databases: [base, ledger, read] },
       })
       await Promise.all(names.map(({ name }) => tables.run({ query: `TRUNCATE TABLE ${name} SYNC` })))
+      await tables.run({ query: 'SYSTEM START MERGES' })
       empty.push(databases)
     },
     async drop(databases) {

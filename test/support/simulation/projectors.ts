@@ -1,8 +1,8 @@
 /** The projectors of a world: they write to the ledger, and run the real fold workers. */
 
-import { runFoldLoop } from '../../../services/projector/fold/fold-loop.ts'
+import { untilNoFoldRuns } from '../../../services/projector/fold/fold-leadership.ts'
 import { createFoldWorker } from '../../../services/projector/fold/fold-worker.ts'
-import { untilNoFoldRuns } from '../../../services/projector/fold/running-folds.ts'
+import { runFoldLoop } from '../../../services/projector/fold/fold-workers.ts'
 import type { Notifier } from '../../../services/runtime/async/notifier.ts'
 import type { Sleep } from '../../../services/runtime/async/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'

@@ -5,10 +5,12 @@ import { hashSecret } from '../../../services/api-keys/credentials.ts'
 import { createQueryApp } from '../../../services/query/app.ts'
 import { createCache } from '../../../services/query/cache/cache.ts'
 import { type ResponseCache, responses } from '../../../services/query/cache/response-cache.ts'
-import type { SnapshotCache } from '../../../services/query/lists/campaign-lists.ts'
-import { snapshots as listSnapshots } from '../../../services/query/lists/snapshots.ts'
+import {
+  snapshots as listSnapshots,
+  type SnapshotCache,
+} from '../../../services/query/lists/campaign-lists.ts'
 import { appOptionsOf } from '../../../services/query/options.ts'
-import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
+import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createRuntime } from '../../../services/runtime/runtime.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'

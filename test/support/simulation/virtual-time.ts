@@ -5,7 +5,7 @@
  * wakings, everything runs that can run without waiting.
  */
 
-import { yieldToEventLoop } from '../../../services/runtime/async/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../../services/runtime/async/sleep.ts'
 import { intBetween, type Random } from '../runner/random.ts'
 
 /** Chooses which of those that wake at the same time is woken first. */

@@ -14,7 +14,7 @@ import type { Project } from '../../../contracts/api/schemas.ts'
 import { presentProject } from '../../../services/query/campaigns/campaign-fields.ts'
 import { createDigestSum, digestText } from '../../../services/query/lists/digest.ts'
 import type { ListQuery } from '../../../services/query/lists/list-statements.ts'
-import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
+import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter.ts'
 import { detailRow } from '../../support/query/fake-tables.ts'
 
 export const horizonMs = 5000

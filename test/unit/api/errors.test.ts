@@ -3,6 +3,8 @@ import { errorBody, errorCodes, errors, invalidParameterBody } from '../../../co
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import { guideContent } from '../../../services/portal/guide/guide.ts'
 
+const document = { info: { version: '' }, paths: {}, components: { schemas: {}, headers: {}, responses: {} } }
+
 describe('the error registry', () => {
   it('gives the codes of the API the statuses that clients were promised', () => {
     const promised = {
@@ -33,9 +35,9 @@ describe('the error registry', () => {
     const { message } = errorBody(code, 'https://portal.example/docs').error
     expect(message).toMatch(/ See https:\/\/portal\.example\/docs#[\w-]+$/)
     const anchor = message.split('#')[1]
-    expect(String(guideContent({ apiUrl: 'https://api.example/api/v1', hasPackage: false }))).toContain(
-      `id="${anchor}"`,
-    )
+    expect(
+      guideContent({ apiUrl: 'https://api.example/api/v1', hasPackage: false, document }).text,
+    ).toContain(`id="${anchor}"`)
     expect(errorBody(code).error.message).toMatch(/ See \/api\/v1$/)
   })
 })

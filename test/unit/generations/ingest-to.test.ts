@@ -2,7 +2,7 @@
 import { setTimeout as delay, setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type IngestDependencies, ingestTo } from '../../../services/generations/build/ingest.ts'
+import { type IngestDependencies, ingestTo } from '../../../services/generations/ingest.ts'
 import type { EventReader } from '../../../services/log/port.ts'
 import { createMemoryLog, type MemoryLog } from '../../support/events/memory-log.ts'
 import { ingestDependencies, insertsOnly } from '../../support/projector/ingest-loop.ts'

@@ -2,7 +2,7 @@ import { afterEach, expect, it } from 'vitest'
 import { createCache } from '../../../services/query/cache/cache.ts'
 import { type CacheEntry, responses } from '../../../services/query/cache/response-cache.ts'
 import { type Ahead, createAhead } from '../../../services/query/endpoints/ahead.ts'
-import { yieldToEventLoop } from '../../../services/runtime/async/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../../services/runtime/async/sleep.ts'
 
 const key = 'a slow answer'
 const periodMs = 300_000

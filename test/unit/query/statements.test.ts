@@ -3,8 +3,8 @@ import {
   apiKeysStatement,
   changedKeysStatement,
   keyStateStatement,
+  revokedKeysStatement,
 } from '../../../services/query/auth/key-ring.ts'
-import { revokedKeysStatement } from '../../../services/query/auth/revocations.ts'
 import { projectsStatement } from '../../../services/query/campaigns/campaign-rows.ts'
 import { detailByIdStatement, projectDetailStatement } from '../../../services/query/endpoints/project.ts'
 import { statsStatement } from '../../../services/query/endpoints/stats.ts'

@@ -19,11 +19,9 @@ import {
   type Start,
 } from '../../port.ts'
 import { outOfRange, rangeFault, type TopicPartition } from '../offsets.ts'
-import { markMisplaced } from '../partition.ts'
-import { toLogRecord } from '../record.ts'
-import { createFetchBuffer, type FetchBuffer } from './buffer.ts'
+import { markMisplaced, toLogRecord } from '../record.ts'
+import { createFetchBuffer, type FetchBuffer, regulate } from './buffer.ts'
 import type { Member, MemberEvents } from './consumer.ts'
-import { regulate } from './regulate.ts'
 
 export interface Assignment {
   /** Unique among all assignments of all readers of the group. */
@@ -38,7 +36,7 @@ export interface Assignment {
   readonly fullTopics: Set<Topic>
   /** How many partitions each topic has, with those of other readers. */
   partitionCounts: ReadonlyMap<Topic, number>
-  /** What the group remembers (watermark.ts). */
+  /** What the group remembers (commits.ts). */
   watermark: RememberedWatermark
 }
 

@@ -17,7 +17,7 @@ import {
 import { isOutage, type KafkaSettings, requestRetry, topicName, topicOfName } from '../client.ts'
 import type { TopicPartition } from '../offsets.ts'
 import type { ReadMessage } from '../record.ts'
-import { foldPartition, metadataOf } from './watermark.ts'
+import { foldPartition, metadataOf } from './commits.ts'
 
 /** The events of a member. A handler must not wait: it runs inside kafkajs's loop, which also sends the heartbeats. */
 export interface MemberEvents {
@@ -48,7 +48,7 @@ export interface Member {
   resume(partitions: readonly TopicPartition[]): void
   /** Fetches a partition from this offset next. */
   seek(at: TopicPartition, offset: number): void
-  /** Commits under the current generation, with this watermark (watermark.ts). Rejects with kafkajs's error. */
+  /** Commits under the current generation, with this watermark (commits.ts). Rejects with kafkajs's error. */
   commit(positions: readonly Position[], watermark: RememberedWatermark): Promise<void>
   /** Leaves the group, so that other members get the partitions at once. */
   close(): Promise<void>

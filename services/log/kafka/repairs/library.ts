@@ -5,14 +5,13 @@
  *   arms a timer for nothing (tulios/kafkajs#1751). Here it is armed only if a request waits.
  * - Its decoder of record batches is replaced (record-batches.ts). A single record with many headers, or a batch that
  *   unpacks to gigabytes, ended every consumer. A batch that compaction has emptied let a consumer hang.
- * - Its filter of aborted transactions is replaced (aborted-transactions.ts). It noticed one transaction per message, so
+ * - Its filter of aborted transactions is replaced (`withoutAborted`). It noticed one transaction per message, so
  *   records of aborted transactions were read.
  *
  * LZ4, Snappy and Zstandard are also registered, for writing.
  */
 import { createRequire } from 'node:module'
 import type * as Kafkajs from 'kafkajs'
-import { withoutAborted } from './aborted-transactions.ts'
 import { registerCodecs } from './codecs.ts'
 import { type Decoded, decodeBatches } from './record-batches.ts'
 
@@ -85,3 +84,46 @@ function quietenRequestQueues(): void {
     if (this.pending.length > 0) schedule.call(this)
   }
 }
+
+/*
+ * Leaves out the records of aborted transactions, in place of kafkajs. kafkajs enters one aborted transaction per
+ * message. If compaction has removed the first records of two, the records of the second were read. It also took any
+ * record with the key of a marker for the end of a transaction.
+ */
+
+export interface FetchedRecords<Message> {
+  messages: readonly Message[]
+  /** Those that overlap with the messages. Decimal. */
+  abortedTransactions?: readonly { producerId: string; firstOffset: string }[] | null
+}
+
+export interface TransactionalMessage {
+  offset: string
+  key: Buffer | null
+  isControlRecord?: boolean
+  /** A message of an old format has none. */
+  batchContext?: { producerId: string; inTransaction: boolean }
+}
+
+/** The messages that are not part of an aborted transaction. Control records stay: kafkajs removes them later. */
+export function withoutAborted<Message extends TransactionalMessage>({
+  messages,
+  abortedTransactions,
+}: FetchedRecords<Message>): readonly Message[] {
+  if (!abortedTransactions || abortedTransactions.length === 0) return messages
+  const ahead = abortedTransactions.toSorted((a, b) => Number(a.firstOffset) - Number(b.firstOffset))
+  const aborted = new Set<string>()
+  return messages.filter(({ offset, key, isControlRecord, batchContext }) => {
+    while (ahead[0] && Number(offset) >= Number(ahead[0].firstOffset)) {
+      aborted.add(ahead[0].producerId)
+      ahead.shift()
+    }
+    if (!batchContext) return true
+    const { producerId, inTransaction } = batchContext
+    if (!isControlRecord) return !(inTransaction && aborted.has(producerId))
+    if (key?.equals(abortMarker)) aborted.delete(producerId)
+    return true
+  })
+}
+
+const abortMarker = Buffer.from([0, 0, 0, 0])

@@ -48,7 +48,7 @@ describe('the ingest loop with a schema registry', () => {
       await running?.stop().catch(() => {})
       running = undefined
       await fake.close()
-      await model.drop(databases)
+      await model.giveBack(databases)
     }
   })
 

@@ -13,7 +13,7 @@ import {
   foldCampaignsStatement,
   touchedCampaigns,
 } from '../../../../services/projector/fold/fold-statements.ts'
-import { readRecentBatches } from '../../../../services/projector/ingest/recent-batches.ts'
+import { readRecentBatches } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { statementForm } from '../../../../services/tables/clickhouse/statement-form.ts'
 import type { Databases, Statement } from '../../../../services/tables/port.ts'
 import { campaignEvent } from '../../../support/events/sample-events.ts'

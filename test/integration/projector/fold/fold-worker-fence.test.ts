@@ -41,7 +41,7 @@ describe('the fence of the fold', () => {
     // Rows that a superseded fold worker wrote must not be merged away before they are looked for.
     for (const table of lineTables)
       await model.tables.run({ query: `SYSTEM STOP MERGES ${qualified(table, databases)}` })
-    return () => model.drop(databases)
+    return () => model.giveBack(databases)
   })
 
   function foldWorkerNamed(holder: string, tables: Tables = model.tables): FoldWorker {

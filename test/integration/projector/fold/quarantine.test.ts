@@ -45,7 +45,7 @@ describe('a campaign that cannot be folded within the bounds', () => {
     databases = await model.freshDatabases()
     ingest = createIngest(model.tables, databases)
     reports = []
-    return () => model.drop(databases)
+    return () => model.giveBack(databases)
   })
 
   async function leader(obstacles: Obstacles, settings: { memoryBytesMax?: number } = {}) {

@@ -1,7 +1,7 @@
 /** A statement of the fold that still runs, for example because a disk stands still: the next leader does nothing before it has ended. */
 
 import { beforeEach, describe, expect, test } from 'vitest'
-import { untilNoFoldRuns } from '../../../../services/projector/fold/running-folds.ts'
+import { untilNoFoldRuns } from '../../../../services/projector/fold/fold-leadership.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
@@ -27,7 +27,7 @@ describe('a statement of the fold that still runs', () => {
 
   beforeEach(async () => {
     databases = await model.freshDatabases()
-    return () => model.drop(databases)
+    return () => model.giveBack(databases)
   })
 
   /** Begins a statement of an earlier leader. It runs until `end`. The table's name ends with a space, or with the line. */

@@ -40,7 +40,7 @@ describe('the fold', () => {
   beforeEach(async () => {
     databases = await model.freshDatabases()
     ingest = createIngest(model.tables, databases)
-    return () => model.drop(databases)
+    return () => model.giveBack(databases)
   })
 
   /** A worker in two pieces, with a watermark that is due before each. `did`: its statements that write, and its looks. */

@@ -27,7 +27,7 @@ describe('the ingest loop while ClickHouse fails', () => {
 
   beforeEach(async () => {
     databases = await model.freshDatabases()
-    return () => model.drop(databases)
+    return () => model.giveBack(databases)
   })
 
   function start(setup: Omit<IngestSetup, 'databases'>): RunningIngest {

@@ -2,8 +2,11 @@
 import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { ApiKeyState } from '../../../../contracts/events/event.ts'
-import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
-import { defaultRevocationsOptions, withRevocations } from '../../../../services/query/auth/revocations.ts'
+import {
+  defaultRevocationsOptions,
+  KeysUnavailableError,
+  withRevocations,
+} from '../../../../services/query/auth/key-ring.ts'
 import { type QueryService, startQueryService } from '../../../../services/query/service.ts'
 import { memoryState } from '../../../../services/query/shared-state.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'

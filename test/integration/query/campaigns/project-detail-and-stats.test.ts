@@ -1,8 +1,7 @@
 /** GET /projects/{slug} and GET /stats, over rows in the read tables of a real ClickHouse. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
-import type { StatsRow } from '../../../../services/query/endpoints/stats.ts'
-import { statsStatement } from '../../../../services/query/endpoints/stats.ts'
+import { type StatsRow, statsStatement } from '../../../../services/query/endpoints/stats.ts'
 import { type SnapshotRow, snapshotStatement } from '../../../../services/query/lists/list-statements.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import { createGeneration } from '../../../../services/tables/schema/migrate.ts'

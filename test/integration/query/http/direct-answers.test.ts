@@ -3,8 +3,10 @@ import { channel } from 'node:diagnostics_channel'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
-import type { RateLimiter } from '../../../../services/query/rate-limit/rate-limiter.ts'
-import { createMemoryRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-memory.ts'
+import {
+  createMemoryRateLimiter,
+  type RateLimiter,
+} from '../../../../services/query/rate-limit/rate-limiter.ts'
 import { keyHeaders, startTestApp, type TestApp, testClock } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'
 import { connectRaw, type RawConnection, type RawResponse } from '../../../support/query/raw-http.ts'

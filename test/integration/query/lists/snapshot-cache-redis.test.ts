@@ -3,10 +3,14 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createCache } from '../../../../services/query/cache/cache.ts'
 import { createSharedValues } from '../../../../services/query/cache/shared-values.ts'
-import { type CampaignLists, createCampaignLists } from '../../../../services/query/lists/campaign-lists.ts'
+import {
+  type CampaignLists,
+  createCampaignLists,
+  snapshotBudget,
+  snapshots,
+} from '../../../../services/query/lists/campaign-lists.ts'
 import { joinedIdList } from '../../../../services/query/lists/id-list.ts'
 import type { ListQuery } from '../../../../services/query/lists/list-statements.ts'
-import { snapshotBudget, snapshots } from '../../../../services/query/lists/snapshots.ts'
 import { newPrefix } from '../../../support/servers/redis.ts'
 import { redisCacheSettings, type TestCacheSettings } from '../../../support/servers/redis-caches.ts'
 import { redisService } from '../../../support/services/redis.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createMemoryRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-memory.ts'
+import { createMemoryRateLimiter } from '../../../../services/query/rate-limit/rate-limiter.ts'
 import { testClock } from '../../../support/query/app.ts'
 import { describeRateLimiter } from './rate-limiter.conformance.ts'
 

@@ -6,7 +6,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { RateDecision, RateLimiter } from '../../../../services/query/rate-limit/rate-limiter.ts'
 import type { RedisRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-redis.ts'
-import { yieldToEventLoop } from '../../../../services/runtime/async/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../../../services/runtime/async/sleep.ts'
 import { freePort } from '../../../../services/runtime/free-port.ts'
 import { startProxy } from '../../../support/kafka/proxy.ts'
 import { needs } from '../../../support/runner/requirements.ts'

@@ -18,7 +18,7 @@ import {
 import type { ApiKey } from '../../../../services/query/auth/key-ring.ts'
 import { createCache } from '../../../../services/query/cache/cache.ts'
 import { responses } from '../../../../services/query/cache/response-cache.ts'
-import { snapshots } from '../../../../services/query/lists/snapshots.ts'
+import { snapshots } from '../../../../services/query/lists/campaign-lists.ts'
 import { redisState, type SharedState } from '../../../../services/query/shared-state.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createRuntime } from '../../../../services/runtime/runtime.ts'

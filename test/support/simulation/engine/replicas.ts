@@ -14,7 +14,7 @@ import type { VirtualTime } from '../virtual-time.ts'
 import { targetOf, type WriteKind } from './statement-kinds.ts'
 
 export interface ReplicaSettings {
-  /** Whether a new leader's look, whether anything is undecided (until-decided.sql), is refused if something is. */
+  /** Whether a new leader's look, whether anything is undecided (`untilDecidedStatement`), is refused if something is. */
   isLookRefused: boolean
   /** Whether a statement that waits for the majority ends with its time. Versions of ClickHouse differ in this. */
   isWaitCancelled: boolean

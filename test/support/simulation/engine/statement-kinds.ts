@@ -4,20 +4,24 @@
  * It contains none of their text. The services' own builders build each statement, and its shape is kept, which is its text
  * without numbers. A statement with a shape that no builder produces is refused.
  */
-import { longRunsStatement } from '../../../../services/projector/fold/batch-conditions.ts'
+
 import {
+  epochHoldersStatement,
+  holdsEpochStatement,
+  takeEpochStatement,
+} from '../../../../services/projector/fold/fold-epochs.ts'
+import { untilNoFoldRuns } from '../../../../services/projector/fold/fold-leadership.ts'
+import {
+  longRunsStatement,
   noteTargetStatement,
   pendingBatchesStatement,
   recordFoldedStatement,
 } from '../../../../services/projector/fold/fold-progress.ts'
 import {
-  epochHoldersStatement,
   foldCampaignsStatement,
   foldKeysStatement,
-  holdsEpochStatement,
   noteGapStatement,
   pieceCampaignsStatement,
-  takeEpochStatement,
   untilDecidedStatement,
 } from '../../../../services/projector/fold/fold-statements.ts'
 import {
@@ -31,7 +35,6 @@ import {
   recordQuarantineStatement,
   withdrawStatement,
 } from '../../../../services/projector/fold/quarantine.ts'
-import { untilNoFoldRuns } from '../../../../services/projector/fold/running-folds.ts'
 import { advanceWatermarkStatement, clockStatement } from '../../../../services/projector/fold/watermark.ts'
 import { projectsStatement } from '../../../../services/query/campaigns/campaign-rows.ts'
 import {

@@ -6,7 +6,7 @@ import {
   statusText,
   unfinishedText,
 } from '../../../../services/commands/rebuild/view.ts'
-import type { Differences } from '../../../../services/generations/compare/differences.ts'
+import type { Differences } from '../../../../services/generations/differences.ts'
 import type { RebuildDetail, RebuildState } from '../../../../services/generations/rebuild-log.ts'
 import type { RebuildReport } from '../../../../services/generations/rebuilds.ts'
 import { wholeRequest } from '../../../support/generations/rebuild-request.ts'

@@ -34,7 +34,7 @@ test('the reference has every parameter and every field of the OpenAPI document'
 test('no page has an id twice, and every link within a page leads somewhere', () => {
   for (const { text } of [
     referenceContent({ document, apiUrl }),
-    guideContent({ apiUrl, hasPackage: true }),
+    guideContent({ apiUrl, hasPackage: true, document }),
   ]) {
     const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
     expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([])
@@ -47,7 +47,7 @@ test('no page has an id twice, and every link within a page leads somewhere', ()
 
 test('links between the pages lead to places that are there', () => {
   const ids = {
-    '/docs': guideContent({ apiUrl, hasPackage: true }).text,
+    '/docs': guideContent({ apiUrl, hasPackage: true, document }).text,
     '/reference': referenceContent({ document, apiUrl }).text,
   }
   const live = { status: 'Up to date', campaigns: 1, as_of: 0 } as const

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { FoldPaused, SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
-import { type FoldLoopDependencies, runFoldLoop } from '../../../../services/projector/fold/fold-loop.ts'
 import type { FoldReport } from '../../../../services/projector/fold/fold-worker.ts'
+import { type FoldLoopDependencies, runFoldLoop } from '../../../../services/projector/fold/fold-workers.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 
 const passing = () => new TablesError('away', { retryable: true })

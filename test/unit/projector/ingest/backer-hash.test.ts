@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { backerHasher } from '../../../../services/projector/ingest/backer-hash.ts'
-import { createSipHash } from '../../../../services/projector/ingest/siphash.ts'
+import { backerHasher, createSipHash } from '../../../../services/projector/ingest/backer-hash.ts'
 import { unsigned64 } from '../../../support/clickhouse/row-binary.ts'
 
 describe('the hash of a backer', () => {

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { compactionWarnings } from '../../../../services/log/kafka/topic-settings.ts'
 import type { PartitionLag } from '../../../../services/log/port.ts'
-import { absenceFaults, checkAbsence } from '../../../../services/projector/positions/absence.ts'
-import { createPresence } from '../../../../services/projector/positions/presence.ts'
+import {
+  absenceFaults,
+  checkAbsence,
+  createPresence,
+} from '../../../../services/projector/positions/presence.ts'
 
 const hourMs = 3_600_000
 const pledges = {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createFairStore } from '../../../../services/query/cache/fair-store.ts'
+import { createFairStore } from '../../../../services/query/cache/cache.ts'
 import { testClock } from '../../../support/query/app.ts'
 
 interface Value {

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { ApiVersion, Deprecation } from '../../../../contracts/api/versions.ts'
-import { cacheHeaders, rateLimitHeaders } from '../../../../services/query/http/headers.ts'
-import { createVersionNotices } from '../../../../services/query/http/version-notices.ts'
+import {
+  cacheHeaders,
+  createVersionNotices,
+  rateLimitHeaders,
+} from '../../../../services/query/http/answer.ts'
 import { appOptionsOf } from '../../../../services/query/options.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { addressBucket } from '../../../../services/runtime/http/addresses.ts'

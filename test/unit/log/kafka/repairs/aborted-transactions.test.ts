@@ -1,11 +1,11 @@
 /** Which records kafkajs leaves out because their transaction was aborted, after our repairs. */
 import { createRequire } from 'node:module'
 import { expect, test } from 'vitest'
-import type {
-  FetchedRecords,
-  TransactionalMessage,
-} from '../../../../../services/log/kafka/repairs/aborted-transactions.ts'
-import { loadKafkajs } from '../../../../../services/log/kafka/repairs/library.ts'
+import {
+  type FetchedRecords,
+  loadKafkajs,
+  type TransactionalMessage,
+} from '../../../../../services/log/kafka/repairs/library.ts'
 
 loadKafkajs()
 const filter = createRequire(import.meta.url)('kafkajs/src/consumer/filterAbortedMessages.js') as (

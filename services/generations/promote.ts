@@ -10,23 +10,15 @@
  * - The row goes in only if this attempt was not given up, however late it comes (attempts.ts). Then no fold worker has passed the hold.
  * - After a kill, the current generation is the one from before or the new one, as a whole.
  */
-import { contentColumns } from '../../../contracts/tables/campaign-columns.ts'
-import type { EventReader } from '../../log/port.ts'
-import {
-  type FoldStep,
-  fill,
-  stampOf,
-  stepParameters,
-  type Term,
-} from '../../projector/fold/fold-statements.ts'
-import { readSql } from '../../tables/read-sql.ts'
-import { promoteGeneration } from '../attempts.ts'
-import { ingestToEnd } from '../build/ingest.ts'
-import { carryReadUntil } from '../build/positions.ts'
-import { onEach } from '../cluster.ts'
-import { verifyTouched } from '../compare/verification.ts'
-import { enter, type RebuildContext } from '../context.ts'
-import type { RebuildPart } from '../parts.ts'
+import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
+import type { EventReader } from '../log/port.ts'
+import type { Term } from '../projector/fold/fold-epochs.ts'
+import { type FoldStep, fill, stampOf, stepParameters } from '../projector/fold/fold-statements.ts'
+import { readSql } from '../tables/read-sql.ts'
+import { promoteGeneration } from './attempts.ts'
+import { enter, onEach, type RebuildContext, type RebuildPart } from './context.ts'
+import { carryReadUntil, ingestToEnd } from './ingest.ts'
+import { verifyTouched } from './verification.ts'
 
 /** Throws `AttemptLost`, or what the log and ClickHouse throw. Then nothing was promoted, unless the answer to the row was lost. */
 export async function promote(context: RebuildContext, reader: EventReader): Promise<void> {
@@ -59,7 +51,10 @@ async function bringUp(context: RebuildContext, reader: EventReader): Promise<vo
 const files = {
   stamp: readSql('stamp', import.meta.url),
   departures: readSql('departures', import.meta.url),
-  watermark: readSql('watermark', import.meta.url),
+  // The watermark of a new generation begins where that of the current one stands. So no watermark that a list shows goes back.
+  watermark: `INSERT INTO \${read}.watermarks (shard, reached)
+              SELECT shard, max(reached) FROM \${live}.watermarks WHERE \${fence} GROUP BY shard
+              SETTINGS max_execution_time = \${seconds_max}, async_insert = 0`,
 }
 const campaignsPerPiece = 100_000
 const statementMsMax = 600_000

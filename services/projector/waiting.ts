@@ -1,12 +1,18 @@
 /**
+ * What waits, and since when: records that are not committed, and events that are not folded.
+ *
  * Knows since when the oldest record of each partition waits that is read or unread, but not committed.
  *
  * Of a record that was read, the log's own time is known. A reader that is stuck before it reads knows no such time: then the
  * time counts at which the end of the partition was first seen beyond the committed offset. So the age of what waits grows
  * with the clock, also while the log or ClickHouse is away.
  */
-import type { Topic } from '../../../contracts/events/event.ts'
-import type { Delivery, EventReader, PartitionLag, Position } from '../../log/port.ts'
+import type { Topic } from '../../contracts/events/event.ts'
+import type { Delivery, EventReader, PartitionLag, Position } from '../log/port.ts'
+import { kept } from '../runtime/async/kept.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { Shard } from '../tables/port.ts'
+import { type LongRun, readLongRuns, readPending } from './fold/fold-progress.ts'
 
 export interface OldestRecord {
   topic: Topic
@@ -125,4 +131,57 @@ function addTaken({ taken }: Waiting, added: { first: number; oldestAt: number }
   }
   added.oldestAt = Math.min(added.oldestAt, last.oldestAt)
   taken[taken.length - 1] = added
+}
+
+/**
+ * Knows since when the oldest event waits that is in the ledger, but not in the read tables yet.
+ *
+ * It reads the batch log, so it knows the batches of all projectors, also of those that have died. While ClickHouse is away, it
+ * goes on with its last reading. So the age of what waits grows with the clock while folding is stuck. The campaigns in quarantine do
+ * not count (fold/quarantine.ts).
+ */
+
+export interface Unfolded {
+  /** Reads how far the fold is. While a reading runs, it waits for that one. Throws `TablesError`. */
+  read(): Promise<void>
+  /** Unix ms; `undefined` if nothing waits, as far as this process knows. */
+  waitsSince(): number | undefined
+}
+
+/** `foldedUntil`: every batch that was appended before is folded, as this process has seen. Monotonic ms; `undefined`: not known. */
+export function createUnfolded(
+  shards: readonly Shard[],
+  foldedUntil: () => number | undefined,
+  { monotonicMs }: Pick<Runtime, 'monotonicMs'>,
+): Unfolded {
+  let last: { waitsSince: number | undefined; at: number } | undefined
+  const followers = shards.map(createFollower)
+
+  async function readAll(): Promise<void> {
+    const at = monotonicMs()
+    const pending = await Promise.all(followers.map(oldestOf => oldestOf()))
+    const found = pending.filter(oldestAt => oldestAt !== undefined)
+    last = { waitsSince: found.length > 0 ? Math.min(...found) : undefined, at }
+  }
+
+  return {
+    // A reading that takes longer than a scrape is not begun twice.
+    read: kept(readAll, { ms: 0 }, { monotonicMs }),
+
+    waitsSince() {
+      const until = foldedUntil()
+      return !last || (until !== undefined && last.at < until) ? undefined : last.waitsSince
+    },
+  }
+}
+
+/** Reads when the oldest pending event of a shard entered the log. */
+function createFollower({ tables, databases }: Shard): () => Promise<number | undefined> {
+  let longRuns: readonly LongRun[] = []
+  let reads = 0
+  return async () => {
+    // An old reading costs a little more, and changes nothing.
+    if (reads++ % 100 === 0) longRuns = await readLongRuns(tables, databases)
+    return (await readPending(tables, databases, longRuns))?.oldestAt
+  }
 }

@@ -2,10 +2,10 @@
  * Compares what the public sees in the live tables and in the rebuilt ones. The rebuilt ones have everything that was in the log at `since`
  * (Unix ms, of ClickHouse's clock). The live ones have it as soon as it is folded.
  */
-import { contentColumns } from '../../../contracts/tables/campaign-columns.ts'
-import { unfolded } from '../../projector/fold/batch-conditions.ts'
-import type { Tables } from '../../tables/port.ts'
-import type { Sides } from '../build/ledgers.ts'
+import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
+import { unfolded } from '../projector/fold/fold-progress.ts'
+import type { Tables } from '../tables/port.ts'
+import type { Sides } from './withdrawals.ts'
 
 export interface Differences {
   same: number

@@ -3,14 +3,19 @@
  * partitions, so it takes none from the projectors and does not change their lag. It is stopped once it has passed a position.
  */
 import { randomUUID } from 'node:crypto'
-import type { EventReader, PartitionLag, Position } from '../../log/port.ts'
-import { createDecoder } from '../../projector/ingest/decode.ts'
-import { createRejectCircuitBreaker } from '../../projector/ingest/reject-circuit-breaker.ts'
-import { type ProjectorDependencies, runProjector } from '../../projector/projector.ts'
-import { projectorSettings, rejectStoreOf } from '../../projector/settings.ts'
-import { createNotifier } from '../../runtime/async/notifier.ts'
-import { onEach } from '../cluster.ts'
-import type { RebuildContext } from '../context.ts'
+import type { EventReader, LogState, PartitionLag, Position } from '../log/port.ts'
+import { createDecoder } from '../projector/ingest/decode.ts'
+import { createRejectCircuitBreaker } from '../projector/ingest/reject-circuit-breaker.ts'
+import { createPositions, type Positions } from '../projector/positions/positions.ts'
+import {
+  readPositions,
+  type StoredPosition,
+  writePositions,
+} from '../projector/positions/stored-positions.ts'
+import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
+import { projectorSettings, rejectStoreOf } from '../projector/settings.ts'
+import { createNotifier } from '../runtime/async/notifier.ts'
+import { onEach, type RebuildContext } from './context.ts'
 
 const catchUpRoundsMax = 100
 // Once a round took no longer than this, the rest is read while the promotion holds the fold.
@@ -143,4 +148,51 @@ function isReached(lag: readonly PartitionLag[], target: readonly Position[]): b
     const at = lag.find(one => one.topic === topic && one.partition === partition)
     return at !== undefined && at.committed >= next
   })
+}
+
+/* Where the log is read for a generation that is built: its positions stand with its rows, as those of the projectors do. */
+
+/** A new generation is read from the start of the log. */
+export function createBuildPositions({
+  tables,
+  rebuilt,
+  parts,
+  now,
+  warn,
+}: Pick<RebuildContext, 'tables' | 'rebuilt' | 'parts' | 'now'> & {
+  warn: (message: string) => void
+}): Positions {
+  const shards = parts.map(part => ({ tables: part.tables, databases: part.rebuilt }))
+  const positions = createPositions({ tables, databases: rebuilt, shards, now, warn })
+  return {
+    ...positions,
+    async find(state) {
+      const { ofLog } = await readPositions(shards, state.log)
+      if (ofLog.size === 0) await writePositions(shards, firstPositions(state))
+      return positions.find(state)
+    },
+  }
+
+  function firstPositions({ log, partitions }: LogState): StoredPosition[] {
+    const none = { log, era: 0, lastAt: 0, againUntil: 0, lostWatermark: 0 }
+    return partitions.map(({ topic, partition, low }) => ({
+      ...{ ...none, topic, partition, next: low, readUntil: now() },
+    }))
+  }
+}
+
+/** The new generation knows every deletion that the current one knows, so it is read as far in time. */
+export async function carryReadUntil({ parts }: Pick<RebuildContext, 'parts'>, log: string): Promise<void> {
+  for (const { tables, live, rebuilt } of parts) {
+    const [before, after] = await Promise.all(
+      [live, rebuilt].map(databases => readPositions([{ tables, databases }], log)),
+    )
+    const rows = [...(after?.ofLog ?? [])].flatMap(([name, row]) => {
+      const was = before?.ofLog.get(name)
+      if (!was) return []
+      const readUntil = Math.max(was.readUntil, row.readUntil)
+      return [{ ...row, readUntil, lostWatermark: Math.max(was.lostWatermark, row.lostWatermark) }]
+    })
+    await writePositions([{ tables, databases: rebuilt }], rows)
+  }
 }

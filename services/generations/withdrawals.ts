@@ -9,12 +9,10 @@
  * - The new ledgers have the tombstones too, so that a later rebuild or a rollback does not bring the entity back either.
  * How it fails: it throws what the tables throw. It can be repeated at any time.
  */
-import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
-import type { Tables } from '../../tables/port.ts'
-import { readSql } from '../../tables/read-sql.ts'
-import { nameDatabases } from '../../tables/schema/migrate.ts'
-import { ledgers, newerQuery, type Sides } from './ledgers.ts'
-import { changedSince, rangesOf, readClock, type Scope } from './scope.ts'
+import { ledgerCampaignColumns, pledgeColumns, tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
+import type { Databases, Tables } from '../tables/port.ts'
+import { readSql } from '../tables/read-sql.ts'
+import { nameDatabases } from '../tables/schema/migrate.ts'
 
 export interface Withdrawals {
   /** Carries what was withdrawn since the last call; the first call carries everything. Its fold has to follow. */
@@ -88,4 +86,101 @@ export function createWithdrawals({ tables, live, rebuilt, run }: WithdrawalsDep
           (SELECT ${key} FROM (${newerQuery(ledger, { live, rebuilt }, announced, ledger.withdrawn)}))`
     })
   }
+}
+
+/* The ledgers as a rebuild compares them: what the live ledger has and the new one does not. */
+
+export interface Ledger {
+  name: 'campaign_ledger' | 'pledge_ledger'
+  key: string
+  columns: string
+  /** SQL: the row has no content to show, because the entity was deleted, hidden or cancelled. */
+  withdrawn: string
+}
+
+const namesOf = (columns: readonly { name: string }[]) => columns.map(({ name }) => name).join(', ')
+
+export const ledgers: readonly Ledger[] = [
+  {
+    name: 'campaign_ledger',
+    key: 'campaign_id',
+    columns: namesOf(ledgerCampaignColumns),
+    withdrawn: 'NOT is_public',
+  },
+  {
+    name: 'pledge_ledger',
+    key: 'campaign_id, pledge_id',
+    columns: namesOf(pledgeColumns),
+    withdrawn: 'NOT counts',
+  },
+]
+
+/** The current generation, and the one that is built. */
+export interface Sides {
+  live: Databases
+  rebuilt: Databases
+}
+
+const newer = readSql('newer', import.meta.url)
+
+/** Selects the entities of which the live ledger has a newer version. `scope`: SQL. `rows`: SQL; only these rows of the live ledger. */
+export function newerQuery(
+  { name, key, withdrawn }: Ledger,
+  { live, rebuilt }: Sides,
+  scope: string,
+  rows = '1',
+): string {
+  return newer
+    .replaceAll('${live}', live.ledger)
+    .replaceAll('${rebuilt}', rebuilt.ledger)
+    .replaceAll('${ledger}', name)
+    .replaceAll('${key}', key)
+    .replaceAll('${withdrawn}', withdrawn)
+    .replaceAll('${rows}', rows)
+    .replaceAll('${scope}', scope)
+}
+
+/* Parts of the ledgers. The pledges of a platform do not fit into the memory of one statement. */
+
+const campaignsPerRange = 20_000
+
+/** A set of campaigns: a condition (SQL) for a column `campaign_id`. */
+export interface Scope {
+  condition: string
+  parameters: Record<string, unknown>
+}
+
+/** Ranges of about 20,000 campaigns each. Together they cover all campaigns. */
+export async function rangesOf(tables: Tables, { ledger }: Databases): Promise<Scope[]> {
+  const [row] = await tables.rows<{ bounds: string[] }>({
+    query: `SELECT arrayFilter((id, place) -> place % ${campaignsPerRange} = 0, ids, arrayEnumerate(ids)) AS bounds
+            FROM (SELECT arraySort(groupUniqArray(campaign_id)) AS ids FROM ${ledger}.campaign_ledger)`,
+  })
+  const bounds = row?.bounds ?? []
+  return [...bounds, undefined].map((up_to, place) => {
+    const after = bounds[place - 1]
+    const ends = [
+      ...(after === undefined ? [] : ['campaign_id > {after:String}']),
+      ...(up_to === undefined ? [] : ['campaign_id <= {up_to:String}']),
+    ]
+    return { condition: ends.join(' AND ') || '1', parameters: { after: after ?? '', up_to: up_to ?? '' } }
+  })
+}
+
+/** The campaigns of the batches that were logged since this moment (Unix ms, of ClickHouse's clock). */
+export function changedSince({ ledger }: Databases, since: number): Scope {
+  return {
+    condition: `campaign_id IN (SELECT arrayJoin(campaign_ids) FROM ${ledger}.batch_log
+        WHERE appended_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC'))`,
+    parameters: { since },
+  }
+}
+
+/** ClickHouse's clock, Unix ms. */
+export async function readClock(tables: Pick<Tables, 'rows'>): Promise<number> {
+  const [row] = await tables.rows<{ now: number }>({
+    query: "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now",
+  })
+  if (row === undefined) throw new Error('ClickHouse told no time')
+  return row.now
 }
