@@ -1,7 +1,7 @@
 /** Plays one world: a stage, faults that are drawn from the seed, and the verdict of the checker on everything that was answered. */
 import { once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
-import { within } from '../../services/runtime/async/within.ts'
+import { within } from '../../services/runtime/async/sleep.ts'
 import { messageOf } from '../../services/runtime/message-of.ts'
 import { appendedPoison, keptRejects, positionsAndEnds } from '../support/faults/log-checks.ts'
 import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'

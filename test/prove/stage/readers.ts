@@ -138,11 +138,12 @@ export function startMirror(kind: 'loop' | 'client', options: ReadersOptions): M
   let requests = 0
 
   /** As behind a load balancer: any process may answer any page. Rejects if there was no answer. */
-  async function get(path: string, _: unknown, signal: AbortSignal | undefined): Promise<Response> {
+  async function get(path: string, _: unknown, given: AbortSignal | undefined): Promise<Response> {
+    const signal = whileItRuns(given)
     requests++
     const [process, credentials] = [requests % processes, keys[requests % keys.length]]
-    const request = { reader: name, process, path, credentials, signal: whileItRuns(signal) }
-    const response = await recorder.ask(request)
+    const response = await recorder.ask({ reader: name, process, path, credentials, signal })
+    signal.throwIfAborted()
     if (!response) throw new TypeError('there was no answer')
     const { status, headers, body } = response
     return new Response(status === 204 || status === 304 ? null : body, { status, headers })
@@ -156,8 +157,10 @@ export function startMirror(kind: 'loop' | 'client', options: ReadersOptions): M
     startsAt: Date.now(),
     time: {
       now: Date.now,
-      sleep: async (ms, signal) =>
-        void (await delay(Math.min(ms, mirrorPauseMs), undefined, { signal: whileItRuns(signal) })),
+      async sleep(ms, given) {
+        const signal = whileItRuns(given)
+        await delay(Math.min(ms, mirrorPauseMs), undefined, { signal }).catch(() => signal.throwIfAborted())
+      },
     },
     random: random(name),
     get,
