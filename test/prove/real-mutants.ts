@@ -15,10 +15,9 @@ interface RealMutant {
 }
 
 export interface Tried extends Pick<RealMutant, 'rule' | 'without'> {
-  /** What the checker said first; undefined if it found nothing by this rule. */
-  found: string | undefined
-  /** What happened if it was not found. */
-  failure: string | undefined
+  isFound: boolean
+  /** What the checker said first by this rule; or what happened instead. */
+  said: string
   seconds: number
 }
 
@@ -136,7 +135,7 @@ export async function tryMutant(
     settings: { NODE_OPTIONS: optionOf(mutant) },
   }
   const { violations, failure, seconds } = await playWorld(plan, onStep, { signal, endsWith: rule })
-  const first = violations.find(one => one.rule === rule)
-  const found = first && `${first.about} ${first.text}`.slice(0, 200)
-  return { rule, without, found, seconds, failure: failure ?? violations[0]?.text }
+  const found = violations.find(one => one.rule === rule)
+  const said = found ? `${found.about} ${found.text}` : `${failure ?? violations[0]?.text ?? ''}`
+  return { rule, without, isFound: found !== undefined, said: said.slice(0, 200), seconds }
 }

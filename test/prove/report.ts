@@ -129,14 +129,17 @@ function valuesOf(proof: Proof, commit: string): [what: string, value: string][]
 }
 
 function mutantsOf({ tried, logMutants }: Proof): string {
-  const found = tried.filter(one => one.found).length
-  const said = tried.map(one => [one.rule, one.without, one.found?.replaceAll('|', '/') ?? '**nothing**'])
-  const ofProgram = `A safeguard is taken out of the real program, which plays a world: ${found} of ${tried.length} were found.
+  const found = (all: readonly { isFound: boolean }[]) => all.filter(({ isFound }) => isFound).length
+  const said = tried.map(one => [
+    ...[one.rule, one.without],
+    one.isFound ? one.said.replaceAll('|', '/') : '**nothing**',
+  ])
+  const ofProgram = `A safeguard is taken out of the real program, which plays a world: ${found(tried)} of ${tried.length} were found.
 
 ${table('rule | without this | what the checker said', said)}`
   return `${tried.length > 0 ? ofProgram : 'Of this run, no mutants of the real program (`--mutants`).'}
 
-A safeguard is taken out of a small log, and the checker finds it: ${logMutants.filter(({ isFound }) => isFound).length} of ${logMutants.length}. The
+A safeguard is taken out of a small log, and the checker finds it: ${found(logMutants)} of ${logMutants.length}. The
 [simulation](./simulation/safeguards.test.ts) takes out ten more of the service itself.
 
 ${table(

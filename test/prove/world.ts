@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import { within } from '../../services/runtime/async/sleep.ts'
 import { messageOf } from '../../services/runtime/message-of.ts'
-import { appendedPoison, keptRejects, positionsAndEnds } from '../support/faults/log-checks.ts'
+import { appendedPoison, keptPoison, positionsAndEnds } from '../support/faults/log-checks.ts'
 import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
 import { pick, randomOf } from '../support/runner/random.ts'
 import { check } from './checker/check.ts'
@@ -125,7 +125,7 @@ async function restartAll(stage: Stage, settings: Readonly<Record<string, string
 
 /** What has to hold when nothing is said any more. */
 async function end(stage: Stage): Promise<void> {
-  const { mirrors, recorder, services, tables, folded, traffic } = stage
+  const { mirrors, recorder, services, tables, databases, folded, traffic } = stage
   await stage.settled({ staysPaused: true })
   const settledAt = Date.now()
   await within(holdsMsMax, Promise.all(mirrors.map(mirror => mirror.follow(settledAt))))
@@ -133,7 +133,10 @@ async function end(stage: Stage): Promise<void> {
     recorder.add({ kind: 'copy', mirror: name, rows: [...copy().values()].map(rowOf) })
   await stage.noteBroken()
   const { kafka } = services.addresses
-  const [kept, appended] = [await keptRejects(stage), await appendedPoison(kafka, traffic.poisoned())]
+  const [kept, appended] = [
+    await keptPoison(tables, databases),
+    await appendedPoison(kafka, traffic.poisoned()),
+  ]
   if (!isDeepStrictEqual(kept, appended))
     throw new Error(
       `of ${Object.keys(appended).length} records that are no events, ${Object.keys(kept).length} are among the rejects`,

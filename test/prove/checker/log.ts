@@ -48,7 +48,7 @@ export interface Disturbed {
   kind: 'disturbed'
   what: 'errors' | 'silence' | 'limits' | 'generation' | 'restore'
   /** Of silence: the process. Without it, all of them. */
-  process?: number
+  process?: number | undefined
   from: number
   to: number
 }

@@ -1,7 +1,7 @@
 /** Projectors that are killed, added and stopped, whose clock is wrong, and that read what is not an event. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { keptRejects } from '../../support/faults/log-checks.ts'
+import { keptRejects } from '../../support/projector/reject-filters.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
 import { type Stage, sessionMs } from '../stage/stage.ts'
 import { batchesIn, currentOf, until, untilItMoves } from '../stage/watch.ts'
@@ -59,6 +59,7 @@ export async function stallProjector({ places, random, tables }: Stage): Promise
 
 /** A burst of records that are not events, so few that the projectors continue and keep them. */
 export async function poisonBelowGate(stage: Stage): Promise<void> {
-  await stage.traffic.poison(burst)
-  await until(async () => Object.keys(await keptRejects(stage)).length >= stage.traffic.poisoned().length)
+  const { traffic, tables, databases } = stage
+  await traffic.poison(burst)
+  await until(async () => (await keptRejects(tables, databases)).length >= traffic.poisoned().length)
 }

@@ -47,12 +47,10 @@ export function createRecorder(log: Entry[], apiUrls: readonly string[]) {
       ...(before && { 'if-none-match': before.headers.etag ?? '' }),
     }
     const asked = { reader, process, path, expected, key: credentials?.key ?? '', sentAt: now() }
-    const timeout = AbortSignal.timeout(answerMsMax)
-    const signals = signal ? AbortSignal.any([signal, timeout]) : timeout
+    const signals = [AbortSignal.timeout(answerMsMax), ...(signal ? [signal] : [])]
+    const init = { method, headers, signal: AbortSignal.any(signals) }
     try {
-      let response = await readResponse(
-        await fetch(`${apiUrls[process]}${path}`, { method, headers, signal: signals }),
-      )
+      let response = await readResponse(await fetch(`${apiUrls[process]}${path}`, init))
       if (before && response.status === 304) response = sameAs(before, response)
       if (request.isConditional && response.status === 200) known.set(path, response)
       const receivedAt = now()
@@ -82,14 +80,7 @@ export function createRecorder(log: Entry[], apiUrls: readonly string[]) {
     /** While this runs, readers expect it. */
     async disturbed<T>(what: Disturbed['what'], work: () => Promise<T>, process?: number): Promise<T> {
       // The time until it ends counts at once: a log that breaks off has it, too.
-      const to = Number.MAX_SAFE_INTEGER
-      const entry: Disturbed = {
-        kind: 'disturbed',
-        what,
-        from: now(),
-        to,
-        ...(process !== undefined && { process }),
-      }
+      const entry: Disturbed = { kind: 'disturbed', what, process, from: now(), to: Number.MAX_SAFE_INTEGER }
       add(entry)
       return work().finally(() => {
         entry.to = now()
@@ -124,6 +115,7 @@ export function contentOf(path: string, response: AnyResponse): Content {
   }
 }
 
+/** The same without its body. */
 export function headOf(path: string, { status, headers }: Omit<AnyResponse, 'body'>): Omit<Content, 'rows'> {
   const asOf = headers['x-data-as-of']
   return {
