@@ -8,11 +8,11 @@ import { playWorld } from './world.ts'
 interface RealMutant {
   rule: string
   without: string
-  /** What it needs to be found. */
-  faults?: readonly string[]
-  /** By the file below `services`: what it has once, and what the mutant has instead. */
-  changes: readonly (readonly [file: string, present: string, changed: string])[]
+  changes: Changes
 }
+
+/** Files below `services`, what they have once, and what the mutant has instead. */
+type Changes = readonly (readonly [file: string, present: string, changed: string])[]
 
 export interface Tried extends Pick<RealMutant, 'rule' | 'without'> {
   isFound: boolean
@@ -21,17 +21,15 @@ export interface Tried extends Pick<RealMutant, 'rule' | 'without'> {
   seconds: number
 }
 
-export const realMutants: readonly RealMutant[] = [
-  {
-    rule: 'watermark',
-    without: 'a list says the watermark of its index: it says two seconds more',
-    changes: [['query/lists/list-follower.ts', 'asOf: changes.as_of }', 'asOf: changes.as_of + 2_000 }']],
+/** By the rule that finds it: the safeguard that is taken out. */
+const changes: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
+  watermark: {
+    'a list says the watermark of its index: it says two seconds more': [
+      ['query/lists/list-follower.ts', 'asOf: changes.as_of }', 'asOf: changes.as_of + 2_000 }'],
+    ],
   },
-  {
-    rule: 'limit',
-    without: 'the limiter counts over all processes: each counts alone',
-    faults: ['askTooMuch'],
-    changes: [
+  limit: {
+    'the limiter counts over all processes: each counts alone': [
       [
         'query/rate-limit/rate-limiter-redis.ts',
         'createRedisSlidingWindowLog(settings, dependencies)',
@@ -39,64 +37,55 @@ export const realMutants: readonly RealMutant[] = [
       ],
     ],
   },
-  {
-    rule: 'revoked',
-    without: 'a revocation is read past the fold, and after it: keys are loaded each minute',
-    faults: ['revokeKeys'],
-    changes: [
+  revoked: {
+    'a revocation is read past the fold, and after it: keys are loaded each minute': [
       ['query/auth/key-ring.ts', 'refused.has(key) ? undefined : found', 'found'],
       ['query/auth/key-ring.ts', 'else known?.delete(row.api_key)', ''],
       ['query/auth/key-ring.ts', ' || keys.size !== row?.active', ''],
     ],
   },
-  {
-    rule: 'whole',
-    without: 'what is hidden leaves the list index',
-    changes: [
+  whole: {
+    'what is hidden leaves the list index': [
       ['query/lists/list-follower.ts', 'index.remove(departed', 'void (departed'],
       ['query/lists/list-follower.ts', 'index.size === total ? 0 : mismatches + 1', '0'],
     ],
+    'the digest follows each change: what leaves the index stays in it': [
+      ['query/lists/list-index.ts', "sum.remove(ids[slot] ?? '', columns.updated[slot] ?? 0)", ''],
+    ],
   },
-  {
-    rule: 'answers',
-    without: 'the allowlist: a body is not parsed by its schema, and has a field of the tables',
-    changes: [
+  answers: {
+    'the allowlist: a body is not parsed by its schema, and has a field of the tables': [
       ['query/endpoints/endpoint.ts', 'const parsed = schema.parse(body)', 'const parsed = body'],
       [
         'query/campaigns/campaign-fields.ts',
-        'listFields), updated_at }',
-        "listFields), updated_at, creator_id: '1' }",
+        'listFields), updated_at',
+        "listFields), updated_at, creator_id: '1'",
       ],
     ],
+    'no removal is left out of a page': [
+      ['query/endpoints/removals.ts', 'ids.map(removalOf)', 'ids.slice(1).map(removalOf)'],
+    ],
   },
-  {
-    rule: 'whole',
-    without: 'the digest follows each change: what leaves the index stays in it',
-    changes: [['query/lists/list-index.ts', "sum.remove(ids[slot] ?? '', columns.updated[slot] ?? 0)", '']],
-  },
-  {
-    rule: 'rows',
-    without: 'the fold counts the last state of a pledge, and no other',
-    changes: [
+  rows: {
+    'the fold counts the last state of a pledge, and no other': [
       [
         'tables/read-sql.ts',
         "moduleUrl), 'utf8')",
         "moduleUrl), 'utf8').replace('pledge_ledger FINAL', 'pledge_ledger')",
       ],
     ],
+    'a 304 is for the same body: its tag is of the first bytes alone': [
+      ['query/cache/response-cache.ts', 'update(bytes)', 'update(bytes.subarray(0, 40))'],
+    ],
   },
-  {
-    rule: 'rows',
-    without: 'a 304 is for the same body: its tag is of the first bytes alone',
-    changes: [['query/cache/response-cache.ts', 'update(bytes)', 'update(bytes.subarray(0, 40))']],
-  },
-  {
-    rule: 'answers',
-    without: 'no removal is left out of a page',
-    changes: [['query/endpoints/removals.ts', 'ids.map(removalOf)', 'ids.slice(1).map(removalOf)']],
-  },
-]
+}
 
+export const realMutants: readonly RealMutant[] = Object.entries(changes).flatMap(([rule, all]) =>
+  Object.entries(all).map(([without, own]) => ({ rule, without, changes: own })),
+)
+
+/** What a mutant needs to be found, by its rule. */
+const needed: Readonly<Record<string, readonly string[]>> = { limit: ['askTooMuch'], revoked: ['revokeKeys'] }
 // Without a fault, nearly nothing is said once the mutant runs. A world ends when the mutant is found, mostly during the first.
 const underTraffic = ['killProjectors', 'slowFold', 'killProjectors', 'slowFold']
 const services = new URL('../../services/', import.meta.url)
@@ -129,9 +118,9 @@ export async function tryMutant(
   onStep: (text: string) => void,
   signal?: AbortSignal,
 ): Promise<Tried> {
-  const { rule, without, faults = [] } = mutant
+  const { rule, without } = mutant
   const plan = {
-    ...{ seed, shards: undefined, faults: [...faults, ...underTraffic] },
+    ...{ seed, shards: undefined, faults: [...(needed[rule] ?? []), ...underTraffic] },
     settings: { NODE_OPTIONS: optionOf(mutant) },
   }
   const { violations, failure, seconds } = await playWorld(plan, onStep, { signal, endsWith: rule })
