@@ -9,6 +9,16 @@ export const basePath = '/api/v1'
 /** The path of the OpenAPI document. It needs no key. */
 export const openApiPath = '/openapi.json'
 
+const dayMs = 86_400_000
+
+/** `days_remaining`: whole days until the end, rounded up; 0 if the end has passed or there is none. `now`: Unix ms. */
+export function daysRemaining(endDate: string | null, now: number): number {
+  return endDate === null ? 0 : Math.max(0, Math.ceil((Date.parse(endDate) - now) / dayMs))
+}
+
+/** The same in ClickHouse, of a column `end_date` and a parameter `now`. */
+export const daysRemainingSql = `ifNull(toUInt32(greatest(0, intDivOrZero(toUnixTimestamp64Milli(end_date) - {now:Int64} + ${dayMs - 1}, ${dayMs}))), 0)`
+
 /** The scope that a key needs for every read. */
 export const readScope = 'read:public'
 

@@ -52,7 +52,14 @@ export type CampaignStatus =
   | 'CANCELLED'
   | 'SUSPENDED'
 
-export type PublicStatus = 'LIVE' | 'FUNDED' | 'FAILED' | 'CANCELLED'
+/** A campaign of another status is not shown to an anonymous visitor of the platform. */
+export const publicStatuses = [
+  'LIVE',
+  'FUNDED',
+  'FAILED',
+  'CANCELLED',
+] as const satisfies readonly CampaignStatus[]
+export type PublicStatus = (typeof publicStatuses)[number]
 
 export interface RewardState {
   reward_id: string
@@ -122,25 +129,8 @@ export type StateEvent =
   | { type: 'pledge'; data: PledgeState }
   | { type: 'api-key'; data: ApiKeyState }
 
-export const publicStatuses: readonly PublicStatus[] = ['LIVE', 'FUNDED', 'FAILED', 'CANCELLED']
-
-/** Whether an anonymous visitor of the platform may see a campaign of this status. */
 export function isPublicStatus(status: CampaignStatus): status is PublicStatus {
-  switch (status) {
-    case 'LIVE':
-    case 'FUNDED':
-    case 'FAILED':
-    case 'CANCELLED':
-      return true
-    case 'UNKNOWN':
-    case 'DRAFT':
-    case 'SUBMITTED':
-    case 'APPROVED':
-    case 'SUSPENDED':
-      return false
-    default:
-      return status satisfies never
-  }
+  return (publicStatuses as readonly CampaignStatus[]).includes(status)
 }
 
 /** Whether a pledge of this status is part of a campaign's totals. */

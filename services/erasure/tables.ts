@@ -7,7 +7,7 @@
  * settings, which is safe; the next purge resets them.
  */
 
-import type { Sleep } from '../runtime/async/sleep.ts'
+import { type Sleep, untilFound } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
@@ -19,9 +19,8 @@ import {
   type VersionedTable,
   versionedTables,
 } from '../tables/superseded.ts'
-import { purgeDeleted } from './deleted.ts'
-import { purgeRejects } from './rejects.ts'
 import { counted, leftOver, type PurgedCopy, purged, unreached } from './report.ts'
+import { purgeDeleted, purgeRejects } from './rows.ts'
 
 export interface TablesPurge {
   isDry: boolean
@@ -165,15 +164,14 @@ export async function untilGone(
   { monotonicMs, sleep }: TablesPurge,
 ): Promise<boolean> {
   const gone = new Set(names)
-  const deadline = monotonicMs() + removalMsMax
-  for (;;) {
+  const look = async () => {
     const parts = await readParts(tables, databases, table)
     if (!parts.some(({ name }) => gone.has(name))) return true
-    if (monotonicMs() > deadline) return false
     // Wakes ClickHouse's clean-up, which sleeps for up to five minutes. A server may refuse this to the user.
     await tables.run({ query: `SYSTEM START CLEANUP ${qualified(table, databases)}` }).catch(() => undefined)
-    await sleep(lookMs)
+    return undefined
   }
+  return (await untilFound(removalMsMax, look, { monotonicMs, sleep, everyMs: lookMs })) ?? false
 }
 
 /** Parts that ClickHouse has set aside are never merged, and nothing removes them. */

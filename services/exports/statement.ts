@@ -5,10 +5,9 @@
  * one statement copies the campaigns into a temporary table of the session, and both files are written from that. ClickHouse drops the
  * table with the session.
  */
+import { daysRemainingSql } from '../../contracts/api/conventions.ts'
 import { shownColumns } from '../../contracts/api/schemas.ts'
 import type { Databases, Statement } from '../tables/port.ts'
-
-const dayMs = 86_400_000
 
 /**
  * The watermark, and the time, both in Unix milliseconds: one row of type `MomentRow`. What is read after it has every change with an
@@ -73,12 +72,9 @@ function detailFields(): string[] {
   return [
     ...own.flatMap(({ column: { name }, field }) => [
       name === field ? name : `${name} AS ${field}`,
-      ...(field === 'end_date' ? [daysRemaining] : []),
+      ...(field === 'end_date' ? [`${daysRemainingSql} AS days_remaining`] : []),
       ...(field === 'created_at' ? ['updated_at'] : []),
     ]),
     `CAST((${creator.map(({ column }) => column.name).join(', ')}), 'Tuple(${types})') AS creator`,
   ]
 }
-
-// As `daysRemaining` of the query service.
-const daysRemaining = `ifNull(toUInt32(greatest(0, intDivOrZero(toUnixTimestamp64Milli(end_date) - {now:Int64} + ${dayMs - 1}, ${dayMs}))), 0) AS days_remaining`

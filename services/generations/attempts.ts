@@ -9,7 +9,7 @@
  */
 import type { Sleep } from '../runtime/async/sleep.ts'
 import { encodeRows } from '../tables/clickhouse/row-binary.ts'
-import { untilNoneRuns } from '../tables/clickhouse/running-statements.ts'
+import { untilNoneRuns } from '../tables/clickhouse/statements.ts'
 import { readCurrent } from '../tables/generations.ts'
 import type { Tables } from '../tables/port.ts'
 

@@ -7,7 +7,7 @@
  */
 import type { EventReader } from '../log/port.ts'
 import { foldWorkerSettings } from '../projector/settings.ts'
-import { idParts } from '../tables/clickhouse/statement-form.ts'
+import { idParts } from '../tables/clickhouse/statements.ts'
 import type { Tables } from '../tables/port.ts'
 import { onEach, type RebuildContext, type RebuildPart } from './context.ts'
 import { catchUp } from './ingest.ts'

@@ -10,7 +10,7 @@
 import { type Delivery, type EventReader, SupersededAssignment } from '../log/port.ts'
 import { SchemaRegistryError } from '../log/registry/answers.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
-import { retry } from '../runtime/async/retry.ts'
+import { outagePauses, retry } from '../runtime/async/retry.ts'
 import { type Sleep, yieldToEventLoop } from '../runtime/async/sleep.ts'
 import { type BatchTrace, beginBatch, decodeTraced, inBatch } from '../runtime/traces.ts'
 import { type Databases, type Tables, TablesError } from '../tables/port.ts'
@@ -256,8 +256,7 @@ function retried<T>(
   const policy = {
     isRetryable: isPassingFailure,
     msMax: settings.retryMsMax,
-    pauseMsMin: 200,
-    pauseMsMax: 5_000,
+    ...outagePauses,
     onRetry: events.onRetry,
   }
   return retry(work, policy, { monotonicMs, sleep, random, signal })

@@ -8,7 +8,13 @@
  * with the clock, also while the log or ClickHouse is away.
  */
 import type { Topic } from '../../contracts/events/event.ts'
-import type { Delivery, EventReader, PartitionLag, Position } from '../log/port.ts'
+import {
+  type Delivery,
+  type EventReader,
+  type PartitionLag,
+  type Position,
+  partitionName,
+} from '../log/port.ts'
 import { kept } from '../runtime/async/kept.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Shard } from '../tables/port.ts'
@@ -46,7 +52,7 @@ export function watchUncommitted(reader: EventReader, now: () => number): Uncomm
   let assignment: string | undefined
 
   function waitingOf({ topic, partition }: { topic: Topic; partition: number }): Waiting {
-    const name = `${topic}/${partition}`
+    const name = partitionName({ topic, partition })
     const known = partitions.get(name) ?? { topic, partition, taken: [], ends: [] }
     partitions.set(name, known)
     return known
@@ -78,7 +84,7 @@ export function watchUncommitted(reader: EventReader, now: () => number): Uncomm
   }
 
   function noteLag(lag: readonly PartitionLag[]): void {
-    const present = new Set(lag.map(({ topic, partition }) => `${topic}/${partition}`))
+    const present = new Set(lag.map(partitionName))
     for (const name of partitions.keys()) if (!present.has(name)) partitions.delete(name)
     for (const { committed, end, ...place } of lag) {
       const waiting = waitingOf(place)

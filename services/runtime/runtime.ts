@@ -6,6 +6,8 @@ import type { Logger } from 'pino'
 import { type Sleep, sleep } from './async/sleep.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
 
+export const dayMs = 86_400_000
+
 export interface Runtime {
   /** The time of day, Unix ms. It may step. */
   now: () => number

@@ -2,7 +2,7 @@
  * Removes rows of what was deleted from the base database: the usage of keys and the history of campaigns. The views leave out a deleted
  * campaign at once. One that is only hidden keeps its history: what was public then stays in the sums.
  */
-import { idParts } from './clickhouse/statement-form.ts'
+import { idParts } from './clickhouse/statements.ts'
 import type { CallOptions, Databases, Shard, Tables } from './port.ts'
 
 const keyOf = { campaign_days: 'campaign_id', api_key_usage: 'api_key', api_key_requests: 'api_key' } as const

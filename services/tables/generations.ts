@@ -22,9 +22,12 @@ export function generationOf({ base, views }: BaseDatabases, number: number): Da
   return { base, views, ledger: `${base}_ledger_${number}`, read: `${base}_read_${number}` }
 }
 
+/** The ledgers that each generation has, and those beside the generations. */
+export const ledgersOfGeneration = ['campaign_ledger', 'pledge_ledger'] as const
+export const ledgersOfBase = ['api_key_ledger', 'account_ledger', 'notice_ledger'] as const
+
 const ofLedger: ReadonlySet<string> = new Set([
-  'campaign_ledger',
-  'pledge_ledger',
+  ...ledgersOfGeneration,
   'batch_log',
   'batch_log_shard',
   'positions',

@@ -1,6 +1,6 @@
 /** The versions that the ledger has of the entities of some events. */
 import { type ChangeEvent, topicOf } from '../../contracts/events/event.ts'
-import { idParts } from './clickhouse/statement-form.ts'
+import { idParts } from './clickhouse/statements.ts'
 import { qualified } from './generations.ts'
 import type { Databases, Tables } from './port.ts'
 

@@ -5,13 +5,14 @@
  * similar size, so under a live stream a row in a large part may stay for months. Here all parts are merged into one.
  * Rows of one key are never twice in one part, so after that no row is superseded that was superseded before.
  */
-import type { Sleep } from '../runtime/async/sleep.ts'
-import { qualified } from './generations.ts'
+import { type Sleep, untilFound } from '../runtime/async/sleep.ts'
+import { ledgersOfBase, ledgersOfGeneration, qualified } from './generations.ts'
 import { type CallOptions, type Databases, type Tables, TablesError } from './port.ts'
 
 /** The tables in which a newer row supersedes an older one. */
 export const versionedTables = [
-  ...['campaign_ledger', 'pledge_ledger', 'api_key_ledger', 'account_ledger', 'notice_ledger'],
+  ...ledgersOfGeneration,
+  ...ledgersOfBase,
   ...['campaigns', 'api_keys', 'campaign_days'],
 ] as const
 
@@ -63,32 +64,29 @@ export async function rewriteParts(
   table: VersionedTable,
   { msMax, monotonicMs, sleep, signal }: RewriteOptions,
 ): Promise<void> {
-  const deadline = monotonicMs() + msMax
   const options = signal ? { signal } : {}
   const place = qualified(table, databases)
   const activeParts = async () =>
     (await readParts(tables, databases, table, options)).flatMap(({ name, active }) => (active ? name : []))
   const before = await activeParts()
   if (before.length < 2) return
-  for (;;) {
+  let failure: TablesError | undefined
+  let left = before.length
+  const look = async () => {
     signal?.throwIfAborted()
     // Without a merge to do, or while it waits for running merges, ClickHouse reports that and does nothing. A merge
     // that takes longer than the client waits goes on without it.
-    let failure: TablesError | undefined
-    if (!(await isRewriting(tables, place, options))) {
-      failure = await optimize(tables, place, options)
-    }
+    failure = (await isRewriting(tables, place, options)) ? undefined : await optimize(tables, place, options)
     const active = new Set(await activeParts())
-    const left = before.filter(name => active.has(name)).length
-    if (left === 0) return
-    if (monotonicMs() > deadline) {
-      throw new TablesError(
-        `${left} parts of ${place} were not merged within ${msMax / 1000} s${failure ? `: ${failure.message}` : ''}`,
-        { retryable: true, cause: failure },
-      )
-    }
-    await sleep(lookMs, signal)
+    left = before.filter(name => active.has(name)).length
+    return left === 0 || undefined
   }
+  const pause = (ms: number) => sleep(ms, signal)
+  if (await untilFound(msMax, look, { monotonicMs, sleep: pause, everyMs: lookMs })) return
+  throw new TablesError(
+    `${left} parts of ${place} were not merged within ${msMax / 1000} s${failure ? `: ${failure.message}` : ''}`,
+    { retryable: true, cause: failure },
+  )
 }
 
 /** ClickHouse's error, if the merge did not succeed while the client waited for it. */

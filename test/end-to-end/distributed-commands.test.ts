@@ -7,7 +7,6 @@ import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import type { KafkaSettings } from '../../services/log/kafka/client.ts'
 import { loadKafkajs } from '../../services/log/kafka/repairs/library.ts'
-import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import type { NewRecord } from '../../services/log/port.ts'
 import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
 import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
@@ -19,11 +18,8 @@ import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
 import type { LocalServices } from '../support/deployment/local-services.ts'
 import type { ServiceProcess } from '../support/deployment/service-process.ts'
 import { outputOf, type StatusOutput, whenFolded } from '../support/deployment/status.ts'
-import { projectionStatus } from '../support/events/kickstarter.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/events/sample-events.ts'
-import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
-import { readTopic, silent, withAdmin } from '../support/kafka/topics.ts'
-import { needs } from '../support/runner/requirements.ts'
+import { appendRecords, kafkaAt, readTopic, withAdmin } from '../support/kafka/topics.ts'
 import { startFakeSchemaRegistry } from '../support/servers/fake-schema-registry.ts'
 
 const events = [
@@ -62,59 +58,55 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(code).toBe(1)
     expect(stopped?.reason).toBe('no projector is in the consumer group, and none has folded yet.')
     expect(projector.members).toBe(0)
-    expect(projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)).toBe(4)
+    expect(waitingOf({ projector })).toBe(4)
     expect(tables.public_campaigns).toBe(0)
-  })
-
-  test('status tells the lag while ClickHouse is away, and why it has nothing else', async () => {
-    const away = { PLEDGEVIEW_CLICKHOUSE_URL: 'http://127.0.0.1:1' }
-    const { code, stdout } = await deployment.command(['status', '--json'], undefined, away)
-    expect(code).toBe(1)
-    const status = JSON.parse(stdout)
-    const lag: StatusOutput['projector']['lag'] = status.projector.lag
-    expect(lag.reduce((sum, { committed, end }) => sum + end - committed, 0)).toBe(4)
-    expect(status).toMatchObject({
-      clickhouse: { ok: false, detail: expect.stringContaining('ECONNREFUSED') },
-      fold: null,
-      tables: null,
-      rejects: null,
-    })
-    const shown = await deployment.command(['status'], undefined, away)
-    expect(shown.code).toBe(1)
-    expect(shown.stdout).toMatch(/^clickhouse +does not answer: .*ECONNREFUSED/m)
-    // Nobody knows how far the projectors had come.
-    expect(shown.stdout).toMatch(/^pledges\/\d +ends at \d+$/m)
   })
 
   test('status names each service that is away, or hangs, and tells what the others know', async () => {
     const hanging = createServer(() => {}).listen(0, '127.0.0.1')
     await once(hanging, 'listening')
     const { port } = hanging.address() as AddressInfo
+    const withoutTables = { PLEDGEVIEW_CLICKHOUSE_URL: 'http://127.0.0.1:1' }
+    const withoutKafka = { PLEDGEVIEW_KAFKA_BROKERS: '127.0.0.1:1' }
     const away = {
-      PLEDGEVIEW_KAFKA_BROKERS: '127.0.0.1:1',
+      ...withoutKafka,
       PLEDGEVIEW_CLICKHOUSE_URL: `http://127.0.0.1:${port}`,
       PLEDGEVIEW_REDIS_URL: 'redis://127.0.0.1:1',
       PLEDGEVIEW_SCHEMA_REGISTRY_URL: 'http://127.0.0.1:1',
     }
-    const withoutKafka = { PLEDGEVIEW_KAFKA_BROKERS: away.PLEDGEVIEW_KAFKA_BROKERS }
-    const [all, kafkaOnly] = await Promise.all([
+    const [all, noKafka, noTables, printed] = await Promise.all([
       deployment.command(['status'], undefined, away),
       deployment.command(['status'], undefined, withoutKafka),
+      deployment.command(['status'], undefined, withoutTables),
+      deployment.command(['status', '--json'], undefined, withoutTables),
     ])
     hanging.close()
-    expect(all.code).toBe(1)
+    expect([all, noKafka, noTables, printed].map(({ code }) => code)).toEqual([1, 1, 1, 1])
     expect(all.stdout).toMatch(/^kafka +does not answer: .*\(127\.0\.0\.1:1\)$/m)
     expect(all.stdout).toMatch(/^clickhouse +does not answer: no answer within/m)
     expect(all.stdout).toMatch(/^redis +does not answer: /m)
     expect(all.stdout).toMatch(/^registry +it did not answer: ECONNREFUSED/m)
-    expect(kafkaOnly.code).toBe(1)
-    expect(kafkaOnly.stdout).toMatch(/^kafka +does not answer: /m)
-    expect(kafkaOnly.stdout).toMatch(/^campaigns +0 public of 0 known$/m)
-    expect(kafkaOnly.stdout).toMatch(/^lag +log not known, /m)
+
+    expect(noKafka.stdout).toMatch(/^kafka +does not answer: /m)
+    expect(noKafka.stdout).toMatch(/^campaigns +0 public of 0 known$/m)
+    expect(noKafka.stdout).toMatch(/^lag +log not known, /m)
+
+    expect(noTables.stdout).toMatch(/^clickhouse +does not answer: .*ECONNREFUSED/m)
+    // Nobody knows how far the projectors had come.
+    expect(noTables.stdout).toMatch(/^pledges\/\d +ends at \d+$/m)
+    const status = JSON.parse(printed.stdout)
+    expect(waitingOf(status)).toBe(4)
+    expect(status).toMatchObject({
+      clickhouse: { ok: false, detail: expect.stringContaining('ECONNREFUSED') },
+      fold: null,
+      tables: null,
+      rejects: null,
+    })
   })
 
   test('status tells who projects and what the tables hold', async () => {
-    projector = await deployment.startProjector()
+    // The first of each tells the tables its settings.
+    ;[projector, query] = await Promise.all([deployment.startProjector(), deployment.startQuery()])
     const { projector: found, tables, rejects } = await drained()
     expect(found.members).toBe(1)
     expect(tables).toMatchObject({ public_campaigns: 1, known_pledges: 3 })
@@ -140,91 +132,22 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     await drained()
   })
 
-  test('rejects list shows a reject with its place, reason and bytes', async context => {
-    needs(context, kcatProgram)
-    const address = services.addresses.kafka
-    await kcat(['-b', address, '-P', '-t', 'pledges', '-p', '2', '-k', 'c1/p9'], 'no event\n')
-    await vi.waitFor(async () => expect((await json<StatusOutput>('status')).rejects.total).toBe(1), soon)
-    const { total, rejects } = await json<{ total: number; rejects: Record<string, unknown>[] }>(
-      'rejects',
-      'list',
-    )
-    expect(total).toBe(1)
-    expect(rejects).toEqual([
-      expect.objectContaining({
-        topic: 'pledges',
-        partition: 2,
-        key_base64: Buffer.from('c1/p9').toString('base64'),
-        value_base64: Buffer.from('no event').toString('base64'),
-        reason: expect.any(String),
-        ...{ type: 'pledge', key_text: 'c1/p9', cut: null },
-      }),
-    ])
-  })
-
-  test('rejects show prints a reject whole, and what is wrong with it by now', async context => {
-    needs(context, kcatProgram)
-    const { rejects } = await json<{ rejects: { offset: number }[] }>('rejects', 'list')
-    const offset = rejects[0]?.offset
-    expect(await json('rejects', 'show', `pledges/2/${offset}`)).toMatchObject({
-      ...{ topic: 'pledges', partition: 2, offset, key_text: 'c1/p9', is_event_now: false },
-      value_base64: Buffer.from('no event').toString('base64'),
-      reason_now: expect.stringContaining('the first byte is 110'),
-    })
-    const missing = await deployment.command(['rejects', 'show', 'pledges/2/99999'])
-    expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('is not a stored reject') })
-  })
-
-  test('a key that was issued opens the API of every query process, and revoked it opens none', async () => {
-    const queries = await Promise.all([deployment.startQuery(), deployment.startQuery()])
-    const { key, secret } = await json<{ key: string; secret: string }>('keys', 'issue', ...identity)
-    const statuses = () =>
-      Promise.all(
-        queries.map(async ({ apiUrl }) => {
-          const response = await fetch(`${apiUrl}/projects`, {
-            headers: { authorization: `Bearer ${key}:${secret}` },
-          })
-          await response.arrayBuffer()
-          return response.status
-        }),
-      )
-    const { keys } = await json<{ keys: { status: string }[] }>('keys', 'list', '--account', 'a')
-    expect(keys.map(({ status }) => status)).toEqual(['active'])
-    await vi.waitFor(async () => expect(await statuses()).toEqual([200, 200]), soon)
-    await deployment.command(['keys', 'revoke', key])
-    await vi.waitFor(async () => expect(await statuses()).toEqual([401, 401]), soon)
-    query = queries[0]
-    await queries[1].stop()
-  })
-
   test.each([
-    ['projector', 'PLEDGEVIEW_BACKER_KEY', 'f'.repeat(64)],
-    ['projector', 'PLEDGEVIEW_PLATFORM_CURRENCY', 'EUR'],
-    ['query', 'PLEDGEVIEW_KEY_PEPPER', 'f'.repeat(64)],
-    ['query', 'PLEDGEVIEW_PLATFORM_CURRENCY', 'EUR'],
-  ])(
-    'a %s with another %s than the tables began with does not start, and names it',
-    async (command, name, value) => {
-      const { code, stderr } = await deployment.command([command], undefined, { [name]: value })
-      expect(code).toBe(1)
-      expect(stderr).toContain(`${name} differs from the value that the tables in pledgeview began with`)
-      expect(stderr).not.toContain(value.slice(0, 10).repeat(2))
-    },
-  )
-
-  test('keys with another pepper are not issued', async () => {
-    const { code, stderr } = await deployment.command(['keys', 'issue', ...identity], undefined, {
-      PLEDGEVIEW_KEY_PEPPER: 'f'.repeat(64),
-    })
+    [['projector'], 'PLEDGEVIEW_BACKER_KEY'],
+    // The first key tells the tables its pepper.
+    [['query'], 'PLEDGEVIEW_KEY_PEPPER'],
+    [['keys', 'issue', ...identity], 'PLEDGEVIEW_KEY_PEPPER'],
+  ])('%j refuses another %s than the tables began with, and names it', async (command, name) => {
+    if (command[0] === 'query') await json('keys', 'issue', ...identity)
+    const value = 'f'.repeat(64)
+    const { code, stderr } = await deployment.command(command, undefined, { [name]: value })
     expect(code).toBe(1)
-    expect(stderr).toContain('PLEDGEVIEW_KEY_PEPPER')
+    expect(stderr).toContain(`${name} differs from the value that the tables in pledgeview began with`)
+    expect(stderr).not.toContain(value)
   })
 
-  test('migrate again finds nothing to do', async () => {
+  test('migrate again finds nothing to do, and names what differs in a topic that is there', async () => {
     expect(await json('migrate')).toMatchObject({ applied: [], topics: [] })
-  })
-
-  test('migrate names what differs in a topic that is there', async () => {
     const other = { PLEDGEVIEW_KAFKA_PARTITIONS: '5' }
     const { code, stderr } = await deployment.command(['migrate'], undefined, other)
     expect(code).toBe(1)
@@ -232,22 +155,21 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   })
 
   test('rejects retry brings a schema that is registered by now into the read model, once, and no poison', async context => {
-    needs(context, kcatProgram)
     const registry = await startFakeSchemaRegistry()
     context.onTestFinished(() => registry.close())
     await registerSchemas(createSchemaRegistry({ url: registry.url }), topic => topic)
     const withRegistry = { PLEDGEVIEW_SCHEMA_REGISTRY_URL: registry.url }
-    const settings = kafkaAt(services.addresses.kafka)
+    const { kafka } = services.addresses
     const retry = async (...args: string[]) => {
       const all = ['rejects', 'retry', '--all-matching', '--json', ...args]
       const { code, stdout, stderr } = await deployment.command(all, undefined, withRegistry)
       return { code, stderr, outcome: JSON.parse(stdout) as { retried: number; outdated: number } }
     }
-    const append = async (records: NewRecord[]) => {
-      const writer = await openKafkaWriter(settings, { logger: silent })
-      await writer.append(records.map(record => ({ ...record, headers: [['trace', Buffer.from('t-1')]] })))
-      await writer.close()
-    }
+    const append = (...records: NewRecord[]) =>
+      appendRecords(
+        kafka,
+        records.map(record => ({ ...record, headers: [['trace', Buffer.from('t-1')]] })),
+      )
     const rejected = (reason: string, count: number) =>
       vi.waitFor(async () => {
         const { rejects } = await json<{ rejects: object[] }>('rejects', 'list', '--reason', reason)
@@ -257,7 +179,11 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     const pledges = [1, 2].map(version =>
       recordUnder(77, pledgeEvent({ campaign_id: 'c1', pledge_id: 'late', version })),
     )
-    await append(pledges)
+    await append(...pledges, {
+      topic: 'pledges',
+      key: Buffer.from('c1/p9'),
+      value: Buffer.from('no event\n'),
+    })
     await rejected('schema id 77 is unknown', 2)
     registry.put(77, { schema: JSON.stringify(schemas.pledge) })
     // This projector asks no registry, so it rejects the record again, and the retry says so.
@@ -272,7 +198,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
 
     await projector?.stop()
     projector = await deployment.startProjector(withRegistry)
-    await append([recordUnder(78, pledgeEvent({ campaign_id: 'c1', pledge_id: 'early' }))])
+    await append(recordUnder(78, pledgeEvent({ campaign_id: 'c1', pledge_id: 'early' })))
     await rejected('78 is not in the schema registry', 1)
     // The projector still believes for a moment that there is no such schema. The retry waits for it.
     registry.put(78, { schema: JSON.stringify(schemas.pledge) })
@@ -284,7 +210,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     const { tables, rejects } = await drained()
     expect(tables.known_pledges).toBe(5)
     expect(rejects).toEqual({ total: 5, open: 1 })
-    const late = (await readTopic(settings, 'pledges')).filter(({ key }) => String(key) === 'c1/late')
+    const late = (await readTopic(kafkaAt(kafka), 'pledges')).filter(({ key }) => String(key) === 'c1/late')
     expect(late.at(-1)?.value).toEqual(pledges[1]?.value)
     expect(late.at(-1)?.headers).toEqual([['trace', Buffer.from('t-1')]])
   })
@@ -296,9 +222,10 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
 
     const value = Buffer.from('{"pledge_id":"p","backer_id":"ada@example.com"}')
     const bad = Array.from({ length: 400 }, (_, n) => ({ key: Buffer.from(`c1/bad${n}`), value }))
-    const writer = await openKafkaWriter(kafkaAt(services.addresses.kafka), { logger: silent })
-    await writer.append(bad.map(record => ({ topic: 'pledges', ...record })))
-    await writer.close()
+    await appendRecords(
+      services.addresses.kafka,
+      bad.map(record => ({ topic: 'pledges', ...record })),
+    )
     expect(await Promise.all(ended)).toEqual([1, 1])
 
     const reason = /Too many of the recent records were rejected .*campaign_id is missing/
@@ -379,11 +306,6 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
       expect(after.pledges).toBe(before.pledges)
       expect(after.updated_at > before.updated_at).toBe(true)
     }, soon)
-    // Once: the next start reads on.
-    await projector.stop()
-    projector = await deployment.startProjector()
-    await drained()
-    expect((await projectionStatus(projector)).projector.records).toBe(0)
   })
 
   async function whatIsShown(): Promise<{ pledges: number; updated_at: string }> {
@@ -402,8 +324,9 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   }
 })
 
-function kafkaAt(address: string): KafkaSettings {
-  return { brokers: [address], clientId: 'pledgeview-test', topicPrefix: '' }
+/** How many records the log has that the projectors have not committed. */
+function waitingOf({ projector }: Pick<StatusOutput, 'projector'>): number {
+  return projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
 }
 
 /** Deletes all records of the topic of pledges, which it only does with a retention. */

@@ -4,14 +4,13 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
-import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import type { Deployment } from '../support/deployment/deployment.ts'
 import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
 import type { LocalServices } from '../support/deployment/local-services.ts'
 import type { ServiceProcess } from '../support/deployment/service-process.ts'
 import { issueCredentials, untilDrained, untilLeads } from '../support/events/kickstarter.ts'
 import { campaignEvent, newRecordOf } from '../support/events/sample-events.ts'
-import { silent } from '../support/kafka/topics.ts'
+import { appendRecords } from '../support/kafka/topics.ts'
 
 const limit = 120
 const windowMs = 60_000
@@ -38,21 +37,15 @@ describe('two query processes over one Redis, for more than a minute', () => {
     prepare: async local => {
       ;({ services, deployment } = local)
       const projector = await deployment.startProjector()
-      const writer = await openKafkaWriter(
-        { brokers: [services.addresses.kafka], clientId: 'pledgeview-test', topicPrefix: '' },
-        { logger: silent },
-      )
-      try {
-        await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a', slug: 'a' }))])
-        await untilLeads(projector)
-        await untilDrained(projector)
-        // A Redis that does not answer within 150 ms counts as unavailable, and then each process limits alone. A machine that stood
-        // still for so long says nothing about two processes over one Redis. So they are watched again, with other keys.
-        for (let watch = 1; watch === 1 || (watch <= watchesMax && (await hadOutage())); watch++) {
-          await watchOnce(await issueCredentials(deployment.command, `flooding-${watch}`))
-        }
-      } finally {
-        await writer.close()
+      await appendRecords(services.addresses.kafka, [
+        newRecordOf(campaignEvent({ campaign_id: 'a', slug: 'a' })),
+      ])
+      await untilLeads(projector)
+      await untilDrained(projector)
+      // A Redis that does not answer within 150 ms counts as unavailable, and then each process limits alone. A machine that stood
+      // still for so long says nothing about two processes over one Redis. So they are watched again, with other keys.
+      for (let watch = 1; watch === 1 || (watch <= watchesMax && (await hadOutage())); watch++) {
+        await watchOnce(await issueCredentials(deployment.command, `flooding-${watch}`))
       }
     },
     msMax: 600_000,

@@ -1,8 +1,8 @@
 -- Which live campaigns took off in a day?
 --
--- A day with at least 10 new pledges, and at least three times as many as on the mean of up to seven days before. The first
--- day of a campaign has nothing to compare with, so it is not found. A day on which the history first showed a campaign that
--- was older (opening_platform) says nothing of what is usual.
+-- A day with at least 10 new pledges, and at least three times as many as on the mean of up to seven days before. Days without a
+-- row had no pledges. The first day of a campaign has nothing to compare with, so it is not found. A day on which the history first
+-- showed a campaign that was older (opening_platform) says nothing of what is usual.
 SELECT
     c.title AS title,
     d.day AS day,
@@ -16,9 +16,10 @@ FROM
         day,
         new_pledge_count,
         new_pledged_platform,
-        avgIf(new_pledge_count, opening_platform = 0)
-            OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 7 PRECEDING AND 1 PRECEDING) AS usual
-    FROM crowdfunding.campaign_funding_days
+        min(if(opening_platform = 0, day, day + 1)) OVER (PARTITION BY campaign_id) AS first_day,
+        sum(new_pledge_count) OVER (PARTITION BY campaign_id ORDER BY day RANGE BETWEEN 7 PRECEDING AND 1 PRECEDING)
+            / nullIf(least(7, day - first_day), 0) AS usual
+    FROM crowdfunding.campaign_days
     -- Asked here, so that the days of campaigns that have ended are not even computed.
     WHERE campaign_id IN (SELECT campaign_id FROM crowdfunding.campaigns WHERE status = 'LIVE')
 ) AS d

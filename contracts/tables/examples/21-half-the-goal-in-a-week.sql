@@ -11,9 +11,9 @@ FROM
 (
     SELECT
         any(d.campaign_id != '' AND d.complete_from <= toDate(c.launch_date)) AS is_known,
-        argMaxIf(d.percent, d.day, d.day < toDate(c.launch_date) + 7) AS percent_then
-    FROM crowdfunding.campaigns AS c
-    LEFT JOIN crowdfunding.campaign_days AS d ON d.campaign_id = c.campaign_id
+        argMax(d.percent, d.day) AS percent_then
+    FROM crowdfunding.campaign_days AS d
+    RIGHT JOIN crowdfunding.campaigns AS c ON c.campaign_id = d.campaign_id AND d.day < toDate(c.launch_date) + 7
     WHERE c.launch_date < now('UTC') - INTERVAL 7 DAY
     GROUP BY c.campaign_id
 )

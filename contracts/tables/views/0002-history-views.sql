@@ -13,34 +13,35 @@ AS SELECT
 
 -- Each day with what the campaign had at the end of its day before. Private: it has campaigns that are hidden by now, but none that are
 -- deleted. Derived days are here only while the campaign is public, in the category of its first kept day.
+--
+-- The windows are in the order of the table, so that nothing is sorted (optimize_read_in_window_order in ../roles/0003-analyst.sql). A
+-- category is also here as a hash, because a window over text costs several times as much.
 CREATE OR REPLACE VIEW ${base}.history_days
 SQL SECURITY DEFINER
 AS SELECT
-    * EXCEPT shown_category,
-    shown_category AS category,
+    * EXCEPT category,
+    if(source = 'kept', category, anyIf(category, source = 'kept' AND is_deleted = 0) OVER whole) AS shown_category,
+    cityHash64(category)::UInt64 AS own_hash,
+    anyIf(own_hash, source = 'kept' AND is_deleted = 0) OVER whole AS first_hash,
+    if(source = 'kept', own_hash, first_hash) AS shown_hash,
+    if(lagInFrame(source = 'derived') OVER until, first_hash, lagInFrame(own_hash) OVER until) AS previous_hash,
     day < (SELECT noted FROM ${base}.history_end) AS is_final,
+    lagInFrame(is_deleted, 1, 1) OVER until = 0 AS was_public,
     -- Its amount was not pledged on this day: it is older than the history, or it was hidden.
-    is_deleted = 0 AND NOT was_public AND (was_known OR (source = 'kept' AND NOT ifNull(launched >= day - 1, false))) AS is_opening,
+    is_deleted = 0 AND NOT was_public AND (countIf(is_deleted = 0) OVER until > 1
+        OR (source = 'kept' AND NOT ifNull(launched >= day - 1, false))) AS is_opening,
+    -- 0 if it was not public.
+    lagInFrame(pledged_platform_amount) OVER until AS previous_platform_amount,
+    lagInFrame(backer_count) OVER until AS previous_backer_count,
+    lagInFrame(pledge_count) OVER until AS previous_pledge_count,
     min(multiIf(NOT is_complete, toDate(65535), source = 'derived' OR ifNull(launched >= day - 1, false), least(day, ifNull(launched, day)), day))
-        OVER (PARTITION BY campaign_id) AS complete_from,
-    lagInFrame(shown_category) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS previous_category
-FROM
-(
-    SELECT
-        * EXCEPT category,
-        if(source = 'kept', category, anyIf(category, source = 'kept' AND is_deleted = 0) OVER all) AS shown_category,
-        lagInFrame(is_deleted, 1, 1) OVER before = 0 AS was_public,
-        max(is_deleted = 0) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS was_known,
-        lagInFrame(pledged_platform_amount) OVER before AS previous_platform_amount,
-        lagInFrame(backer_count) OVER before AS previous_backer_count,
-        lagInFrame(pledge_count) OVER before AS previous_pledge_count
-    FROM ${base}.campaign_days FINAL
-    -- Nothing ranks after a tombstone, so no FINAL is needed to find them.
-    WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
-        AND (source = 'kept' OR campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL))
-    WINDOW before AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW),
-        all AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
-);
+        OVER whole AS complete_from
+FROM ${base}.campaign_days FINAL
+-- Nothing ranks after a tombstone, so no FINAL is needed to find them.
+WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
+    AND if(source = 'kept', true, campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL))
+WINDOW until AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),
+    whole AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING);
 
 CREATE OR REPLACE VIEW ${views}.campaign_days
 (
@@ -58,73 +59,32 @@ CREATE OR REPLACE VIEW ${views}.campaign_days
     backer_count            UInt64 COMMENT 'Distinct backers with a pledge that counts, at the end of the day',
     pledge_count            UInt64 COMMENT 'Pledges that count, at the end of the day',
     follower_count          Nullable(UInt64) COMMENT 'Followers at the end of the day; null if the day is derived',
+    new_pledged_platform_amount Decimal(38, 4) COMMENT 'Change since the row before, below 0 after refunds, in major units of the platform currency; exact',
+    new_pledged_platform    Float64 COMMENT 'new_pledged_platform_amount as a floating-point number, in major units of the platform currency',
+    new_backer_count        Int64 COMMENT 'Change of the number of backers since the row before',
+    new_pledge_count        Int64 COMMENT 'Change of the number of pledges since the row before',
+    opening_platform_amount Decimal(38, 4) COMMENT 'What it already had when the history first showed it, or showed it again, in major units of the platform currency; exact',
+    opening_platform        Float64 COMMENT 'opening_platform_amount as a floating-point number, in major units of the platform currency',
     is_final                Bool COMMENT 'False: the day is not over, and the row may still change',
     source                  LowCardinality(String) COMMENT 'kept: as it was shown at the end of the day. derived: the history did not exist yet; computed from the pledges that counted when it began, each from the day of its latest change on',
     complete_from           Date COMMENT 'From this day on, UTC, each pledge of the campaign stands on a day of its own; not after the launch if its whole life is here'
 )
 SQL SECURITY DEFINER
 AS SELECT
-    campaign_id, day, status, category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged,
+    campaign_id, day, status, shown_category AS category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged,
     pledged_platform_amount, toFloat64(pledged_platform_amount) AS pledged_platform, percent_funded,
     toFloat64(percent_funded) AS percent, backer_count, pledge_count, if(source = 'kept', follower_count, NULL) AS follower_count,
+    if(is_opening, 0, pledged_platform_amount - previous_platform_amount)::Decimal(38, 4) AS new_pledged_platform_amount,
+    toFloat64(new_pledged_platform_amount) AS new_pledged_platform,
+    if(is_opening, 0, toInt64(backer_count) - toInt64(previous_backer_count)) AS new_backer_count,
+    if(is_opening, 0, toInt64(pledge_count) - toInt64(previous_pledge_count)) AS new_pledge_count,
+    if(is_opening, pledged_platform_amount, 0)::Decimal(38, 4) AS opening_platform_amount,
+    toFloat64(opening_platform_amount) AS opening_platform,
     is_final, source, complete_from
 FROM ${base}.history_days
 WHERE is_deleted = 0 AND campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
 LIMIT 18446744073709551615
-COMMENT 'Each public campaign at the end of each UTC day on which it changed. Days before the history began are derived';
-
-CREATE OR REPLACE VIEW ${views}.campaign_funding_days
-(
-    campaign_id                 String COMMENT 'Campaign; only those that are public at present have rows',
-    category                    LowCardinality(String) COMMENT 'Main category at the end of the day',
-    day                         Date COMMENT 'Day, UTC; no day is missing while the campaign is public and LIVE',
-    new_pledged_platform_amount Decimal(38, 4) COMMENT 'Change on this day, below 0 after refunds, in major units of the platform currency; exact',
-    new_pledged_platform        Float64 COMMENT 'new_pledged_platform_amount as a floating-point number, in major units of the platform currency',
-    new_backer_count            Int64 COMMENT 'Change of the number of backers on this day',
-    new_pledge_count            Int64 COMMENT 'Change of the number of pledges on this day',
-    opening_platform_amount     Decimal(38, 4) COMMENT 'What it already had when the history first showed it, or showed it again, in major units of the platform currency; exact',
-    opening_platform            Float64 COMMENT 'opening_platform_amount as a floating-point number, in major units of the platform currency',
-    pledged_platform_amount     Decimal(38, 4) COMMENT 'What it had at the end of the day, in major units of the platform currency; exact',
-    pledged_platform            Float64 COMMENT 'pledged_platform_amount as a floating-point number, in major units of the platform currency',
-    source                      LowCardinality(String) COMMENT 'kept or derived, as in campaign_days',
-    complete_from               Date COMMENT 'As in campaign_days: the funding of the days before is not known'
-)
-SQL SECURITY DEFINER
-AS WITH (SELECT today FROM ${base}.history_end) AS today
-SELECT
-    campaign_id,
-    category,
-    known_day + gap AS day,
-    if(gap = 0, gained, 0)::Decimal(38, 4) AS new_pledged_platform_amount,
-    toFloat64(new_pledged_platform_amount) AS new_pledged_platform,
-    if(gap = 0, gained_backers, 0)::Int64 AS new_backer_count,
-    if(gap = 0, gained_pledges, 0)::Int64 AS new_pledge_count,
-    if(gap = 0, opening, 0)::Decimal(38, 4) AS opening_platform_amount,
-    toFloat64(opening_platform_amount) AS opening_platform,
-    pledged AS pledged_platform_amount,
-    toFloat64(pledged) AS pledged_platform,
-    source,
-    complete_from
-FROM
-(
-    SELECT
-        campaign_id, category, status, source, complete_from, is_deleted, day AS known_day, pledged_platform_amount AS pledged,
-        if(is_opening, 0, pledged_platform_amount - previous_platform_amount) AS gained,
-        if(is_opening, 0, toInt64(backer_count) - toInt64(previous_backer_count)) AS gained_backers,
-        if(is_opening, 0, toInt64(pledge_count) - toInt64(previous_pledge_count)) AS gained_pledges,
-        if(is_opening, pledged_platform_amount, 0) AS opening,
-        leadInFrame(toNullable(day)) OVER (
-            PARTITION BY campaign_id ORDER BY day ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS next_day
-    FROM ${base}.history_days
-    WHERE campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
-)
--- The row stands until the next one. The last one stands until today while the campaign is LIVE.
-ARRAY JOIN range(toUInt32(multiIf(isNotNull(next_day), assumeNotNull(next_day),
-    status = 'LIVE', greatest(known_day, today) + 1, known_day + 1) - known_day)) AS gap
--- From the day on which it was hidden until it was shown again it has no rows.
-WHERE is_deleted = 0
-LIMIT 18446744073709551615
-COMMENT 'What each public campaign gained on each UTC day';
+COMMENT 'Each public campaign at the end of each UTC day on which it changed, and what it gained on it. Days before the history began are derived';
 
 -- What each row of the history adds to its day. A campaign that changes its category departs from one and opens the other:
 -- these two entries are marked, because they are nothing for the whole platform. Private.
@@ -141,25 +101,39 @@ CREATE OR REPLACE VIEW ${base}.history_moves
 )
 SQL SECURITY DEFINER
 AS SELECT
-    day, move.1 AS category, move.2 AS new_amount, move.3 AS new_pledges, move.4 AS opening, move.5 AS departed,
+    day, name AS category, move.2 AS new_amount, move.3 AS new_pledges, move.4 AS opening, move.5 AS departed,
     move.6 AS campaigns, move.7 AS is_between
 FROM
 (
-    WITH
-        toDecimal128(0, 4) AS none,
-        if(was_public OR is_opening, none, pledged_platform_amount) + if(was_public, pledged_platform_amount - previous_platform_amount, none) AS new_amount,
-        multiIf(was_public, toInt64(pledge_count) - toInt64(previous_pledge_count), is_opening, 0, toInt64(pledge_count)) AS new_pledges,
-        was_public AND category != previous_category AS is_moved
+    WITH toDecimal128(0, 4) AS none
     SELECT
         day,
-        arrayJoin(if(is_deleted = 1,
-            if(was_public, [(previous_category, none, toInt64(0), none, previous_platform_amount, toInt64(-1), false)], []),
-            arrayConcat(
-                [(category, new_amount, new_pledges, if(is_opening, pledged_platform_amount, none), none, toInt64(NOT was_public), false)],
-                if(is_moved, [(category, none, toInt64(0), previous_platform_amount, none, toInt64(1), true),
-                    (previous_category, none, toInt64(0), none, previous_platform_amount, toInt64(-1), true)], [])))) AS move
-    FROM ${base}.history_days
-);
+        arrayJoin(arrayConcat(
+            [(category_hash, new_amount, new_pledges, opening, departed, campaigns, false)],
+            arrayMap(known -> (category_hash, none, toInt64(0), known.2, none, toInt64(1), true), moved),
+            arrayMap(known -> (known.1, none, toInt64(0), none, known.2, toInt64(-1), true), moved))) AS move
+    FROM
+    (
+        SELECT
+            day,
+            if(is_deleted, previous_hash, shown_hash) AS category_hash,
+            sumIf(pledged_platform_amount - previous_platform_amount, is_deleted = 0 AND NOT is_opening) AS new_amount,
+            sumIf(toInt64(pledge_count) - toInt64(previous_pledge_count), is_deleted = 0 AND NOT is_opening) AS new_pledges,
+            sumIf(pledged_platform_amount, is_opening) AS opening,
+            sumIf(previous_platform_amount, is_deleted) AS departed,
+            countIf(is_deleted = 0) AS shown,
+            countIf(was_public) AS shown_before,
+            toInt64(shown) - toInt64(shown_before) AS campaigns,
+            groupArrayIf((previous_hash, previous_platform_amount),
+                is_deleted = 0 AND was_public AND shown_hash != previous_hash) AS moved
+        FROM ${base}.history_days
+        GROUP BY day, category_hash
+        HAVING shown + shown_before > 0
+    )
+) AS sums
+INNER JOIN (SELECT DISTINCT category AS name, cityHash64(category)::UInt64 AS name_hash FROM ${base}.campaign_days) AS names
+    ON name_hash = move.1
+LIMIT 18446744073709551615;
 
 CREATE OR REPLACE VIEW ${views}.category_funding_days
 (

@@ -1,5 +1,7 @@
 /** `pledgeview explain`: why the API shows what it shows of a campaign, or why it shows nothing. */
+
 import { currentDatabases, serverSettings, shardsOf } from '../../distributed.ts'
+import { partitionName } from '../../log/port.ts'
 import { closing } from '../../runtime/async/closing.ts'
 import type { Config } from '../../runtime/config.ts'
 import { openTables } from '../../tables/clickhouse/clickhouse.ts'
@@ -126,7 +128,7 @@ function print(explanation: Explanation, why: readonly string[], io: Io): void {
       ],
     )
   for (const { appended_at, events, positions } of batches) {
-    const places = positions.map(({ topic, partition, next }) => `${topic}/${partition} before ${next}`)
+    const places = positions.map(at => `${partitionName(at)} before ${at.next}`)
     lines.push(['batch', `${appended_at}, ${events} events: ${places.join(', ')}`])
   }
   for (const [name, text] of lines) io.stdout.write(`${name.padEnd(10)}${printable(text)}\n`)

@@ -1,4 +1,5 @@
 import { topics } from '../../../contracts/events/event.ts'
+import { dayMs } from '../../runtime/runtime.ts'
 import type { RejectPlace } from '../../tables/rejects.ts'
 import type { RejectFilter } from '../../tables/stored-rejects.ts'
 import { type Command, commonOptions, readArguments, UsageError, wholeNumber } from '../command.ts'
@@ -82,7 +83,7 @@ export function readFilter({ topic, reason, since, until }: FilterValues, now: n
   }
 }
 
-const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: dayMs }
 
 /** Unix ms: of a UTC time in ISO 8601, or of an age such as 90s, 15m, 2h or 3d. */
 function readTime(option: string, text: string, now: number): number {

@@ -3,9 +3,11 @@
  * its tombstones may miss a deletion without any sign: both the state and its tombstone are gone from the log, and the tables still
  * have the state. A purge says how long the log keeps what was replaced.
  */
+
 import type { Admin } from 'kafkajs'
 import { type Topic, topics } from '../../../contracts/events/event.ts'
 import { messageOf } from '../../runtime/message-of.ts'
+import { dayMs } from '../../runtime/runtime.ts'
 import { isOutage, topicName } from './client.ts'
 import type { Cluster } from './offsets.ts'
 import { loadKafkajs } from './repairs/library.ts'
@@ -29,7 +31,7 @@ export async function readTopicSettings(
 }
 
 // Kafka's value for "never" is the largest 64-bit number. No operator means a longer time than this.
-const boundMsMax = 1_000 * 365 * 86_400_000
+const boundMsMax = 1_000 * 365 * dayMs
 
 export interface TopicCompaction {
   topic: Topic

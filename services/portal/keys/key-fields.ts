@@ -1,4 +1,5 @@
 /** What a person may type of the integration that a key is for, and the messages for what does not fit. Pure. */
+import { dayMs } from '../../runtime/runtime.ts'
 import { checkEmail } from '../account/email.ts'
 
 /** Name, web address and contact of the program that calls the API with the key. */
@@ -10,8 +11,6 @@ export interface KeyFields {
 
 /** A message for each field that does not fit. It follows the field's label: `Name` + `is missing`. */
 export type FieldFaults = Partial<Record<keyof KeyFields, string>>
-
-const dayMs = 86_400_000
 
 /** For how long a key can be made, ms. */
 export const lifetimes = { '30-days': 30 * dayMs, '90-days': 90 * dayMs, '365-days': 365 * dayMs } as const

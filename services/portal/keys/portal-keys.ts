@@ -7,6 +7,7 @@
  * - Of an account at most three keys are active, however many portals issue at once: the fold decides.
  * How it fails: with a `KeyError` for the person, or with the error of the log or of the tables.
  */
+
 import {
   activeKeysMax,
   appendStates,
@@ -22,12 +23,13 @@ import {
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import { changedState, expiringState } from '../../api-keys/key-states.ts'
 import { sleep, untilFound } from '../../runtime/async/sleep.ts'
+import { dayMs } from '../../runtime/runtime.ts'
 import type { Overlap, PortalKeys } from '../ports.ts'
 import { type KeyFields, lifetimeOf } from './key-fields.ts'
 
 const overlapMs: Readonly<Record<Exclude<Overlap, 'at-once'>, number>> = {
   'one-hour': 3_600_000,
-  'one-day': 86_400_000,
+  'one-day': dayMs,
 }
 
 export function createPortalKeys(admin: KeyAdmin): PortalKeys {

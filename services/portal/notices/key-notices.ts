@@ -1,7 +1,9 @@
 /** Notes mails for the sender (notice-sender.ts). A mail is kept with its address until it is sent or given up. */
+
 import { createHmac } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { NoticeRule } from '../../../contracts/events/portal-event.ts'
+import { dayMs } from '../../runtime/runtime.ts'
 import { checkEmail } from '../account/email.ts'
 import type { KeyNotices } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
@@ -21,8 +23,6 @@ export interface NoteParts {
 
 // A contact address is not verified, so nobody may fill a stranger's mailbox through us.
 export const perAddressPerDayMax = 40
-
-const dayMs = 86_400_000
 
 /** Resolves with the number of mails that were noted. */
 export async function noteMails(parts: NoteParts, wanted: readonly NewNotice[]): Promise<number> {

@@ -11,6 +11,7 @@
 
 import { backoffMs } from '../../runtime/async/retry.ts'
 import { messageOf } from '../../runtime/message-of.ts'
+import { dayMs } from '../../runtime/runtime.ts'
 import { MailError, type Mailer } from '../ports.ts'
 import type { Place } from '../reading.ts'
 import type { NoteParts } from './key-notices.ts'
@@ -21,7 +22,6 @@ export interface NoticeParts extends NoteParts, Place {
   mailer: Pick<Mailer, 'send'>
 }
 
-const dayMs = 86_400_000
 const lookMs = 300_000
 const mailsMax = 50
 const triesMax = 8

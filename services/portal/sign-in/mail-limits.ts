@@ -4,8 +4,10 @@
  * can keep the person from signing in with it. Its cookie has a random name of the browser and a seal over it and the address, so
  * it does not show the address.
  */
+
 import { createHmac } from 'node:crypto'
 import { addressBucket } from '../../runtime/http/addresses.ts'
+import { dayMs } from '../../runtime/runtime.ts'
 import { isSame, randomText, sealOf } from '../http/cookies.ts'
 import type { PortalStore } from '../store/port.ts'
 
@@ -41,7 +43,7 @@ export async function countMail(
   return (await isOver(`address ${email}`, mailLimits.address)) ? 'silent' : 'allowed'
 }
 
-export const knownMsMax = 180 * 86_400_000
+export const knownMsMax = 180 * dayMs
 
 const knownPattern = /^([\w-]{22})\.([\w-]{43})$/
 const purpose = 'known-browser'

@@ -6,16 +6,16 @@
  * - A session belongs to the state that its account had at its beginning. "Sign out everywhere" and deletion change that
  *   state, so they end every session of the account, on every portal, whatever the clocks say.
  */
+
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import type { Runtime } from '../../runtime/runtime.ts'
+import { dayMs, type Runtime } from '../../runtime/runtime.ts'
 import { randomText } from '../http/cookies.ts'
 import type { Account, Accounts } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 
 export type Sessions = ReturnType<typeof createSessions>
 
-const dayMs = 86_400_000
 const idleMsMax = 7 * dayMs
 export const sessionMsMax = 30 * dayMs
 // A session is written again at most this often. So its end is right to this long.

@@ -3,6 +3,7 @@
  *
  * A count is here some seconds after its answer. What a killed process had not written is not counted.
  */
+import { dayMs } from '../../runtime/runtime.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { type Place, readRows } from '../reading.ts'
 
@@ -54,7 +55,6 @@ export type RequestsOf = (
   id: string,
 ) => Promise<{ latest: KeyRequest[]; endpoints: EndpointCount[] }>
 
-const dayMs = 86_400_000
 // `length`: of the moment in ISO 8601.
 const spans = {
   day: { ms: dayMs, count: 30, length: 10, format: '%Y-%m-%d' },

@@ -13,7 +13,7 @@
  * a statement that was refused: its time may have been over while it waited for the majority.
  */
 import { invariant } from '../../runtime/ops/invariants.ts'
-import { untilNoneRuns, type WaitOptions } from '../../tables/clickhouse/running-statements.ts'
+import { untilNoneRuns, type WaitOptions } from '../../tables/clickhouse/statements.ts'
 import { qualified } from '../../tables/generations.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import {

@@ -10,6 +10,7 @@
  *   are derived from the pledges.
  * - It may be interrupted at any point. Repeating a statement gives the same rows.
  */
+import { dayMs } from '../../runtime/runtime.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { type FoldStep, fenceOf, fill, stepParameters } from './fold-statements.ts'
@@ -42,7 +43,6 @@ const files = {
   note: readSql('note-days', import.meta.url),
   derive: readSql('derive-days', import.meta.url),
 }
-const dayMs = 86_400_000
 const campaignsPerPiece = 100_000
 // A new leader copies what changed in this time once more.
 const recordEveryMs = 60_000

@@ -4,7 +4,7 @@
  */
 import { schemaIdOf } from '../../../contracts/events/codec.ts'
 import type { Topic } from '../../../contracts/events/event.ts'
-import { bytesOf, type Delivery, type LogRecord, type Position } from '../../log/port.ts'
+import { bytesOf, type Delivery, type LogRecord, type Position, partitionName } from '../../log/port.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
 import {
   createEncodedRowWriter,
@@ -116,7 +116,7 @@ export function addDelivery(batch: Batch, delivery: Delivery, decode: Decode | D
   batch.last = lastOf(batch.last, delivery.records)
   batch.isLogDry = delivery.records.length === 0
   for (const position of delivery.positions) {
-    const place = `${position.topic}/${position.partition}`
+    const place = partitionName(position)
     const before = batch.positions.get(place)?.next ?? 0
     invariant('batch-positions', position.next >= before, () => ({ place, before, next: position.next }))
     batch.positions.set(place, position)

@@ -4,6 +4,7 @@
  * Private data ends here. A campaign that is not public becomes its id and its version, and nothing else. A backer becomes a
  * keyed hash. A pledge that does not count has not even the hash.
  */
+
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import {
   type ApiKeyState,
@@ -22,6 +23,7 @@ import {
 } from '../../../contracts/events/portal-event.ts'
 import { pledgeIdsOf } from '../../../contracts/events/rules.ts'
 import { ledgerColumns } from '../../../contracts/tables/campaign-columns.ts'
+import { dayMs } from '../../runtime/runtime.ts'
 import type { ByteWriter } from '../../tables/clickhouse/byte-writer.ts'
 import type { RowEncoder, TableColumn } from '../../tables/clickhouse/row-binary.ts'
 import type { Hash64, HashBacker } from './backer-hash.ts'
@@ -148,7 +150,7 @@ function writeCounted(out: ByteWriter, pledge: PledgeState, backerHash: Hash64):
 
 /** A day as the type Date has it: days since 1970, and no day after 2149. */
 export function dayOf(ms: number): number {
-  return Math.min(Math.max(Math.floor(ms / 86_400_000), 0), 0xffff)
+  return Math.min(Math.max(Math.floor(ms / dayMs), 0), 0xffff)
 }
 
 /** Keeps neither backer nor amount nor day. */

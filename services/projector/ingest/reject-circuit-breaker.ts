@@ -5,7 +5,8 @@
  * It looks at the last `windowRecords` records. If more than the share `shareMax` of them was rejected, it trips: the batch
  * that tripped it is not written, its positions stay, and the projector stops.
  */
-import { retry } from '../../runtime/async/retry.ts'
+import { partitionName } from '../../log/port.ts'
+import { outagePauses, retry } from '../../runtime/async/retry.ts'
 import { programVersion } from '../../runtime/program-version.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import { rejectSharesOf, writeNote } from '../projector-log.ts'
@@ -112,12 +113,11 @@ export function openCircuitBreaker(
     // A rebalance at the start is over soon.
     isRetryable: (error: unknown) => !(error instanceof TablesError) || error.retryable,
     msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    pauseMsMin: 200,
-    pauseMsMax: 5_000,
+    ...outagePauses,
     onRetry,
   }
   async function open(): Promise<RejectCircuitBreaker> {
-    const partitions = (await reader.lag()).map(({ topic, partition }) => `${topic}/${partition}`)
+    const partitions = (await reader.lag()).map(partitionName)
     const earlier = await readRecentBatches(tables, databases, { ...settings, partitions })
     await writeNote(tables, databases, run, {
       kind: 'started',

@@ -4,6 +4,7 @@
  *
  * The result has every field of its schema, and the schema parses it before it leaves (endpoints/endpoint.ts).
  */
+import { daysRemaining } from '../../../contracts/api/conventions.ts'
 import {
   type Project,
   type ProjectDetail,
@@ -57,8 +58,6 @@ function withNumbers<Row extends Record<string, unknown>>(row: Row, names: reado
   }
   return row
 }
-
-const dayMs = 24 * 60 * 60 * 1000
 
 /** What is shown of a campaign in lists, but for what depends on the time. */
 export type LastingProject = Omit<Project, 'days_remaining'>
@@ -134,9 +133,4 @@ function presented(row: object, fields: readonly ShownField[]): Record<string, u
 /** ClickHouse's `2026-03-01 12:00:00.000` (UTC) as `2026-03-01T12:00:00.000Z`. */
 export function presentTimestamp(text: string): string {
   return `${text.replace(' ', 'T')}Z`
-}
-
-/** Whole days until the end, rounded up; 0 if the end has passed or there is none. */
-export function daysRemaining(endDate: string | null, now: number): number {
-  return endDate === null ? 0 : Math.max(0, Math.ceil((Date.parse(endDate) - now) / dayMs))
 }

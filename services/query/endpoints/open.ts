@@ -1,16 +1,23 @@
 /** Opens the endpoints of an app: what they read from, and how their answers are loaded. */
+
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { createFairTurns, type Turn } from '../../runtime/async/fair-turns.ts'
+import { dayMs } from '../../runtime/runtime.ts'
 import type { Tables } from '../../tables/port.ts'
 import type { AppRuntime, QueryAppParts } from '../app.ts'
 import { createCache } from '../cache/cache.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import { createCachedCampaignRows } from '../campaigns/campaign-rows.ts'
 import type { Keeper } from '../forgetting.ts'
-import { createCampaignLists, snapshots as listSnapshots } from '../lists/campaign-lists.ts'
+import {
+  createCampaignLists,
+  createIndexListSource,
+  createRemovals,
+  createSqlListSource,
+  snapshots as listSnapshots,
+} from '../lists/campaign-lists.ts'
 import { createListFollower } from '../lists/list-follower.ts'
-import { createIndexListSource, createRemovals, createSqlListSource } from '../lists/list-source.ts'
 import type { QueryAppOptions } from '../options.ts'
 import { whileOpen } from '../while-open.ts'
 import { createAhead } from './ahead.ts'
@@ -39,7 +46,7 @@ export function createEndpointParts(
     { monotonicMs },
   )
   const fallback = createSqlListSource(tables, databases, statementMsMax)
-  const keptMs = options.PLEDGEVIEW_REMOVALS_DAYS * 86_400_000
+  const keptMs = options.PLEDGEVIEW_REMOVALS_DAYS * dayMs
   const removals = createRemovals(tables, databases, { keptMs, msMax: statementMsMax })
   const source = { ...createIndexListSource(follower, fallback, { monotonicMs }), removals }
   const snapshots =

@@ -19,7 +19,7 @@
 import { yieldToEventLoop } from '../../runtime/async/sleep.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { idParts } from '../../tables/clickhouse/statement-form.ts'
+import { idParts } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { forgetMs, type Keeper, keptMsMax } from '../forgetting.ts'
 import { createListIndex, type ListIndex } from './list-index.ts'

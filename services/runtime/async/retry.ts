@@ -21,6 +21,9 @@ export type RetryPolicy = RetryBound & {
   onRetry?: (error: Error, attempt: number) => void
 }
 
+/** The pauses while a service is away. */
+export const outagePauses = { pauseMsMin: 200, pauseMsMax: 5_000 } as const
+
 export interface RetryDependencies {
   /** Milliseconds, monotonic. */
   monotonicMs?: () => number

@@ -30,19 +30,17 @@ export async function within<R>(
   }
 }
 
-const lookMs = 50
-
-/** Calls `look` until it returns a value, for at most `msMax`. Then returns undefined. */
+/** Calls `look` every `everyMs` until it returns a value, for at most `msMax`. Then returns undefined. */
 export async function untilFound<T>(
   msMax: number,
   look: () => Promise<T | undefined>,
-  { monotonicMs, sleep }: { monotonicMs: () => number; sleep: Sleep },
+  { monotonicMs, sleep, everyMs = 50 }: { monotonicMs: () => number; sleep: Sleep; everyMs?: number },
 ): Promise<T | undefined> {
   const deadline = monotonicMs() + msMax
   for (;;) {
     const found = await look()
     if (found !== undefined || monotonicMs() > deadline) return found
-    await sleep(lookMs)
+    await sleep(everyMs)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Tables that repeat their statements while ClickHouse is away: a rebuild of several hours survives a restart of it. */
-import { type RetryDependencies, retry } from '../../runtime/async/retry.ts'
+import { outagePauses, type RetryDependencies, retry } from '../../runtime/async/retry.ts'
 import { type Tables, TablesError } from '../port.ts'
 
 export interface Patience extends RetryDependencies {
@@ -13,8 +13,7 @@ export function patientTables(tables: Tables, { retryMsMax, onRetry = () => {}, 
   const policy = {
     isRetryable: (error: unknown) => error instanceof TablesError && error.retryable,
     msMax: retryMsMax,
-    pauseMsMin: 200,
-    pauseMsMax: 5_000,
+    ...outagePauses,
     onRetry,
   }
   return {

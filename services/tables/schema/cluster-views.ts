@@ -61,7 +61,6 @@ const joins: Readonly<Record<string, 'rows' | 'joined' | 'counted' | 'own'>> = {
   campaigns: 'rows',
   rewards: 'rows',
   campaign_days: 'rows',
-  campaign_funding_days: 'rows',
   categories: 'joined',
   about: 'joined',
   platform_totals: 'own',

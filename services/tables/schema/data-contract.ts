@@ -7,7 +7,6 @@ const keys: Readonly<Record<string, readonly string[]>> = {
   rewards: ['campaign_id', 'reward_id'],
   categories: ['category'],
   campaign_days: ['campaign_id', 'day'],
-  campaign_funding_days: ['campaign_id', 'day'],
   category_funding_days: ['category', 'day'],
   funding_days: ['day'],
 }

@@ -128,7 +128,6 @@ describe('private values', () => {
       'model.history_days',
       'model.history_moves',
       'views.campaign_days',
-      'views.campaign_funding_days',
       'views.campaigns',
       'views.categories',
       'views.category_funding_days',

@@ -2,7 +2,6 @@
 export const publicViews: readonly string[] = [
   'about',
   'campaign_days',
-  'campaign_funding_days',
   'campaigns',
   'categories',
   'category_funding_days',

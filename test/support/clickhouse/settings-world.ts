@@ -133,8 +133,6 @@ const questions: readonly [view: string, row: string, condition?: string][] = [
   ['about', 'toString(campaigns)'],
   ['campaign_days', 'campaign_id, category, toString(toUInt32(day))', `category IN ${slugs}`],
   ['campaign_days', "'by an error', campaign_id", failsUnless('campaign_id', 'kept|changed')],
-  ['campaign_funding_days', 'campaign_id, category, toString(toUInt32(day))'],
-  ['campaign_funding_days', "'by an error', campaign_id", failsUnless('campaign_id', 'kept|changed')],
   ['category_funding_days', 'category, toString(toUInt32(day)), toString(new_pledge_count)'],
   ['funding_days', 'toString(toUInt32(day)), toString(new_pledge_count)'],
 ]

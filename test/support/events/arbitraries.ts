@@ -1,26 +1,79 @@
 /**
- * fast-check arbitraries of small worlds: a few campaigns, pledges and backers, with several versions each, and all difficult
- * cases. Versions of one entity are distinct, so equal versions always carry equal content.
+ * fast-check arbitraries of states, by their Avro schemas, and of small worlds: a few campaigns, pledges and backers, with several versions
+ * each, and all difficult cases. Versions of one entity are distinct, so equal versions always carry equal content.
  */
 import fc from 'fast-check'
+import { schemas } from '../../../contracts/events/codec.ts'
 import type {
   CampaignState,
   CampaignStatus,
   ChangeEvent,
+  EventType,
   Long,
   PledgeState,
   PledgeStatus,
-  RewardState,
   TimestampMs,
 } from '../../../contracts/events/event.ts'
-import { columns } from '../../../contracts/tables/campaign-columns.ts'
 
-/** Of the fields that were added to campaigns later. */
-export const addedFields: object = Object.fromEntries(
-  columns.flatMap(({ name, type, default: added }) =>
-    added === undefined ? [] : [[name, type === 'Bool' ? fc.boolean() : fc.constant(added)]],
-  ),
-)
+/** The arbitraries of the values of a state: by their Avro type, and by the names of the fields that are narrower. */
+export interface Values {
+  text: fc.Arbitrary<string>
+  long: fc.Arbitrary<Long>
+  timestamp: fc.Arbitrary<TimestampMs>
+  fields: Readonly<Record<string, fc.Arbitrary<unknown>>>
+}
+
+type Schema =
+  | 'string'
+  | 'long'
+  | 'boolean'
+  | ['null', Schema]
+  | { type: 'long'; logicalType: 'timestamp-millis' }
+  | { type: 'enum'; symbols: readonly string[] }
+  | { type: 'array'; items: Schema }
+  | RecordSchema
+
+interface RecordSchema {
+  type: 'record'
+  fields: readonly { name: string; type: Schema }[]
+}
+
+/** The states that the Avro schema of an event type has. */
+export function statesOf<S>(type: EventType, values: Values): fc.Arbitrary<S> {
+  return valuesOf(schemas[type] as unknown as RecordSchema, values) as fc.Arbitrary<S>
+}
+
+function valuesOf(schema: Schema, values: Values, narrow?: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
+  if (Array.isArray(schema)) return fc.option(valuesOf(schema[1], values, narrow))
+  if (narrow) return narrow
+  if (schema === 'string') return values.text
+  if (schema === 'long') return values.long
+  if (schema === 'boolean') return fc.boolean()
+  switch (schema.type) {
+    case 'long':
+      return values.timestamp
+    case 'enum':
+      return fc.constantFrom(...schema.symbols)
+    case 'array':
+      return listsOf(schema.items, values)
+    case 'record':
+      return fc.record(
+        Object.fromEntries(
+          schema.fields.map(({ name, type }) => [name, valuesOf(type, values, values.fields[name])]),
+        ),
+      )
+    default:
+      return schema satisfies never
+  }
+}
+
+/** No two records of a list have the same id, which is their first field. */
+function listsOf(items: Schema, values: Values): fc.Arbitrary<unknown[]> {
+  const item = valuesOf(items, values)
+  if (typeof items === 'string' || !('fields' in items)) return fc.array(item, { maxLength: 4 })
+  const id = items.fields[0]?.name ?? ''
+  return fc.uniqueArray(item, { maxLength: 4, selector: one => (one as Record<string, unknown>)[id] })
+}
 
 const campaignStatuses: readonly CampaignStatus[] = [
   // The public statuses are listed twice, because without public campaigns there is little to compare.
@@ -121,11 +174,20 @@ const longMax = 2n ** 63n - 1n
 const timestampMin = Date.UTC(1900, 0, 1)
 const timestampMax = Date.UTC(2299, 11, 31, 23, 59, 59, 999)
 
+const plain: Values = {
+  text: text(),
+  long: amount(),
+  timestamp: timestamp(),
+  fields: Object.fromEntries(
+    ['url', 'image_url', 'profile_url', 'avatar_url'].map(name => [name, webAddress()]),
+  ),
+}
+
 /** One to `versionsMax` states with growing versions. A few end in a tombstone. */
 function historyOf<S extends { version: Long }>(
-  state: fc.Arbitrary<Omit<S, 'version'>>,
+  state: fc.Arbitrary<S>,
   versionsMax: number,
-): fc.Arbitrary<{ states: (Omit<S, 'version'> & { version: Long })[]; isDeleted: boolean }> {
+): fc.Arbitrary<{ states: S[]; isDeleted: boolean }> {
   return fc
     .tuple(
       fc.uniqueArray(version(), { minLength: 1, maxLength: versionsMax, selector: String }),
@@ -144,66 +206,36 @@ function historyOf<S extends { version: Long }>(
     })
 }
 
-function campaignState(campaign_id: string): fc.Arbitrary<Omit<CampaignState, 'version'>> {
-  return fc.record({
-    ...addedFields,
-    campaign_id: fc.constant(campaign_id),
-    changed_at: timestamp(),
-    status: fc.constantFrom(...campaignStatuses),
-    // A slug may change, and belongs to one campaign.
-    slug: fc.constantFrom('a', 'b').map(end => `s${campaignIds.indexOf(campaign_id)}-${end}`),
-    url: fc.constant('https://crowdfunding.example/projects/x'),
-    title: text(),
-    subtitle: fc.option(text()),
-    category: fc.constantFrom(...categories),
-    subcategory: fc.option(text()),
-    location: fc.option(text()),
-    image_url: fc.option(webAddress()),
-    currency: fc.constantFrom(...currencies),
-    goal_amount_minor: amount(),
-    campaign_type: fc.constantFrom('ALL_OR_NOTHING', 'KEEP_IT_ALL'),
-    project_type: fc.constantFrom('COMIC', 'GAME'),
-    is_staff_pick: fc.boolean(),
-    has_adult_content: fc.boolean(),
-    uses_ai: fc.boolean(),
-    tags: fc.array(text(), { maxLength: 3 }),
-    follower_count: amount(),
-    launch_date: fc.option(timestamp()),
-    end_date: fc.option(timestamp()),
-    created_at: timestamp(),
-    creator: fc.record({
+function campaignState(campaign_id: string): fc.Arbitrary<CampaignState> {
+  return statesOf('campaign', {
+    ...plain,
+    fields: {
+      ...plain.fields,
+      campaign_id: fc.constant(campaign_id),
+      status: fc.constantFrom(...campaignStatuses),
+      // A slug may change, and belongs to one campaign.
+      slug: fc.constantFrom('a', 'b').map(end => `s${campaignIds.indexOf(campaign_id)}-${end}`),
+      category: fc.constantFrom(...categories),
+      currency: fc.constantFrom(...currencies),
       creator_id: fc.constantFrom(...creatorIds),
-      name: text(),
-      profile_url: webAddress(),
-      avatar_url: fc.option(webAddress()),
-    }),
-    description: text(),
-    risks: text(),
-    rewards: fc.subarray([...rewardIds]).chain(ids => fc.tuple(...ids.map(rewardState))),
+      reward_id: fc.constantFrom(...rewardIds),
+      // Small numbers, so that some tiers are sold out and even oversold.
+      quantity_available: fc.oneof({ weight: 8, arbitrary: fc.nat(2) }, fc.constant(longMax)),
+    },
   })
 }
 
-function rewardState(reward_id: string): fc.Arbitrary<RewardState> {
-  return fc.record({
-    reward_id: fc.constant(reward_id),
-    title: text(),
-    description: text(),
-    amount_minor: amount(),
-    // Small numbers, so that some tiers are sold out and even oversold.
-    quantity_available: fc.option(fc.oneof({ weight: 8, arbitrary: fc.nat(2) }, fc.constant(longMax))),
-  })
-}
-
-function pledgeState(campaign_id: string, pledge_id: string): fc.Arbitrary<Omit<PledgeState, 'version'>> {
-  return fc.record({
-    pledge_id: fc.constant(pledge_id),
-    campaign_id: fc.constant(campaign_id),
-    backer_id: fc.constantFrom(...backerIds),
-    changed_at: timestamp(),
-    status: fc.constantFrom(...pledgeStatuses),
-    amount_minor: amount(),
-    platform_amount_minor: amount(),
-    reward_id: fc.option(fc.constantFrom(...rewardIds, 'a tier that is gone')),
+function pledgeState(campaign_id: string, pledge_id: string): fc.Arbitrary<PledgeState> {
+  return statesOf('pledge', {
+    ...plain,
+    fields: {
+      ...plain.fields,
+      pledge_id: fc.constant(pledge_id),
+      campaign_id: fc.constant(campaign_id),
+      backer_id: fc.constantFrom(...backerIds),
+      status: fc.constantFrom(...pledgeStatuses),
+      reward_id: fc.constantFrom(...rewardIds, 'a tier that is gone'),
+    },
   })
 }
 

@@ -171,12 +171,15 @@ export async function untilDrained(...projectors: readonly ServiceProcess[]): Pr
       const statuses = await Promise.all(projectors.map(projectionStatus))
       const lag = statuses.flatMap(({ projector }) => projector.lag)
       expect({
+        // It has none if the broker has not given it its partitions within ten seconds.
+        hasPartitions: lag.length > 0 || projectors.length === 0,
         waiting: lag.reduce((sum, { committed, end }) => sum + end - committed, 0),
         pending: statuses.map(({ fold }) => fold.pending_batches),
         // On a busy machine a campaign may come into quarantine: its batch counts as folded before the campaign is.
         quarantine: statuses.flatMap(({ fold }) => fold.quarantine),
         failures: statuses.map(({ projector }) => projector.failure),
       }).toEqual({
+        hasPartitions: true,
         waiting: 0,
         pending: projectors.map(() => 0),
         quarantine: [],

@@ -4,8 +4,7 @@
  * mirror gives each record the next free one.
  */
 import type { ITopicConfig, KafkaMessage } from 'kafkajs'
-import { topics } from '../../../contracts/events/event.ts'
-import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import { createKafka, type KafkaSettings } from '../../../services/log/kafka/client.ts'
 import { writeHeaders } from '../../../services/log/kafka/record.ts'
 import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
 import { createTopics } from '../../../services/log/kafka/topics.ts'
@@ -61,13 +60,25 @@ export async function restoreTopics(settings: KafkaSettings, copies: readonly To
 
 /** As a mirror does that copies the positions of consumer groups: the group stands after the last record of each partition. */
 export async function copyPositions(settings: KafkaSettings, groupId: string): Promise<void> {
-  await withAdmin(settings, async admin => {
-    for (const name of topics.map(topic => topicName(settings, topic))) {
-      const ranges = await admin.fetchTopicOffsets(name)
-      const partitions = ranges.map(({ partition, high }) => ({ partition, offset: high }))
-      await admin.setOffsets({ groupId, topic: name, partitions })
-    }
-  })
+  const topics = namesOf(settings)
+  const ends = await withAdmin(settings, admin =>
+    Promise.all(topics.map(async topic => ({ topic, ranges: await admin.fetchTopicOffsets(topic) }))),
+  )
+  const positions = ends.flatMap(({ topic, ranges }) =>
+    ranges.map(({ partition, high }) => ({ topic, partition, offset: high })),
+  )
+  // Not `setOffsets` of kafkajs: it joins the group once for each topic, and waits five seconds for a record each time.
+  const consumer = createKafka(settings, silent).consumer({ groupId, maxWaitTimeInMs: 50 })
+  const joined = new Promise(resolve => consumer.on(consumer.events.GROUP_JOIN, resolve))
+  await consumer.connect()
+  try {
+    await consumer.subscribe({ topics })
+    await consumer.run({ autoCommit: false, eachMessage: async () => {} })
+    await joined
+    await consumer.commitOffsets(positions)
+  } finally {
+    await consumer.disconnect()
+  }
 }
 
 /** The topics with their partitions and with the settings that are not the cluster's. */

@@ -75,15 +75,30 @@ function lookStatement({ read }: Databases): string {
           FROM ${read}.campaigns FINAL`
 }
 
-/** One row of campaign_days. */
+/** The rows of campaign_days. */
 export function expectedDays(notes: Notes): object[] {
-  return [...publicNow(notes)].flatMap(([id, days]) =>
-    days.flatMap(([day, noted]) => {
-      if (noted === null) return []
+  return [...publicNow(notes)].flatMap(([id, days]) => {
+    let before: Noted | null | undefined
+    return days.flatMap(([day, noted]) => {
+      const isNew = before === undefined && noted?.launchDay != null && noted.launchDay >= day - 1
+      const from = before ?? (isNew ? { platform: 0n, backers: 0, pledges: 0 } : noted)
+      const isOpening = !before && !isNew
+      if (noted !== null || before !== undefined) before = noted
+      if (noted === null || from === null) return []
       const { launchDay: _, ...shown } = noted
-      return [{ id, day, ...shown, pledged: String(noted.pledged), platform: String(noted.platform) }]
-    }),
-  )
+      return {
+        id,
+        day,
+        ...shown,
+        pledged: String(noted.pledged),
+        platform: String(noted.platform),
+        new: String(noted.platform - from.platform),
+        newBackers: noted.backers - from.backers,
+        newPledges: noted.pledges - from.pledges,
+        opening: String(isOpening ? noted.platform : 0n),
+      }
+    })
+  })
 }
 
 /** What a day added to a category, or to the platform (`''`). */
@@ -162,31 +177,6 @@ export function expectedFunding(notes: Notes, by: 'category' | 'platform', today
         }
       })
     })
-}
-
-/** The rows of campaign_funding_days until `today`. */
-export function expectedCampaignFunding(notes: Notes, today: number): object[] {
-  return [...publicNow(notes)].flatMap(([id, days]) => {
-    let before: Noted | null | undefined
-    return days.flatMap(([day, noted], n) => {
-      const isNew = before === undefined && noted?.launchDay != null && noted.launchDay >= day - 1
-      const from = before ?? (isNew ? { platform: 0n, backers: 0, pledges: 0 } : noted)
-      const opening = before || isNew ? 0n : (noted?.platform ?? 0n)
-      if (noted !== null || before !== undefined) before = noted
-      if (noted === null || from === null) return []
-      const end = days[n + 1]?.[0] ?? (noted.status === 'LIVE' ? Math.max(day, today) : day) + 1
-      return Array.from({ length: end - day }, (_, gap) => ({
-        id,
-        category: noted.category,
-        day: day + gap,
-        new: String(gap === 0 ? noted.platform - from.platform : 0n),
-        backers: gap === 0 ? noted.backers - from.backers : 0,
-        pledges: gap === 0 ? noted.pledges - from.pledges : 0,
-        opening: String(gap === 0 ? opening : 0n),
-        standing: String(noted.platform),
-      }))
-    })
-  })
 }
 
 type Days = [day: number, noted: Noted | null][]

@@ -2,16 +2,13 @@
 import fc from 'fast-check'
 import { currencyCodes } from '../../../contracts/events/currencies.ts'
 import {
-  type ApiKeyState,
-  type CampaignState,
   type ChangeEvent,
+  eventTypes,
   keyOf,
   type Long,
-  type PledgeState,
-  type RewardState,
   type StateEvent,
 } from '../../../contracts/events/event.ts'
-import { addedFields } from '../../support/events/arbitraries.ts'
+import { statesOf, type Values } from '../../support/events/arbitraries.ts'
 
 const longMax = 2n ** 63n - 1n
 
@@ -42,98 +39,22 @@ const slug = fc
   .filter(value => !/[/\\?#%\s\p{Cc}]/u.test(value) && value !== '.' && value !== '..')
 const webAddress = fc.webUrl({ withFragments: true, withQueryParameters: true })
 
-const reward: fc.Arbitrary<RewardState> = fc.record({
-  reward_id: nonEmpty,
-  title: text,
-  description: text,
-  amount_minor: count,
-  quantity_available: fc.option(count),
-})
-
-export const campaignState: fc.Arbitrary<CampaignState> = fc.record({
-  ...addedFields,
-  campaign_id: id,
-  version: count,
-  changed_at: timestamp,
-  status: fc.constantFrom<CampaignState['status'][]>(
-    'UNKNOWN',
-    'DRAFT',
-    'SUBMITTED',
-    'APPROVED',
-    'LIVE',
-    'FUNDED',
-    'FAILED',
-    'CANCELLED',
-    'SUSPENDED',
-  ),
-  slug,
-  url: webAddress,
-  title: text,
-  subtitle: fc.option(text),
-  category: text,
-  subcategory: fc.option(text),
-  location: fc.option(text),
-  image_url: fc.option(webAddress),
-  currency: fc.constantFrom(...currencyCodes),
-  goal_amount_minor: count,
-  campaign_type: text,
-  project_type: text,
-  is_staff_pick: fc.boolean(),
-  has_adult_content: fc.boolean(),
-  uses_ai: fc.boolean(),
-  tags: fc.array(text, { maxLength: 5 }),
-  follower_count: count,
-  launch_date: fc.option(timestamp),
-  end_date: fc.option(timestamp),
-  created_at: timestamp,
-  creator: fc.record({
-    creator_id: nonEmpty,
-    name: text,
-    profile_url: webAddress,
-    avatar_url: fc.option(webAddress),
-  }),
-  description: text,
-  risks: text,
-  rewards: fc.uniqueArray(reward, { maxLength: 4, selector: ({ reward_id }) => reward_id }),
-})
-
-export const pledgeState: fc.Arbitrary<PledgeState> = fc.record({
-  pledge_id: id,
-  campaign_id: id,
-  backer_id: nonEmpty,
-  version: count,
-  changed_at: timestamp,
-  status: fc.constantFrom<PledgeState['status'][]>(
-    'UNKNOWN',
-    'PENDING',
-    'ACTIVE',
-    'COLLECTED',
-    'CANCELLED',
-    'REFUNDED',
-    'FAILED',
-  ),
-  amount_minor: count,
-  platform_amount_minor: count,
-  reward_id: fc.option(nonEmpty),
-})
-
-export const apiKeyState: fc.Arbitrary<ApiKeyState> = fc.record({
-  key: id,
-  account_id: id,
-  integration: fc.record({ name: text, url: webAddress, contact_email: text }),
-  secret_hash: fc.stringMatching(/^[0-9a-f]{64}$/),
-  scopes: fc.array(text, { maxLength: 3 }),
-  status: fc.constantFrom<ApiKeyState['status'][]>('UNKNOWN', 'ACTIVE', 'REVOKED'),
-  version: count,
-  changed_at: timestamp,
-  issued_at: fc.option(timestamp),
-  expires_at: fc.option(timestamp),
-})
+const values: Values = {
+  text,
+  long: count,
+  timestamp,
+  fields: {
+    ...{ campaign_id: id, pledge_id: id, key: id, account_id: id },
+    ...{ backer_id: nonEmpty, creator_id: nonEmpty, reward_id: nonEmpty },
+    ...{ url: webAddress, image_url: webAddress, profile_url: webAddress, avatar_url: webAddress },
+    slug,
+    currency: fc.constantFrom(...currencyCodes),
+    secret_hash: fc.stringMatching(/^[0-9a-f]{64}$/),
+  },
+}
 
 export const stateEvent: fc.Arbitrary<StateEvent> = fc.oneof(
-  campaignState.map(data => ({ type: 'campaign' as const, data })),
-  pledgeState.map(data => ({ type: 'pledge' as const, data })),
-  apiKeyState.map(data => ({ type: 'api-key' as const, data })),
+  ...eventTypes.map(type => statesOf(type, values).map(data => ({ type, data }) as StateEvent)),
 )
 
 const tombstone: fc.Arbitrary<ChangeEvent> = fc.oneof(

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { idLengthMax } from '../../../contracts/events/rules.ts'
-import { idParts, parameterText } from '../../../services/tables/clickhouse/statement-form.ts'
+import { idParts, parameterText } from '../../../services/tables/clickhouse/statements.ts'
 
 // ClickHouse's default of http_max_field_value_size.
 const bytesMax = 131_072

@@ -1,12 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { daysRemaining } from '../../../../contracts/api/conventions.ts'
 import { projectSchema } from '../../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../../contracts/events/currencies.ts'
-import {
-  daysRemaining,
-  presentProject,
-  presentTimestamp,
-} from '../../../../services/query/campaigns/campaign-fields.ts'
+import { presentProject, presentTimestamp } from '../../../../services/query/campaigns/campaign-fields.ts'
 import { presentStats } from '../../../../services/query/endpoints/stats.ts'
 import { detailRow, statsRow } from '../../../support/query/fake-tables.ts'
 
