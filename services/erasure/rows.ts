@@ -2,7 +2,7 @@
  * Purges what the base database has of deleted campaigns and keys. The history of a campaign that is only hidden stays: the sums need it.
  * The usage of a revoked key stays: its account still sees it.
  */
-import { findDeletedHistory, removeRows } from '../tables/deleted.ts'
+import { findDeletedDays, removeRows } from '../tables/deleted.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { oldPartsMs } from '../tables/superseded.ts'
@@ -14,7 +14,7 @@ export async function purgeDeleted(
   databases: Databases,
   purge: TablesPurge,
 ): Promise<PurgedCopy[]> {
-  const campaigns = await findDeletedHistory(tables, databases)
+  const campaigns = await findDeletedDays(tables, databases)
   const removeDays = () => removeRows({ tables, databases }, 'campaign_days', campaigns)
   const days = await purgeOne('campaign_days', 'deleted campaign', campaigns, removeDays)
   const keys = await deletedKeys(tables, databases)

@@ -28,7 +28,7 @@ export async function removeRows(
 }
 
 /** The deleted campaigns that still have a history. */
-export async function findDeletedHistory(
+export async function findDeletedDays(
   tables: Tables,
   { base, ledger }: Databases,
   options: CallOptions = {},
