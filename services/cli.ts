@@ -67,7 +67,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
   purge: {
     summary: 'make what events have deleted or replaced really gone, for an erasure request',
-    load: async () => (await import('./commands/purge/purge.ts')).purgeCommand,
+    load: async () => (await import('./commands/purge.ts')).purgeCommand,
   },
   migrate: {
     summary: 'bring tables, topics and roles of the distributed form up to date',

@@ -1,9 +1,8 @@
 /** What the query service and the portal do alike as separate processes: they serve their port and the ops port until they are told to end. */
 import type { FastifyInstance } from 'fastify'
-import type { Open } from './runtime/async/closing.ts'
+import { closeServer, type Open } from './runtime/async/closing.ts'
 import type { Config } from './runtime/config.ts'
 import { type Check, tablesCheck } from './runtime/ops/checks.ts'
-import { closeServer } from './runtime/ops/close-server.ts'
 import type { Metrics } from './runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from './runtime/ops/ops-server.ts'
 import type { Databases, Tables } from './tables/port.ts'

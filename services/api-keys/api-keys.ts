@@ -13,8 +13,7 @@ import type { EventWriter } from '../log/port.ts'
 import { sleep, untilFound } from '../runtime/async/sleep.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { generateApiKey, generateSecret, hashSecret, keyPrefix, type RandomBytes } from './credentials.ts'
-import { accountKeysStatement, matchingKeysStatement } from './key-statements.ts'
-import { revokedState } from './key-states.ts'
+import { accountKeysStatement, matchingKeysStatement, revokedState } from './key-states.ts'
 
 /** One key, from the key ledger and the fold. `version` is text, because it may be any 64-bit integer. */
 export interface KeyRecord {

@@ -62,7 +62,7 @@ const sessionSecondsMax = 5
  * ClickHouse's own page sends it.
  */
 const fixedForAnalysts: readonly RoleSetting[] = Object.entries({
-  // Files of this machine (working-directory.ts).
+  // Files of this machine (child.ts).
   format_schema: '',
   format_template_resultset: '',
   format_template_row: '',
@@ -102,7 +102,7 @@ export const unreadSecondsMax = 30
 
 /**
  * The statements of the session that opens the ports. The last one never ends. `page` is fetched before the ports
- * open (working-directory.ts).
+ * open (child.ts).
  */
 export function listenStatements(
   { nativePort }: Pick<ServerConfiguration, 'nativePort'>,

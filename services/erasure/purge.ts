@@ -1,6 +1,6 @@
 /** A purge: makes what events have deleted or replaced really gone, in each copy of the data, and reports what it did. */
-
 import { removeExports } from '../exports/write.ts'
+import { isWorking } from '../generations/rebuild-log.ts'
 import type { Rebuilds } from '../generations/rebuilds.ts'
 import type { PartitionLag } from '../log/port.ts'
 import { untilFolded, untilProjected } from '../projector/positions/projected.ts'
@@ -8,7 +8,6 @@ import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Shard } from '../tables/port.ts'
 import { purgeLookMs, writePurge } from '../tables/schema/identity.ts'
-import { purgeRebuilds } from './rebuilds.ts'
 import { leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
 import { purgeTables, type TablesPurge } from './tables.ts'
 
@@ -92,4 +91,29 @@ async function purgeCaches(
     left,
     now() + config.PLEDGEVIEW_CACHE_MS,
   )
+}
+
+/* Purges what the last rebuild has left: the tables from before it. */
+
+const copy = 'previous tables'
+
+/** Never throws. The previous tables are dropped, so there is no rollback afterwards. */
+export async function purgeRebuilds(
+  rebuilds: Pick<Rebuilds, 'report' | 'drop'>,
+  isDry: boolean,
+): Promise<PurgedCopy> {
+  try {
+    const latest = await rebuilds.report()
+    if (latest && isWorking(latest)) {
+      const reason =
+        'a rebuild is not finished: let it end or drop it (pledgeview rebuild drop), then run the purge again'
+      return unreached(copy, reason)
+    }
+    if (!latest?.isPreviousKept) return purged(copy, 'none are kept')
+    if (isDry) return purged(copy, 'drops them: no rollback after that')
+    await rebuilds.drop()
+    return purged(copy, 'dropped: no rollback any more')
+  } catch (error) {
+    return unreached(copy, messageOf(error))
+  }
 }

@@ -19,9 +19,8 @@ import {
   type VersionedTable,
   versionedTables,
 } from '../tables/superseded.ts'
-import { purgeDeleted } from './deleted.ts'
-import { purgeRejects } from './rejects.ts'
 import { counted, leftOver, type PurgedCopy, purged, unreached } from './report.ts'
+import { purgeDeleted, purgeRejects } from './rows.ts'
 
 export interface TablesPurge {
   isDry: boolean

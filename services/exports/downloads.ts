@@ -7,9 +7,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { ClientGoneError, createFairTurns } from '../runtime/async/fair-turns.ts'
-import { type ByteRange, isNoneMatch, rangeOf } from '../runtime/http/ranges.ts'
-import { type OpenFile, openLatest } from './latest.ts'
-import { type ExportFile, exportFiles } from './manifest.ts'
+import { type ByteRange, isNoneMatch, rangeOf } from '../runtime/http/request-headers.ts'
+import { type ExportFile, exportFiles, type OpenFile, openLatest } from './latest.ts'
 
 export interface Download {
   request: IncomingMessage

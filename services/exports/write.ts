@@ -15,8 +15,14 @@ import { DataDirectoryInUse, lockDataDirectory } from '../log/local/lock.ts'
 import { programVersion } from '../runtime/program-version.ts'
 import type { ServerTables } from '../tables/clickhouse/clickhouse.ts'
 import type { Databases } from '../tables/port.ts'
-import { folderName, isExportName } from './latest.ts'
-import { apiVersion, type ExportFile, type Manifest, manifestSchema } from './manifest.ts'
+import {
+  apiVersion,
+  type ExportFile,
+  folderName,
+  isExportName,
+  type Manifest,
+  manifestSchema,
+} from './latest.ts'
 import {
   copyStatement,
   countStatement,

@@ -9,12 +9,12 @@
  */
 import type { Sleep } from '../runtime/async/sleep.ts'
 import { encodeRows } from '../tables/clickhouse/row-binary.ts'
-import { untilNoneRuns } from '../tables/clickhouse/running-statements.ts'
+import { untilNoneRuns } from '../tables/clickhouse/statements.ts'
 import { readCurrent } from '../tables/generations.ts'
 import type { Tables } from '../tables/port.ts'
 
 /** The generation log, on the server that has it. */
-export interface LogPlace {
+export interface GenerationLog {
   tables: Pick<Tables, 'rows' | 'run' | 'insert'>
   /** Its database. */
   base: string
@@ -43,7 +43,7 @@ const columns = [
   { name: 'detail', type: 'String' },
 ]
 
-export async function writeRow({ tables, base }: LogPlace, row: LogRow): Promise<void> {
+export async function writeRow({ tables, base }: GenerationLog, row: LogRow): Promise<void> {
   const { kind, generation = 0, attempt, run = '', detail = '' } = row
   const rows = encodeRows(columns, [[kind, generation, attempt, run, detail]])
   await tables.insert({ table: `${base}.generation_log`, columns, rows })
@@ -53,7 +53,7 @@ const takesMax = 6
 
 /** Takes the next attempt. Two processes that do so at once get the same number, and both try again. */
 export async function takeAttempt(
-  { tables, base }: LogPlace,
+  { tables, base }: GenerationLog,
   run: string,
   { sleep, random }: { sleep: Sleep; random: () => number },
 ): Promise<number> {
@@ -76,7 +76,7 @@ export async function takeAttempt(
 
 /** Makes a generation the current one. Repeating it is harmless. Throws `AttemptLost`, or if another one became current. */
 export async function promoteGeneration(
-  { tables, base }: LogPlace,
+  { tables, base }: GenerationLog,
   { attempt, run, from, to }: { attempt: number; run: string; from: number; to: number },
 ): Promise<void> {
   await tables.run({
@@ -89,7 +89,7 @@ export async function promoteGeneration(
 
 /** Notes that a generation is dropped, unless it is the current one. Only then its databases may go. */
 export async function noteDropped(
-  { tables, base }: LogPlace,
+  { tables, base }: GenerationLog,
   { attempt, run, generation }: { attempt: number; run: string; generation: number },
 ): Promise<void> {
   const query_params = { attempt, run, of: generation }
@@ -121,7 +121,7 @@ function fenced(base: string, kind: 'current' | 'dropped', condition: string): s
 export async function droppedGenerations({
   tables,
   base,
-}: Pick<LogPlace, 'tables' | 'base'>): Promise<number[]> {
+}: Pick<GenerationLog, 'tables' | 'base'>): Promise<number[]> {
   const rows = await tables.rows<{ generation: number }>({
     query: `SELECT DISTINCT generation FROM ${base}.generation_log WHERE kind = 'dropped'`,
   })
@@ -133,7 +133,7 @@ const statementMsMax = 60_000
 
 export interface WatchDependencies {
   /** The generation log, as any server reads and writes it. */
-  tables: LogPlace['tables']
+  tables: GenerationLog['tables']
   base: string
   /** On one of them the statements of attempts run. */
   servers: readonly Pick<Tables, 'rows'>[]

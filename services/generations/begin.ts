@@ -21,7 +21,16 @@ import {
 
 type BeginDependencies = Pick<
   RebuildContext,
-  'tables' | 'databases' | 'cluster' | 'log' | 'from' | 'run' | 'isAlone' | 'sleep' | 'random' | 'now'
+  | 'tables'
+  | 'databases'
+  | 'cluster'
+  | 'generationLog'
+  | 'from'
+  | 'run'
+  | 'isAlone'
+  | 'sleep'
+  | 'random'
+  | 'now'
 >
 
 /** The request cannot be carried out in the current state. The message says what is possible. */
@@ -41,24 +50,28 @@ export async function beginRebuild(
   dependencies: BeginDependencies,
   request: RebuildRequest,
 ): Promise<RebuildState> {
-  const { log, run } = dependencies
+  const { generationLog, run } = dependencies
   const latest = await untilNoOwner(dependencies)
   const open = latest && isWorking(latest) ? resumedRebuild(latest, request) : undefined
   const begun = open ?? (await newRebuild(dependencies, request, latest))
-  const attempt = await takeAttempt(log, run, dependencies)
+  const attempt = await takeAttempt(generationLog, run, dependencies)
   // It is dead, or too old. Nobody has to wait for it any more.
-  if (latest) await writeRow(log, { kind: 'given up', attempt: latest.attempt, run })
+  if (latest) await writeRow(generationLog, { kind: 'given up', attempt: latest.attempt, run })
   await dropLeftovers(dependencies, attempt, open)
   const generation = begun.generation || (await registerNext(dependencies, attempt))
   const state = { ...begun, attempt, run, generation }
-  await writeRebuild(log, state)
+  await writeRebuild(generationLog, state)
   return state
 }
 
 /** The latest rebuild, once it has given no sign of life for long enough. Throws if it is alive. */
-async function untilNoOwner({ log, isAlone, sleep }: BeginDependencies): Promise<RebuildState | undefined> {
-  const first = await latestRebuild(log)
-  for (let state = first; ; state = await latestRebuild(log)) {
+async function untilNoOwner({
+  generationLog,
+  isAlone,
+  sleep,
+}: BeginDependencies): Promise<RebuildState | undefined> {
+  const first = await latestRebuild(generationLog)
+  for (let state = first; ; state = await latestRebuild(generationLog)) {
     if (!state || isAlone || !isAlive(state)) return state
     if (state.writtenAt !== first?.writtenAt) {
       throw new RebuildInProgress(
@@ -96,12 +109,12 @@ function isOutdated({ phase, detail, ageMs }: RebuildState): boolean {
 }
 
 async function newRebuild(
-  { log, from, now, run, ...place }: BeginDependencies,
+  { generationLog, from, now, run, ...place }: BeginDependencies,
   request: RebuildRequest,
   latest: RebuildState | undefined,
 ): Promise<RebuildState> {
   if (request.kind === 'rollback' && request.isDry) throw new RebuildRefused('a rollback has no dry run')
-  const kept = await keptGeneration(log)
+  const kept = await keptGeneration(generationLog)
   if (request.kind === 'rebuild' && kept !== undefined) {
     const name = latest ? keptTables(latest) : 'the previous tables'
     throw new RebuildRefused(
@@ -144,30 +157,30 @@ function detailOf(request: RebuildRequest, startedAt: string): RebuildDetail {
 
 /** Drops the generations that were never current, except for the one that goes on, and what a drop that was killed has left. */
 async function dropLeftovers(
-  { log, run, ...place }: BeginDependencies,
+  { generationLog, run, ...place }: BeginDependencies,
   attempt: number,
   open: RebuildState | undefined,
 ): Promise<void> {
-  const never = await log.tables.rows<{ generation: number; isDropped: number }>({
-    query: `SELECT generation, countIf(kind = 'dropped') AS isDropped FROM ${log.base}.generation_log
+  const never = await generationLog.tables.rows<{ generation: number; isDropped: number }>({
+    query: `SELECT generation, countIf(kind = 'dropped') AS isDropped FROM ${generationLog.base}.generation_log
             WHERE kind IN ('registered', 'current', 'dropped') GROUP BY generation
             HAVING isDropped > 0 OR countIf(kind = 'current') = 0`,
   })
   for (const { generation, isDropped } of never) {
     if (generation === open?.generation) continue
-    if (isDropped === 0) await noteDropped(log, { attempt, run, generation })
+    if (isDropped === 0) await noteDropped(generationLog, { attempt, run, generation })
     await dropDatabases(place, generation)
   }
 }
 
 /** Before its databases are made, so that none is ever unknown. */
-async function registerNext({ log, run }: BeginDependencies, attempt: number): Promise<number> {
-  const [row] = await log.tables.rows<{ next: number }>({
-    query: `SELECT max(generation) + 1 AS next FROM ${log.base}.generation_log`,
+async function registerNext({ generationLog, run }: BeginDependencies, attempt: number): Promise<number> {
+  const [row] = await generationLog.tables.rows<{ next: number }>({
+    query: `SELECT max(generation) + 1 AS next FROM ${generationLog.base}.generation_log`,
   })
   const generation = row?.next ?? 0
-  await writeRow(log, { kind: 'registered', generation, attempt, run })
-  if (!(await registeredGenerations(log.tables, log.base)).includes(generation)) {
+  await writeRow(generationLog, { kind: 'registered', generation, attempt, run })
+  if (!(await registeredGenerations(generationLog.tables, generationLog.base)).includes(generation)) {
     throw new Error(`generation ${generation} could not be registered`)
   }
   return generation

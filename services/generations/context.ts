@@ -16,7 +16,7 @@ import { areViewsOf, createGeneration, type MigrateOptions, pointViews } from '.
 import { distributedDatabases } from '../tables/schema/replicated.ts'
 import { definerUser } from '../tables/schema/roles.ts'
 import { onEveryShard } from '../tables/shards.ts'
-import type { LogPlace } from './attempts.ts'
+import type { GenerationLog } from './attempts.ts'
 import type { RebuildState, RebuildTracker, WorkPhase } from './rebuild-log.ts'
 import { createWithdrawals, type Sides, type Withdrawals } from './withdrawals.ts'
 
@@ -37,10 +37,10 @@ export interface RebuildDependencies
 /** A running rebuild. Its `tables` retry statements, and use half of ClickHouse's cores. */
 export interface RebuildContext extends RebuildDependencies {
   tables: Tables
-  log: LogPlace
+  generationLog: GenerationLog
   /** The generation that was current when it began. */
   from: number
-  parts: readonly RebuildPart[]
+  shards: readonly RebuildShard[]
   /** The generation that is built, over all shards. */
   rebuilt: Databases
   tracker: RebuildTracker
@@ -89,7 +89,7 @@ export function wholeOf(place: RebuildTables, generation: number): Databases {
 }
 
 /** The server with the generation log: the first shard of the cluster, whatever the order of the URLs is. */
-export async function logPlaceOf({ tables, databases, cluster }: RebuildTables): Promise<LogPlace> {
+export async function generationLogOf({ tables, databases, cluster }: RebuildTables): Promise<GenerationLog> {
   if (!cluster) return { tables, base: databases.base }
   for (const shard of cluster.shards) {
     const found = await shard.tables.rows({
@@ -168,11 +168,11 @@ export async function hasReplicas(
 }
 
 /** Runs the work side by side. When all of it has ended, throws the first failure. */
-export async function onEach<Part, Result>(
-  parts: readonly Part[],
-  work: (part: Part) => Promise<Result>,
+export async function onEach<One, Result>(
+  all: readonly One[],
+  work: (one: One) => Promise<Result>,
 ): Promise<Result[]> {
-  const ended = await Promise.allSettled(parts.map(work))
+  const ended = await Promise.allSettled(all.map(work))
   return ended.map(one => {
     if (one.status === 'rejected') throw one.reason
     return one.value
@@ -180,13 +180,13 @@ export async function onEach<Part, Result>(
 }
 
 /*
- * The parts of a rebuild: on one server the tables themselves, on a cluster each shard's own part.
+ * The shards of a rebuild: on one server there is one, which is the tables themselves.
  *
  * On a cluster the log is read once, into the ledgers of all shards. Everything else is done for each shard as on one server: its fold, its
  * withdrawals, its verification and its stamps. A campaign is on one shard with all its pledges. The promotion is one row for all shards.
  */
 
-export interface RebuildPart extends Sides {
+export interface RebuildShard extends Sides {
   /** They retry statements, and use half of ClickHouse's cores. */
   tables: Tables
   /** The same tables with all cores, for statements that the fold waits for. */
@@ -205,11 +205,11 @@ const buildMsMax = 30 * 60_000
 // How long a statement of the fold may still run when it is held.
 const foldEndsMsMax = 60_000
 
-export async function createParts(
+export async function createShards(
   dependencies: RebuildDependencies,
   { attempt, from, to }: { attempt: number; from: number; to: number },
   patience: Patience,
-): Promise<RebuildPart[]> {
+): Promise<RebuildShard[]> {
   const { run, config, random, sleep, monotonicMs } = dependencies
   const time = { monotonicMs, sleep }
   const settings = foldWorkerSettings(config)

@@ -28,7 +28,7 @@ export interface Example {
   fields: { field: string; live: string; rebuilt: string }[]
 }
 
-type ComparedPart = Sides & { since: number }
+type ComparedShard = Sides & { since: number }
 
 const examplesMax = 10
 const textMax = 200
@@ -43,9 +43,9 @@ interface Counts {
 }
 
 /** Compares what is public in the current generation and in the new one, by content; `updated_at` does not count. */
-export async function readDifferences(tables: Tables, part: ComparedPart): Promise<Differences> {
+export async function readDifferences(tables: Tables, shard: ComparedShard): Promise<Differences> {
   const [counts] = await tables.rows<Counts>({
-    query: `WITH ${compared(part)}
+    query: `WITH ${compared(shard)}
         SELECT
             countIf(change = 'same') AS same,
             countIf(change = 'added' AND NOT moves) AS added,
@@ -54,11 +54,11 @@ export async function readDifferences(tables: Tables, part: ComparedPart): Promi
             countIf(change != 'same' AND moves) AS inMotion,
             arraySlice(arraySort(groupArrayIf(1000)((campaign_id, change), change != 'same' AND NOT moves)), 1, ${examplesMax}) AS examples
         FROM compared`,
-    query_params: { since: part.since },
+    query_params: { since: shard.since },
   })
   if (!counts) throw new Error('the comparison returned no row')
   const { examples, ...rest } = counts
-  const { fields, ofExamples } = rest.different > 0 ? await readFields(tables, part, examples) : noFields
+  const { fields, ofExamples } = rest.different > 0 ? await readFields(tables, shard, examples) : noFields
   return {
     ...rest,
     fields: Object.fromEntries(fields),
@@ -100,14 +100,18 @@ interface Fields {
 const noFields: Fields = { fields: [], ofExamples: [] }
 
 /** How often each field differs, among campaigns that are public on both sides, and the texts of the examples. */
-async function readFields(tables: Tables, part: ComparedPart, examples: Counts['examples']): Promise<Fields> {
+async function readFields(
+  tables: Tables,
+  shard: ComparedShard,
+  examples: Counts['examples'],
+): Promise<Fields> {
   const texts = contentColumns
     .filter(name => name !== 'campaign_id')
     .map(name => `('${name}', ${textOf(`live.${name}`)}, ${textOf(`rebuilt.${name}`)})`)
   const ofSide = (read: string) =>
     `(SELECT * FROM ${read}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM differing))`
   const [row] = await tables.rows<Fields>({
-    query: `WITH ${compared(part)},
+    query: `WITH ${compared(shard)},
             differing AS (SELECT campaign_id FROM compared WHERE change = 'different' AND NOT moves)
             SELECT
               arrayZip(mapKeys(counted), mapValues(counted)) AS fields,
@@ -116,10 +120,10 @@ async function readFields(tables: Tables, part: ComparedPart, examples: Counts['
             FROM
             (
               SELECT live.campaign_id AS id, arrayFilter(field -> field.2 != field.3, [${texts.join(', ')}]) AS changed
-              FROM ${ofSide(part.live.read)} AS live
-              INNER JOIN ${ofSide(part.rebuilt.read)} AS rebuilt ON live.campaign_id = rebuilt.campaign_id
+              FROM ${ofSide(shard.live.read)} AS live
+              INNER JOIN ${ofSide(shard.rebuilt.read)} AS rebuilt ON live.campaign_id = rebuilt.campaign_id
             )`,
-    query_params: { since: part.since, ids: examples.map(([id]) => id) },
+    query_params: { since: shard.since, ids: examples.map(([id]) => id) },
   })
   return row ?? noFields
 }

@@ -30,7 +30,7 @@ export async function catchUp(context: RebuildContext, reader: EventReader): Pro
   await inShorterRounds(async () => {
     const startedAt = monotonicMs()
     await ingestToEnd(context, reader)
-    await onEach(context.parts, part => part.foldWorker.fold())
+    await onEach(context.shards, shard => shard.foldWorker.fold())
     return monotonicMs() - startedAt
   })
 }
@@ -156,19 +156,19 @@ function isReached(lag: readonly PartitionLag[], target: readonly Position[]): b
 export function createBuildPositions({
   tables,
   rebuilt,
-  parts,
+  shards,
   now,
   warn,
-}: Pick<RebuildContext, 'tables' | 'rebuilt' | 'parts' | 'now'> & {
+}: Pick<RebuildContext, 'tables' | 'rebuilt' | 'shards' | 'now'> & {
   warn: (message: string) => void
 }): Positions {
-  const shards = parts.map(part => ({ tables: part.tables, databases: part.rebuilt }))
-  const positions = createPositions({ tables, databases: rebuilt, shards, now, warn })
+  const places = shards.map(shard => ({ tables: shard.tables, databases: shard.rebuilt }))
+  const positions = createPositions({ tables, databases: rebuilt, shards: places, now, warn })
   return {
     ...positions,
     async find(state) {
-      const { ofLog } = await readPositions(shards, state.log)
-      if (ofLog.size === 0) await writePositions(shards, firstPositions(state))
+      const { ofLog } = await readPositions(places, state.log)
+      if (ofLog.size === 0) await writePositions(places, firstPositions(state))
       return positions.find(state)
     },
   }
@@ -182,8 +182,8 @@ export function createBuildPositions({
 }
 
 /** The new generation knows every deletion that the current one knows, so it is read as far in time. */
-export async function carryReadUntil({ parts }: Pick<RebuildContext, 'parts'>, log: string): Promise<void> {
-  for (const { tables, live, rebuilt } of parts) {
+export async function carryReadUntil({ shards }: Pick<RebuildContext, 'shards'>, log: string): Promise<void> {
+  for (const { tables, live, rebuilt } of shards) {
     const [before, after] = await Promise.all(
       [live, rebuilt].map(databases => readPositions([{ tables, databases }], log)),
     )

@@ -16,35 +16,35 @@ import type { Term } from '../projector/fold/fold-epochs.ts'
 import { type FoldStep, fill, stampOf, stepParameters } from '../projector/fold/fold-statements.ts'
 import { readSql } from '../tables/read-sql.ts'
 import { promoteGeneration } from './attempts.ts'
-import { enter, onEach, type RebuildContext, type RebuildPart } from './context.ts'
+import { enter, onEach, type RebuildContext, type RebuildShard } from './context.ts'
 import { carryReadUntil, ingestToEnd } from './ingest.ts'
 import { verifyTouched } from './verification.ts'
 
 /** Throws `AttemptLost`, or what the log and ClickHouse throw. Then nothing was promoted, unless the answer to the row was lost. */
 export async function promote(context: RebuildContext, reader: EventReader): Promise<void> {
-  const { tracker, log, run, from, signal } = context
+  const { tracker, generationLog, run, from, signal } = context
   await enter(context, 'promoting')
   await bringUp(context, reader)
   await carryReadUntil(context, reader.log)
   signal.throwIfAborted()
-  await promoteGeneration(log, { attempt: tracker.attempt, run, from, to: tracker.generation })
+  await promoteGeneration(generationLog, { attempt: tracker.attempt, run, from, to: tracker.generation })
 }
 
-/** Brings every part up to the end of the log under a held fold, and stamps it. */
+/** Brings every shard up to the end of the log under a held fold, and stamps it. */
 async function bringUp(context: RebuildContext, reader: EventReader): Promise<void> {
-  const { parts, signal } = context
-  await onEach(parts, part => part.hold.acquireLeadership())
-  const own = await onEach(parts, part => part.foldWorker.acquireLeadership())
+  const { shards, signal } = context
+  await onEach(shards, shard => shard.hold.acquireLeadership())
+  const own = await onEach(shards, shard => shard.foldWorker.acquireLeadership())
   await ingestToEnd(context, reader)
-  await onEach(parts, async part => {
-    const index = parts.indexOf(part)
+  await onEach(shards, async shard => {
+    const index = shards.indexOf(shard)
     // What is deleted later than this is in the log behind its end, and is read after the promotion.
-    await part.withdrawals.carry(signal)
-    await part.foldWorker.fold()
-    await verifyTouched(context, part)
+    await shard.withdrawals.carry(signal)
+    await shard.foldWorker.fold()
+    await verifyTouched(context, shard)
     // The keys that the held worker had not folded yet: keys belong to no generation. This may write the watermark, so it comes before the stamps.
-    await part.hold.foldKeys()
-    await stamp(part, own[index] as Term)
+    await shard.hold.foldKeys()
+    await stamp(shard, own[index] as Term)
   })
 }
 
@@ -61,7 +61,7 @@ const statementMsMax = 600_000
 // Higher than any number that the fold worker's own statements get in this epoch.
 const firstCounter = 2n ** 31n
 
-async function stamp({ tablesOnAllCores: tables, live, rebuilt }: RebuildPart, term: Term): Promise<void> {
+async function stamp({ tablesOnAllCores: tables, live, rebuilt }: RebuildShard, term: Term): Promise<void> {
   const [row] = await tables.rows<{ rows: number }>({
     query: `SELECT (SELECT count() FROM ${rebuilt.read}.campaigns) + (SELECT count() FROM ${live.read}.campaigns) AS rows`,
   })

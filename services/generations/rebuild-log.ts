@@ -3,7 +3,7 @@
  * lets a process continue after a kill.
  */
 import { registeredGenerations } from '../tables/generations.ts'
-import { type LogPlace, writeRow } from './attempts.ts'
+import { type GenerationLog, writeRow } from './attempts.ts'
 import type { Differences } from './differences.ts'
 
 /** The phases in their order. A rebuild ends in one of `endPhases`. */
@@ -122,7 +122,7 @@ interface Row {
 type Written = Pick<RebuildState, 'id' | 'phase'> & { detail: RebuildDetail }
 
 /** The latest rebuild in its latest recorded state; `undefined` if there has never been one. */
-export async function latestRebuild({ tables, base }: LogPlace): Promise<RebuildState | undefined> {
+export async function latestRebuild({ tables, base }: GenerationLog): Promise<RebuildState | undefined> {
   const [row] = await tables.rows<Row>({
     query: `SELECT attempt, generation, run, detail, toString(written_at) AS writtenAt,
               toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(written_at) AS ageMs
@@ -134,14 +134,14 @@ export async function latestRebuild({ tables, base }: LogPlace): Promise<Rebuild
 
 /** The rebuild that is under way, also if its process died; for the metrics. */
 export async function rebuildUnderWay(
-  place: LogPlace,
+  place: GenerationLog,
 ): Promise<{ phase: Phase; silentMs: number } | undefined> {
   const state = await latestRebuild(place)
   return state && isWorking(state) ? { phase: state.phase, silentMs: state.ageMs } : undefined
 }
 
 export async function writeRebuild(
-  place: LogPlace,
+  place: GenerationLog,
   {
     id,
     phase,
@@ -156,7 +156,7 @@ export async function writeRebuild(
 }
 
 /** The generation that was current before, if it is kept. */
-export async function keptGeneration({ tables, base }: LogPlace): Promise<number | undefined> {
+export async function keptGeneration({ tables, base }: GenerationLog): Promise<number | undefined> {
   const rows = await tables.rows<{ generation: number }>({
     query: `SELECT generation FROM ${base}.generation_log WHERE kind = 'current' GROUP BY generation ORDER BY max(attempt) DESC`,
   })
@@ -167,7 +167,7 @@ export async function keptGeneration({ tables, base }: LogPlace): Promise<number
 /* Tracks one run of a rebuild: its phase, its rate, and its signs of life in the rebuild log. */
 
 export interface TrackerDependencies {
-  log: LogPlace
+  generationLog: GenerationLog
   state: RebuildState
   onProgress: (state: RebuildState) => void
   monotonicMs: () => number
@@ -187,7 +187,7 @@ export interface RebuildTracker {
 }
 
 export function createTracker(dependencies: TrackerDependencies): RebuildTracker {
-  const { log, onProgress, monotonicMs } = dependencies
+  const { generationLog, onProgress, monotonicMs } = dependencies
   const state = structuredClone(dependencies.state)
   const { id, attempt, generation } = state
   /** Where the phase began in this run. */
@@ -198,7 +198,7 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
 
   /** Writes one after the other, so that the latest state is the last row. */
   function write(): Promise<void> {
-    const done = writing.then(() => writeRebuild(log, state))
+    const done = writing.then(() => writeRebuild(generationLog, state))
     writing = done.catch(() => undefined)
     return done
   }

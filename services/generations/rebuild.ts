@@ -19,10 +19,10 @@ import { readCurrent } from '../tables/generations.ts'
 import { noteDropped, untilEnded, writeRow } from './attempts.ts'
 import { beginRebuild } from './begin.ts'
 import {
-  createParts,
+  createShards,
   dropDatabases,
   enter,
-  logPlaceOf,
+  generationLogOf,
   makeGeneration,
   onEach,
   onHalfTheCores,
@@ -57,18 +57,18 @@ export async function runRebuild(
   const patience = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
   const tables = await onHalfTheCores(patientTables(dependencies.tables, patience))
   const place = { tables, databases, cluster }
-  const found = await logPlaceOf(place)
-  const log = { ...found, tables: patientTables(found.tables as typeof tables, patience) }
-  const from = await readCurrent(log.tables, log.base)
-  const state = await beginRebuild({ ...dependencies, ...place, log, from }, request)
+  const found = await generationLogOf(place)
+  const generationLog = { ...found, tables: patientTables(found.tables as typeof tables, patience) }
+  const from = await readCurrent(generationLog.tables, generationLog.base)
+  const state = await beginRebuild({ ...dependencies, ...place, generationLog, from }, request)
   const { attempt, generation: to } = state
-  const tracker = createTracker({ log, state, onProgress, monotonicMs })
-  const parts = await createParts(dependencies, { attempt, from, to }, patience)
+  const tracker = createTracker({ generationLog, state, onProgress, monotonicMs })
+  const shards = await createShards(dependencies, { attempt, from, to }, patience)
   const rebuilt = wholeOf(place, to)
   const warn = (message: string) => logger.warn(message)
-  const positions = createBuildPositions({ tables, rebuilt, parts, now, warn })
+  const positions = createBuildPositions({ tables, rebuilt, shards, now, warn })
   const context: RebuildContext = {
-    ...{ ...dependencies, tables, log, from, rebuilt, parts, tracker, positions, signal },
+    ...{ ...dependencies, tables, generationLog, from, rebuilt, shards, tracker, positions, signal },
   }
   try {
     await carryThrough(context)
@@ -77,13 +77,13 @@ export async function runRebuild(
   } catch (error) {
     await tracker.close(messageOf(error))
     // Whoever waits for its hold goes on at once.
-    await writeRow(log, { kind: 'given up', attempt, run }).catch(onRetry)
+    await writeRow(generationLog, { kind: 'given up', attempt, run }).catch(onRetry)
     throw error
   }
 }
 
 async function carryThrough(context: RebuildContext): Promise<void> {
-  const { tracker, history, from, log, run } = context
+  const { tracker, history, from, generationLog, run } = context
   const { generation, attempt } = tracker
   const { isDry } = tracker.detail.request
   if (generation !== from) {
@@ -99,10 +99,10 @@ async function carryThrough(context: RebuildContext): Promise<void> {
     }
   }
   if (isDry) {
-    await noteDropped(log, { attempt, run, generation })
+    await noteDropped(generationLog, { attempt, run, generation })
     await dropDatabases(context, generation)
   } else {
-    await untilEnded(log.tables, log.base, context)
+    await untilEnded(generationLog.tables, generationLog.base, context)
     await showCurrent(context)
   }
   await history.forget(consumerOf(tracker))
@@ -111,13 +111,13 @@ async function carryThrough(context: RebuildContext): Promise<void> {
 
 /** Reads, folds, catches up and verifies. Skips what is already done. */
 async function build(context: RebuildContext, reader: EventReader): Promise<void> {
-  const { tracker, signal, parts } = context
+  const { tracker, signal, shards } = context
   await enter(context, 'reading log')
   await ingestToEnd(context, reader)
-  await onEach(parts, async part => {
-    await part.foldWorker.acquireLeadership()
+  await onEach(shards, async shard => {
+    await shard.foldWorker.acquireLeadership()
     // Also when it continues: the log may have forgotten deletions while it did not run, or while the previous tables were kept.
-    await part.withdrawals.carry(signal)
+    await shard.withdrawals.carry(signal)
   })
   if (!tracker.detail.isFolded) {
     await enter(context, 'folding')
@@ -125,23 +125,23 @@ async function build(context: RebuildContext, reader: EventReader): Promise<void
     tracker.detail.isFolded = true
   }
   await enter(context, 'catching up')
-  await onEach(parts, async part => {
-    part.since = await readClock(part.tables)
+  await onEach(shards, async shard => {
+    shard.since = await readClock(shard.tables)
   })
   await catchUp(context, reader)
   await enter(context, 'verifying')
   await verifyAll(context, reader)
-  const differences = await onEach(parts, part => readDifferences(part.tables, part))
+  const differences = await onEach(shards, shard => readDifferences(shard.tables, shard))
   tracker.detail.differences = sumDifferences(differences)
 }
 
 async function foldWhole(context: RebuildContext): Promise<void> {
-  const { tracker, signal, parts } = context
+  const { tracker, signal, shards } = context
   const progress = new Map<unknown, FoldProgress>()
-  await onEach(parts, part =>
-    part.foldWorker.foldAll(ofPart => {
+  await onEach(shards, shard =>
+    shard.foldWorker.foldAll(ofShard => {
       signal.throwIfAborted()
-      progress.set(part, ofPart)
+      progress.set(shard, ofShard)
       const all = [...progress.values()]
       const sum = (amountOf: (one: FoldProgress) => number) =>
         all.reduce((total, one) => total + amountOf(one), 0)

@@ -7,9 +7,9 @@ import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import { followMs, readCurrent, registeredGenerations } from '../tables/generations.ts'
-import { type LogPlace, noteDropped, takeAttempt, untilEnded, writeRow } from './attempts.ts'
+import { type GenerationLog, noteDropped, takeAttempt, untilEnded, writeRow } from './attempts.ts'
 import { RebuildRefused } from './begin.ts'
-import { dropDatabases, logPlaceOf, type RebuildDependencies, type RebuildTables } from './context.ts'
+import { dropDatabases, generationLogOf, type RebuildDependencies, type RebuildTables } from './context.ts'
 import { runRebuild } from './rebuild.ts'
 import {
   consumerOf,
@@ -113,10 +113,10 @@ export interface DropDependencies extends RebuildTables {
 
 /** The latest rebuild, and whether the generation from before is kept. `undefined` if there has never been one. */
 export async function rebuildStatus(place: RebuildTables): Promise<RebuildReport | undefined> {
-  const log = await logPlaceOf(place)
-  const state = await latestRebuild(log)
+  const generationLog = await generationLogOf(place)
+  const state = await latestRebuild(generationLog)
   if (!state) return undefined
-  const isPreviousKept = !isWorking(state) && (await keptGeneration(log)) !== undefined
+  const isPreviousKept = !isWorking(state) && (await keptGeneration(generationLog)) !== undefined
   return { ...state, isAlive: isAlive(state), isPreviousKept }
 }
 
@@ -125,30 +125,30 @@ export async function rebuildStatus(place: RebuildTables): Promise<RebuildReport
  * works on one.
  */
 export async function dropOthers({ isAlone = false, forget, ...place }: DropDependencies): Promise<void> {
-  const log = await logPlaceOf(place)
-  const { tables, base } = log
-  const state = await latestRebuild(log)
+  const generationLog = await generationLogOf(place)
+  const { tables, base } = generationLog
+  const state = await latestRebuild(generationLog)
   if (state && isAlive(state) && !isAlone) {
     throw new RebuildRefused(`a rebuild is running (${state.phase}): interrupt its command first`)
   }
   const isOpen = state !== undefined && isWorking(state)
-  if (!state || (!isOpen && (await keptGeneration(log)) === undefined)) {
+  if (!state || (!isOpen && (await keptGeneration(generationLog)) === undefined)) {
     throw new RebuildRefused('there are no tables but the current ones')
   }
-  await untilFollowed(log)
+  await untilFollowed(generationLog)
   const run = `drop-${state.attempt}`
-  const attempt = await takeAttempt(log, run, { sleep, random: Math.random })
+  const attempt = await takeAttempt(generationLog, run, { sleep, random: Math.random })
   // A last statement of a rebuild that was killed may still be on its way.
-  await writeRow(log, { kind: 'given up', attempt: state.attempt, run })
+  await writeRow(generationLog, { kind: 'given up', attempt: state.attempt, run })
   await untilEnded(tables, base, { sleep, monotonicMs: () => performance.now() })
   const current = await readCurrent(tables, base)
   for (const generation of await registeredGenerations(tables, base)) {
     if (generation === current) continue
-    await noteDropped(log, { attempt, run, generation })
+    await noteDropped(generationLog, { attempt, run, generation })
     await dropDatabases(place, generation)
   }
   if (isOpen) await forget(consumerOf(state))
-  await writeRebuild(log, {
+  await writeRebuild(generationLog, {
     ...state,
     attempt,
     run,
@@ -160,7 +160,7 @@ export async function dropOthers({ isAlone = false, forget, ...place }: DropDepe
 const followedMs = 5 * followMs
 
 /** What reads and folds follows a promotion within a second. Until then it needs the generation from before. */
-async function untilFollowed({ tables, base }: LogPlace): Promise<void> {
+async function untilFollowed({ tables, base }: GenerationLog): Promise<void> {
   const [row] = await tables.rows<{ ageMs: number }>({
     query: `SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(max(written_at)) AS ageMs
             FROM ${base}.generation_log WHERE kind = 'current'`,

@@ -7,9 +7,9 @@
  */
 import type { EventReader } from '../log/port.ts'
 import { foldWorkerSettings } from '../projector/settings.ts'
-import { idParts } from '../tables/clickhouse/statement-form.ts'
+import { idChunks } from '../tables/clickhouse/statements.ts'
 import type { Tables } from '../tables/port.ts'
-import { onEach, type RebuildContext, type RebuildPart } from './context.ts'
+import { onEach, type RebuildContext, type RebuildShard } from './context.ts'
 import { catchUp } from './ingest.ts'
 import { changedSince, ledgers, newerQuery, rangesOf, type Scope, type Sides } from './withdrawals.ts'
 
@@ -29,31 +29,31 @@ export class VerificationFailed extends Error {
 
 /** Verifies everything, while nothing else writes to the new generation. Throws `VerificationFailed`. */
 export async function verifyAll(context: RebuildContext, reader: EventReader): Promise<void> {
-  const { tracker, signal, parts } = context
-  const ranges = await onEach(parts, async part => ({
-    part,
-    scopes: await rangesOf(part.tables, part.rebuilt),
+  const { tracker, signal, shards } = context
+  const ranges = await onEach(shards, async shard => ({
+    shard,
+    scopes: await rangesOf(shard.tables, shard.rebuilt),
   }))
   const of = ranges.flatMap(({ scopes }) => scopes).length
   let done = 0
   // The live projectors may be ahead. So only what is still missing after the new generation has caught up is lost.
-  let lost = await onEach(ranges, async ({ part, scopes }) => {
+  let lost = await onEach(ranges, async ({ shard, scopes }) => {
     const found: Missing[] = []
     for (const scope of scopes) {
       signal.throwIfAborted()
       tracker.progress({ done, of, unit: 'ranges' })
-      await verifyReadTables(context, part, scope)
-      found.push(...(await readMissing(part.tables, part, scope)))
+      await verifyReadTables(context, shard, scope)
+      found.push(...(await readMissing(shard.tables, shard, scope)))
       done++
     }
-    return { part, found }
+    return { shard, found }
   })
   for (let round = 1; lost.some(({ found }) => found.length > 0) && round <= catchUpsMax; round++) {
-    await onEach(parts, part => part.withdrawals.carry(signal))
+    await onEach(shards, shard => shard.withdrawals.carry(signal))
     await catchUp(context, reader)
-    lost = await onEach(lost, async ({ part, found }) => ({
-      part,
-      found: await stillMissing(part.tables, part, found),
+    lost = await onEach(lost, async ({ shard, found }) => ({
+      shard,
+      found: await stillMissing(shard.tables, shard, found),
     }))
   }
   const all = lost.flatMap(({ found }) => found)
@@ -61,9 +61,9 @@ export async function verifyAll(context: RebuildContext, reader: EventReader): P
   mustBeAccepted(context, all)
 }
 
-/** Verifies the campaigns that were folded since the part was compared. */
-export async function verifyTouched(context: RebuildContext, part: RebuildPart): Promise<void> {
-  await verifyReadTables(context, part, changedSince(part.rebuilt, part.since))
+/** Verifies the campaigns that were folded since the shard was compared. */
+export async function verifyTouched(context: RebuildContext, shard: RebuildShard): Promise<void> {
+  await verifyReadTables(context, shard, changedSince(shard.rebuilt, shard.since))
 }
 
 /** What the live tables have withdrawn is never shown again, whatever loss is accepted. */
@@ -101,7 +101,7 @@ export interface Mismatch {
  */
 async function verifyReadTables(
   { config, tracker }: RebuildContext,
-  { tables, rebuilt: { ledger, read } }: RebuildPart,
+  { tables, rebuilt: { ledger, read } }: RebuildShard,
   { condition, parameters }: Scope,
 ): Promise<void> {
   if (tracker.detail.request.kind === 'rollback') return
@@ -202,7 +202,7 @@ export async function stillMissing(
   before: readonly Missing[],
 ): Promise<Missing[]> {
   const now = new Map<string, Missing>()
-  for (const ids of idParts([...new Set(before.map(({ campaign }) => campaign))], idsPerStatement)) {
+  for (const ids of idChunks([...new Set(before.map(({ campaign }) => campaign))], idsPerStatement)) {
     const scope = { condition: 'campaign_id IN {ids:Array(String)}', parameters: { ids } }
     for (const missing of await readMissing(tables, sides, scope)) now.set(missing.entity, missing)
   }

@@ -140,7 +140,7 @@ export function newerQuery(
     .replaceAll('${scope}', scope)
 }
 
-/* Parts of the ledgers. The pledges of a platform do not fit into the memory of one statement. */
+/* Ranges of the ledgers. The pledges of a platform do not fit into the memory of one statement. */
 
 const campaignsPerRange = 20_000
 

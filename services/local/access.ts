@@ -2,13 +2,13 @@
  * Gives a command access to the model of a data directory: through the service that runs on it, or, if none runs, by
  * opening the model for the duration of the command.
  */
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
-import type { Rebuilds } from '../generations/rebuilds.ts'
-import { openJournalWriter } from '../log/local/journal.ts'
+import { createRebuilds, type Rebuilds } from '../generations/rebuilds.ts'
+import { openJournalHistory, openJournalWriter } from '../log/local/journal.ts'
 import { DataDirectoryInUse } from '../log/local/lock.ts'
 import type { EventWriter } from '../log/port.ts'
-import { backerHasher } from '../projector/ingest/backer-hash.ts'
+import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.ts'
 import { type Status, statusOf } from '../projector/status.ts'
 import { closing } from '../runtime/async/closing.ts'
 import { retry } from '../runtime/async/retry.ts'
@@ -24,7 +24,6 @@ import {
   type ServiceAddress,
 } from './data-directory.ts'
 import { identityOf, openEmbeddedModel } from './model.ts'
-import { createEmbeddedRebuilds } from './rebuilds.ts'
 import { openRunningTables } from './tables.ts'
 
 export interface ModelAccess {
@@ -130,4 +129,33 @@ async function statusFrom({ pid, ops_url: url }: ServiceAddress): Promise<Status
   )
   if (!response.ok) throw new Error(`the service answered /status with ${response.status}`)
   return (await response.json()) as Status
+}
+
+/*
+ * Rebuilds of an embedded model. They run in the process of their command, over the same ClickHouse server and the same journal as
+ * the service. So they take no time from its answers, and end with their command.
+ */
+
+export interface EmbeddedRebuildsDependencies {
+  tables: Tables
+  databases: Databases
+  /** The file of the event log. */
+  journal: string
+  hashBacker: HashBacker
+  /** Whether no service runs on the tables. */
+  isAlone: boolean
+  config: Config
+  logger: Logger
+}
+
+export function createEmbeddedRebuilds({
+  journal,
+  hashBacker,
+  ...dependencies
+}: EmbeddedRebuildsDependencies): Rebuilds {
+  return createRebuilds({
+    ...dependencies,
+    decoding: async () => ({ hashBacker }),
+    withHistory: work => closing(async open => work(open(await openJournalHistory(journal)))),
+  })
 }

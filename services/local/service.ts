@@ -12,7 +12,7 @@ import type { Mail } from '../portal/ports.ts'
 import { statusOf } from '../projector/status.ts'
 import { configuredAddresses, type QueryService, startQueryService } from '../query/service.ts'
 import { memoryState } from '../query/shared-state.ts'
-import { opened } from '../runtime/async/closing.ts'
+import { closeServer, opened } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import {
   type Check,
@@ -22,7 +22,6 @@ import {
   projectorCheck,
   tablesCheck,
 } from '../runtime/ops/checks.ts'
-import { closeServer } from '../runtime/ops/close-server.ts'
 import { createMetrics, type Metrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import { type DataDirectory, removeServiceAddress, writeServiceAddress } from './data-directory.ts'

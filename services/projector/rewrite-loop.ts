@@ -8,7 +8,7 @@
  */
 import { messageOf } from '../runtime/message-of.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import { findDeletedHistory, removeRows } from '../tables/deleted.ts'
+import { findDeletedDays, removeRows } from '../tables/deleted.ts'
 import type { Shard } from '../tables/port.ts'
 import { readPartsStates, rewriteParts } from '../tables/superseded.ts'
 import type { Observer } from './observer.ts'
@@ -62,7 +62,7 @@ export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: Abor
     const { tables, databases } = shard
     const what = 'the history of deleted campaigns'
     if (monotonicMs() - (doneAt.get(what) ?? Number.NEGATIVE_INFINITY) < msMax) return
-    const ids = await findDeletedHistory(tables, databases, { signal })
+    const ids = await findDeletedDays(tables, databases, { signal })
     if (ids.length > 0) await done(what, () => removeRows(shard, 'campaign_days', ids))
     else doneAt.set(what, monotonicMs())
   }

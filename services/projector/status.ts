@@ -6,7 +6,14 @@ import { type Databases, type Shard, type Tables, TablesError } from '../tables/
 import { type ProjectorStop, readProjection } from '../tables/projector-stops.ts'
 import { rejectCounts } from '../tables/stored-rejects.ts'
 import { readLongRuns, readPending } from './fold/fold-progress.ts'
-import { type OversoldTiers, readClaims, type UnknownCampaigns, unknownSince } from './producers/claims.ts'
+import {
+  type OversoldTiers,
+  readClaims,
+  readSharedSlugs,
+  type SharedSlugs,
+  type UnknownCampaigns,
+  unknownSince,
+} from './producers/claims.ts'
 import {
   type MisplacedStatus,
   readMisplaced,
@@ -14,7 +21,6 @@ import {
   type VersionsStatus,
 } from './projector-log.ts'
 import type { ProjectorService } from './service.ts'
-import { readSharedSlugs, type SharedSlugs } from './shared-slugs.ts'
 
 export type Status = ReachedTables & {
   projector: {

@@ -35,8 +35,7 @@ import {
   type OnKeyAnswered,
   type RequestDone,
 } from './http/request-log.ts'
-import { createResponder, targetOf } from './http/responder.ts'
-import { addPublicRoutes, addRoutes } from './http/routes.ts'
+import { addPublicRoutes, addRoutes, createResponder, targetOf } from './http/responder.ts'
 import type { SnapshotCache } from './lists/campaign-lists.ts'
 import type { QueryAppOptions } from './options.ts'
 import type { RateLimiters } from './rate-limit/rate-limiter.ts'

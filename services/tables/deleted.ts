@@ -2,7 +2,7 @@
  * Removes rows of what was deleted from the base database: the usage of keys and the history of campaigns. The views leave out a deleted
  * campaign at once. One that is only hidden keeps its history: what was public then stays in the sums.
  */
-import { idParts } from './clickhouse/statement-form.ts'
+import { idChunks } from './clickhouse/statements.ts'
 import type { CallOptions, Databases, Shard, Tables } from './port.ts'
 
 const keyOf = { campaign_days: 'campaign_id', api_key_usage: 'api_key', api_key_requests: 'api_key' } as const
@@ -19,7 +19,7 @@ export async function removeRows(
   table: keyof typeof keyOf,
   ids: readonly string[],
 ): Promise<void> {
-  for (const some of idParts(ids, idsMax)) {
+  for (const some of idChunks(ids, idsMax)) {
     await tables.run({
       query: `ALTER TABLE ${databases.base}.${table} DELETE WHERE ${keyOf[table]} IN {ids:Array(String)} SETTINGS mutations_sync = 2`,
       query_params: { ids: some },
@@ -28,7 +28,7 @@ export async function removeRows(
 }
 
 /** The deleted campaigns that still have a history. */
-export async function findDeletedHistory(
+export async function findDeletedDays(
   tables: Tables,
   { base, ledger }: Databases,
   options: CallOptions = {},

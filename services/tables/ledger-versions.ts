@@ -1,6 +1,6 @@
 /** The versions that the ledger has of the entities of some events. */
 import { type ChangeEvent, topicOf } from '../../contracts/events/event.ts'
-import { idParts } from './clickhouse/statement-form.ts'
+import { idChunks } from './clickhouse/statements.ts'
 import { qualified } from './generations.ts'
 import type { Databases, Tables } from './port.ts'
 
@@ -51,7 +51,7 @@ export async function ledgerRows<Row>(
 ): Promise<Row[]> {
   const [ledger, first, key] = ledgers[type]
   const found: Row[] = []
-  for (const some of idParts(keys, keysMax)) {
+  for (const some of idChunks(keys, keysMax)) {
     const firsts = type === 'pledge' ? some.map(one => one.slice(0, one.indexOf('/'))) : some
     const rows = await tables.rows<Row>({
       query: `SELECT ${key} AS id, ${columns} FROM ${qualified(ledger, databases)}

@@ -16,8 +16,8 @@ import { localServices } from '../support/deployment/local-services.ts'
 import { withLosses } from '../support/simulation/seeds.ts'
 import { check, shortest } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
-import { logsOf, mutants } from './checker/mutants.ts'
-import { type Tried, tryMutants } from './real-mutants.ts'
+import { tryLogMutants } from './checker/mutants.ts'
+import { realMutants, type Tried, tryMutant } from './real-mutants.ts'
 import { writeReport } from './report.ts'
 import { type Simulated, simulate } from './simulated.ts'
 import { drawPlan, playWorld, type WorldOutcome } from './world.ts'
@@ -38,11 +38,10 @@ const { values } = parseArgs({
 const seed = values.seed ?? String(randomInt(1, 1_000_000_000))
 const startedAt = performance.now()
 const playMs = 60_000 * Number(values.minutes)
-/** Mutants are played before. */
-let endsAt = startedAt + playMs
 const line = createPaintedLine({ stream: process.stderr })
 const stopping = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort(signal))
+const { signal } = stopping
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stopping.abort(name))
 
 process.exitCode = values.log ? checkAgain(values.log) : await prove()
 process.exit()
@@ -54,55 +53,50 @@ async function prove(): Promise<number> {
     return 2
   }
   console.log(`seed ${seed}, ${values.minutes} minutes`)
-  const missed = mutants.filter(mutant => {
-    const { good, bad } = logsOf(mutant)
-    return check(good).length > 0 || !check(bad).some(({ rule }) => rule === mutant[0])
-  })
-  for (const [rule, without] of missed) console.error(`the checker does not find it (${rule}): ${without}`)
-  const paint = (text: string) => line.paint(() => `${text}; ${minutes()} min`)
-  const onTried = ({ rule, without, found, failure, seconds }: Tried) => {
-    line.wipe()
-    console.log(
-      `${Math.round(seconds)} s without ${without}: ${found ? `${rule}: ${found}` : `NOT FOUND ${failure ?? ''}`}`,
-    )
-  }
-  const tried = values.mutants ? await tryMutants(seed, { onStep: paint, onTried }, stopping.signal) : []
-  endsAt = performance.now() + playMs
-  const simulated = values.world ? [] : await simulateSome()
+  const logMutants = tryLogMutants()
+  for (const { rule, without } of logMutants.filter(({ isFound }) => !isFound))
+    console.error(`the checker does not find it (${rule}): ${without}`)
+  const tried = values.mutants ? await tryMutants() : []
+  // Mutants are played before.
+  const playedFrom = performance.now()
+  const simulated = values.world ? [] : await simulateUntil(playedFrom + simulatedShare * playMs)
   const worlds: WorldOutcome[] = []
-  let losses = missed.length + withLosses(simulated).length + tried.filter(({ found }) => !found).length
-  for (let world = Number(values.world ?? 1); !stopping.signal.aborted; world++) {
-    const plan = drawPlan(`${seed}.${world}`, stepsOfWorld)
-    const onStep = (text: string) => {
-      if (!process.stderr.isTTY) console.log(`world ${world}: ${text}`)
-      line.paint(
-        () =>
-          `world ${world} on ${plan.shards ?? 'no'} shards: ${text}; ${worlds.length} done, ${minutes()} min`,
-      )
-    }
-    const outcome = await playWorld(plan, onStep, { signal: stopping.signal })
-    line.wipe()
-    if (stopping.signal.aborted) break
+  for (let world = Number(values.world ?? 1); !signal.aborted; world++) {
+    const outcome = await playOne(world)
+    if (signal.aborted) break
     // Its log is large, and is not needed any more.
-    worlds.push({ ...outcome, log: { rows: [], entries: [] } })
-    losses += outcome.violations.length + (outcome.failure === undefined ? 0 : 1)
-    report(world, outcome)
-    if (values.world || performance.now() > endsAt) break
+    worlds.push({ ...outcome, log: [] })
+    if (values.world || performance.now() > playedFrom + playMs) break
   }
   if (!values.world) {
-    const { file, summary } = writeReport({
-      ...{ seed, simulated, worlds, missed, tried },
-      minutes: minutes(),
-    })
-    console.log(`${summary}\nThe report is in ${file}.`)
+    const summary = writeReport({ seed, simulated, worlds, logMutants, tried, minutes: minutes() })
+    console.log(`${summary}\nThe report is in test/PROOF.md.`)
   }
-  return losses > 0 ? 1 : 0
+  const isWhole =
+    [...logMutants, ...tried].every(({ isFound }) => isFound) &&
+    withLosses(simulated).length === 0 &&
+    worlds.every(({ violations, failure }) => violations.length === 0 && failure === undefined)
+  return isWhole ? 0 : 1
 }
 
-async function simulateSome(): Promise<Simulated[]> {
+async function tryMutants(): Promise<Tried[]> {
+  const tried: Tried[] = []
+  for (const [n, mutant] of realMutants.entries()) {
+    if (signal.aborted) break
+    const { without } = mutant
+    const onStep = (text: string) => line.paint(() => `without ${without}: ${text}; ${minutes()} min`)
+    const one = await tryMutant(mutant, `${seed}.mutant.${n + 1}`, onStep, signal)
+    tried.push(one)
+    line.wipe()
+    const said = one.isFound ? `${one.rule}: ${one.said}` : `NOT FOUND ${one.said}`
+    console.log(`${Math.round(one.seconds)} s without ${without}: ${said}`)
+  }
+  return tried
+}
+
+async function simulateUntil(moment: number): Promise<Simulated[]> {
   const outcomes: Simulated[] = []
-  const until = endsAt - (1 - simulatedShare) * playMs
-  for (let n = 0; (n === 0 || performance.now() < until) && !stopping.signal.aborted; n++) {
+  for (let n = 0; (n === 0 || performance.now() < moment) && !signal.aborted; n++) {
     // Far from the seeds that CI plays.
     const one = 1_000_000 + 1_000 * Number(seed) + n
     line.paint(() => `simulated world ${one}: ${n} done, ${minutes()} min`)
@@ -118,11 +112,21 @@ async function simulateSome(): Promise<Simulated[]> {
   return outcomes
 }
 
-function report(world: number, { plan, log, violations, failure, counts, seconds }: WorldOutcome): void {
+/** Plays a world of real processes, and says what came of it. */
+async function playOne(world: number): Promise<WorldOutcome> {
+  const plan = drawPlan(`${seed}.${world}`, stepsOfWorld)
+  const onStep = (text: string) => {
+    if (!process.stderr.isTTY) console.log(`world ${world}: ${text}`)
+    line.paint(() => `world ${world} on ${plan.shards ?? 'no'} shards: ${text}; ${minutes()} min`)
+  }
+  const outcome = await playWorld(plan, onStep, { signal })
+  const { log, violations, failure, counts, seconds } = outcome
+  line.wipe()
+  if (signal.aborted) return outcome
   console.log(
     `world ${world} (${plan.faults.join(', ')}): ${counts.answer} answers in ${Math.round(seconds)} s, ${violations.length} violations`,
   )
-  if (violations.length === 0 && failure === undefined) return
+  if (violations.length === 0 && failure === undefined) return outcome
   const file = join(mkdtempSync(join(tmpdir(), 'pledgeview-prove-')), `${plan.seed}.json`)
   writeFileSync(file, JSON.stringify(log))
   if (failure !== undefined) console.error(`It did not reach its end: ${failure}`)
@@ -130,34 +134,32 @@ function report(world: number, { plan, log, violations, failure, counts, seconds
   console.error(
     `Play it again:\n  npm run prove -- --seed ${seed} --world ${world}\nCheck the same answers again:\n  npm run prove -- --log ${file}`,
   )
+  return outcome
 }
 
 /** Each kind of violation once, the first with its history. */
 function show(log: Log, violations: readonly Violation[]): void {
   const kinds = [...Map.groupBy(violations, ({ rule }) => rule).values()]
-  for (const [first, ...others] of kinds.slice(0, shownMax)) {
-    if (!first) continue
-    console.error(`${first.rule}: ${first.about} ${first.text} (and ${others.length} more)`)
-  }
+  for (const [first, ...others] of kinds.slice(0, shownMax))
+    console.error(`${first?.rule}: ${first?.about} ${first?.text} (and ${others.length} more)`)
   const [first] = violations
   if (!first) return
-  const history = shortest(log, first)
-  for (const entry of history.entries.filter(({ kind }) => kind === 'said' || kind === 'answer')) {
+  const isAbout = ({ id }: { id?: string }) => id === first.about
+  for (const entry of shortest(log, first)) {
     if (entry.kind === 'said') {
-      const own = entry.events.filter(({ key }) => key.split('/')[0] === first.about)
-      for (const event of own)
+      for (const event of entry.events.filter(({ key }) => key.split('/')[0] === first.about))
         console.error(`  ${new Date(entry.at).toISOString()} said ${JSON.stringify(event)}`)
     } else if (entry.kind === 'answer') {
-      const rows = entry.rows?.map(n => log.rows[n]).filter(row => row?.id === first.about)
-      console.error(`  ${new Date(entry.receivedAt).toISOString()} ${JSON.stringify({ ...entry, rows })}`)
+      const shown = JSON.stringify({ ...entry, rows: entry.rows.filter(isAbout) })
+      console.error(`  ${new Date(entry.receivedAt).toISOString()} ${shown}`)
     }
   }
 }
 
 function checkAgain(file: string): number {
-  const log = JSON.parse(readFileSync(file, 'utf8')) as Log
+  const log: Log = JSON.parse(readFileSync(file, 'utf8'))
   const violations = check(log)
-  console.log(`${log.entries.length} entries, ${violations.length} violations`)
+  console.log(`${log.length} entries, ${violations.length} violations`)
   show(log, violations)
   return violations.length > 0 ? 1 : 0
 }

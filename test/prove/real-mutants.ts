@@ -8,31 +8,28 @@ import { playWorld } from './world.ts'
 interface RealMutant {
   rule: string
   without: string
-  /** What it needs to be found. */
-  faults?: readonly string[]
-  /** Files below `services`, what they have once, and what the mutant has instead. */
-  changes: readonly (readonly [file: string, present: string, changed: string])[]
+  changes: Changes
 }
 
+/** Files below `services`, what they have once, and what the mutant has instead. */
+type Changes = readonly (readonly [file: string, present: string, changed: string])[]
+
 export interface Tried extends Pick<RealMutant, 'rule' | 'without'> {
-  /** What the checker said first; undefined if it found nothing by this rule. */
-  found: string | undefined
-  /** What happened if it was not found. */
-  failure: string | undefined
+  isFound: boolean
+  /** What the checker said first by this rule; or what happened instead. */
+  said: string
   seconds: number
 }
 
-export const realMutants: readonly RealMutant[] = [
-  {
-    rule: 'watermark',
-    without: 'a list says the watermark of its index: it says two seconds more',
-    changes: [['query/lists/list-follower.ts', 'asOf: changes.as_of }', 'asOf: changes.as_of + 2_000 }']],
+/** By the rule that finds it: the safeguard that is taken out. */
+const changes: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
+  watermark: {
+    'a list says the watermark of its index: it says two seconds more': [
+      ['query/lists/list-follower.ts', 'asOf: changes.as_of }', 'asOf: changes.as_of + 2_000 }'],
+    ],
   },
-  {
-    rule: 'limit',
-    without: 'the limiter counts over all processes: each counts alone',
-    faults: ['askTooMuch'],
-    changes: [
+  limit: {
+    'the limiter counts over all processes: each counts alone': [
       [
         'query/rate-limit/rate-limiter-redis.ts',
         'createRedisSlidingWindowLog(settings, dependencies)',
@@ -40,70 +37,61 @@ export const realMutants: readonly RealMutant[] = [
       ],
     ],
   },
-  {
-    rule: 'revoked',
-    without: 'a revocation is read past the fold, and after it: keys are loaded each minute',
-    faults: ['revokeKeys'],
-    changes: [
+  revoked: {
+    'a revocation is read past the fold, and after it: keys are loaded each minute': [
       ['query/auth/key-ring.ts', 'refused.has(key) ? undefined : found', 'found'],
       ['query/auth/key-ring.ts', 'else known?.delete(row.api_key)', ''],
       ['query/auth/key-ring.ts', ' || keys.size !== row?.active', ''],
     ],
   },
-  {
-    rule: 'whole',
-    without: 'what is hidden leaves the list index',
-    changes: [
+  whole: {
+    'what is hidden leaves the list index': [
       ['query/lists/list-follower.ts', 'index.remove(departed', 'void (departed'],
       ['query/lists/list-follower.ts', 'index.size === total ? 0 : mismatches + 1', '0'],
     ],
+    'the digest follows each change: what leaves the index stays in it': [
+      ['query/lists/list-index.ts', "sum.remove(ids[slot] ?? '', columns.updated[slot] ?? 0)", ''],
+    ],
   },
-  {
-    rule: 'answers',
-    without: 'the allowlist: a body is not parsed by its schema, and has a field of the tables',
-    changes: [
+  answers: {
+    'the allowlist: a body is not parsed by its schema, and has a field of the tables': [
       ['query/endpoints/endpoint.ts', 'const parsed = schema.parse(body)', 'const parsed = body'],
       [
         'query/campaigns/campaign-fields.ts',
-        'listFields), updated_at }',
-        "listFields), updated_at, creator_id: '1' }",
+        'listFields), updated_at',
+        "listFields), updated_at, creator_id: '1'",
       ],
     ],
+    'no removal is left out of a page': [
+      ['query/endpoints/removals.ts', 'ids.map(removalOf)', 'ids.slice(1).map(removalOf)'],
+    ],
   },
-  {
-    rule: 'whole',
-    without: 'the digest follows each change: what leaves the index stays in it',
-    changes: [['query/lists/list-index.ts', "sum.remove(ids[slot] ?? '', columns.updated[slot] ?? 0)", '']],
-  },
-  {
-    rule: 'rows',
-    without: 'the fold counts the last state of a pledge, and no other',
-    changes: [
+  rows: {
+    'the fold counts the last state of a pledge, and no other': [
       [
         'tables/read-sql.ts',
         "moduleUrl), 'utf8')",
         "moduleUrl), 'utf8').replace('pledge_ledger FINAL', 'pledge_ledger')",
       ],
     ],
+    'a 304 is for the same body: its tag is of the first bytes alone': [
+      ['query/cache/response-cache.ts', 'update(bytes)', 'update(bytes.subarray(0, 40))'],
+    ],
   },
-  {
-    rule: 'rows',
-    without: 'a 304 is for the same body: its tag is of the first bytes alone',
-    changes: [['query/cache/response-cache.ts', 'update(bytes)', 'update(bytes.subarray(0, 40))']],
-  },
-  {
-    rule: 'answers',
-    without: 'no removal is left out of a page',
-    changes: [['query/endpoints/removals.ts', 'ids.map(removalOf)', 'ids.slice(1).map(removalOf)']],
-  },
-]
+}
 
+export const realMutants: readonly RealMutant[] = Object.entries(changes).flatMap(([rule, all]) =>
+  Object.entries(all).map(([without, own]) => ({ rule, without, changes: own })),
+)
+
+/** What a mutant needs to be found, by its rule. */
+const needed: Readonly<Record<string, readonly string[]>> = { limit: ['askTooMuch'], revoked: ['revokeKeys'] }
 // Without a fault, nearly nothing is said once the mutant runs. A world ends when the mutant is found, mostly during the first.
 const underTraffic = ['killProjectors', 'slowFold', 'killProjectors', 'slowFold']
 const services = new URL('../../services/', import.meta.url)
 
 /** The option of Node that loads the changed files. Throws if a file does not have the text exactly once. */
-function optionOf({ changes }: RealMutant): string {
+export function optionOf({ changes }: RealMutant): string {
   const urls = changes.map(([file, present, changed]) => {
     const url = new URL(file, services)
     const found = readFileSync(url, 'utf8').split(present).length - 1
@@ -123,27 +111,20 @@ function optionOf({ changes }: RealMutant): string {
   return `--import=data:text/javascript,${encodeURIComponent(hook)}`
 }
 
-export async function tryMutants(
+/** Plays a world of this mutant, until it is found or the world ends. */
+export async function tryMutant(
+  mutant: RealMutant,
   seed: string,
-  { onStep, onTried }: { onStep: (text: string) => void; onTried: (tried: Tried) => void },
-  signal: AbortSignal,
-  mutants: readonly RealMutant[] = realMutants,
-): Promise<Tried[]> {
-  const tried: Tried[] = []
-  for (const [n, mutant] of mutants.entries()) {
-    if (signal.aborted) break
-    const { rule, without, faults = [] } = mutant
-    const settings = { NODE_OPTIONS: optionOf(mutant) }
-    const { violations, failure, seconds } = await playWorld(
-      { seed: `${seed}.mutant.${n + 1}`, shards: undefined, faults: [...faults, ...underTraffic], settings },
-      step => onStep(`without ${without}: ${step}`),
-      { signal, endsWith: rule },
-    )
-    const text = violations.find(one => one.rule === rule)
-    const found = text && `${text.about} ${text.text}`.slice(0, 200)
-    const one = { rule, without, found, seconds, failure: failure ?? violations[0]?.text }
-    tried.push(one)
-    onTried(one)
+  onStep: (text: string) => void,
+  signal?: AbortSignal,
+): Promise<Tried> {
+  const { rule, without } = mutant
+  const plan = {
+    ...{ seed, shards: undefined, faults: [...(needed[rule] ?? []), ...underTraffic] },
+    settings: { NODE_OPTIONS: optionOf(mutant) },
   }
-  return tried
+  const { violations, failure, seconds } = await playWorld(plan, onStep, { signal, endsWith: rule })
+  const found = violations.find(one => one.rule === rule)
+  const said = found ? `${found.about} ${found.text}` : `${failure ?? violations[0]?.text ?? ''}`
+  return { rule, without, isFound: found !== undefined, said: said.slice(0, 200), seconds }
 }

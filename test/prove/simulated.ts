@@ -4,9 +4,9 @@ import { campaignEvent, campaignTombstone } from '../support/events/sample-event
 import { drawScenario } from '../support/simulation/scenario.ts'
 import { type Outcome, playWorld, type WorldOptions } from '../support/simulation/world.ts'
 import { checkLists } from './checker/lists.ts'
-import type { Log, Violation } from './checker/log.ts'
+import type { Entry, Violation } from './checker/log.ts'
 import { worldOf } from './checker/truth.ts'
-import { ageOf } from './stage/recorder.ts'
+import { headOf } from './stage/recorder.ts'
 
 export interface Simulated extends Outcome {
   violations: Violation[]
@@ -19,23 +19,16 @@ export async function simulate(seed: number, options: WorldOptions): Promise<Sim
       state ? campaignEvent({ campaign_id: id, version, ...state }) : campaignTombstone(id),
   )
   // Any of it may have been said at any time.
-  const log: Log = { rows: [], entries: [{ kind: 'said', at: 0, events }] }
+  const log: Entry[] = [{ kind: 'said', at: 0, events }]
   const outcome = await playWorld(seed, {
     ...options,
-    onAnswer({ response, body, ...answer }) {
-      if (response.status !== 200) return
-      const [asOf, snapshot] = ['x-data-as-of', 'x-snapshot-id'].map(name => response.headers.get(name) ?? '')
-      const ageMs = ageOf(answer.path, response.headers.get('age'))
+    onAnswer({ response: { status, headers }, body, ...answer }) {
+      if (status !== 200) return
+      const head = headOf(answer.path, { status, headers: Object.fromEntries(headers) })
       const { data, pagination: page } = JSON.parse(body)
-      const isRemovals = answer.path.startsWith('/removals')
-      log.entries.push({
-        ...{ kind: 'answer', reader: 'a poller', key: '', status: 200, expected: [200], ageMs, page },
-        ...{ asOf: Date.parse(asOf ?? ''), snapshot: snapshot ?? '' },
-        ...answer,
-        ...(isRemovals
-          ? { removals: data }
-          : { rows: data.map((row: Log['rows'][0]) => log.rows.push(row) - 1) }),
-      })
+      const shown = answer.path.startsWith('/removals') ? { rows: [], removals: data } : { rows: data }
+      const common = { kind: 'answer', reader: 'a poller', key: '', expected: [200] } as const
+      log.push({ ...common, ...answer, ...head, ...shown, page })
     },
   })
   return { ...outcome, violations: checkLists(worldOf(log)) }

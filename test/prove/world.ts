@@ -1,33 +1,30 @@
 /** Plays one world: a stage, faults that are drawn from the seed, and the verdict of the checker on everything that was answered. */
+import { once } from 'node:events'
+import { isDeepStrictEqual } from 'node:util'
+import { within } from '../../services/runtime/async/sleep.ts'
 import { messageOf } from '../../services/runtime/message-of.ts'
-import { appendedPoison, keptRejects, positionsAndEnds } from '../support/faults/log-checks.ts'
+import { appendedPoison, keptPoison, positionsAndEnds } from '../support/faults/log-checks.ts'
 import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
-import { pickWeighted, randomOf } from '../support/runner/random.ts'
+import { pick, randomOf } from '../support/runner/random.ts'
 import { check } from './checker/check.ts'
-import type { Log, Violation } from './checker/log.ts'
-import * as generationFaults from './faults/generation-faults.ts'
-import * as portalFaults from './faults/portal-faults.ts'
-import * as projectorFaults from './faults/projector-faults.ts'
-import * as queryFaults from './faults/query-faults.ts'
-import * as serviceFaults from './faults/service-faults.ts'
-import * as shardFaults from './faults/shard-faults.ts'
+import type { Entry, Log, Violation } from './checker/log.ts'
+import * as ofClickHouse from './faults/clickhouse-faults.ts'
+import * as ofGenerations from './faults/generation-faults.ts'
+import * as ofPortal from './faults/portal-faults.ts'
+import * as ofProjectors from './faults/projector-faults.ts'
+import * as ofQueries from './faults/query-faults.ts'
+import * as ofServices from './faults/service-faults.ts'
+import * as ofShards from './faults/shard-faults.ts'
+import { rowOf } from './stage/recorder.ts'
 import { openStage, type Stage } from './stage/stage.ts'
-import { currentOf, until } from './stage/watch.ts'
+import { currentOf, holdsMsMax, until, untilReady } from './stage/watch.ts'
 
-type Fault = (stage: Stage) => Promise<void>
+type Faults = Readonly<Record<string, (stage: Stage) => Promise<void>>>
 
-const { killClickHouse, silenceClickHouse, stopDuringFold, slowFold, ...ofServices } = serviceFaults
-const { restartAll, useUntilRefused: _, ...ofQueries } = queryFaults
-const anywhere: Readonly<Record<string, Fault>> = { ...projectorFaults, ...ofQueries, ...ofServices }
-const onOneServer = {
-  killClickHouse,
-  silenceClickHouse,
-  stopDuringFold,
-  slowFold,
-  ...generationFaults,
-  ...portalFaults,
-}
-export const faults: Readonly<Record<string, Fault>> = { ...anywhere, ...onOneServer, ...shardFaults }
+const anywhere: Faults = { ...ofProjectors, ...ofQueries, ...ofServices }
+const onOneServer: Faults = { ...ofClickHouse, ...ofGenerations, ...ofPortal }
+const onShards: Faults = ofShards
+const faults: Faults = { ...anywhere, ...onOneServer, ...onShards }
 
 export interface WorldPlan {
   seed: string
@@ -43,7 +40,7 @@ export interface WorldOutcome {
   log: Log
   violations: Violation[]
   /** Why it was not played to its end. */
-  failure?: string
+  failure: string | undefined
   /** How many entries of each kind the log has, and how many events were said. */
   counts: Readonly<Record<string, number>>
   seconds: number
@@ -53,22 +50,13 @@ export interface WorldOutcome {
 export function drawPlan(seed: string, steps: number): WorldPlan {
   const random = randomOf(seed, 'plan')
   const shards = random() < 1 / 3 ? 2 : undefined
-  const names = Object.keys({ ...anywhere, ...(shards ? shardFaults : onOneServer) })
-  return {
-    seed,
-    shards,
-    faults: Array.from({ length: steps }, () =>
-      pickWeighted(
-        random,
-        names.map(name => [name, 1]),
-      ),
-    ),
-  }
+  const names = Object.keys({ ...anywhere, ...(shards ? onShards : onOneServer) })
+  return { seed, shards, faults: Array.from({ length: steps }, () => pick(random, names)) }
 }
 
 export interface Until {
   /** An abort ends the world early, with all of its processes. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /** It ends early once the checker finds a violation of this rule. */
   endsWith?: string
 }
@@ -81,48 +69,36 @@ export async function playWorld(
   { signal, endsWith }: Until = {},
 ): Promise<WorldOutcome> {
   const startedAt = performance.now()
+  const log: Entry[] = []
   let stage: Stage | undefined
   let failure: string | undefined
-  const ended = Promise.withResolvers<void>()
-  const abort = () => ended.reject(signal?.reason)
-  signal?.addEventListener('abort', abort)
+  const found = new AbortController()
+  const ended = once(AbortSignal.any([found.signal, ...(signal ? [signal] : [])]), 'abort')
   const looking = setInterval(() => {
-    const found = stage && endsWith && check(stage.recorder.log).some(({ rule }) => rule === endsWith)
-    if (found) ended.resolve()
+    if (endsWith && check(log).some(({ rule }) => rule === endsWith)) found.abort()
   }, lookMs)
   try {
-    const opened = await openStage(plan.seed, { shards: plan.shards })
-    stage = opened
-    const playing = playFaults(opened, plan, onStep)
+    stage = await openStage(plan.seed, log, plan)
+    const playing = playFaults(stage, plan, onStep)
     playing.catch(() => {})
-    await Promise.race([playing, ended.promise])
+    await Promise.race([playing, ended])
   } catch (error) {
     failure = `${messageOf(error)} ${error instanceof Error && error.cause ? messageOf(error.cause) : ''}`
   } finally {
     clearInterval(looking)
-    signal?.removeEventListener('abort', abort)
     await stage?.stop().catch(error => {
       failure ??= messageOf(error)
     })
   }
-  const log = stage?.recorder.log ?? { rows: [], entries: [] }
   const seconds = (performance.now() - startedAt) / 1_000
-  const counts: Record<string, number> = {}
-  const count = (what: string, more: number) => {
-    counts[what] = (counts[what] ?? 0) + more
-  }
-  for (const entry of log.entries) {
-    count(entry.kind, 1)
-    if (entry.kind === 'said') count('events', entry.events.length)
-  }
-  return {
-    plan,
-    log,
-    violations: check(log),
-    ...(failure !== undefined && { failure }),
-    counts,
-    seconds,
-  }
+  const events = log.flatMap(entry => (entry.kind === 'said' ? entry.events : []))
+  const counts = { ...countsOf(log.map(({ kind }) => kind)), events: events.length }
+  return { plan, log, violations: check(log), failure, counts, seconds }
+}
+
+/** How often each of these names is there. */
+export function countsOf(names: readonly string[]): Record<string, number> {
+  return Object.fromEntries([...Map.groupBy(names, name => name)].map(([name, all]) => [name, all.length]))
 }
 
 async function playFaults(stage: Stage, plan: WorldPlan, onStep: (text: string) => void): Promise<void> {
@@ -137,24 +113,31 @@ async function playFaults(stage: Stage, plan: WorldPlan, onStep: (text: string) 
   await end(stage)
 }
 
+/** All processes, with further settings. */
+async function restartAll(stage: Stage, settings: Readonly<Record<string, string>>): Promise<void> {
+  const { places, queries, recorder } = stage
+  await recorder.disturbed('silence', async () => {
+    for (const place of [...places, ...queries]) await place.restart(settings)
+    for (const place of queries) await untilReady(place)
+  })
+  await stage.untilAllMove()
+}
+
 /** What has to hold when nothing is said any more. */
 async function end(stage: Stage): Promise<void> {
-  const { mirrors, recorder, services, tables, folded, traffic } = stage
+  const { mirrors, recorder, services, tables, databases, folded, traffic } = stage
   await stage.settled({ staysPaused: true })
   const settledAt = Date.now()
-  await until(() => mirrors.every(mirror => mirror.isPast(settledAt)))
-  for (const mirror of mirrors) {
-    await mirror.stop()
-    recorder.add({
-      kind: 'copy',
-      mirror: mirror.name,
-      rows: [...mirror.copy().values()].map(recorder.numberOf),
-    })
-  }
+  await within(holdsMsMax, Promise.all(mirrors.map(mirror => mirror.follow(settledAt))))
+  for (const { name, copy } of mirrors)
+    recorder.add({ kind: 'copy', mirror: name, rows: [...copy().values()].map(rowOf) })
   await stage.noteBroken()
   const { kafka } = services.addresses
-  const [kept, appended] = [await keptRejects(stage), await appendedPoison(kafka, traffic.poisoned())]
-  if (JSON.stringify(Object.entries(kept).toSorted()) !== JSON.stringify(Object.entries(appended).toSorted()))
+  const [kept, appended] = [
+    await keptPoison(tables, databases),
+    await appendedPoison(kafka, traffic.poisoned()),
+  ]
+  if (!isDeepStrictEqual(kept, appended))
     throw new Error(
       `of ${Object.keys(appended).length} records that are no events, ${Object.keys(kept).length} are among the rejects`,
     )
@@ -166,7 +149,6 @@ async function end(stage: Stage): Promise<void> {
   const current = await currentOf(tables)
   for (const shard of folded) {
     const found = { ...(await foldFaults(shard.tables, current)), epochs: [] }
-    if (JSON.stringify(found) !== JSON.stringify(noFoldFaults))
-      throw new Error(`folds: ${JSON.stringify(found)}`)
+    if (!isDeepStrictEqual(found, noFoldFaults)) throw new Error(`folds: ${JSON.stringify(found)}`)
   }
 }

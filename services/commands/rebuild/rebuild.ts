@@ -1,15 +1,23 @@
 import { withDistributedRebuilds } from '../../generations/distributed.ts'
-import type { RebuildRequest } from '../../generations/rebuild-log.ts'
+import type { RebuildRequest, RebuildState } from '../../generations/rebuild-log.ts'
 import type { RebuildReport, Rebuilds } from '../../generations/rebuilds.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
+import { createPaintedLine } from '../../runtime/progress.ts'
 import { type Command, type Io, printJson, readArguments, UsageError } from '../command.ts'
 import { onModel } from '../on-model.ts'
 import { printableLines } from '../printable.ts'
-import { reported } from './follow.ts'
 import { rebuildHelp } from './help.ts'
-import { interruptible } from './interruptible.ts'
-import { resultJson, statusJson } from './json.ts'
-import { type Outcome, outcomeOf, resultText, statusText, unfinishedText } from './view.ts'
+import {
+  type Outcome,
+  outcomeOf,
+  progressJson,
+  progressLine,
+  resultJson,
+  resultText,
+  statusJson,
+  statusText,
+  unfinishedText,
+} from './view.ts'
 
 const options = {
   'dry-run': { type: 'boolean', default: false },
@@ -118,4 +126,57 @@ function printEnd(report: RebuildReport, meant: readonly Outcome[], asJson: bool
   io.stderr.write(`pledgeview: the rebuild is not finished: ${reason}\n`)
   io.stderr.write(unfinishedText(report))
   return 1
+}
+
+/* Reports a rebuild while it runs: painted on a terminal, an object a second for a program, and each phase as it begins in a log. */
+
+const paintMs = 250
+const reportMs = 1_000
+
+/** Runs a rebuild, and reports its latest state again and again, also while nothing new is known. */
+export async function reported(
+  io: Io,
+  asJson: boolean,
+  run: (onProgress: (state: RebuildState) => void) => Promise<RebuildReport>,
+): Promise<RebuildReport> {
+  const line = createPaintedLine({ stream: io.stderr })
+  let latest: RebuildState | undefined
+  const report = (state: RebuildState) =>
+    asJson ? printJson(io, progressJson(state)) : line.paint(() => progressLine(state))
+  const reporting = setInterval(() => latest && report(latest), asJson ? reportMs : paintMs)
+  try {
+    return await run(state => {
+      if (!asJson && state.phase !== latest?.phase) {
+        line.wipe()
+        io.stderr.write(`${state.phase}\n`)
+      }
+      latest = state
+    })
+  } finally {
+    clearInterval(reporting)
+    line.wipe()
+  }
+}
+
+const signals = ['SIGINT', 'SIGTERM'] as const
+
+/**
+ * Runs the work with a signal that aborts at the first interrupt of the process. A second interrupt ends the process
+ * at once. For work that ends by itself; the work decides what an interrupt means.
+ */
+export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController()
+  function onSignal(): void {
+    uninstall()
+    stop.abort()
+  }
+  function uninstall(): void {
+    for (const name of signals) process.off(name, onSignal)
+  }
+  for (const name of signals) process.on(name, onSignal)
+  try {
+    return await work(stop.signal)
+  } finally {
+    uninstall()
+  }
 }

@@ -5,7 +5,7 @@ import { openKafkaInspector } from '../../log/kafka/inspector.ts'
 import { compactionWarnings } from '../../log/kafka/topic-settings.ts'
 import type { PartitionLag, RememberedWatermark } from '../../log/port.ts'
 import { readNextPositions } from '../../projector/positions/stored-positions.ts'
-import type { SharedSlugs } from '../../projector/shared-slugs.ts'
+import type { SharedSlugs } from '../../projector/producers/claims.ts'
 import {
   type ProducersStatus,
   type QuarantineStatus,

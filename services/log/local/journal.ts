@@ -11,6 +11,7 @@ import {
   type EventReader,
   type EventWriter,
   type FindStarts,
+  type History,
   type NewRecord,
   type PartitionRange,
   partitionName,
@@ -207,4 +208,29 @@ function raiseGeneration(db: DatabaseSync, consumer: string): number {
 
 function readGeneration(db: DatabaseSync, consumer: string): number {
   return Number(db.prepare('SELECT generation FROM consumers WHERE name = ?').get(consumer)?.generation)
+}
+
+/* The journal's history, for a rebuild. */
+
+export async function openJournalHistory(path: string): Promise<History> {
+  const db = await openJournalFile(path)
+
+  return {
+    open: (consumer, starts) => openJournalReader(path, { consumer, starts }),
+
+    async forget(consumer) {
+      await inWriteTransaction(db, path, () => {
+        db.prepare('DELETE FROM positions WHERE consumer = ?').run(consumer)
+        db.prepare('DELETE FROM consumers WHERE name = ?').run(consumer)
+      })
+    },
+
+    async ends() {
+      return topics.map(topic => ({ topic, partition: onlyPartition, next: endOf(db, topic) }))
+    },
+
+    async close() {
+      if (db.isOpen) db.close()
+    },
+  }
 }

@@ -1,6 +1,6 @@
 /** The security headers of every answer of the portal: pages, files, redirects and errors. Pure. */
 import type { FastifyInstance } from 'fastify'
-import { hostOf } from '../../runtime/ops/ops-hosts.ts'
+import { hostOf } from '../../runtime/ops/ops-server.ts'
 import type { PortalOptions } from '../app.ts'
 import { PageError } from './pages.ts'
 

@@ -1,8 +1,7 @@
 /** The latest whole copy, for people who are signed in: a section of /access, and its files. */
 import type { FastifyInstance } from 'fastify'
 import { createDownloads, defaultBounds } from '../../exports/downloads.ts'
-import { latestManifest } from '../../exports/latest.ts'
-import { type ExportFile, exportNames, type Manifest } from '../../exports/manifest.ts'
+import { type ExportFile, exportNames, latestManifest, type Manifest } from '../../exports/latest.ts'
 import { ClientGoneError } from '../../runtime/async/fair-turns.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import { megabytes } from '../../runtime/progress.ts'

@@ -1,7 +1,7 @@
 /** The page /access: the keys of an account, and what each of them did in the last 30 days. */
 import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
-import type { Manifest } from '../../exports/manifest.ts'
+import type { Manifest } from '../../exports/latest.ts'
 import { type Html, html } from '../html/html.ts'
 import { badge, notice } from '../html/parts.ts'
 import { count, countOf, date, moment } from '../html/words.ts'

@@ -1,14 +1,16 @@
 /** Notes mails for the sender (notice-sender.ts). A mail is kept with its address until it is sent or given up. */
-
 import { createHmac } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { NoticeRule } from '../../../contracts/events/portal-event.ts'
+import { keyPrefix, keyPrefixLength } from '../../api-keys/credentials.ts'
 import { dayMs } from '../../runtime/runtime.ts'
+import { readSql } from '../../tables/read-sql.ts'
 import { checkEmail } from '../account/email.ts'
 import type { KeyNotices } from '../ports.ts'
+import { type Place, readRows } from '../reading.ts'
 import type { PortalStore } from '../store/port.ts'
 import type { NewNotice, Notices } from './notices.ts'
-import { keyCreatedText, keyRevokedText, type MailText } from './texts.ts'
+import { keyCreatedText, keyRevokedText, type MailText, runawayText } from './texts.ts'
 
 export interface NoteParts {
   notices: Notices
@@ -75,4 +77,46 @@ export function createKeyNotices(parts: NoteParts): KeyNotices {
     revoked: (account, { name, contact_email }, keyPrefix) =>
       note('KEY_REVOKED', account, contact_email, keyPrefix, keyRevokedText(name, keyPrefix, portalUrl)),
   }
+}
+
+/* Finds keys whose program runs away, and notes a mail to the contact of each, at most one a day. */
+
+const runawaySql = readSql('runaway', import.meta.url)
+const minuteMs = 60_000
+// A count is in the table some seconds after its minute.
+const settledMs = minuteMs
+const refusedMinutesMin = 8
+const rowsMax = 100
+const readMsMax = 12_000
+
+interface RunawayRow {
+  key: string
+  name: string
+  contact_email: string
+  requests: number
+  refused: number
+}
+
+/** Notes the mails of one look at the table; resolves with their number. */
+export async function checkRunaways(parts: NoteParts & Place): Promise<number> {
+  const { portalUrl, now } = parts
+  const suffix = `.RUNAWAY_TRAFFIC.${new Date(now()).toISOString().slice(0, 10)}`
+  const rows = await findRunaways(parts, now(), suffix)
+  return noteMails(
+    parts,
+    rows.map(row => ({
+      ...runawayText({ ...row, keyPrefix: keyPrefix(row.key), portalUrl }),
+      notice_id: `${keyPrefix(row.key)}${suffix}`,
+      rule: 'RUNAWAY_TRAFFIC',
+      account_id: null,
+      recipient: row.contact_email,
+    })),
+  )
+}
+
+/** The keys whose programs run away now (Unix ms), without those that have a notice with this end of its id. */
+export function findRunaways(place: Place, now: number, suffix: string): Promise<RunawayRow[]> {
+  const until = Math.floor((now - settledMs) / minuteMs) * minuteMs
+  const bounds = { minutes_min: refusedMinutesMin, prefix_length: keyPrefixLength, rows_max: rowsMax }
+  return readRows(place, runawaySql, readMsMax, { until, suffix, ...bounds })
 }

@@ -14,9 +14,8 @@ import { messageOf } from '../../runtime/message-of.ts'
 import { dayMs } from '../../runtime/runtime.ts'
 import { MailError, type Mailer } from '../ports.ts'
 import type { Place } from '../reading.ts'
-import type { NoteParts } from './key-notices.ts'
+import { checkRunaways, type NoteParts } from './key-notices.ts'
 import type { WaitingNotice } from './notices.ts'
-import { checkRunaways } from './runaway.ts'
 
 export interface NoticeParts extends NoteParts, Place {
   mailer: Pick<Mailer, 'send'>

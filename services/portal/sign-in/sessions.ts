@@ -9,8 +9,7 @@
 
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import type { Runtime } from '../../runtime/runtime.ts'
-import { dayMs } from '../../runtime/runtime.ts'
+import { dayMs, type Runtime } from '../../runtime/runtime.ts'
 import { randomText } from '../http/cookies.ts'
 import type { Account, Accounts } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'

@@ -13,9 +13,10 @@
  * a statement that was refused: its time may have been over while it waited for the majority.
  */
 import { invariant } from '../../runtime/ops/invariants.ts'
-import { untilNoneRuns, type WaitOptions } from '../../tables/clickhouse/running-statements.ts'
+import { untilNoneRuns, type WaitOptions } from '../../tables/clickhouse/statements.ts'
 import { qualified } from '../../tables/generations.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
+import { createDays, type Days } from './days.ts'
 import {
   attemptOf,
   epochHoldersStatement,
@@ -26,7 +27,6 @@ import {
 } from './fold-epochs.ts'
 import { type FoldStep, untilDecidedStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
-import { createHistory, type History } from './history.ts'
 import { createLine, type Line, runWhole, ServerSlow } from './line.ts'
 import { aheadMsMax, createWatermark, type Watermark } from './watermark.ts'
 
@@ -35,8 +35,8 @@ export interface FoldLeadership extends Line {
   acquire(): Promise<Term>
   /** The next statement of this term. Throws `SupersededFoldWorker` if there is no term. */
   nextStep(pieces: number, piece: number): FoldStep
-  /** Writes the history (history.ts). Runs after each fold. */
-  keepHistory: History['keep']
+  /** Writes the days (days.ts). Runs after each fold. */
+  keepDays: Days['keep']
   /** Writes the watermark if it is time for it (watermark.ts). Throws if another process leads. */
   advanceWatermark(): Promise<void>
   /** Ends the term. Resolves with why this fold worker does not lead any more. */
@@ -94,7 +94,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   })
 
   /** Nothing reads a generation before it is promoted, so it has neither history nor watermark. */
-  const history = createHistory({ ...dependencies, line, nextStep, reached: watermark.reached })
+  const days = createDays({ ...dependencies, line, nextStep, reached: watermark.reached })
 
   function nextStep(pieces: number, piece: number): FoldStep {
     if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
@@ -154,7 +154,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
         mayBeUndecided = true
         await untilDecided()
         await advanceWatermark({ atLeast })
-        if (stampsFrom === undefined) await history.begin()
+        if (stampsFrom === undefined) await days.begin()
       } catch (error) {
         endTerm()
         ended({ error })
@@ -162,8 +162,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       }
       return taken
     },
-    async keepHistory(last) {
-      if (stampsFrom === undefined) await history.keep(last)
+    async keepDays(last) {
+      if (stampsFrom === undefined) await days.keep(last)
     },
     nextStep,
     advanceWatermark: () => advanceWatermark('if due'),

@@ -143,11 +143,11 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     if (quarantine && !quarantine.isEmpty()) {
       await quarantine.tend()
       // A campaign that was folded alone may be folded again below, on the next day.
-      await lead.keepHistory({ campaigns: 1, isOfBacklog: true })
+      await lead.keepDays({ campaigns: 1, isOfBacklog: true })
     }
     const waiting = await pendingBatches()
     if (!waiting) {
-      await lead.keepHistory({ campaigns: 0, isOfBacklog: false })
+      await lead.keepDays({ campaigns: 0, isOfBacklog: false })
       await lead.advanceWatermark()
       return undefined
     }
@@ -168,7 +168,7 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
       'pledgeview.keys': waiting.keys,
     })
     const { campaigns, keys, oldestAt } = pending
-    await lead.keepHistory({ campaigns, isOfBacklog: now !== undefined && isOfBacklog(oldestAt, now()) })
+    await lead.keepDays({ campaigns, isOfBacklog: now !== undefined && isOfBacklog(oldestAt, now()) })
     await lead.advanceWatermark()
     return { campaigns, keys, oldestAt, ...done }
   }

@@ -1,6 +1,6 @@
 /**
  * Notes how far the partitions of this projector are read, also while nothing comes, so that a later start knows how long the projectors
- * were away (presence.ts). On a busy partition the lag is never zero. So it remembers the end of the partition at one moment, and notes the
+ * were away (`checkAbsence`). On a busy partition the lag is never zero. So it remembers the end of the partition at one moment, and notes the
  * time once that offset is read.
  */
 

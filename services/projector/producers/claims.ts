@@ -1,8 +1,9 @@
 /**
- * Two things that only all events together show: pledges whose campaign is unknown, because its events never came, and claims of a tier
- * beyond its quantity, because the platform sold too many. Neither is wrong in itself: a campaign may come after its first pledge.
+ * What only all events together show: slugs that several public campaigns have, pledges whose campaign is unknown, because its events
+ * never came, and claims of a tier beyond its quantity, because the platform sold too many. The last two are not wrong in themselves: a
+ * campaign may come after its first pledge.
  */
-import type { Shard } from '../../tables/port.ts'
+import type { Databases, Shard, Tables } from '../../tables/port.ts'
 
 export interface UnknownCampaigns {
   campaigns: number
@@ -80,4 +81,42 @@ export async function unknownSince(
     query_params: { campaigns },
   })
   return row?.since ?? null
+}
+
+/*
+ * Slugs that several public campaigns have. The platform promises that there are none, but nothing enforces it between two
+ * events. The API then finds the campaign with the smallest id by such a slug, and the others only in lists. So an
+ * operator is told: in the status, and by a metric.
+ */
+
+export interface SharedSlugs {
+  /** How many slugs several public campaigns have. */
+  count: number
+  /** Some of them, with their campaigns; the API shows the first one. */
+  examples: { slug: string; campaign_ids: string[] }[]
+}
+
+const idsMax = 10
+const lookMsMax = 30_000
+
+/** Reads all public slugs: about 0.1 s for 400,000 campaigns. Rejects with the error of ClickHouse. */
+export async function readSharedSlugs(
+  tables: Pick<Tables, 'rows'>,
+  { views }: Databases,
+): Promise<SharedSlugs> {
+  const [row] = await tables.rows<{ count: number; examples: [slug: string, ids: string[]][] }>(
+    {
+      query: `SELECT count() AS count, groupArray(${examplesMax})((slug, ids)) AS examples
+        FROM
+        (
+            SELECT slug, arraySlice(arraySort(groupArray(campaign_id)), 1, ${idsMax}) AS ids
+            FROM ${views}.campaigns GROUP BY slug HAVING count() > 1 ORDER BY slug
+        )
+        SETTINGS max_execution_time = ${lookMsMax / 1000}`,
+    },
+    { signal: AbortSignal.timeout(lookMsMax) },
+  )
+  if (!row) throw new Error('the shared slugs returned no row')
+  const examples = row.examples.map(([slug, ids]) => ({ slug, campaign_ids: ids }))
+  return { count: row.count, examples }
 }

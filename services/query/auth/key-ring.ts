@@ -11,8 +11,8 @@
  * comparison is older than `freshMsMax`, the ring reports that it is not ready.
  */
 import { invariant } from '../../runtime/ops/invariants.ts'
+import { timeBound } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
-import { timeBound } from '../statement-settings.ts'
 import {
   createPolling,
   defaultPollingOptions,

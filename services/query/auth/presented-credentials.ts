@@ -3,7 +3,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { type Credentials, noSecretHash, verifySecret } from '../../api-keys/credentials.ts'
-import { countOfHeader } from '../http/well-formed.ts'
+import { countOfHeader } from '../../runtime/http/request-headers.ts'
 import type { ApiKey } from './key-ring.ts'
 
 /** The headers of a request: merged by Node, and as they arrived. */

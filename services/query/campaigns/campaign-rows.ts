@@ -5,14 +5,14 @@
  * are read in one statement. So pages of thousands of different lists do not cause as many statements.
  */
 import { LRUCache } from 'lru-cache'
+import { createFairYield } from '../../runtime/async/fair-turns.ts'
 import { yieldToEventLoop } from '../../runtime/async/sleep.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { fewRows, timeBound } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import type { OnLookup } from '../cache/cache.ts'
-import { createFairYield } from '../fair-yield.ts'
 import { type Keeper, keptMsMax } from '../forgetting.ts'
 import type { FollowedIndex, ListFollower } from '../lists/list-follower.ts'
-import { fewRows, timeBound } from '../statement-settings.ts'
 import { type LastingProject, presentLasting, projectRowOf } from './campaign-fields.ts'
 
 export interface CampaignRows extends Keeper {

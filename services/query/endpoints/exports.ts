@@ -1,13 +1,13 @@
 /** `GET /exports/latest`: the latest whole copy, and its files beside it (http/downloads.ts sends them). */
 import { z } from 'zod'
-import { latestManifest } from '../../exports/latest.ts'
 import {
   type ExportFile,
   exportFiles,
   exportNames,
+  latestManifest,
   type Manifest,
   manifestSchema,
-} from '../../exports/manifest.ts'
+} from '../../exports/latest.ts'
 import { type Endpoint, NotFoundError, type Operation } from './endpoint.ts'
 
 const example: Manifest = {

@@ -10,9 +10,14 @@ import { createCache } from '../cache/cache.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import { createCachedCampaignRows } from '../campaigns/campaign-rows.ts'
 import type { Keeper } from '../forgetting.ts'
-import { createCampaignLists, snapshots as listSnapshots } from '../lists/campaign-lists.ts'
+import {
+  createCampaignLists,
+  createIndexListSource,
+  createRemovals,
+  createSqlListSource,
+  snapshots as listSnapshots,
+} from '../lists/campaign-lists.ts'
 import { createListFollower } from '../lists/list-follower.ts'
-import { createIndexListSource, createRemovals, createSqlListSource } from '../lists/list-source.ts'
 import type { QueryAppOptions } from '../options.ts'
 import { whileOpen } from '../while-open.ts'
 import { createAhead } from './ahead.ts'

@@ -7,6 +7,7 @@ import {
   type Reward,
   shownAs,
 } from '../../../contracts/api/schemas.ts'
+import { fewRows, timeBound } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import {
   type CampaignBySlugRow,
@@ -14,7 +15,6 @@ import {
   presentProjectDetail,
   projectDetailRowOf,
 } from '../campaigns/campaign-fields.ts'
-import { fewRows, timeBound } from '../statement-settings.ts'
 import { type Endpoint, type EndpointParts, NotFoundError } from './endpoint.ts'
 
 const slugPath = z.object({

@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { amount, count, timestamp, timestampForm } from '../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
+import { timeBound } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { presentTimestamp } from '../campaigns/campaign-fields.ts'
-import { timeBound } from '../statement-settings.ts'
 import type { Endpoint } from './endpoint.ts'
 
 export const statsSchema = z

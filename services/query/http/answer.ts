@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { exposedHeaders, methods, requestHeaders } from '../../../contracts/api/conventions.ts'
 import type { ApiVersion, Deprecation } from '../../../contracts/api/versions.ts'
-import { isNoneMatch } from '../../runtime/http/ranges.ts'
+import { isNoneMatch } from '../../runtime/http/request-headers.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import type { RateDecision } from '../rate-limit/rate-limiter.ts'
 import type { Admission } from './admission.ts'

@@ -8,10 +8,9 @@ import type { Duplex } from 'node:stream'
 import { type ErrorCode, errorBody } from '../../../contracts/api/errors.ts'
 import type { Connections } from '../../runtime/http/connections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Admission, Admissions } from './admission.ts'
+import { type Admission, type Admissions, isResource, type Refusal, refusal } from './admission.ts'
 import { commonHeaders, type ResponseHeaders, rateLimitHeaders } from './answer.ts'
 import type { Publications } from './publications.ts'
-import { isResource, type Refusal, refusal } from './refusals.ts'
 import type { RequestLog } from './request-log.ts'
 
 /** What answers are made from. */

@@ -12,6 +12,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { LRUCache } from 'lru-cache'
 import { readScope } from '../../../contracts/api/conventions.ts'
+import { isWellFormed } from '../../runtime/http/request-headers.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { nameRequest } from '../../runtime/traces.ts'
 import type { ResponseCache } from '../cache/response-cache.ts'
@@ -21,7 +22,6 @@ import type { Admissions } from './admission.ts'
 import { sendEntry } from './answer.ts'
 import type { Publications } from './publications.ts'
 import type { RequestLog } from './request-log.ts'
-import { isWellFormed } from './well-formed.ts'
 
 /** What the app found for a target. */
 export interface KnownTarget {

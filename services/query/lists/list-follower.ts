@@ -19,7 +19,7 @@
 import { yieldToEventLoop } from '../../runtime/async/sleep.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { idParts } from '../../tables/clickhouse/statement-form.ts'
+import { idChunks } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { forgetMs, type Keeper, keptMsMax } from '../forgetting.ts'
 import { createListIndex, type ListIndex } from './list-index.ts'
@@ -186,7 +186,7 @@ export function createListFollower(
   ): Promise<number | null> {
     let counted = total
     let from = 0
-    for (const some of idParts(ids, idsAtOnce)) {
+    for (const some of idChunks(ids, idsAtOnce)) {
       from += some.length
       const isCounted = total !== null && from === ids.length
       // This is read after the ids, so a campaign that is missing here is no longer public.

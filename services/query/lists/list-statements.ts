@@ -3,8 +3,8 @@
  * client are always typed placeholders, never part of the text.
  */
 import type { ListParameters, Sort } from '../../../contracts/api/parameters.ts'
+import { timeBound } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
-import { timeBound } from '../statement-settings.ts'
 import { digestSumSql } from './digest.ts'
 
 export interface SnapshotRow {

@@ -1,3 +1,5 @@
+import type { FastifyInstance } from 'fastify'
+
 interface Closable {
   close(): unknown
 }
@@ -39,5 +41,20 @@ function createParts(): { open: Open; close(): Promise<void> } {
     async close() {
       for (const part of parts.splice(0).reverse()) await part?.close()
     },
+  }
+}
+
+const graceMs = 1_000
+
+/**
+ * Closes a server. Running requests may finish for a second, then their connections are cut. Otherwise one client
+ * that never ends its request would hold up the whole process.
+ */
+export async function closeServer(server: FastifyInstance): Promise<void> {
+  const cut = setTimeout(() => server.server.closeAllConnections(), graceMs)
+  try {
+    await server.close()
+  } finally {
+    clearTimeout(cut)
   }
 }

@@ -1,8 +1,10 @@
 /**
  * The ops port: liveness, readiness, metrics and status of one process. It must not be reachable from outside.
  *
- * It answers only for names that no web page can have: see `ops-hosts.ts`.
+ * It answers only for names that no web page can have: see `ops-server.ts`.
  */
+
+import { isIP } from 'node:net'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { kept } from '../async/kept.ts'
 import type { Config } from '../config.ts'
@@ -10,7 +12,6 @@ import { createConnections } from '../http/connections.ts'
 import { messageOf } from '../message-of.ts'
 import { answered, type Check } from './checks.ts'
 import type { Metrics } from './metrics.ts'
-import { hostMatcher, hostOf } from './ops-hosts.ts'
 
 export interface OpsServerDependencies {
   /** Names that it answers for, beside addresses and the loopback's names. */
@@ -85,4 +86,26 @@ export function createOpsServer(dependencies: OpsServerDependencies): FastifyIns
 
 function allOk(checks: Record<string, Check>): boolean {
   return Object.values(checks).every(check => check.ok)
+}
+
+/*
+ * Which names the ops port answers for. A web page can have its own name lead to a private address, and then read what
+ * a browser there can reach (DNS rebinding). The browser still sends the page's name in `Host`. So only names that no
+ * page can have are answered: addresses, the loopback's names, and the names in the configuration. Pure.
+ */
+
+/** The host in a `Host` header, without its port, in lower case; `undefined` if the header is not well-formed. */
+export function hostOf(header: string): string | undefined {
+  const [, bracketed, name] = /^(?:\[([\da-f:.]+)\]|([^\s:@/\\[\]]+))(?::\d{1,5})?$/i.exec(header) ?? []
+  return (bracketed ?? name)?.toLowerCase().replace(/\.$/, '')
+}
+
+/** Whether a request is answered. Without a `Host` it is: every browser sends one, and some probes do not. */
+export function hostMatcher(names: readonly string[]): (header: string | undefined) => boolean {
+  const allowed = new Set(['localhost', ...names.map(name => name.toLowerCase())])
+  return header => {
+    if (header === undefined) return true
+    const host = hostOf(header)
+    return host !== undefined && (isIP(host) !== 0 || allowed.has(host) || host.endsWith('.localhost'))
+  }
 }

@@ -24,7 +24,6 @@ import {
 import { type RetryPolicy, retry } from '../../runtime/async/retry.ts'
 import { statementTracer } from '../../runtime/traces.ts'
 import { type CallOptions, type Statement, type TableInsert, type Tables, TablesError } from '../port.ts'
-import { abandoned, answerOf, type Request, streamOf } from './clickhouse-answers.ts'
 import {
   answerError,
   connectionError,
@@ -33,7 +32,7 @@ import {
   isWorthAnotherRead,
 } from './clickhouse-errors.ts'
 import { namesAndTypes, rowFormat } from './row-binary.ts'
-import { parameterText, statementForm } from './statement-form.ts'
+import { abandoned, answerOf, parameterText, type Request, statementForm, streamOf } from './statements.ts'
 
 export interface TablesSettings {
   /** `http://host:port` or `https://host:port`; no user, password, path or query. */

@@ -1,6 +1,6 @@
 /**
  * Proves that an analyst reads the views of `crowdfunding` and nothing else: no other table, no file of the account that runs
- * ClickHouse (services/clickhouse-server/working-directory.ts), no address (outgoing.ts); and changes nothing. Every query is asked
+ * ClickHouse (services/clickhouse-server/child.ts), no address (outgoing.ts); and changes nothing. Every query is asked
  * over both protocols.
  */
 import { randomUUID } from 'node:crypto'

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
-import { createRemovals } from '../../../services/query/lists/list-source.ts'
+import { createRemovals } from '../../../services/query/lists/campaign-lists.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import { openRebuildableModel, type RebuildableModel } from '../../support/generations/rebuilds.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'

@@ -1,5 +1,5 @@
 /** The cluster itself: credentials, topics, outages, and what kafkajs makes of them. */
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { readCompaction } from '../../../services/log/kafka/topic-settings.ts'
@@ -127,41 +127,32 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
   describe('may go away', () => {
     beforeEach(() => makeTopics(settings))
 
-    test('and come back, killed: nothing that was confirmed is lost, and reader and writer go on', async () => {
+    test('and come back, killed: nothing that was confirmed is lost, all go on, and the requests of a rebuild wait', async () => {
       // By default it gives up after about 20 s, and a busy machine may need longer to start the broker.
       const writer = await openWriter({ ...settings, retriesMax: 40 })
       const reader = await openReader(settings)
       await writer.append(numbered(0, 100))
       await commitAll(reader, await readDeliveries(reader, 100))
+      const own = { ...settings, ...groupOf(settings), sessionMs, retriesMax: 1 }
+      const history = await openKafkaHistory(own, { logger: silent })
+      onTestFinished(() => history.close())
+      const replay = await history.open('replay', startsAt({}))
+      onTestFinished(() => replay.close())
       await broker().halt()
+      const asked = Promise.all([replay.lag(), history.ends()])
+      // If one fails too soon, that is reported below.
+      asked.catch(() => undefined)
       const appended = writer.append(numbered(100, 100))
       await broker().resume()
+      const [lag, ends] = await asked
       await appended
       // The reader may have to join again and take up what it had; it has committed all of it.
       expect(numbersOf(await readRecords(reader, 100))).toEqual(range(100, 200))
-    })
-
-    test('while a rebuild asks it: each request waits for it', async () => {
-      const own = { ...settings, ...groupOf(settings), sessionMs, retriesMax: 1 }
-      await (await openWriter(settings)).append(numbered(0, 10))
-      const history = await openKafkaHistory(own, { logger: silent })
-      try {
-        const replay = await history.open('replay', startsAt({}))
-        try {
-          await broker().halt()
-          const asked = Promise.all([replay.lag(), history.ends()])
-          // If one fails too soon, that is reported below.
-          asked.catch(() => undefined)
-          await broker().resume()
-          const [lag, ends] = await asked
-          expect(lag.map(({ end }) => end).toSorted()).toEqual(ends.map(({ next }) => next).toSorted())
-          expect(ends.reduce((sum, { next }) => sum + next, 0)).toBe(10)
-        } finally {
-          await replay.close()
-        }
-      } finally {
-        await history.close()
-      }
+      const places = (of: readonly { topic: string; partition: number }[]) =>
+        of.map(({ topic, partition }) => `${topic}/${partition}`).toSorted()
+      expect(places(lag)).toEqual(places(ends))
+      // What is appended meanwhile may be in the log by then.
+      expect(ends.reduce((sum, { next }) => sum + next, 0)).toBeGreaterThanOrEqual(100)
     })
 
     test('for longer than a reader waits, which then says so', async () => {

@@ -6,7 +6,7 @@ import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CampaignState, ChangeEvent } from '../../../contracts/events/event.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
-import { findDeletedHistory, removeRows } from '../../../services/tables/deleted.ts'
+import { findDeletedDays, removeRows } from '../../../services/tables/deleted.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import {
   apiKeyEvent,
@@ -86,7 +86,7 @@ describe('private values', () => {
     for (const { name } of engines) {
       await model.tables.run({ query: `OPTIMIZE TABLE ${name} FINAL` })
     }
-    const deleted = await findDeletedHistory(model.tables, databases)
+    const deleted = await findDeletedDays(model.tables, databases)
     await removeRows({ tables: model.tables, databases }, 'campaign_days', deleted)
   }
 

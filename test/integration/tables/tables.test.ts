@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
-import { idParts } from '../../../services/tables/clickhouse/statement-form.ts'
+import { idChunks } from '../../../services/tables/clickhouse/statements.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 import { migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
@@ -46,7 +46,7 @@ describe('ClickHouse over HTTP', () => {
 
   test('takes as many long ids in one parameter as a server accepts by default', async () => {
     const all = Array.from({ length: 1_000 }, (_, n) => `${n}'\\`.padStart(256, 'é'))
-    const [ids = []] = idParts(all, all.length)
+    const [ids = []] = idChunks(all, all.length)
     expect(ids.length).toBeGreaterThan(100)
     const [row] = await tables.rows<{ ids: string[] }>({
       query: 'SELECT {ids:Array(String)} AS ids',

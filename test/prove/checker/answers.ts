@@ -1,7 +1,7 @@
 /** Each answer alone: what every response promises, the statuses that it may have, and statistics that agree with themselves. */
 import type { Stats } from '../../../contracts/api/client/bodies.ts'
 import type { Answer, Violation } from './log.ts'
-import type { World } from './truth.ts'
+import { parametersOf, type World } from './truth.ts'
 
 /** No answer, or one of a process that has not read the keys yet, or whose statements waited while it stood still. */
 const unready = new Set([0, 401, 500])
@@ -15,8 +15,8 @@ export function checkAnswers(world: World): Violation[] {
   })
 }
 
-function faultOf(answer: Answer, { rowsOf, isDisturbed }: World): string | undefined {
-  const { status, expected, broken, sentAt, receivedAt, process, page, path, stats, ageMs } = answer
+function faultOf(answer: Answer, { isDisturbed }: World): string | undefined {
+  const { status, expected, broken, sentAt, receivedAt, process, page, removals, stats, ageMs } = answer
   const isExcused =
     (unready.has(status) && isDisturbed('silence', sentAt, receivedAt, process)) ||
     (status === 500 && isDisturbed('errors', sentAt, receivedAt))
@@ -24,14 +24,14 @@ function faultOf(answer: Answer, { rowsOf, isDisturbed }: World): string | undef
   if (broken !== undefined && status !== 0) return broken
   if (page) {
     const { total, limit, offset, has_more } = page
-    const rows = answer.removals?.length ?? rowsOf(answer).length
+    const rows = (removals ?? answer.rows).length
     const due = Math.max(0, Math.min(limit, total - offset))
     if (has_more !== offset + limit < total) return `has_more is ${has_more} at ${offset} of ${total}`
     // A campaign that left leaves a gap in its page. A removal does not.
-    if (rows > due || (answer.removals && rows < due)) return `has ${rows} rows at ${offset} of ${total}`
+    if (rows > due || (removals && rows < due)) return `has ${rows} rows at ${offset} of ${total}`
   }
-  const category = new URLSearchParams(path.split('?')[1]).get('category')
-  if (category && rowsOf(answer).some(row => row.category !== category)) return 'has rows of another category'
+  const category = parametersOf(answer.path).get('category')
+  if (category && answer.rows.some(row => row.category !== category)) return 'has rows of another category'
   if (stats && !isReconciled(stats)) return `does not reconcile: ${JSON.stringify(stats)}`
   const computedAt = Date.parse(stats?.generated_at ?? '')
   const isOther = computedAt < sentAt - ageMs - clockMs || computedAt > receivedAt + clockMs

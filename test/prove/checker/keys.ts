@@ -3,7 +3,7 @@
  * it has read the revocations within two seconds. Before, a process that has admitted it goes on to. In any 60 seconds a key has at most 120 requests admitted by all processes
  * together, or by each one while they do not share their counts. Only keys of the platform are admitted.
  */
-import type { Answer, Entry, Violation } from './log.ts'
+import type { Answer, Violation } from './log.ts'
 import type { World } from './truth.ts'
 
 /** Within this time of its revocation a key dies. */
@@ -17,41 +17,29 @@ export function checkKeys(world: World): Violation[] {
   return [...checkRevoked(world), ...checkLimits(world)]
 }
 
-function checkRevoked({ log, answers, isDisturbed }: World): Violation[] {
-  const revokedAt = new Map<string, number>()
-  const askedAt = new Map<string, number>()
-  const admitted = new Map<string, Answer>()
+function checkRevoked({ of, answers, isDisturbed }: World): Violation[] {
+  const askedAt = new Map(of('revoked').map(one => [one.key, one.askedAt]))
   // By key and process: from then on the process knows.
   const knownAt = new Map<string, number>()
-  const readies = new Map<number, Extract<Entry, { kind: 'ready' }>[]>()
-  for (const entry of log.entries) {
-    if (entry.kind === 'revoked') {
-      revokedAt.set(entry.key, entry.at)
-      askedAt.set(entry.key, entry.askedAt)
-    }
-    if (entry.kind === 'ready' && entry.isReady)
-      readies.set(entry.process, [...(readies.get(entry.process) ?? []), entry])
-  }
-  for (const [key, at] of revokedAt) {
-    for (const [process, all] of readies) {
-      const first = all.find(({ sentAt }) => sentAt >= at + deathMs)
-      if (first) knownAt.set(`${key} ${process}`, first.receivedAt)
-    }
+  const admitted = new Map<string, Answer>()
+  for (const { key, at } of of('revoked')) {
+    // The earliest comes last.
+    for (const { process, sentAt, receivedAt, isReady } of of('ready').toReversed())
+      if (isReady && sentAt >= at + deathMs) knownAt.set(`${key} ${process}`, receivedAt)
   }
   return answers.flatMap((answer): Violation[] => {
     const { key, process, sentAt, receivedAt, status } = answer
     const name = `${key} ${process}`
     const before = admitted.get(name)
     if (status === 200 && !before) admitted.set(name, answer)
-    const isEarly =
-      key !== '' && status === 401 && before && receivedAt < (askedAt.get(key) ?? Number.POSITIVE_INFINITY)
-    if (isEarly && before.receivedAt < sentAt && !isDisturbed('silence', sentAt, receivedAt, process))
-      return [
-        { rule: 'revoked', about: key, text: 'is refused, and is not revoked', answers: [before, answer] },
-      ]
-    if (sentAt < (knownAt.get(name) ?? Number.POSITIVE_INFINITY) || !admitting.has(status)) return []
+    const isRefused = key !== '' && status === 401 && before && before.receivedAt < sentAt
+    const isEarly = receivedAt < (askedAt.get(key) ?? Infinity)
+    const violation = { rule: 'revoked', about: key, answers: [answer] }
+    if (isRefused && isEarly && !isDisturbed('silence', sentAt, receivedAt, process))
+      return [{ ...violation, text: 'is refused, and is not revoked', answers: [before, answer] }]
+    if (sentAt < (knownAt.get(name) ?? Infinity) || !admitting.has(status)) return []
     const text = `is answered with ${status} more than ${deathMs} ms after its revocation, by a process that is ready`
-    return [{ rule: 'revoked', about: key, text, answers: [answer] }]
+    return [{ ...violation, text }]
   })
 }
 
@@ -59,29 +47,20 @@ function checkLimits({ answers, isDisturbed }: World): Violation[] {
   const processes = new Set(answers.map(({ process }) => process)).size
   // A preflight is not counted.
   const admitted = answers.filter(({ key, status }) => key !== '' && admitting.has(status))
-  return [...Map.groupBy(admitted, ({ key }) => key)].flatMap(([key, all]): Violation[] => {
+  return [...Map.groupBy(admitted, ({ key }) => key)].flatMap(([about, all]): Violation[] => {
     const bySending = all.toSorted((a, b) => a.sentAt - b.sentAt)
-    const within: Answer[] = []
-    for (const answer of bySending) {
+    let sent = 0
+    for (const [n, first] of bySending.entries()) {
+      const until = first.sentAt + windowMs
+      while ((bySending[sent]?.sentAt ?? Infinity) <= until) sent++
+      if (sent - n <= admittedMax) continue
       // Only what certainly lies between the two ends: sent after the first was, and answered within the minute.
-      within.push(answer)
-      while (within[0] && answer.receivedAt - within[0].sentAt > windowMs) within.shift()
-      const first = within[0]
-      if (!first) continue
-      const max = isDisturbed('limits', first.sentAt, answer.receivedAt)
-        ? processes * admittedMax
-        : admittedMax
-      const sure =
-        within.length > max ? within.filter(({ receivedAt }) => receivedAt <= first.sentAt + windowMs) : []
-      if (sure.length > max)
-        return [
-          {
-            rule: 'limit',
-            about: key,
-            text: `had ${sure.length} requests admitted within ${windowMs} ms`,
-            answers: sure,
-          },
-        ]
+      const sure = bySending.slice(n, sent).filter(({ receivedAt }) => receivedAt <= until)
+      const last = sure[admittedMax]
+      const isAlone = last && isDisturbed('limits', first.sentAt, last.receivedAt)
+      if (sure.length <= (isAlone ? processes : 1) * admittedMax) continue
+      const text = `had ${sure.length} requests admitted within ${windowMs} ms`
+      return [{ rule: 'limit', about, text, answers: sure }]
     }
     return []
   })

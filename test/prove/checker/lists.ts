@@ -5,7 +5,7 @@
  * snapshot agree.
  */
 import type { Answer, Violation } from './log.ts'
-import { mayBeBack, mayBeHidden, type World } from './truth.ts'
+import { countBefore, mayBeBack, mayBeHidden, parametersOf, shownBy, type World } from './truth.ts'
 
 interface Stamp {
   at: number
@@ -15,8 +15,7 @@ interface Stamp {
   answer: Answer
 }
 
-/** By process and resource: the answer with the highest watermark, and answers that had not ended yet. */
-type Watermarks = Map<string, { highest: Answer; waiting: Answer[] }>
+type Dated = Answer & { asOf: number }
 
 /** The pages of one list, from one snapshot. */
 interface Whole {
@@ -26,28 +25,30 @@ interface Whole {
 }
 
 export function checkLists(world: World): Violation[] {
-  const stamps = stampsOf(world)
+  const stamps = stampsOf(world.answers)
+  const times = stamps.map(({ at }) => at)
   const byId = Map.groupBy(stamps, ({ id }) => id)
   const found: Violation[] = []
   const report = (rule: string, about: string, text: string, answers: Answer[]) =>
     found.push({ rule, about, text, answers })
 
-  const watermarks: Watermarks = new Map()
-  for (const answer of world.answers) {
-    if (answer.asOf === undefined) continue
-    for (const { id, updated_at } of [...world.rowsOf(answer), ...(answer.removals ?? [])]) {
-      const stamp = Date.parse(updated_at)
-      const missed = latestBefore(byId.get(id) ?? [], answer.asOf)
-      if (missed && stamp < missed.at)
-        report(
-          'watermark',
-          id,
-          `as of ${iso(answer.asOf)} shows it of ${updated_at}, and not of ${iso(missed.at)}`,
-          [missed.answer, answer],
-        )
+  // A process may read lists and removals in different ways. By both: the answers whose watermark is above all before.
+  const steps = new Map<string, Dated[]>()
+  for (const answer of world.answers.filter(isDated)) {
+    const { asOf, process, path, sentAt, ageMs } = answer
+    for (const { id, updated_at } of shownBy(answer)) {
+      const missed = byId.get(id)?.findLast(({ at }) => at < asOf)
+      if (!missed || Date.parse(updated_at) >= missed.at) continue
+      const text = `as of ${iso(asOf)} shows it of ${updated_at}, and not of ${iso(missed.at)}`
+      report('watermark', id, text, [missed.answer, answer])
     }
-    const higher = steppedBack(watermarks, answer)
-    if (higher) report('watermark', 'X-Data-As-Of', `steps back to ${iso(answer.asOf)}`, [higher, answer])
+    const name = `${process} ${path.split('?')[0]}`
+    const before = steps.get(name) ?? []
+    steps.set(name, before)
+    const known = before.findLast(({ receivedAt }) => receivedAt < sentAt - ageMs)
+    if (known && known.asOf > asOf)
+      report('watermark', 'X-Data-As-Of', `steps back to ${iso(asOf)}`, [known, answer])
+    if (asOf > (before.at(-1)?.asOf ?? 0)) before.push(answer)
   }
 
   // The lists by their watermarks, so that one pass over the stamps tells what each must have.
@@ -56,53 +57,32 @@ export function checkLists(world: World): Violation[] {
   for (const { pages, since, asOf } of wholesOf(world.answers)) {
     const totals = new Set(pages.map(({ page }) => page?.total))
     if (totals.size > 1) report('snapshot', 'total', `moves within a snapshot: ${[...totals]}`, pages)
-    const ids = pages.flatMap(one => [...world.rowsOf(one), ...(one.removals ?? [])]).map(({ id }) => id)
+    const ids = pages.flatMap(shownBy).map(({ id }) => id)
     const shown = new Set(ids)
     if (shown.size < ids.length) report('snapshot', 'page', 'a list has a campaign twice', pages)
     for (let stamp = stamps[next]; stamp && stamp.at < asOf; stamp = stamps[++next])
       latest.set(stamp.id, stamp)
-    const all = since > 0 ? stamps.slice(indexFrom(stamps, since), next) : latest.values()
+    const all = since > 0 ? stamps.slice(countBefore(times, since), next) : latest.values()
     for (const stamp of all) {
       const isDue = latest.get(stamp.id) === stamp && !shown.has(stamp.id)
+      const text = `as of ${iso(asOf)} leaves it out of ${iso(stamp.at)}`
       if (isDue && isLeftOut(stamp, pages, world))
-        report('watermark', stamp.id, `as of ${iso(asOf)} leaves it out of ${iso(stamp.at)}`, [
-          stamp.answer,
-          ...pages,
-        ])
+        report('watermark', stamp.id, text, [stamp.answer, ...pages])
     }
   }
   return found
 }
 
 /** Every stamp of every campaign that any answer shows, the earliest first. */
-function stampsOf(world: World): Stamp[] {
+function stampsOf(answers: readonly Answer[]): Stamp[] {
   const known = new Map<string, Stamp>()
-  for (const answer of world.answers) {
-    const shown: { id: string; updated_at: string; title?: string }[] = [
-      ...world.rowsOf(answer),
-      ...(answer.removals ?? []),
-    ]
-    for (const { id, updated_at, title } of shown) {
+  for (const answer of answers) {
+    for (const { id, updated_at, title } of shownBy(answer)) {
       const name = `${id} ${updated_at} ${title === undefined}`
       if (!known.has(name)) known.set(name, { at: Date.parse(updated_at), id, title, answer })
     }
   }
   return [...known.values()].toSorted((a, b) => a.at - b.at)
-}
-
-function latestBefore(stamps: readonly Stamp[], asOf: number): Stamp | undefined {
-  return stamps.findLast(({ at }) => at < asOf)
-}
-
-/** The place of the first stamp that is not before this moment. */
-function indexFrom(stamps: readonly Stamp[], moment: number): number {
-  let [low, high] = [0, stamps.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((stamps[middle]?.at ?? 0) < moment) low = middle + 1
-    else high = middle
-  }
-  return low
 }
 
 /** Whether the list, of campaigns or of removals, had to have what was stamped before its watermark. */
@@ -116,35 +96,18 @@ function isLeftOut(stamp: Stamp, pages: readonly Answer[], { campaigns }: World)
   return !mayBeHidden(campaign, shown, by)
 }
 
-/** A watermark above that of the answer, which the same process had given before this one was read. */
-function steppedBack(watermarks: Watermarks, answer: Answer): Answer | undefined {
-  const readSince = answer.sentAt - answer.ageMs
-  // A process may read lists and removals in different ways.
-  const name = `${answer.process} ${answer.path.split('?')[0]}`
-  const known = watermarks.get(name) ?? { highest: answer, waiting: [] }
-  watermarks.set(name, known)
-  // Answers come in the order in which they ended.
-  while (known.waiting[0] && known.waiting[0].receivedAt < readSince) {
-    const ended = known.waiting.shift() as Answer
-    if ((ended.asOf ?? 0) > (known.highest.asOf ?? 0)) known.highest = ended
-  }
-  known.waiting.push(answer)
-  const { highest } = known
-  const isBack = highest.receivedAt < readSince && (highest.asOf ?? 0) > (answer.asOf ?? 0)
-  return isBack ? highest : undefined
-}
-
 /** The lists of which the log has all pages from one snapshot, and that are not filtered. By their watermarks. */
 function wholesOf(answers: readonly Answer[]): Whole[] {
   const pages = answers.filter(({ page, snapshot }) => page && snapshot)
   const bySnapshot = Map.groupBy(
     pages,
     // Of one reader: what another got again would hide what is missing here.
-    ({ snapshot, path, page, reader }) => `${snapshot} ${page?.limit} ${queryOf(path)} ${reader}`,
+    ({ snapshot, path, page, reader }) =>
+      `${snapshot} ${page?.limit} ${path.replace(/[?&](limit|offset)=\d+/g, '')} ${reader}`,
   )
   const wholes = [...bySnapshot.values()].flatMap((all): Whole[] => {
     const [first] = all
-    const parameters = new URLSearchParams(queryOf(first?.path ?? '').split('?')[1])
+    const parameters = parametersOf(first?.path ?? '')
     if (!first?.page || parameters.has('status') || parameters.has('category')) return []
     const byOffset = new Map(all.toReversed().map(one => [one.page?.offset, one]))
     const { limit } = first.page
@@ -158,12 +121,8 @@ function wholesOf(answers: readonly Answer[]): Whole[] {
   return wholes.toSorted((a, b) => a.asOf - b.asOf)
 }
 
-/** What a list asks for, without the page. */
-export function queryOf(path: string): string {
-  const [resource, query] = path.split('?')
-  const parameters = new URLSearchParams(query)
-  for (const name of ['limit', 'offset']) parameters.delete(name)
-  return `${resource}?${parameters}`
+function isDated(answer: Answer): answer is Dated {
+  return answer.asOf !== undefined
 }
 
 function iso(at: number): string {

@@ -8,13 +8,6 @@ import type { ChangeEvent } from '../../../contracts/events/event.ts'
 /** A campaign as it was shown, without what depends on the day. */
 export type Row = Omit<Project, 'days_remaining'> | Omit<ProjectDetail, 'days_remaining'>
 
-/** Events that were sent to the log. They may be visible from then on. */
-export interface Said {
-  kind: 'said'
-  at: number
-  events: readonly ChangeEvent[]
-}
-
 export interface Answer {
   kind: 'answer'
   reader: string
@@ -32,12 +25,11 @@ export interface Answer {
   /** How old it is at most: its content was read at `sentAt - ageMs` or later. */
   ageMs: number
   /** Its watermark. */
-  asOf?: number
-  snapshot?: string
+  asOf?: number | undefined
+  snapshot?: string | undefined
   /** `X-Data-Digest`. */
-  digest?: string
-  /** The rows that it shows, as numbers of the log's rows. */
-  rows?: readonly number[]
+  digest?: string | undefined
+  rows: readonly Row[]
   page?: { total: number; limit: number; offset: number; has_more: boolean }
   removals?: readonly { id: string; updated_at: string }[]
   /** From this moment on, no removal is missing. */
@@ -48,33 +40,6 @@ export interface Answer {
 }
 
 /**
- * Nothing is said in this time, and the tables are what was said before: the runner has compared them. So an answer that was read
- * in it says exactly that.
- */
-export interface Quiet {
-  kind: 'quiet'
-  from: number
-  to: number
-}
-
-/** The revocation of the key was asked for, and the ledger had it. */
-export interface Revoked {
-  kind: 'revoked'
-  askedAt: number
-  at: number
-  key: string
-}
-
-/** A query process said whether it is ready: it has read all revocations of two seconds before. */
-export interface Ready {
-  kind: 'ready'
-  process: number
-  sentAt: number
-  receivedAt: number
-  isReady: boolean
-}
-
-/**
  * What readers must expect in this time: errors, a process that is away or not ready, limits that each process has alone, or that one process counts
  * the generation that another has left: each follows a promotion within a second. From a restore on, rows have other stamps, and
  * removals may be missing: of what was public after the backup alone.
@@ -82,33 +47,33 @@ export interface Ready {
 export interface Disturbed {
   kind: 'disturbed'
   what: 'errors' | 'silence' | 'limits' | 'generation' | 'restore'
-  /** Of silence: the process. */
-  process?: number
+  /** Of silence: the process. Without it, all of them. */
+  process?: number | undefined
   from: number
   to: number
 }
 
-/** The copy that a mirror has at the end. */
-export interface Copy {
-  kind: 'copy'
-  mirror: string
-  rows: readonly number[]
-}
+export type Entry =
+  | Answer
+  | Disturbed
+  /** Events that were sent to the log. They may be visible from then on. */
+  | { kind: 'said'; at: number; events: readonly ChangeEvent[] }
+  /**
+   * Nothing is said in this time, and the tables are what was said before: the runner has compared them. So an answer that was read
+   * in it says exactly that.
+   */
+  | { kind: 'quiet'; from: number; to: number }
+  /** The revocation of the key was asked for, and the ledger had it. */
+  | { kind: 'revoked'; askedAt: number; at: number; key: string }
+  /** A query process said whether it is ready: it has read all revocations of two seconds before. */
+  | { kind: 'ready'; process: number; sentAt: number; receivedAt: number; isReady: boolean }
+  /** The copy that a mirror has at the end. */
+  | { kind: 'copy'; mirror: string; rows: readonly Row[] }
+  /** What a process said of its own assertions (services/runtime/ops/invariants.ts) at the end: those that did not hold. */
+  | { kind: 'broken'; process: string; names: readonly string[] }
 
-/** What a process said of its own assertions (services/runtime/ops/invariants.ts) at the end: those that did not hold. */
-export interface Broken {
-  kind: 'broken'
-  process: string
-  names: readonly string[]
-}
-
-export type Entry = Said | Answer | Quiet | Revoked | Ready | Disturbed | Copy | Broken
-
-export interface Log {
-  /** Each shown row once: most answers show the same ones again. */
-  rows: Row[]
-  entries: Entry[]
-}
+export type EntryOf<K extends Entry['kind']> = Extract<Entry, { kind: K }>
+export type Log = readonly Entry[]
 
 /** What is wrong, and the answers that show it. */
 export interface Violation {

@@ -1,10 +1,11 @@
 /** What the platform said, arranged for the checker: the states of each entity in the order of their versions. */
-import type { CampaignState, ChangeEvent, PledgeState } from '../../../contracts/events/event.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { CampaignState, PledgeState } from '../../../contracts/events/event.ts'
 import { isPublic } from '../../support/faults/campaign-histories.ts'
-import type { Answer, Disturbed, Entry, Log, Quiet, Row } from './log.ts'
+import type { Answer, Disturbed, Entry, EntryOf, Log } from './log.ts'
 
 /** A state, `null` for a tombstone, and when it was said first. */
-export interface SaidState<S> {
+interface SaidState<S> {
   data: S | null
   at: number
 }
@@ -16,41 +17,34 @@ export interface Campaign {
 }
 
 export interface World {
-  log: Log
   campaigns: ReadonlyMap<string, Campaign>
   /** In the order in which they came. */
   answers: readonly Answer[]
-  quiets: readonly Quiet[]
+  of<K extends Entry['kind']>(kind: K): EntryOf<K>[]
   /** Whether readers must expect this at some time between the two. */
   isDisturbed(what: Disturbed['what'], from: number, to: number, process?: number): boolean
-  rowsOf(answer: Answer): Row[]
-  eventsUntil(at: number): ChangeEvent[]
 }
 
 /** How long a statement of a world waits for ClickHouse (stage.ts), less what timers differ by. */
 const statementMsMax = 5_900
 
 export function worldOf(log: Log): World {
-  const of = <K extends Entry['kind']>(kind: K) =>
-    log.entries.filter((entry): entry is Extract<Entry, { kind: K }> => entry.kind === kind)
-  const said = of('said')
+  const byKind = Map.groupBy(log, ({ kind }) => kind)
+  const of: World['of'] = kind => (byKind.get(kind) ?? []) as EntryOf<typeof kind>[]
   const answers = of('answer').toSorted((a, b) => a.receivedAt - b.receivedAt)
   const disturbed = [...of('disturbed'), ...answers.flatMap(silenceOf)]
   return {
-    log,
-    campaigns: campaignsOf(said.flatMap(({ at, events }) => events.map(event => ({ at, event })))),
+    campaigns: campaignsOf(of('said')),
     answers,
-    quiets: of('quiet'),
+    of,
     isDisturbed: (what, from, to, process) =>
       disturbed.some(
         one =>
           one.what === what &&
           one.from <= to &&
           one.to >= from &&
-          (process === undefined || one.process === process),
+          (process === undefined || one.process === undefined || one.process === process),
       ),
-    rowsOf: ({ rows = [] }) => rows.map(n => log.rows[n] as Row),
-    eventsUntil: time => said.filter(({ at }) => at <= time).flatMap(({ events }) => events),
   }
 }
 
@@ -60,35 +54,31 @@ function silenceOf({ status, sentAt, receivedAt }: Answer): Disturbed[] {
   return isSilent ? [{ kind: 'disturbed', what: 'errors', from: sentAt, to: receivedAt }] : []
 }
 
-function campaignsOf(said: readonly { at: number; event: ChangeEvent }[]): Map<string, Campaign> {
+function campaignsOf(said: readonly EntryOf<'said'>[]): Map<string, Campaign> {
   const campaigns = new Map<string, Campaign>()
-  for (const { at, event } of said) {
-    if (event.type === 'api-key') continue
-    const [id = '', pledge] = event.key.split('/')
-    const campaign = campaigns.get(id) ?? { states: [], pledges: [] }
-    campaigns.set(id, campaign)
-    if (event.type === 'campaign') addState(campaign.states, event.data, at)
-    else {
-      const place = Number(pledge?.slice(1))
-      while (campaign.pledges.length <= place) campaign.pledges.push([])
-      addState(campaign.pledges[place] as SaidState<PledgeState>[], event.data, at)
+  for (const { at, events } of said) {
+    for (const event of events) {
+      if (event.type === 'api-key') continue
+      const [id = '', pledge] = event.key.split('/')
+      const campaign = campaigns.get(id) ?? { states: [], pledges: [] }
+      campaigns.set(id, campaign)
+      if (event.type === 'campaign') add(campaign.states, { data: event.data, at })
+      else {
+        const place = Number(pledge?.slice(1))
+        campaign.pledges[place] ??= []
+        add(campaign.pledges[place], { data: event.data, at })
+      }
     }
-  }
-  const isBefore = <S extends { version: number | bigint }>(a: SaidState<S>, b: SaidState<S>) =>
-    a.data === null ? 1 : b.data === null ? -1 : a.data.version < b.data.version ? -1 : 1
-  for (const { states, pledges } of campaigns.values()) {
-    states.sort(isBefore)
-    for (const one of pledges) one.sort(isBefore)
   }
   return campaigns
 }
 
-function addState<S extends { version: number | bigint }>(
-  states: SaidState<S>[],
-  data: S | null,
-  at: number,
-): void {
-  if (!states.some(one => one.data?.version === data?.version)) states.push({ data, at })
+function add<S extends { version: number | bigint }>(states: SaidState<S>[], state: SaidState<S>): void {
+  if (states.some(({ data }) => data?.version === state.data?.version)) return
+  states.push(state)
+  states.sort(({ data: a }, { data: b }) =>
+    a === null ? 1 : b === null ? -1 : a.version < b.version ? -1 : 1,
+  )
 }
 
 /** Whether a state after the `shown` first ones was said by then, and is not public. */
@@ -101,4 +91,44 @@ export function mayBeBack({ states }: Campaign, by: number): boolean {
   const said = states.filter(({ at }) => at <= by).map(({ data }) => isPublic(data))
   const hidden = said.indexOf(false, said.indexOf(true))
   return said.includes(true) && hidden > 0 && said.includes(true, hidden)
+}
+
+/** What an answer shows of campaigns: rows, and removals without a title. */
+export function shownBy({
+  rows,
+  removals = [],
+}: Answer): { id: string; updated_at: string; title?: string }[] {
+  return [...rows, ...removals]
+}
+
+/** The campaign of a detail's path. */
+export function slugOf(path: string): string | undefined {
+  return /^\/projects\/slug-([^/?]+)$/.exec(path)?.[1]
+}
+
+/** What the path asks for. */
+export function parametersOf(path: string): URLSearchParams {
+  return new URLSearchParams(path.split('?')[1])
+}
+
+/** How many of these times, which are in their order, are before the moment. */
+export function countBefore(times: readonly number[], moment: number): number {
+  let [low, high] = [0, times.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((times[middle] ?? 0) < moment) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** What has another value than is expected; `undefined` if nothing has. */
+export function differenceBetween(shown: object, expected: object): string | undefined {
+  const values = new Map(Object.entries(shown))
+  const wrong = Object.entries(expected).filter(
+    ([name, value]) => !isDeepStrictEqual(values.get(name), value),
+  )
+  if (wrong.length === 0) return undefined
+  const instead = Object.fromEntries(wrong.map(([name]) => [name, values.get(name)]))
+  return `shows ${JSON.stringify(instead)}, and should show ${JSON.stringify(Object.fromEntries(wrong))}`
 }

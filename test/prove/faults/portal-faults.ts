@@ -7,9 +7,9 @@ import { createKey, signIn } from '../../support/portal/access-forms.ts'
 import { type Browser, createBrowser, submit } from '../../support/portal/browser.ts'
 import { startMailServer } from '../../support/portal/mail-server.ts'
 import type { Stage } from '../stage/stage.ts'
+import { useUntilRefused } from '../stage/use-until-refused.ts'
 import { until } from '../stage/watch.ts'
 import { killProjectors } from './projector-faults.ts'
-import { useUntilRefused } from './query-faults.ts'
 
 /** While it is made and while it is revoked, projectors are killed. A key that was shown works, and no process admits it after its revocation. */
 export async function usePortal(stage: Stage): Promise<void> {

@@ -1,7 +1,7 @@
 /** Projectors that are killed, added and stopped, whose clock is wrong, and that read what is not an event. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { keptRejects } from '../../support/faults/log-checks.ts'
+import { keptRejects } from '../../support/projector/reject-filters.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
 import { type Stage, sessionMs } from '../stage/stage.ts'
 import { batchesIn, currentOf, until, untilItMoves } from '../stage/watch.ts'
@@ -22,9 +22,7 @@ export async function killProjectors({ places, random, tables }: Stage): Promise
       await until(async () => (await batchesIn(tables, current)) > written)
       await delay(intBetween(next, 0, 250))
     }
-    const place = pick(next, places)
-    await place.kill()
-    place.start()
+    await pick(next, places).restart()
   }
   await Promise.all(places.map(one => one.ready()))
 }
@@ -35,12 +33,10 @@ export async function setProjectorClock({ places, random, tables }: Stage): Prom
   const place = pick(next, places)
   const byMs = intBetween(next, -clockMsMax, clockMsMax)
   const wrong = `const now = Date.now; Date.now = () => now() + ${byMs}`
-  await place.kill()
-  place.start({ NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(wrong)}` })
+  await place.restart({ NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(wrong)}` })
   await place.ready()
   await untilItMoves(tables)
-  await place.kill()
-  place.start()
+  await place.restart()
   await place.ready()
 }
 
@@ -55,18 +51,15 @@ export async function addProjector({ tables, newPlace }: Stage): Promise<void> {
 /** A projector is stopped, maybe during a fold, until the group has given up on it and the other leads. Then both continue. */
 export async function stallProjector({ places, random, tables }: Stage): Promise<void> {
   const place = pick(random('stall'), places)
-  place.child().kill('SIGSTOP')
+  place.signal('SIGSTOP')
   await delay(2 * sessionMs)
   await untilItMoves(tables)
-  place.child().kill('SIGCONT')
-  await untilItMoves(tables)
+  place.signal('SIGCONT')
 }
 
 /** A burst of records that are not events, so few that the projectors continue and keep them. */
-export async function poisonBelowGate({ traffic, tables, databases }: Stage): Promise<void> {
+export async function poisonBelowGate(stage: Stage): Promise<void> {
+  const { traffic, tables, databases } = stage
   await traffic.poison(burst)
-  await untilItMoves(tables)
-  await until(
-    async () => Object.keys(await keptRejects({ tables, databases })).length >= traffic.poisoned().length,
-  )
+  await until(async () => (await keptRejects(tables, databases)).length >= traffic.poisoned().length)
 }

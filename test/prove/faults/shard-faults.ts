@@ -1,7 +1,7 @@
 /** One of two shards is killed, cut off or silent, or its clock steps back. */
 import { withMovedClock } from '../../support/projector/stamp-clock.ts'
 import type { Stage } from '../stage/stage.ts'
-import { metricsOf, until, untilItMoves } from '../stage/watch.ts'
+import { askOps, until } from '../stage/watch.ts'
 
 // The first answers the query services. The program's keys are there, too.
 const first = 0
@@ -19,10 +19,9 @@ export const killOtherShard = (stage: Stage): Promise<void> => killShard(stage, 
 async function killShard(stage: Stage, shard: number): Promise<void> {
   await whileAway(
     stage,
-    () => stage.killClickHouse(shard),
+    () => stage.clickHouse(shard).kill(),
     () => stage.restartClickHouse(shard),
   )
-  await untilAllMove(stage)
 }
 
 /** The shards lose each other. With `isUnreachable`, the projectors lose one of them, too. */
@@ -30,26 +29,25 @@ export const cutShards = (stage: Stage): Promise<void> => cut(stage, false)
 export const cutShardOff = (stage: Stage): Promise<void> => cut(stage, true)
 
 async function cut(stage: Stage, isUnreachable: boolean): Promise<void> {
-  const { links, proxies } = linksOf(stage)
+  const links = linksOf(stage)
   let reach = () => {}
   await whileAway(
     stage,
     async () => {
       for (const link of links) link.cut()
       const before = () => Promise.reject(new Error('cut off'))
-      if (isUnreachable) reach = proxies[other]?.obstruct({ before }) ?? reach
+      if (isUnreachable) reach = stage.obstruct({ before }, other)
     },
     async () => {
       reach()
       for (const link of links) link.release()
     },
   )
-  await untilAllMove(stage)
 }
 
 /** A shard gets what it is asked to write, but its answers get lost. */
 export async function silenceShard(stage: Stage): Promise<void> {
-  const { links } = linksOf(stage)
+  const links = linksOf(stage)
   await whileAway(
     stage,
     async () => links[other]?.holdAnswers(),
@@ -60,7 +58,6 @@ export async function silenceShard(stage: Stage): Promise<void> {
     },
     refusedInSilenceMin,
   )
-  await untilAllMove(stage)
 }
 
 /**
@@ -71,22 +68,20 @@ export async function turnClockBack(stage: Stage): Promise<void> {
   let correct = () => {}
   await whileAway(
     stage,
-    () => stage.killClickHouse(other),
+    () => stage.clickHouse(other).kill(),
     async () => {
-      const rewrite = ({ text }: { text: string }) => withMovedClock(text, -clockBackMs)
-      correct = stage.proxies[other]?.obstruct({ rewrite }) ?? correct
+      correct = stage.obstruct({ rewrite: ({ text }) => withMovedClock(text, -clockBackMs) }, other)
       await stage.restartClickHouse(other)
     },
   )
-  await untilAllMove(stage)
+  await stage.untilAllMove()
   await until(async () => (await clockSteps(stage, 'back')) > 0)
   correct()
   await until(async () => (await clockSteps(stage, 'forward')) > 0)
-  await untilAllMove(stage)
 }
 
-function linksOf({ services, proxies }: Stage) {
-  return { links: services.shards?.links ?? [], proxies }
+function linksOf({ services }: Stage) {
+  return services.shards?.links ?? []
 }
 
 /** Takes a shard away until readers were refused often enough, and brings it back. */
@@ -96,26 +91,21 @@ async function whileAway(
   back: () => Promise<unknown>,
   least = refusedMin,
 ): Promise<void> {
-  const refused = () => recorder.statuses()[500] ?? 0
+  const refused = () => recorder.log.filter(entry => entry.kind === 'answer' && entry.status === 500).length
   const before = refused()
   await recorder.disturbed('errors', async () => {
     await away()
     await until(() => refused() >= before + least)
     await back()
     // The servers notice in their own time that they reach each other again.
-    await untilBoth('/stats', () => true)
-    await untilBoth('/projects?limit=100', () => true)
+    await untilBoth('/stats')
+    await untilBoth('/projects?limit=100')
   })
-}
-
-/** Every shard is folded again. */
-async function untilAllMove({ folded, tables: log }: Stage): Promise<void> {
-  await Promise.all(folded.map(({ tables }) => untilItMoves(tables, log)))
 }
 
 /** How often the projectors that run have noticed that a clock stepped. */
 async function clockSteps({ places }: Stage, direction: 'back' | 'forward'): Promise<number> {
   const step = new RegExp(`^pledgeview_clock_steps_total\\{direction="${direction}"\\} (\\d+)`, 'm')
-  const counts = places.map(async place => Number(step.exec(await metricsOf(place))?.[1] ?? 0))
-  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
+  const metrics = await Promise.all(places.map(place => askOps(place, '/metrics')))
+  return metrics.reduce((sum, { text }) => sum + Number(step.exec(text)?.[1] ?? 0), 0)
 }

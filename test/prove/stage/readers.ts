@@ -3,15 +3,14 @@
  * keys. And mirrors: one follows the guide's loop, one is the client. The checker reads every answer.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { createClient } from '../../../contracts/api/client.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
-import { type Place, poll } from '../../simulation/documented-loop.ts'
 import { categories } from '../../support/faults/campaign-histories.ts'
 import type { Traffic } from '../../support/faults/traffic.ts'
 import { keyHeaders } from '../../support/query/app.ts'
 import { pick, pickWeighted, type Random } from '../../support/runner/random.ts'
-import type { Recorder, Request } from './recorder.ts'
+import { createClientPoller, createLoopPoller } from '../../support/simulation/pollers.ts'
+import type { Recorder } from './recorder.ts'
 
 export interface ReadersOptions {
   processes: number
@@ -27,8 +26,8 @@ export interface ReadersOptions {
 export interface Mirror {
   name: string
   copy(): ReadonlyMap<string, Project>
-  /** Whether it has read everything up to this moment, and waits for no page. */
-  isPast(moment: number): boolean
+  /** Resolves when it has read everything up to this moment. Then it reads no more. */
+  follow(moment: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -37,7 +36,11 @@ const pauseMs = 60
 const walkLimit = 100
 // The shortest that the client allows.
 const mirrorPauseMs = 1_000
-const base = 'http://api.example/api/v1'
+const mirrorPlan = {
+  ...{ pageSize: walkLimit, intervalMs: mirrorPauseMs, startsAt: mirrorPauseMs },
+  ...{ reconciles: true, restartsAt: undefined },
+}
+const dayMs = 86_400_000
 const sorts = ['newest', 'ending_soon', 'most_funded', 'most_backed']
 const statuses = ['LIVE', 'FUNDED', 'FAILED', 'CANCELLED']
 const wrongQueries = [
@@ -49,28 +52,24 @@ const wrongQueries = [
   'updated_since=today',
 ]
 
-/** Returns what stops them. */
-export function startReaders(options: ReadersOptions): () => Promise<void> {
-  const stopping = new AbortController()
+/** Reads until the signal is aborted. */
+export async function startReaders(options: ReadersOptions, signal: AbortSignal): Promise<void> {
   const running = Array.from({ length: readersPerProcess * options.processes }, async (_, n) => {
     const random = options.random('reader', String(n))
-    while (!stopping.signal.aborted) {
-      const reader = { ...options, reader: `reader ${n}`, process: n % options.processes, random }
-      const request = pickWeighted<() => Promise<unknown>>(random, [
+    const reader = { ...options, reader: `reader ${n}`, process: n % options.processes, random }
+    while (!signal.aborted) {
+      const read = pickWeighted<() => Promise<unknown>>(random, [
         [() => ask(reader, pathOfPage(random)), 8],
-        [() => ask(reader, pathOfDetail(random, options.traffic)), 8],
+        [() => ask(reader, `/projects/slug-${pick(random, [...options.traffic.histories()]).id}`), 8],
         [() => ask(reader, '/stats'), 2],
         [() => readWhole(reader), 1],
         [() => askWrongly(reader), 2],
       ])
-      await request()
+      await read()
       await delay(options.slowness * pauseMs)
     }
   })
-  return async () => {
-    stopping.abort()
-    await Promise.all(running)
-  }
+  await Promise.all(running)
 }
 
 interface Reader extends Pick<ReadersOptions, 'recorder' | 'keys'> {
@@ -82,11 +81,9 @@ interface Reader extends Pick<ReadersOptions, 'recorder' | 'keys'> {
 /** All pages of the list, the removals and the statistics. Also the audit of a quiet time. */
 export async function readWhole(reader: Reader): Promise<void> {
   for (const resource of ['/projects', '/removals', '/stats']) {
+    const query = (offset: number) => (resource === '/stats' ? '' : `?limit=${walkLimit}&offset=${offset}`)
     for (let offset = 0, hasMore = true; hasMore; offset += walkLimit) {
-      const response = await ask(
-        reader,
-        resource === '/stats' ? resource : `${resource}?limit=${walkLimit}&offset=${offset}`,
-      )
+      const response = await ask(reader, `${resource}${query(offset)}`)
       hasMore = response?.status === 200 && JSON.parse(response.body).pagination?.has_more === true
     }
   }
@@ -111,19 +108,13 @@ function pathOfPage(random: Random): string {
   return `/projects?${query}`
 }
 
-function pathOfDetail(random: Random, traffic: Traffic): string {
-  return `/projects/slug-${pick(random, [...traffic.histories()]).id}`
-}
-
 /** Requests that are refused, and how: api.md and design.md, section 8. */
 async function askWrongly({ reader, process, recorder, keys, random }: Reader): Promise<void> {
   const credentials = pick(random, keys)
-  const wrong = keyHeaders(
-    pick(random, [
-      { ...credentials, secret: 'wrong' },
-      { ...credentials, key: 'pv_live_unknown' },
-    ]),
-  )
+  const wrong = keyHeaders({
+    ...credentials,
+    ...pick(random, [{ secret: 'wrong' }, { key: 'pv_live_unknown' }]),
+  })
   const [path, status, more] = pick(random, [
     [`/projects?${pick(random, wrongQueries)}`, 400, { credentials }],
     ['/projects', 401, { headers: wrong }],
@@ -137,126 +128,59 @@ async function askWrongly({ reader, process, recorder, keys, random }: Reader): 
   await recorder.ask({ reader, process, path, expected, ...more })
 }
 
-/** As behind a load balancer: any process may answer any page. Rejects if there was no answer. */
-function createFetch(name: string, { recorder, keys, processes }: ReadersOptions) {
+/** A mirror, as the simulation has them: the loop of the guide, or the client (contracts/api/client.ts). */
+export function startMirror(kind: 'loop' | 'client', options: ReadersOptions): Mirror {
+  const { recorder, keys, processes, random } = options
+  const name = `the ${kind}`
+  const stopping = new AbortController()
+  const whileItRuns = (signal: AbortSignal = stopping.signal) => AbortSignal.any([signal, stopping.signal])
+  let quietAt = Number.POSITIVE_INFINITY
   let requests = 0
-  return async (path: string, signal?: AbortSignal | null): Promise<Response> => {
+
+  /** As behind a load balancer: any process may answer any page. Rejects if there was no answer. */
+  async function get(path: string, _: unknown, given: AbortSignal | undefined): Promise<Response> {
+    const signal = whileItRuns(given)
     requests++
-    const credentials = keys[requests % keys.length] as Credentials
-    const request: Request = {
-      reader: name,
-      process: requests % processes,
-      path,
-      credentials,
-      signal: signal ?? undefined,
-    }
-    const response = await recorder.ask(request)
+    const [process, credentials] = [requests % processes, keys[requests % keys.length]]
+    const response = await recorder.ask({ reader: name, process, path, credentials, signal })
+    signal.throwIfAborted()
     if (!response) throw new TypeError('there was no answer')
     const { status, headers, body } = response
     return new Response(status === 204 || status === 304 ? null : body, { status, headers })
   }
-}
 
-/** The loop of the guide (test/simulation/documented-loop.ts). */
-export function startLoopMirror(options: ReadersOptions): Mirror {
-  const name = 'the loop'
-  const get = createFetch(name, options)
-  let place: Place = { copy: new Map(), since: null }
-  const stopping = new AbortController()
-  const wait = async (ms: number) => void (await delay(ms, undefined, { signal: stopping.signal }))
-  const running = (async () => {
-    while (!stopping.signal.aborted) {
-      let isUntold = false
-      const settings = {
-        pageSize: walkLimit,
-        async get(path: string) {
-          const response = await get(path, stopping.signal)
-          const { kept_since = '' } = (await response.clone().json()) as { kept_since?: string }
-          if (place.since !== null && kept_since > place.since) isUntold = true
-          return response
-        },
-        wait: (ms: number) => wait(Math.min(ms, mirrorPauseMs)),
-      }
-      await poll(place, settings)
-      // As the guide says: after a restore, removals may begin later than its watermark. What is not in the list is gone.
-      if (isUntold) {
-        const whole: Place = { copy: new Map(), since: null }
-        await poll(whole, settings)
-        if (whole.since !== null && whole.since !== '') place = whole
-      }
-      await wait(mirrorPauseMs)
-    }
-  })().catch((error: unknown) => (stopping.signal.aborted ? undefined : error))
-  return {
-    name,
-    copy: () => place.copy,
-    isPast: moment => place.isClean === true && Date.parse(place.since ?? '') > moment,
-    async stop() {
-      stopping.abort()
-      const failure = await running
-      if (failure) throw failure
-    },
-  }
-}
-
-/** The client (contracts/api/client.ts). */
-export function startClientMirror(options: ReadersOptions): Mirror {
-  const name = 'the client'
-  const get = createFetch(name, options)
-  const copy = new Map<string, Project>()
-  const stopping = new AbortController()
-  let watermark: string | null = null
-  let saves = 0
-  let failure: unknown
-  const { random } = options
-  const client = createClient({
-    baseUrl: base,
-    key: 'replaced',
-    secret: 'replaced',
-    runtime: {
+  const create = kind === 'loop' ? createLoopPoller : createClientPoller
+  const poller = create({
+    // It walks everything at the start, and after a restore.
+    plan: { ...mirrorPlan, kind },
+    reconcileEveryMs: dayMs,
+    startsAt: Date.now(),
+    time: {
       now: Date.now,
-      random: random('client'),
-      sleep: async (ms, signal) =>
-        void (await delay(Math.min(ms, mirrorPauseMs), undefined, { ...(signal && { signal }) })),
-      fetch: (url, init) => get(String(url).slice(base.length), init?.signal),
+      async sleep(ms, given) {
+        const signal = whileItRuns(given)
+        await delay(Math.min(ms, mirrorPauseMs), undefined, { signal }).catch(() => signal.throwIfAborted())
+      },
     },
+    random: random(name),
+    get,
+    headers: { authorization: 'Bearer replaced:replaced' },
+    quietAt: () => quietAt,
   })
-  const store = {
-    load: () => watermark,
-    save(next: string) {
-      watermark = next
-      saves++
-    },
-  }
-  const running = (async () => {
-    const changes = client.mirror({
-      store,
-      pageSize: walkLimit,
-      intervalMs: mirrorPauseMs,
-      // For what removals cannot tell, as after a restore.
-      reconcile: { held: () => copy.keys() },
-      signal: stopping.signal,
-      onOutage() {},
-    })
-    for await (const change of changes) {
-      if (change.type === 'upsert') copy.set(change.project.id, change.project)
-      else copy.delete(change.id)
-    }
-  })().catch((error: unknown) => {
-    if (!stopping.signal.aborted) failure = error
+  const following = poller.follow().catch((error: unknown) => {
+    if (!stopping.signal.aborted) throw error
   })
+  following.catch(() => {})
   return {
     name,
-    copy: () => copy,
-    isPast(moment) {
-      if (failure !== undefined) throw failure
-      // The first walk asks for no removals.
-      return saves > 1 && Date.parse(watermark ?? '') > moment
+    copy: () => poller.copy(),
+    async follow(moment) {
+      quietAt = moment
+      await following
     },
     async stop() {
       stopping.abort()
-      await running
-      if (failure) throw failure
+      await following
     },
   }
 }

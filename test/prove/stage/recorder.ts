@@ -7,13 +7,10 @@ import { statsBodySchema } from '../../../services/query/endpoints/stats.ts'
 import { messageOf } from '../../../services/runtime/message-of.ts'
 import { keyHeaders } from '../../support/query/app.ts'
 import { type AnyResponse, expectEveryPromise, readResponse } from '../../support/query/shape.ts'
-import type { Answer, Disturbed, Entry, Log, Row } from '../checker/log.ts'
+import type { Answer, Disturbed, Entry, Row } from '../checker/log.ts'
 
-export interface Request {
-  reader: string
-  process: number
-  path: string
-  credentials?: Credentials
+export interface Request extends Pick<Answer, 'reader' | 'process' | 'path'> {
+  credentials?: Credentials | undefined
   /** Default: 200. */
   expected?: readonly number[]
   /** Instead of the headers of the credentials. */
@@ -24,17 +21,7 @@ export interface Request {
   isConditional?: boolean
 }
 
-export interface Recorder {
-  log: Log
-  add(entry: Entry): void
-  /** Resolves with `undefined` if there was no answer. */
-  ask(request: Request): Promise<AnyResponse | undefined>
-  /** While this runs, readers expect it. */
-  disturbed<T>(what: Disturbed['what'], work: () => Promise<T>, process?: number): Promise<T>
-  numberOf(row: object): number
-  /** How often each status came. */
-  statuses(): Readonly<Record<number, number>>
-}
+export type Recorder = ReturnType<typeof createRecorder>
 
 const answerMsMax = 40_000
 
@@ -43,22 +30,15 @@ export function now(): number {
   return performance.timeOrigin + performance.now()
 }
 
-/** `apiUrls`: those of the query processes, by their numbers. */
-export function createRecorder(apiUrls: () => readonly string[]): Recorder {
-  const log: Log = { rows: [], entries: [] }
-  const numbers = new Map<string, number>()
-  const statuses: Record<number, number> = {}
+/** Adds to this log. `apiUrls`: those of the query processes, by their numbers. */
+export function createRecorder(log: Entry[], apiUrls: readonly string[]) {
+  const add = (entry: Entry) => void log.push(entry)
+  // Most answers show the same rows again: each is kept once.
+  const rows = new Map<string, Row>()
   // The last answer to each conditional request.
   const known = new Map<string, AnyResponse>()
 
-  function numberOf(shown: object): number {
-    const { days_remaining: _, ...row } = shown as Row & { days_remaining?: number }
-    const text = JSON.stringify(row)
-    const number = numbers.get(text) ?? log.rows.push(row as Row) - 1
-    numbers.set(text, number)
-    return number
-  }
-
+  /** Resolves with `undefined` if there was no answer. */
   async function ask(request: Request): Promise<AnyResponse | undefined> {
     const { reader, process, path, credentials, expected = [200], method = 'GET', signal } = request
     const before = request.isConditional ? known.get(path) : undefined
@@ -66,66 +46,46 @@ export function createRecorder(apiUrls: () => readonly string[]): Recorder {
       ...(request.headers ?? (credentials ? keyHeaders(credentials) : {})),
       ...(before && { 'if-none-match': before.headers.etag ?? '' }),
     }
-    const sentAt = now()
-    const common = {
-      kind: 'answer',
-      reader,
-      process,
-      key: credentials?.key ?? '',
-      path,
-      sentAt,
-      expected,
-    } as const
-    const timeout = AbortSignal.timeout(answerMsMax)
-    let answer: Answer
-    let response: AnyResponse | undefined
+    const asked = { reader, process, path, expected, key: credentials?.key ?? '', sentAt: now() }
+    const signals = [AbortSignal.timeout(answerMsMax), ...(signal ? [signal] : [])]
+    const init = { method, headers, signal: AbortSignal.any(signals) }
     try {
-      const signals = signal ? AbortSignal.any([signal, timeout]) : timeout
-      response = await readResponse(
-        await fetch(`${apiUrls()[process]}${path}`, { method, headers, signal: signals }),
-      )
+      let response = await readResponse(await fetch(`${apiUrls[process]}${path}`, init))
       if (before && response.status === 304) response = sameAs(before, response)
       if (request.isConditional && response.status === 200) known.set(path, response)
-      answer = { ...common, receivedAt: now(), ...contentOf(path, response, numberOf) }
+      const receivedAt = now()
+      const content = contentOf(path, response)
+      add({ kind: 'answer', ...asked, receivedAt, ...content, rows: content.rows.map(kept) })
+      return response
     } catch (error) {
       // A reader that stops has no answer, and expects none.
       if (signal?.aborted) return undefined
-      answer = {
-        ...common,
-        receivedAt: now(),
-        status: 0,
-        ageMs: 0,
-        broken: `${messageOf(error)} ${error instanceof Error ? messageOf(error.cause) : ''}`,
-      }
+      const broken = `${messageOf(error)} ${error instanceof Error ? messageOf(error.cause) : ''}`
+      add({ kind: 'answer', ...asked, receivedAt: now(), status: 0, ageMs: 0, rows: [], broken })
+      return undefined
     }
-    statuses[answer.status] = (statuses[answer.status] ?? 0) + 1
-    log.entries.push(answer)
-    return response
+  }
+
+  function kept(row: Row): Row {
+    const text = JSON.stringify(row)
+    const one = rows.get(text) ?? row
+    rows.set(text, one)
+    return one
   }
 
   return {
     log,
+    add,
     ask,
-    numberOf,
-    add: entry => void log.entries.push(entry),
-    async disturbed(what, work, process) {
-      const from = now()
+    /** While this runs, readers expect it. */
+    async disturbed<T>(what: Disturbed['what'], work: () => Promise<T>, process?: number): Promise<T> {
       // The time until it ends counts at once: a log that breaks off has it, too.
-      const entry = {
-        kind: 'disturbed',
-        what,
-        from,
-        to: Number.MAX_SAFE_INTEGER,
-        ...(process !== undefined && { process }),
-      } as const
-      const place = log.entries.push(entry) - 1
-      try {
-        return await work()
-      } finally {
-        log.entries[place] = { ...entry, to: now() }
-      }
+      const entry: Disturbed = { kind: 'disturbed', what, process, from: now(), to: Number.MAX_SAFE_INTEGER }
+      add(entry)
+      return work().finally(() => {
+        entry.to = now()
+      })
     },
-    statuses: () => ({ ...statuses }),
   }
 }
 
@@ -135,49 +95,54 @@ function sameAs(before: AnyResponse, { headers }: AnyResponse): AnyResponse {
   return { status: 200, headers: { ...kept, ...headers }, body: before.body }
 }
 
+type Content = Omit<
+  Answer,
+  'kind' | 'reader' | 'process' | 'key' | 'path' | 'sentAt' | 'receivedAt' | 'expected'
+>
+
 // A list may come from an index that was refreshed so long ago (services/query/lists/list-follower.ts).
 const indexMs = 1_000
 
-/** How long before it was asked for an answer was read, at most. The header is rounded up. */
-export function ageOf(path: string, header: string | null | undefined): number {
-  return 1_000 * Number(header ?? 0) + (/^\/projects(\?|$)/.test(path) ? indexMs : 0)
-}
-
 /** What the log keeps of a response, and which promise it breaks. */
-export function contentOf(
-  path: string,
-  response: AnyResponse,
-  numberOf: (row: object) => number,
-): Omit<Answer, 'kind' | 'reader' | 'process' | 'key' | 'path' | 'sentAt' | 'receivedAt' | 'expected'> {
-  const { status, headers, body } = response
-  const asOf = headers['x-data-as-of']
-  const snapshot = headers['x-snapshot-id']
-  const digest = headers['x-data-digest']
-  const common = {
-    status,
-    ageMs: ageOf(path, headers.age),
-    ...(asOf !== undefined && { asOf: Date.parse(asOf) }),
-    ...(snapshot !== undefined && { snapshot }),
-    ...(digest !== undefined && { digest }),
-  }
+export function contentOf(path: string, response: AnyResponse): Content {
+  const { status, body } = response
+  const head = headOf(path, response)
   try {
     expectEveryPromise(response)
-    return { ...common, ...(status === 200 && bodyOf(path, JSON.parse(body), numberOf)) }
+    return { ...head, rows: [], ...(status === 200 && bodyOf(path, JSON.parse(body))) }
   } catch (error) {
-    return { ...common, broken: messageOf(error) }
+    return { ...head, rows: [], broken: messageOf(error) }
   }
 }
 
-function bodyOf(path: string, body: unknown, numberOf: (row: object) => number): Partial<Answer> {
+/** The same without its body. */
+export function headOf(path: string, { status, headers }: Omit<AnyResponse, 'body'>): Omit<Content, 'rows'> {
+  const asOf = headers['x-data-as-of']
+  return {
+    status,
+    // The header is rounded up.
+    ageMs: 1_000 * Number(headers.age ?? 0) + (/^\/projects(\?|$)/.test(path) ? indexMs : 0),
+    asOf: asOf === undefined ? undefined : Date.parse(asOf),
+    snapshot: headers['x-snapshot-id'],
+    digest: headers['x-data-digest'],
+  }
+}
+
+function bodyOf(path: string, body: unknown): Partial<Content> {
   const [resource = ''] = path.split('?')
   if (resource === '/projects') {
     const { data, pagination } = projectListBodySchema.parse(body)
-    return { rows: data.map(numberOf), page: pagination }
+    return { rows: data.map(rowOf), page: pagination }
   }
   if (resource === '/removals') {
     const { data, pagination, kept_since } = removalListBodySchema.parse(body)
     return { removals: data, page: pagination, keptSince: Date.parse(kept_since) }
   }
   if (resource === '/stats') return { stats: statsBodySchema.parse(body).data }
-  return { rows: [numberOf(projectDetailBodySchema.parse(body).data)] }
+  return { rows: [rowOf(projectDetailBodySchema.parse(body).data)] }
+}
+
+/** The campaign without what depends on the day. */
+export function rowOf<P extends Row & { days_remaining: number }>({ days_remaining: _, ...row }: P): Row {
+  return row as Row
 }

@@ -7,7 +7,8 @@ import type { Place } from '../../support/faults/places.ts'
 import { column } from '../../support/projector/fold-records.ts'
 import { now, type Recorder } from './recorder.ts'
 
-const holdsMsMax = 180_000
+export const holdsMsMax = 180_000
+const opsMsMax = 60_000
 
 // Most of what is polled is a query of ClickHouse. Without a pause, polling would take the CPU from what it waits for.
 const pauseMs = 100
@@ -28,6 +29,21 @@ export async function until(holds: () => Promise<boolean> | boolean, interval = 
     await delay(interval)
   } while (performance.now() < deadline)
   throw new Error(`after ${holdsMsMax / 1_000} s it still does not hold: ${holds}`, { cause: failure })
+}
+
+/** Runs this beside all else. Returns what ends it, which rejects if it had failed. */
+export function inBackground(work: (signal: AbortSignal) => Promise<unknown>): () => Promise<void> {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const failed = work(signal).then(
+    () => undefined,
+    error => (signal.aborted ? undefined : { error }),
+  )
+  return async () => {
+    stopping.abort()
+    const failure = await failed
+    if (failure) throw failure.error
+  }
 }
 
 /** How many batches were ever written. */
@@ -53,48 +69,54 @@ export async function untilItMoves(tables: Tables, log: Tables = tables): Promis
   await until(async () => (await batchesIn(tables, current)) > written && (await folds()) > folded)
 }
 
-/** Resolves when the process says that it is ready. */
-export function untilReady(place: Place | undefined): Promise<void> {
-  return until(async () => place !== undefined && (await fetch(`${(await place.ready()).opsUrl}/readyz`)).ok)
-}
-
-/** What a process says on its ops port. */
-export async function metricsOf(place: Place): Promise<string> {
-  const { opsUrl } = await place.ready()
-  return (await fetch(`${opsUrl}/metrics`)).text()
-}
-
 async function numberOf(tables: Tables, query: string): Promise<number> {
   const [value] = await column(tables, query)
   return Number(value)
 }
 
+/** What the process answers on its ops port. */
+export async function askOps(place: Place, path: '/readyz' | '/metrics') {
+  const { opsUrl } = await place.ready()
+  const response = await fetch(`${opsUrl}${path}`, { signal: AbortSignal.timeout(opsMsMax) })
+  return { isOk: response.ok, text: await response.text() }
+}
+
+/** Resolves when the process says that it is ready. */
+export function untilReady(place: Place): Promise<void> {
+  return until(async () => (await askOps(place, '/readyz')).isOk)
+}
+
 /** Notes what each query process says of itself: whether it is ready, and since when it does not share its limits. */
-export function watchReady(queries: readonly Place[], recorder: Recorder): () => Promise<void> {
-  const stopping = new AbortController()
+export async function watchReady(
+  queries: readonly Place[],
+  recorder: Recorder,
+  signal: AbortSignal,
+): Promise<void> {
   const running = queries.map(async (place, process) => {
     let outages = 0
     let sharedAt = now()
-    while (!stopping.signal.aborted) {
+    while (!signal.aborted) {
       const sentAt = now()
-      const text = await place
-        .ready()
-        .then(({ opsUrl }) => fetch(`${opsUrl}/readyz`, { signal: AbortSignal.timeout(5_000) }))
-        .then(async response => ({ isReady: response.status === 200, said: await response.text() }))
-        .catch(() => undefined)
-      const told = place.output().split('Redis is unavailable').length - 1
-      if (text) {
-        recorder.add({ kind: 'ready', process, sentAt, receivedAt: now(), isReady: text.isReady })
-        const isShared = text.said.includes('limits are shared') && told === outages
+      const told = await askOps(place, '/readyz').catch(() => undefined)
+      const outagesNow = place.output().split('Redis is unavailable').length - 1
+      if (told) {
+        recorder.add({ kind: 'ready', process, sentAt, receivedAt: now(), isReady: told.isOk })
+        const isShared = told.text.includes('limits are shared') && outagesNow === outages
         if (isShared) sharedAt = sentAt
         else recorder.add({ kind: 'disturbed', what: 'limits', from: sharedAt, to: now() })
       }
-      outages = told
+      outages = outagesNow
       await delay(readyEveryMs)
     }
   })
-  return async () => {
-    stopping.abort()
-    await Promise.all(running)
-  }
+  await Promise.all(running)
+}
+
+/** Notes which assertions of its own a process has found broken: the metric if it runs, and the log of all that were in its place. */
+export async function noteBroken(process: string, place: Place, recorder: Recorder): Promise<void> {
+  const logged = place.output().matchAll(/"invariant":"([^"]+)"/g)
+  const metrics = place.hasEnded() ? '' : (await askOps(place, '/metrics')).text
+  const counted = metrics.matchAll(/^pledgeview_invariants_broken_total\{name="([^"]+)"\} [1-9]/gm)
+  const names = new Set([...logged, ...counted].map(([, name = '']) => name))
+  recorder.add({ kind: 'broken', process, names: [...names] })
 }

@@ -33,7 +33,8 @@ export function makeDataDirectory(): { path: string; remove(): void } {
 }
 
 /** A command of the program that has been started and may not run yet. */
-export interface LaunchedProcess extends Pick<ServiceProcess, 'child' | 'output'> {
+export interface LaunchedProcess extends Pick<ServiceProcess, 'child' | 'output' | 'stop'> {
+  hasEnded(): boolean
   /** Resolves when it has printed its sign. Rejects with its output if it ends before. */
   started: Promise<ServiceProcess>
 }
@@ -62,18 +63,22 @@ export function launchProcess(
   })
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
   const closed = new Promise<void>(resolve => void child.once('close', () => resolve()))
-  const started = saidSign.then(() => ({
-    apiUrl: /serves (\S+)/.exec(output)?.[1] ?? '',
-    opsUrl: / \(ops: (\S+)\)/.exec(output)?.[1] ?? '',
+  const launched = {
     child,
     output: () => output,
+    hasEnded,
     async stop(signal: NodeJS.Signals = 'SIGINT') {
       if (!hasEnded()) child.kill(signal)
       await closed
       return child.exitCode
     },
+  }
+  const started = saidSign.then(() => ({
+    apiUrl: /serves (\S+)/.exec(output)?.[1] ?? '',
+    opsUrl: / \(ops: (\S+)\)/.exec(output)?.[1] ?? '',
+    ...launched,
   }))
-  return { child, output: () => output, started }
+  return { ...launched, started }
 }
 
 /**

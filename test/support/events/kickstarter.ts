@@ -5,18 +5,8 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import {
-  closeSync,
-  createReadStream,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-} from 'node:fs'
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, vi } from 'vitest'
 import type { CommandResult, ServiceProcess } from '../deployment/service-process.ts'
@@ -59,7 +49,7 @@ export interface TruthCampaign {
 }
 
 /** Runs a command of the program on the deployment under test. */
-export type RunCommand = (args: readonly string[], stdin?: Readable) => Promise<CommandResult>
+export type RunCommand = (args: readonly string[]) => Promise<CommandResult>
 
 const cacheFolder = new URL('../../../node_modules/.cache/pledgeview/', import.meta.url).pathname
 const eventsName = 'events.ndjson'
@@ -70,13 +60,17 @@ export interface Appended {
   elapsed_ms: number
 }
 
-/** Appends the whole table through the command line. */
-export async function appendKickstarter(command: RunCommand): Promise<Appended & { truth: Truth }> {
-  const { eventsFile, truth } = await generatedKickstarter()
-  const { code, stdout, stderr } = await command(
-    ['events', 'append', '-', '--json'],
-    createReadStream(eventsFile),
-  )
+interface Generated {
+  eventsFile: string
+  truth: Truth
+}
+
+/** Appends the events through the command line. */
+export async function appendKickstarter(
+  command: RunCommand,
+  { eventsFile, truth }: Generated,
+): Promise<Appended & { truth: Truth }> {
+  const { code, stdout, stderr } = await command(['events', 'append', eventsFile, '--json'])
   expect(code, stderr).toBe(0)
   return { ...(JSON.parse(stdout) as Appended), truth }
 }
@@ -85,9 +79,7 @@ export async function appendKickstarter(command: RunCommand): Promise<Appended &
  * The events of the whole table, or of its first campaigns, as a file, and the truth. They are generated once, and kept in
  * node_modules/.cache (410 MB for the whole).
  */
-export async function generatedKickstarter(
-  campaignsMax?: number,
-): Promise<{ eventsFile: string; truth: Truth }> {
+export async function generatedKickstarter(campaignsMax?: number): Promise<Generated> {
   const sources = ['kickstarter-to-events.mjs', 'kickstarter-2018-sample.csv'].map(
     name => new URL(name, kickstarterFolder).pathname,
   )

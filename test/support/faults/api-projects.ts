@@ -1,8 +1,8 @@
 /** What the API has to show for the plain model's campaigns. */
 import type { Project, Reward } from '../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
-import { columns } from '../../../contracts/tables/campaign-columns.ts'
 import type { CampaignReading } from '../events/model.ts'
+import { addedFields } from '../events/sample-events.ts'
 import { majorText, percentText } from '../projector/model-tables.ts'
 
 /** The fields of a campaign that do not depend on a clock. */
@@ -22,7 +22,7 @@ export function expectedProject({ campaign, pledgedMinor, backerCount }: Campaig
   } = campaign
   const { description: _d, risks: _r, rewards: _w, ...copied } = texts
   return {
-    ...defaults,
+    ...addedFields,
     ...copied,
     id: campaign_id,
     goal_amount: Number(majorText(BigInt(goal_amount_minor), digits)),
@@ -37,11 +37,6 @@ export function expectedProject({ campaign, pledgedMinor, backerCount }: Campaig
     creator: { name: creator.name, profile_url: creator.profile_url, avatar_url: creator.avatar_url },
   } as TimelessProject
 }
-
-// Of the fields that were added later.
-const defaults = Object.fromEntries(
-  columns.flatMap(({ name, default: added }) => (added === undefined ? [] : [[name, added]])),
-)
 
 /** The additional fields of the campaign's own page. */
 export function expectedTexts({ campaign, rewards }: CampaignReading): {

@@ -2,8 +2,8 @@
 import { topics } from '../../../contracts/events/event.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { placeName } from '../../../services/tables/rejects.ts'
-import { walkRejects } from '../../../services/tables/stored-rejects.ts'
 import { kafkaAt, readTopic, withAdmin } from '../kafka/topics.ts'
+import { keptRejects } from '../projector/reject-filters.ts'
 
 const groupId = 'pledgeview-projector'
 
@@ -32,12 +32,9 @@ export async function positionsAndEnds(
 type Placed = Record<string, string>
 
 /** The records in the dead-letter queue. */
-export async function keptRejects(source: { tables: Tables; databases: Databases }): Promise<Placed> {
-  const kept: Placed = {}
-  for await (const rejects of walkRejects(source, {})) {
-    for (const { record } of rejects) kept[placeName(record)] = textOf(record.value)
-  }
-  return kept
+export async function keptPoison(tables: Tables, databases: Databases): Promise<Placed> {
+  const kept = await keptRejects(tables, databases)
+  return Object.fromEntries(kept.map(({ record }) => [placeName(record), textOf(record.value)]))
 }
 
 /** The records in the log. */

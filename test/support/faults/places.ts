@@ -1,23 +1,18 @@
 /** The places of projectors and query processes. One process after another occupies each place. */
-import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import type { Deployment } from '../deployment/deployment.ts'
-import { launchProcess, type ServiceProcess } from '../deployment/service-process.ts'
+import { type LaunchedProcess, launchProcess, type ServiceProcess } from '../deployment/service-process.ts'
 
-export interface Place {
-  /** The process in this place; it may still be starting. */
-  child(): ChildProcess
-  /** Of all processes that have been in it. */
-  output(): string
+/** The process in this place; it may still be starting. `output`: of all processes that have been in it. */
+export interface Place extends Pick<LaunchedProcess, 'hasEnded' | 'output' | 'stop'> {
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void
   /** Resolves when the process runs, which is when the group has assigned its partitions. */
   ready(): Promise<ServiceProcess>
   /** kill -9. Throws if the process has ended by itself. */
   kill(): Promise<void>
-  /** Interrupts it. Resolves with its exit code. */
-  stop(): Promise<number | null>
   /** Starts a process in the place again, without waiting for it. */
   start(settings?: Readonly<Record<string, string>>): void
-  hasEnded(): boolean
+  /** Kills it, and starts the next one. */
+  restart(settings?: Readonly<Record<string, string>>): Promise<void>
 }
 
 export function createPlace(command: 'projector' | 'query', environment: Deployment['environment']): Place {
@@ -31,30 +26,25 @@ export function createPlace(command: 'projector' | 'query', environment: Deploym
     return process
   }
 
-  const hasEnded = () => launched.child.exitCode !== null || launched.child.signalCode !== null
-
-  async function end(signal: NodeJS.Signals): Promise<number | null> {
-    const { child } = launched
-    if (hasEnded()) return child.exitCode
-    const exit = once(child, 'exit')
-    child.kill(signal)
-    await exit
-    return child.exitCode
-  }
-
-  return {
-    child: () => launched.child,
+  const place: Place = {
+    hasEnded: () => launched.hasEnded(),
     output: () => earlier + launched.output(),
+    stop: signal => launched.stop(signal),
+    signal: signal => void launched.child.kill(signal),
     ready: () => launched.started,
     async kill() {
-      if (hasEnded()) throw new Error(`a process ended by itself:\n${launched.output().slice(-2_000)}`)
-      await end('SIGKILL')
+      if (launched.hasEnded())
+        throw new Error(`a process ended by itself:\n${launched.output().slice(-2_000)}`)
+      await launched.stop('SIGKILL')
     },
-    stop: () => end('SIGINT'),
     start(settings) {
       earlier += launched.output()
       launched = launch(settings)
     },
-    hasEnded,
+    async restart(settings) {
+      await place.kill()
+      place.start(settings)
+    },
   }
+  return place
 }

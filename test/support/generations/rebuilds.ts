@@ -11,8 +11,11 @@ import { type RebuildResult, runRebuild } from '../../../services/generations/re
 import type { RebuildRequest, RebuildState } from '../../../services/generations/rebuild-log.ts'
 import type { DropDependencies } from '../../../services/generations/rebuilds.ts'
 import { firstOffset } from '../../../services/log/local/file.ts'
-import { openJournalHistory } from '../../../services/log/local/history.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import {
+  openJournalHistory,
+  openJournalReader,
+  openJournalWriter,
+} from '../../../services/log/local/journal.ts'
 import { type EventWriter, partitionName } from '../../../services/log/port.ts'
 import { readNextPositions } from '../../../services/projector/positions/stored-positions.ts'
 import { createProjectorService } from '../../../services/projector/service.ts'

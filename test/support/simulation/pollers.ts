@@ -1,5 +1,6 @@
 /** The consumers of a world. Each has a copy; some use the API's client, and some the documented loop. */
 
+import type { RemovalListBody } from '../../../contracts/api/client/bodies.ts'
 import { type Change, createClient, type WatermarkStore } from '../../../contracts/api/client.ts'
 import { basePath } from '../../../contracts/api/conventions.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
@@ -10,7 +11,7 @@ import type { VirtualTime } from './virtual-time.ts'
 
 export interface PollerDependencies {
   plan: PollerPlan
-  time: VirtualTime
+  time: Pick<VirtualTime, 'now' | 'sleep'>
   startsAt: number
   random: Random
   /** GET of a path below the base URL, over the network. Rejects with the signal's reason when it aborts. */
@@ -18,7 +19,9 @@ export interface PollerDependencies {
   headers: Record<string, string>
   /** From this time on nothing changes any more: infinite until it is known. Unix milliseconds. */
   quietAt: () => number
-  onCrossing: LoopSettings['onCrossing']
+  onCrossing?: LoopSettings['onCrossing']
+  /** How often it walks everything, if the plan says so. Default: each 15 seconds. */
+  reconcileEveryMs?: number
 }
 
 export interface Poller {
@@ -29,7 +32,7 @@ export interface Poller {
   copy(): ReadonlyMap<string, Project>
 }
 
-const reconcileEveryMs = 15_000
+const reconcilesEveryMs = 15_000
 
 /** Runs the work. If the plan says so, it is stopped at any point, and begins again from what is stored. */
 async function withRestart(
@@ -56,14 +59,23 @@ async function withRestart(
 
 export function createLoopPoller(dependencies: PollerDependencies): Poller {
   const { plan, time, startsAt, get, headers, quietAt, onCrossing } = dependencies
+  const { reconcileEveryMs = reconcilesEveryMs } = dependencies
   const { pageSize, intervalMs } = plan
   let place: Place = { copy: new Map(), since: null }
   let reconciledAt = startsAt + plan.startsAt
-  const isThere = () => place.isClean === true && Date.parse(place.since ?? '') >= quietAt()
+  // As the guide says: after a restore, removals may begin later than its watermark. What is not in the list is gone.
+  let isUntold = false
+  const isThere = () => !isUntold && place.isClean === true && Date.parse(place.since ?? '') >= quietAt()
 
   const settingsFor = (signal?: AbortSignal): LoopSettings => ({
     pageSize,
-    get: path => get(path, headers, signal),
+    async get(path) {
+      const response = await get(path, headers, signal)
+      if (!response.ok || !path.startsWith('/removals')) return response
+      const { kept_since } = (await response.clone().json()) as RemovalListBody
+      isUntold ||= plan.reconciles && kept_since > (place.since ?? kept_since)
+      return response
+    },
     wait: ms => time.sleep(ms, signal),
     ...(onCrossing && { onCrossing }),
   })
@@ -76,12 +88,14 @@ export function createLoopPoller(dependencies: PollerDependencies): Poller {
       await time.sleep(intervalMs, signal)
     }
     place = fresh
+    isUntold = false
     reconciledAt = time.now()
   }
 
   async function run(signal?: AbortSignal): Promise<void> {
     while (!isThere()) {
-      if (plan.reconciles && time.now() - reconciledAt > reconcileEveryMs) await walkAnew(signal)
+      const isDue = plan.reconciles && time.now() - reconciledAt > reconcileEveryMs
+      if (isDue || isUntold) await walkAnew(signal)
       else await poll(place, settingsFor(signal))
       if (!isThere()) await time.sleep(intervalMs, signal)
     }
@@ -144,7 +158,8 @@ export function createClientPoller(dependencies: PollerDependencies): Poller {
     const there = new AbortController()
     onThere = () => there.abort(there)
     const signal = until ? AbortSignal.any([there.signal, until]) : there.signal
-    const reconcile = { everyMs: reconcileEveryMs, held: () => copy.keys() }
+    const { reconcileEveryMs: everyMs = reconcilesEveryMs } = dependencies
+    const reconcile = { everyMs, held: () => copy.keys() }
     const changes = client.mirror({
       store,
       pageSize,

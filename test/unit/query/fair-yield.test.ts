@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createFairYield, createShareOfLoop } from '../../../services/query/fair-yield.ts'
+import { createFairYield, createShareOfLoop } from '../../../services/runtime/async/fair-turns.ts'
 
 test('long work of several callers rests together, for as long as it worked beyond a first account', async () => {
   let time = 0

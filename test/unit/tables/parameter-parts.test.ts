@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { idLengthMax } from '../../../contracts/events/rules.ts'
-import { idParts, parameterText } from '../../../services/tables/clickhouse/statement-form.ts'
+import { idChunks, parameterText } from '../../../services/tables/clickhouse/statements.ts'
 
 // ClickHouse's default of http_max_field_value_size.
 const bytesMax = 131_072
@@ -16,7 +16,7 @@ test('any ids fit in their order into parameters of a server with default settin
   )
   fc.assert(
     fc.property(ids, fc.integer({ min: 1, max: 2_000 }), (all, countMax) => {
-      const parts = [...idParts(all, countMax)]
+      const parts = [...idChunks(all, countMax)]
       expect(parts.flat()).toEqual(all)
       for (const part of parts) {
         expect(part.length).toBeGreaterThan(0)

@@ -14,7 +14,7 @@ import {
   touchedCampaigns,
 } from '../../../../services/projector/fold/fold-statements.ts'
 import { readRecentBatches } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
-import { statementForm } from '../../../../services/tables/clickhouse/statement-form.ts'
+import { statementForm } from '../../../../services/tables/clickhouse/statements.ts'
 import type { Databases, Statement } from '../../../../services/tables/port.ts'
 import { campaignEvent } from '../../../support/events/sample-events.ts'
 import {

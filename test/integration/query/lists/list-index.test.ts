@@ -3,13 +3,16 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { sorts } from '../../../../contracts/api/parameters.ts'
 import { createCachedCampaignRows } from '../../../../services/query/campaigns/campaign-rows.ts'
+import {
+  createIndexListSource,
+  createSqlListSource,
+} from '../../../../services/query/lists/campaign-lists.ts'
 import { type IdList, joinedIdList } from '../../../../services/query/lists/id-list.ts'
 import {
   createListFollower,
   type ListFollower,
   type ListFollowerOptions,
 } from '../../../../services/query/lists/list-follower.ts'
-import { createIndexListSource, createSqlListSource } from '../../../../services/query/lists/list-source.ts'
 import type { ListQuery } from '../../../../services/query/lists/list-statements.ts'
 import type { Statement, Tables } from '../../../../services/tables/port.ts'
 import {

@@ -6,6 +6,12 @@
  */
 
 import {
+  deriveDaysStatement,
+  marksStatement,
+  noteDaysStatement,
+  recordNotedStatement,
+} from '../../../../services/projector/fold/days.ts'
+import {
   epochHoldersStatement,
   holdsEpochStatement,
   takeEpochStatement,
@@ -24,12 +30,6 @@ import {
   pieceCampaignsStatement,
   untilDecidedStatement,
 } from '../../../../services/projector/fold/fold-statements.ts'
-import {
-  deriveDaysStatement,
-  marksStatement,
-  noteDaysStatement,
-  recordNotedStatement,
-} from '../../../../services/projector/fold/history.ts'
 import {
   quarantineStatement,
   recordQuarantineStatement,

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { progressJson, resultJson } from '../../../../services/commands/rebuild/json.ts'
 import {
+  progressJson,
   progressLine,
+  resultJson,
   resultText,
   statusText,
   unfinishedText,

@@ -8,7 +8,7 @@ import {
 import { appOptionsOf } from '../../../../services/query/options.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { addressBucket } from '../../../../services/runtime/http/addresses.ts'
-import { isNoneMatch } from '../../../../services/runtime/http/ranges.ts'
+import { isNoneMatch } from '../../../../services/runtime/http/request-headers.ts'
 
 describe('the bucket of an address', () => {
   it.each([

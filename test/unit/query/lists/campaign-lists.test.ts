@@ -3,11 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { createCache } from '../../../../services/query/cache/cache.ts'
 import {
   createCampaignLists,
+  createRemovals,
+  createSqlListSource,
   listKey,
   snapshots as snapshotKind,
 } from '../../../../services/query/lists/campaign-lists.ts'
 import { type IdList, joinedIdList, slotIdList } from '../../../../services/query/lists/id-list.ts'
-import { createRemovals, createSqlListSource } from '../../../../services/query/lists/list-source.ts'
 import type { ListQuery } from '../../../../services/query/lists/list-statements.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Statement } from '../../../../services/tables/port.ts'

@@ -1,9 +1,52 @@
-/** Purges the rejects of deleted entities, or all rejects. For the other rejects, nothing shows which person the bytes are about. */
+/**
+ * Purges what the base database has of deleted campaigns and keys. The history of a campaign that is only hidden stays: the sums need it.
+ * The usage of a revoked key stays: its account still sees it.
+ */
+import { findDeletedDays, removeRows } from '../tables/deleted.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { oldPartsMs } from '../tables/superseded.ts'
 import { counted, leftOver, type PurgedCopy, purged } from './report.ts'
 import { deleteRows, type TablesPurge } from './tables.ts'
+
+export async function purgeDeleted(
+  tables: Tables,
+  databases: Databases,
+  purge: TablesPurge,
+): Promise<PurgedCopy[]> {
+  const campaigns = await findDeletedDays(tables, databases)
+  const removeDays = () => removeRows({ tables, databases }, 'campaign_days', campaigns)
+  const days = await purgeOne('campaign_days', 'deleted campaign', campaigns, removeDays)
+  const keys = await deletedKeys(tables, databases)
+  const ofKeys = (table: 'api_key_requests' | 'api_key_usage') =>
+    purgeOne(table, 'deleted key', keys, () => removeRows({ tables, databases }, table, keys))
+  // The keys are found by their counts, so these go last.
+  return [days, await ofKeys('api_key_requests'), await ofKeys('api_key_usage')]
+
+  async function purgeOne(
+    table: string,
+    what: string,
+    ids: readonly string[],
+    remove: () => Promise<void>,
+  ): Promise<PurgedCopy> {
+    const copy = `table ${table}`
+    if (ids.length === 0) return purged(copy, `no ${what}`)
+    const done = `the rows of ${counted(ids.length, what)}`
+    if (purge.isDry) return purged(copy, `removes ${done}`)
+    return deleteRows(tables, databases, { table, remove }, purge, purged(copy, `removed ${done}`))
+  }
+}
+
+/** A deleted key leaves a tombstone, which has no account. */
+async function deletedKeys(tables: Tables, { base }: Databases): Promise<string[]> {
+  const rows = await tables.rows<{ key: string }>({
+    query: `SELECT DISTINCT api_key AS key FROM ${base}.api_key_usage
+            WHERE api_key IN (SELECT api_key FROM ${base}.api_key_ledger FINAL WHERE account_id = '')`,
+  })
+  return rows.map(({ key }) => key)
+}
+
+/* Purges the rejects of deleted entities, or all rejects. For the other rejects, nothing shows which person the bytes are about. */
 
 const table = 'rejects'
 // Of one statement. A key of an entity has at most 513 characters, and the parameters of a statement 128 KiB.
@@ -20,7 +63,7 @@ export async function purgeRejects(
   const copy = `table ${table}`
   const { isDry, removesRejects } = purge
   const { rejects: all, until } = await stored(tables, databases)
-  const keys = removesRejects ? [] : await deletedKeys(tables, databases)
+  const keys = removesRejects ? [] : await keysOfRejects(tables, databases)
   const removed = removesRejects ? all : keys.reduce((sum, { rejects }) => sum + rejects, 0)
   const done = `${isDry ? 'removes' : 'removed'} ${counted(removed, 'row')}`
   const left = all - removed
@@ -48,7 +91,7 @@ async function stored(tables: Tables, { base }: Databases): Promise<{ rejects: n
 }
 
 /** The keys of rejects whose entities are deleted. Nothing ranks after a tombstone, so the ledgers need no FINAL. */
-function deletedKeys(
+function keysOfRejects(
   tables: Tables,
   databases: Databases,
 ): Promise<{ topic: string; key: string; rejects: number }[]> {

@@ -1,7 +1,8 @@
-import { withDistributedCopies } from '../../erasure/distributed.ts'
-import { embeddedCopies } from '../../erasure/embedded.ts'
-import { purge } from '../../erasure/purge.ts'
-import { sleep } from '../../runtime/async/sleep.ts'
+import { withDistributedCopies } from '../erasure/distributed.ts'
+import { embeddedCopies } from '../erasure/embedded.ts'
+import { purge } from '../erasure/purge.ts'
+import type { PurgedCopy, PurgeReport } from '../erasure/report.ts'
+import { sleep } from '../runtime/async/sleep.ts'
 import {
   type Command,
   commonOptions,
@@ -9,10 +10,9 @@ import {
   printJson,
   readArguments,
   wholeNumber,
-} from '../command.ts'
-import { jsonOption } from '../help.ts'
-import { onModel } from '../on-model.ts'
-import { reportJson, reportText } from './view.ts'
+} from './command.ts'
+import { jsonOption } from './help.ts'
+import { onModel } from './on-model.ts'
 
 const timeoutSeconds = { default: 600, min: 1, max: 86_400 }
 
@@ -65,4 +65,38 @@ export const purgeCommand: Command = {
     else io.stdout.write(reportText(report))
     return report.copies.every(({ isReached }) => isReached) ? 0 : 1
   },
+}
+
+/* What `pledgeview purge` prints. Pure. */
+
+const notReached =
+  'Not everything could be reached. Do what the column "left" says, and run the same command again.\n'
+
+/** A table with one line for each copy. Long cells stay on their line, so that the text can be searched. */
+export function reportText({ isDry, copies }: PurgeReport): string {
+  const rows = [
+    ['copy', isDry ? 'it would' : 'done', 'left', 'until'],
+    ...copies.map(({ copy, done, left, until }) => [copy, done, left ?? 'nothing', until ?? '-']),
+  ]
+  const widths = [0, 1, 2].map(column => Math.max(...rows.map(row => row[column]?.length ?? 0)))
+  const lines = rows.map(row =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+  return `${lines.join('\n')}\n${copies.every(({ isReached }) => isReached) ? '' : notReached}`
+}
+
+export function reportJson({ isDry, startedAt, copies }: PurgeReport): object {
+  return {
+    is_dry_run: isDry,
+    started_at: startedAt,
+    is_complete: copies.every(({ isReached }) => isReached),
+    copies: copies.map(copyJson),
+  }
+}
+
+function copyJson({ copy, done, left, until, isReached }: PurgedCopy): object {
+  return { copy, done, left, until, is_reached: isReached }
 }

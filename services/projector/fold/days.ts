@@ -1,5 +1,5 @@
 /**
- * Writes the history for data teams (contracts/tables/0003-history.sql).
+ * Writes the days of campaigns, the history for data teams (contracts/tables/0003-history.sql).
  *
  * The read table keeps only the latest row of a campaign. So what changed is copied after each fold, and before the next one can replace
  * it. A row counts for the UTC day of its stamp. No statement of the fold needs to know when a day ends.
@@ -17,7 +17,7 @@ import { type FoldStep, fenceOf, fill, stepParameters } from './fold-statements.
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { type Line, runWhole, splitOrRefuse } from './line.ts'
 
-interface HistoryDependencies
+interface DaysDependencies
   extends Pick<FoldWorkerDependencies, 'tables' | 'databases' | 'settings' | 'monotonicMs'> {
   line: Line
   nextStep: (pieces: number, piece: number) => FoldStep
@@ -25,7 +25,7 @@ interface HistoryDependencies
   reached: () => number
 }
 
-export interface History {
+export interface Days {
   /** A new leader: copies what the last one left. Runs before its first fold. */
   begin(): Promise<void>
   /** Runs after each fold, also if there was nothing to fold. `campaigns`: how many it folded. */
@@ -50,7 +50,7 @@ const deriveEveryMs = 10_000
 // 1,024 pieces. A campaign that is too large even then has no derived days: what it has opens on the first day.
 const deriveRefusalsMax = 5
 
-export function createHistory({
+export function createDays({
   tables,
   databases,
   settings: { platformDigits },
@@ -58,7 +58,7 @@ export function createHistory({
   nextStep,
   monotonicMs,
   reached,
-}: HistoryDependencies): History {
+}: DaysDependencies): Days {
   let marks: Marks = { noted: 0, derived: 0, begun: 0 }
   /** Up to which stamp this leader has copied everything. It records it from time to time. */
   let noted = 0
