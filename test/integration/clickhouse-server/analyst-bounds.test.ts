@@ -161,10 +161,10 @@ describe('of an analyst', () => {
     expect(sooner).not.toBe(found)
     const held = async () => Object.values((await model.tables.rows<object>({ query: sooner }))[0] ?? {})[0]
     expect(await held()).toBe('')
-    // One row takes seconds, and ClickHouse does not look up before it is done.
+    // Each row takes seconds, and ClickHouse does not look up before both are done.
     const long = (letters: string) => `repeat('${letters}', 30000)`
     const ended = codeOf(
-      `SELECT levenshteinDistance(${long('ab')} || toString(number), ${long('ba')}) FROM numbers(1) SETTINGS max_execution_time = 1`,
+      `SELECT levenshteinDistance(${long('ab')} || toString(number), ${long('ba')}) FROM numbers(2) SETTINGS max_execution_time = 1`,
     )
     await vi.waitFor(async () => expect(await held()).toMatch(/^a slot: /), waits)
     await model.tables.run({ query: "KILL QUERY WHERE user = 'analyst' ASYNC" })
