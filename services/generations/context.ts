@@ -57,7 +57,7 @@ export async function enter(
   await tracker.enter(phase)
 }
 
-/* Where generations stand: on one server, or on the shards of a cluster. */
+/* Where the databases of generations are: on one server, or on the shards of a cluster. */
 
 export interface RebuildCluster {
   /** In `remote_servers`. */

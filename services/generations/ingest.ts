@@ -150,7 +150,7 @@ function isReached(lag: readonly PartitionLag[], target: readonly Position[]): b
   })
 }
 
-/* Where the log is read for a generation that is built: its positions stand with its rows, as those of the projectors do. */
+/* How far the log is read for a new generation. This is kept in the tables of that generation, as the projectors keep theirs. */
 
 /** A new generation is read from the start of the log. */
 export function createBuildPositions({

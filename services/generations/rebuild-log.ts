@@ -190,7 +190,7 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
   const { generationLog, onProgress, monotonicMs } = dependencies
   const state = structuredClone(dependencies.state)
   const { id, attempt, generation } = state
-  /** Where the phase began in this run. */
+  /** How much was done, and when, as the phase began in this run. */
   let first: { done: number; at: number } | undefined
   let enteredAt = monotonicMs()
   let writing: Promise<unknown> = Promise.resolve()

@@ -154,7 +154,7 @@ async function rebuild(world: World, options: RebuildOptions): Promise<void> {
       },
     })
   } catch (error) {
-    // The history has less than the live tables, and nobody has accepted that. This is right, and is given up.
+    // The log has less than the live tables, and nobody has accepted that: the rebuild refuses, as it should.
     if (!(error instanceof VerificationFailed) || options.acceptsLoss) throw error
     world.story.push('refused')
     await dropOthers(live)

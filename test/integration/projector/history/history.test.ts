@@ -100,7 +100,11 @@ describe('the history', () => {
     const second = { new: 0, opening: 0, departed: 5, standing: 0, campaigns: 0 }
     expect(await funding()).toEqual([first, second])
     nextDay()
-    await fold(campaignEvent({ campaign_id: 'a', version: 3 }), pledge('a', 'q', 200))
+    // It was known, so it opens although its launch is of today.
+    await fold(
+      campaignEvent({ campaign_id: 'a', version: 3, launch_date: clock.now() }),
+      pledge('a', 'q', 200),
+    )
     const third = { new: 0, opening: 7, departed: 0, standing: 7, campaigns: 1 }
     expect(await funding()).toEqual([first, second, third])
     expect(await rows('SELECT pledged_platform AS p FROM VIEWS.campaign_days ORDER BY day')).toEqual([
