@@ -185,8 +185,8 @@ function ofOtherGeneration(): FoldPaused {
  * that means.
  */
 
-// Every table that a statement of the line writes (fold-statements.ts).
-const written = [
+/** Every table that a statement of the line writes (fold-statements.ts). */
+export const writtenTables = [
   'campaigns',
   'api_keys',
   'watermarks',
@@ -207,7 +207,7 @@ export async function untilNoFoldRuns(
 ): Promise<void> {
   try {
     // The name ends with a space or with the line.
-    const inserts = written.flatMap(table =>
+    const inserts = writtenTables.flatMap(table =>
       [' ', '\n'].map(end => `INSERT INTO ${qualified(table, databases)}${end}`),
     )
     await untilNoneRuns(tables, inserts, wait)

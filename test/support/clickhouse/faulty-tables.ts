@@ -1,4 +1,5 @@
 /** Tables with faults: they fail before a statement runs or after it has run, or delay it. */
+import { writtenTables } from '../../../services/projector/fold/fold-leadership.ts'
 import { type Tables, TablesError } from '../../../services/tables/port.ts'
 
 /** One call of the port: the statement's text, or `INSERT INTO` and the table. */
@@ -85,16 +86,7 @@ export function isQuarantineRecord(call: TablesCall): boolean {
 
 /** Whether it is a statement of the fold's line, apart from the look whether all is decided, which writes nothing. */
 export function isOfLine(call: TablesCall): boolean {
-  const tables = [
-    'campaigns',
-    'api_keys',
-    'watermarks',
-    'fold_progress',
-    'quarantine',
-    'campaign_days',
-    'history_marks',
-  ]
-  return tables.some(table => writes(table, call)) && !call.text.includes('WHERE false')
+  return writtenTables.some(table => writes(table, call)) && !call.text.includes('WHERE false')
 }
 
 function writes(table: string, { kind, text }: TablesCall): boolean {

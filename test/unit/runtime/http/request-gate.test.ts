@@ -2,16 +2,14 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createConnections } from '../../../../services/runtime/http/connections.ts'
+import { createSharedTurn, gateRequests } from '../../../../services/runtime/http/request-gate.ts'
 import { connectRaw } from '../../../support/query/raw-http.ts'
 
 let server: Server
-afterEach(() => {
-  server.closeAllConnections()
-  server.close()
-})
 
 /** A server with gates. `sockets` are its connections, in order. */
 async function start(handle: RequestListener): Promise<{ port: number; sockets: Socket[] }> {
@@ -52,6 +50,11 @@ function bytesOf(
 }
 
 describe('a server with gates', () => {
+  afterEach(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+
   it('sees every request and its body in order, however the bytes are cut, and at most two at once', async () => {
     let running = 0
     let most = 0
@@ -130,5 +133,45 @@ describe('a server with gates', () => {
     const other = await connectRaw(port)
     other.send('GET / HTTP/1.1\r\n\r\n')
     expect((await other.next())?.status).toBe(200)
+  })
+})
+
+describe('the turn that the connections of strangers share', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  it('lasts two milliseconds, and a connection that has left the line gets none', () => {
+    const turn = createSharedTurn()
+    const served: string[] = []
+    expect(turn.take()).toBe(true)
+    expect(turn.take()).toBe(false)
+    const leave = turn.wait(() => served.push('gone'))
+    for (const name of ['first', 'second']) turn.wait(() => served.push(name))
+    leave()
+    vi.advanceTimersByTime(1)
+    expect(served).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(served).toEqual(['first'])
+    vi.advanceTimersByTime(2)
+    expect(served).toEqual(['first', 'second'])
+  })
+
+  it('is waited for by a connection that is not read, and has no parser', () => {
+    const turn = createSharedTurn()
+    expect(turn.take()).toBe(true)
+    const socket = new PassThrough()
+    socket.pause()
+    // A real socket has a buffer of its own for each read, too.
+    socket.write(Buffer.alloc(100))
+    let parsers = 0
+    const serve = () => {
+      parsers++
+      socket.on('data', () => {})
+    }
+    gateRequests(socket as unknown as Socket, serve, () => turn).open()
+    vi.advanceTimersByTime(1)
+    expect([parsers, socket.readableFlowing]).toEqual([0, false])
+    vi.advanceTimersByTime(1)
+    expect([parsers, socket.readableFlowing]).toEqual([1, true])
   })
 })
