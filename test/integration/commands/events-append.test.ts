@@ -12,8 +12,9 @@ import {
   runEventsAppend,
 } from '../../../services/commands/events/events.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import type { LogRecord } from '../../../services/log/port.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
-import { campaignEvent } from '../../support/events/sample-events.ts'
+import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 
 const batchRows = 10
 let directory: string
@@ -27,23 +28,6 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }))
 
 describe('appending events', () => {
-  // Which fields and reasons there are, test/unit/events/ndjson.test.ts shows. [name, the line it makes of a good one, the field that must be named, the reason].
-  const faults: [string, (line: string) => string | Buffer, string, RegExp][] = [
-    ['a cut line', line => line.slice(0, 70), 'line', /is not JSON/],
-    [
-      'a line of 50 MB',
-      line => line.replace('b_1', 'b'.repeat(50_000_000)),
-      'line',
-      /is longer than 1,048,576 bytes/,
-    ],
-    [
-      'invalid UTF-8',
-      line => Buffer.from(line.replace('b_1', 'b_\xff'), 'latin1'),
-      'line',
-      /is not valid UTF-8/,
-    ],
-  ]
-
   test('counts the events of which the ledger or the run has a newer version, over all batches, and appends them all', async () => {
     const asked: string[][] = []
     const count = createStaleCount(async events => {
@@ -78,34 +62,29 @@ describe('appending events', () => {
     expect(asked.map(keys => keys.length)).toEqual([5, 5, 5, 2])
   })
 
-  /** Appends lines of which one is broken, and then goes on with the whole ones. */
-  async function stopAt(line: number, breakLine: (line: string) => string | Buffer) {
-    const good = Array.from({ length: 40 }, (_, i) => pledgeLine(i + 1))
-    const broken = good.map((text, i) => (i + 1 === line ? breakLine(text) : text))
-    const error = await failureOf(append(streamOf(broken)))
-    expect(error).toMatchObject({ line, appended: line - 1 })
-    expect(await appendedPledges()).toEqual(range(1, line - 1))
-    expect(await append(streamOf(good), { fromLine: error.line })).toEqual({
-      lines: 40,
-      appended: 40 - (line - 1),
-    })
-    expect(await appendedPledges()).toEqual(range(1, 40))
-    return error
-  }
+  type Fault = [line: number, what: string, breakLine: (line: string) => string | Buffer, reason: RegExp]
+  // Which fields and reasons there are, test/unit/events/ndjson.test.ts shows.
+  const faults: Fault[] = [
+    ...[1, 2, batchRows, batchRows + 1, 40].map(
+      (at): Fault => [at, 'is cut', line => line.slice(0, 70), /is not JSON/],
+    ),
+    [37, 'has 50 MB', line => line.replace('b_1', 'b'.repeat(50_000_000)), /is longer than 1,048,576 bytes/],
+    [37, 'is no text', line => Buffer.from(line.replace('b_1', '\xff'), 'latin1'), /is not valid UTF-8/],
+  ]
 
   test.each(faults)(
-    'stops at %s, and names line, field and reason',
-    async (_name, breakLine, field, reason) => {
-      const error = await stopAt(37, breakLine)
-      expect(error).toMatchObject({ field, reason: expect.stringMatching(reason) })
-      expect(error.message).toContain('line 37')
-      expect(error.message).toContain('--from-line 37')
+    'appends all before line %i, which %s, nothing of it, and goes on there',
+    async (line, _, breakLine, reason) => {
+      const good = range(1, 40).map(pledgeLine)
+      const broken = good.map((text, i) => (i + 1 === line ? breakLine(text) : text))
+      const error = await failureOf(append(streamOf(broken)))
+      expect(error).toMatchObject({ line, appended: line - 1, field: 'line' })
+      expect(error.reason).toMatch(reason)
+      expect(error.message).toMatch(new RegExp(`line ${line}: .*--from-line ${line}`, 's'))
+      expect(await appendedPledges()).toEqual(range(1, line - 1))
+      expect(await append(streamOf(good), { fromLine: line })).toEqual({ lines: 40, appended: 41 - line })
+      expect(await appendedPledges()).toEqual(range(1, 40))
     },
-  )
-
-  test.each([1, 2, batchRows, batchRows + 1, 40])(
-    'appends all before bad line %i and nothing of it, and goes on there',
-    async line => void (await stopAt(line, text => text.slice(0, 70))),
   )
 
   test('says of a last line that has no end and is not whole that it seems cut off', async () => {
@@ -152,7 +131,7 @@ describe('appending events', () => {
 
   test('names the line to go on from when the log fails, with whole batches appended before', async () => {
     const writer = await openJournalWriter(journal)
-    const first25 = Array.from({ length: 25 }, (_, i) => pledgeLine(i + 1))
+    const first25 = range(1, 25).map(pledgeLine)
     const failing = eventsAppend({
       source: streamOf(first25),
       writer: {
@@ -269,17 +248,7 @@ describe('the command events append', () => {
 })
 
 function pledgeLine(number: number): string {
-  const data = {
-    pledge_id: `p_${number}`,
-    campaign_id: 'c_1',
-    backer_id: 'b_1',
-    version: 1,
-    changed_at: '2026-05-01T00:00:00.000Z',
-    status: 'ACTIVE',
-    amount_minor: 500,
-    platform_amount_minor: 550,
-  }
-  return JSON.stringify({ type: 'pledge', data })
+  return formatEvent(pledgeEvent({ campaign_id: 'c_1', pledge_id: `p_${number}`, backer_id: 'b_1' }))
 }
 
 function streamOf(lines: readonly (string | Buffer)[]): Readable {
@@ -308,15 +277,13 @@ async function failureOf(work: Promise<unknown>): Promise<EventsAppendError> {
   throw new Error('it did not fail as it should', { cause: failure })
 }
 
-async function appendedRecords(path = journal): Promise<Awaited<ReturnType<Reader['poll']>>['records']> {
+async function appendedRecords(path = journal): Promise<readonly LogRecord[]> {
   const reader = await openJournalReader(path, { consumer: `test-${Math.random()}` })
   const bounds = { recordsMax: 10_000, bytesMax: 1024 ** 2, waitMsMax: 0 }
   const { records } = await reader.poll(bounds, new AbortController().signal)
   await reader.close()
   return records
 }
-
-type Reader = Awaited<ReturnType<typeof openJournalReader>>
 
 /** The numbers of the pledges in the journal, in its order. */
 async function appendedPledges(path = journal): Promise<number[]> {

@@ -1,9 +1,7 @@
 /** `pledgeview explain`: what is shown of a campaign, or why nothing is, agrees with the ledger and the fold. */
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { whyOf } from '../../../services/commands/explain/explain.ts'
 import { explainCampaign } from '../../../services/commands/explain/read.ts'
-import type { Databases } from '../../../services/tables/port.ts'
 import {
   campaignEvent,
   campaignTombstone,
@@ -11,28 +9,20 @@ import {
   pledgeTombstone,
   sampleReward,
 } from '../../support/events/sample-events.ts'
-import { createIngest, createTestFoldWorker } from '../../support/projector/model-tables.ts'
-import { useModelTables } from '../../support/projector/use-model-tables.ts'
+import { createTestFoldWorker } from '../../support/projector/model-tables.ts'
+import { useFreshModel } from '../../support/projector/use-model-tables.ts'
 
 describe('explain', () => {
-  const model = useModelTables()
-  let databases: Databases
-  let ingest: (events: readonly ChangeEvent[]) => Promise<void>
+  const model = useFreshModel()
   let fold: () => Promise<unknown>
 
   beforeEach(async () => {
-    databases = await model.freshDatabases()
-    ingest = createIngest(model.tables, databases)
-    const { foldWorker } = createTestFoldWorker(model.tables, databases)
+    const { foldWorker } = createTestFoldWorker(model.tables, model.databases)
     await foldWorker.acquireLeadership()
     fold = () => foldWorker.fold()
-    return () => model.giveBack(databases)
   })
 
-  const explain = (name: string) => {
-    const whole = { tables: model.tables, databases }
-    return explainCampaign(name, [whole], whole)
-  }
+  const explain = (name: string) => explainCampaign(name, [model], model)
   const why = async (name: string) => whyOf(await explain(name))
 
   const campaign = campaignEvent({
@@ -57,7 +47,7 @@ describe('explain', () => {
   ]
 
   test('leads from the shown number to the fold, the ledger and the batch, in the major units of the currency', async () => {
-    await ingest(world)
+    await model.ingest(world)
     await fold()
     const found = await explain('c1')
     expect(found).toMatchObject({
@@ -86,14 +76,14 @@ describe('explain', () => {
   })
 
   test('says what is on its way, and that what is shown is older', async () => {
-    await ingest(world)
+    await model.ingest(world)
     expect(await why('c1')).toEqual([
       'It is public, and was not folded yet.',
       'Batches with events of it that are read, and wait for the fold: 1.',
       'Pledges that do not count, because they are neither ACTIVE nor COLLECTED: 1.',
     ])
     await fold()
-    await ingest([pledgeEvent({ campaign_id: 'c1', pledge_id: 'p5' })])
+    await model.ingest([pledgeEvent({ campaign_id: 'c1', pledge_id: 'p5' })])
     expect((await why('c1')).slice(0, 2)).toEqual([
       'The ledger has changed since the fold that wrote what is shown.',
       'Batches with events of it that are read, and wait for the fold: 1.',
@@ -101,13 +91,13 @@ describe('explain', () => {
   })
 
   test('says why a campaign is not shown: it was never read, is not public, or was deleted', async () => {
-    await ingest([campaignEvent({ campaign_id: 'draft', status: 'DRAFT' }), campaign])
+    await model.ingest([campaignEvent({ campaign_id: 'draft', status: 'DRAFT' }), campaign])
     await fold()
-    await ingest([pledgeEvent({ campaign_id: 'never-came', pledge_id: 'p1' })])
+    await model.ingest([pledgeEvent({ campaign_id: 'never-came', pledge_id: 'p1' })])
     expect((await why('nobody'))[0]).toContain('No event of this campaign was read. `pledgeview status`')
     expect((await why('never-came'))[0]).toContain('Pledges of it that wait for one: 1.')
     expect((await why('draft'))[0]).toContain('not public')
-    await ingest([campaignTombstone('c1')])
+    await model.ingest([campaignTombstone('c1')])
     expect((await why('c1'))[0]).toBe('A tombstone deleted it, for good. It is shown until the next fold.')
     await fold()
     expect(await explain('c1')).toMatchObject({ shown: null, ledger: { state: 'deleted' } })
@@ -115,7 +105,7 @@ describe('explain', () => {
   })
 
   test('tells nothing of a single backer or pledge', async () => {
-    await ingest(world)
+    await model.ingest(world)
     await fold()
     const text = JSON.stringify(await explain('c1'))
     for (const secret of ['p1', 'p2', 'p3', 'b1', 'hash']) expect(text).not.toContain(secret)

@@ -1,12 +1,11 @@
 /** Only one fold worker at a time: a superseded one writes nothing and records nothing, however late it continues. */
 
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import type { FoldWorker } from '../../../../services/projector/fold/fold-worker.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
-import type { Databases, Tables } from '../../../../services/tables/port.ts'
+import type { Tables } from '../../../../services/tables/port.ts'
 import {
   isCampaignFold,
   isFoldRecord,
@@ -20,32 +19,22 @@ import {
 } from '../../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../../support/events/model.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
-import {
-  createIngest,
-  createTestFoldWorker,
-  expectedReading,
-  readViews,
-} from '../../../support/projector/model-tables.ts'
-import { useModelTables } from '../../../support/projector/use-model-tables.ts'
+import { createTestFoldWorker, expectedReading, readViews } from '../../../support/projector/model-tables.ts'
+import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 const lineTables = ['campaigns', 'api_keys', 'watermarks', 'fold_progress', 'quarantine']
 
 describe('the fence of the fold', () => {
-  const model = useModelTables()
-  let databases: Databases
-  let ingest: (events: readonly ChangeEvent[]) => Promise<void>
+  const model = useFreshModel()
 
   beforeEach(async () => {
-    databases = await model.freshDatabases()
-    ingest = createIngest(model.tables, databases)
     // Rows that a superseded fold worker wrote must not be merged away before they are looked for.
     for (const table of lineTables)
-      await model.tables.run({ query: `SYSTEM STOP MERGES ${qualified(table, databases)}` })
-    return () => model.giveBack(databases)
+      await model.tables.run({ query: `SYSTEM STOP MERGES ${qualified(table, model.databases)}` })
   })
 
   function foldWorkerNamed(holder: string, tables: Tables = model.tables): FoldWorker {
-    return createTestFoldWorker(tables, databases, { holder, campaignsPerStatementMax: 1 }).foldWorker
+    return createTestFoldWorker(tables, model.databases, { holder, campaignsPerStatementMax: 1 }).foldWorker
   }
 
   async function column(query: string): Promise<unknown[]> {
@@ -56,13 +45,13 @@ describe('the fence of the fold', () => {
   /** The first leader has epoch 1. */
   const recordsOfEpoch = (epoch: number) =>
     column(
-      `SELECT fold_id AS value FROM ${databases.ledger}.fold_progress
+      `SELECT fold_id AS value FROM ${model.databases.ledger}.fold_progress
        WHERE is_folded AND bitShiftRight(fold_id, 32) = ${epoch}`,
     )
-  const titles = () => column(`SELECT title AS value FROM ${databases.views}.campaigns ORDER BY value`)
+  const titles = () => column(`SELECT title AS value FROM ${model.databases.views}.campaigns ORDER BY value`)
 
   test('a fold worker that never acquired leadership writes nothing', async () => {
-    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await model.ingest([campaignEvent({ campaign_id: 'a' })])
     await expect(foldWorkerNamed('nobody').fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
     expect(await titles()).toEqual([])
   })
@@ -72,11 +61,11 @@ describe('the fence of the fold', () => {
     const next = foldWorkerNamed('next')
     await old.acquireLeadership()
     await next.acquireLeadership()
-    await ingest([campaignEvent({ campaign_id: 'a' }), apiKeyEvent({ key: 'k', account_id: 'acc' })])
+    await model.ingest([campaignEvent({ campaign_id: 'a' }), apiKeyEvent({ key: 'k', account_id: 'acc' })])
     await expect(old.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
     await expect(old.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
     expect(await titles()).toEqual([])
-    expect(await column(`SELECT api_key AS value FROM ${databases.base}.api_keys`)).toEqual([])
+    expect(await column(`SELECT api_key AS value FROM ${model.databases.base}.api_keys`)).toEqual([])
     expect(await recordsOfEpoch(1)).toEqual([])
     expect(await next.fold()).toMatchObject({ campaigns: 1 })
     expect(await titles()).toEqual(['Title of a'])
@@ -86,15 +75,15 @@ describe('the fence of the fold', () => {
     const one = foldWorkerNamed('one')
     const two = foldWorkerNamed('two')
     await one.acquireLeadership()
-    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await model.ingest([campaignEvent({ campaign_id: 'a' })])
     await one.fold()
     await two.acquireLeadership()
     expect(await two.fold()).toBeUndefined()
-    await ingest([campaignEvent({ campaign_id: 'b' })])
+    await model.ingest([campaignEvent({ campaign_id: 'b' })])
     await two.fold()
     await one.acquireLeadership()
     expect(await one.fold()).toBeUndefined()
-    await ingest([campaignEvent({ campaign_id: 'c' })])
+    await model.ingest([campaignEvent({ campaign_id: 'c' })])
     expect(await one.fold()).toMatchObject({ campaigns: 1 })
     expect(await titles()).toEqual(['Title of a', 'Title of b', 'Title of c'])
   })
@@ -123,47 +112,47 @@ describe('the fence of the fold', () => {
         if (!sleeps || !isMoment(call) || ++matches !== nth) return
         sleeps = false
         await next.acquireLeadership()
-        await ingest(newer)
+        await model.ingest(newer)
         await next.fold()
       },
     })
-    const old = createTestFoldWorker(tables, databases, { holder: 'old', campaignsPerStatementMax: 1 })
+    const old = createTestFoldWorker(tables, model.databases, { holder: 'old', campaignsPerStatementMax: 1 })
     await old.foldWorker.acquireLeadership()
     const events = [
       ...['a', 'b', 'c', 'd'].map(campaign_id => campaignEvent({ campaign_id })),
       pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }),
       apiKeyEvent({ key: 'k', account_id: 'acc' }),
     ]
-    await ingest(events)
+    await model.ingest(events)
     sleeps = true
     await expect(old.foldWorker.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
     expect(matches).toBeGreaterThanOrEqual(nth)
     expect(await recordsOfEpoch(1)).toEqual([])
-    expect(await readViews(model.tables, databases)).toEqual(
+    expect(await readViews(model.tables, model.databases)).toEqual(
       expectedReading(readModelOf([...events, ...newer])),
     )
     const [newest] = await column(
-      `SELECT max(fold_id) AS value FROM ${databases.ledger}.fold_progress WHERE is_folded`,
+      `SELECT max(fold_id) AS value FROM ${model.databases.ledger}.fold_progress WHERE is_folded`,
     )
-    const [written] = await column(`SELECT max(fold_id) AS value FROM ${databases.read}.campaigns`)
+    const [written] = await column(`SELECT max(fold_id) AS value FROM ${model.databases.read}.campaigns`)
     expect(Number(written)).toBeLessThan(Number(newest))
   })
 
   test('if two fold workers get the same epoch, at most one writes', async () => {
     const foldWorker = foldWorkerNamed('m')
     await foldWorker.acquireLeadership()
-    const [epoch] = await column(`SELECT max(epoch) AS value FROM ${databases.ledger}.fold_epochs`)
+    const [epoch] = await column(`SELECT max(epoch) AS value FROM ${model.databases.ledger}.fold_epochs`)
     const alsoTaken = (holder: string) =>
       model.tables.run({
-        query: `INSERT INTO ${databases.ledger}.fold_epochs (epoch, holder) SELECT {epoch:UInt64}, {holder:String}`,
+        query: `INSERT INTO ${model.databases.ledger}.fold_epochs (epoch, holder) SELECT {epoch:UInt64}, {holder:String}`,
         query_params: { epoch, holder },
       })
     await alsoTaken('a')
-    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await model.ingest([campaignEvent({ campaign_id: 'a' })])
     await foldWorker.fold()
     expect(await titles()).toEqual(['Title of a'])
     await alsoTaken('z')
-    await ingest([campaignEvent({ campaign_id: 'b' })])
+    await model.ingest([campaignEvent({ campaign_id: 'b' })])
     await expect(foldWorker.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
     expect(await titles()).toEqual(['Title of a'])
   })
@@ -175,14 +164,14 @@ describe('the fence of the fold', () => {
         if (!isFirst || kind !== 'run' || !text.includes('fold_epochs (epoch, holder)')) return
         isFirst = false
         await model.tables.run({
-          query: `INSERT INTO ${databases.ledger}.fold_epochs (epoch, holder)
-                  SELECT max(epoch), 'rival' FROM ${databases.ledger}.fold_epochs`,
+          query: `INSERT INTO ${model.databases.ledger}.fold_epochs (epoch, holder)
+                  SELECT max(epoch), 'rival' FROM ${model.databases.ledger}.fold_epochs`,
         })
       },
     })
     await foldWorkerNamed('a', tables).acquireLeadership()
     const epochs = await column(
-      `SELECT (epoch, holder) AS value FROM ${databases.ledger}.fold_epochs ORDER BY value`,
+      `SELECT (epoch, holder) AS value FROM ${model.databases.ledger}.fold_epochs ORDER BY value`,
     )
     expect(epochs).toEqual([
       [1, 'a'],
@@ -200,16 +189,17 @@ describe('the fence of the fold', () => {
     // On a busy machine a statement takes as long as the pauses. Two workers could then meet at every one of their attempts.
     const longer = (ms: number) => sleep(8 * ms)
     const foldWorkers = ['a', 'b', 'c', 'd', 'e'].map(
-      holder => createTestFoldWorker(model.tables, databases, { holder, random, sleep: longer }).foldWorker,
+      holder =>
+        createTestFoldWorker(model.tables, model.databases, { holder, random, sleep: longer }).foldWorker,
     )
     await Promise.allSettled(foldWorkers.map(foldWorker => foldWorker.acquireLeadership()))
-    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await model.ingest([campaignEvent({ campaign_id: 'a' })])
     const folds = await Promise.allSettled(foldWorkers.map(foldWorker => foldWorker.fold()))
     const failures = folds.filter(fold => fold.status === 'rejected')
     expect(failures).toHaveLength(foldWorkers.length - 1)
     for (const { reason } of failures) expect(reason).toBeInstanceOf(SupersededFoldWorker)
     const holders = await column(
-      `SELECT holder AS value FROM ${databases.ledger}.fold_epochs ORDER BY epoch DESC LIMIT 1 WITH TIES`,
+      `SELECT holder AS value FROM ${model.databases.ledger}.fold_epochs ORDER BY epoch DESC LIMIT 1 WITH TIES`,
     )
     expect(holders).toHaveLength(1)
     expect(folds[['a', 'b', 'c', 'd', 'e'].indexOf(String(holders[0]))]?.status).toBe('fulfilled')
@@ -230,32 +220,32 @@ describe('the fence of the fold', () => {
           if (call.query_params.campaign === undefined) throw timeoutExceeded()
         },
       }),
-      databases,
+      model.databases,
       { holder: 'old' },
     )
     await old.foldWorker.acquireLeadership()
-    await ingest([campaignEvent({ campaign_id: 'a' }), apiKeyEvent({ key: 'k', account_id: 'acc' })])
+    await model.ingest([campaignEvent({ campaign_id: 'a' }), apiKeyEvent({ key: 'k', account_id: 'acc' })])
     isHeavy = true
     for (let fold = 0; fold < 2; fold++)
       await old.foldWorker.fold().catch(() => old.foldWorker.acquireLeadership())
-    await ingest([campaignEvent({ campaign_id: 'b' })])
+    await model.ingest([campaignEvent({ campaign_id: 'b' })])
     await old.foldWorker.fold()
     for (const table of lineTables) {
       expect(
-        sent.filter(({ text }) => text.includes(`INSERT INTO ${qualified(table, databases)}`)),
+        sent.filter(({ text }) => text.includes(`INSERT INTO ${qualified(table, model.databases)}`)),
       ).not.toEqual([])
     }
 
     await foldWorkerNamed('next').acquireLeadership()
     // What they would write now: newer states, and a fold that was not recorded.
-    await ingest([
+    await model.ingest([
       campaignEvent({ campaign_id: 'a', version: 2, title: 'newer' }),
       campaignEvent({ campaign_id: 'b', version: 2, title: 'newer' }),
       apiKeyEvent({ key: 'l', account_id: 'acc' }),
     ])
     const rowsOf = () =>
       Promise.all(
-        lineTables.map(table => column(`SELECT count() AS value FROM ${qualified(table, databases)}`)),
+        lineTables.map(table => column(`SELECT count() AS value FROM ${qualified(table, model.databases)}`)),
       )
     const before = await rowsOf()
     for (const { text, query_params } of sent) await model.tables.run({ query: text, query_params })

@@ -1,13 +1,13 @@
 /** A statement of the fold that still runs, for example because a disk stands still: the next leader does nothing before it has ended. */
 
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { untilNoFoldRuns } from '../../../../services/projector/fold/fold-leadership.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
-import { type Databases, TablesError } from '../../../../services/tables/port.ts'
+import { TablesError } from '../../../../services/tables/port.ts'
 import { isOfLine, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { createTestFoldWorker } from '../../../support/projector/model-tables.ts'
-import { useModelTables } from '../../../support/projector/use-model-tables.ts'
+import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 const monotonicMs = () => performance.now()
 /** Every table that the line writes, and a column of it. */
@@ -22,13 +22,7 @@ const written = [
 ] as const
 
 describe('a statement of the fold that still runs', () => {
-  const model = useModelTables()
-  let databases: Databases
-
-  beforeEach(async () => {
-    databases = await model.freshDatabases()
-    return () => model.giveBack(databases)
-  })
+  const model = useFreshModel()
 
   /** Begins a statement of an earlier leader. It runs until `end`. The table's name ends with a space, or with the line. */
   async function begin(
@@ -36,7 +30,7 @@ describe('a statement of the fold that still runs', () => {
     column: string,
     separator = ' ',
   ): Promise<{ end: () => Promise<void> }> {
-    const start = `INSERT INTO ${qualified(table, databases)}${separator}`
+    const start = `INSERT INTO ${qualified(table, model.databases)}${separator}`
     const running = model.tables.run({
       query: `${start}(${column}) SELECT '' FROM numbers(1) WHERE sleepEachRow(100) = 0
               SETTINGS function_sleep_max_microseconds_per_block = 0`,
@@ -64,10 +58,10 @@ describe('a statement of the fold that still runs', () => {
       let looks = 0
       const { foldWorker } = createTestFoldWorker(
         obstructed(model.tables, { before: call => void (isOfLine(call) && sent.push(call.text)) }),
-        databases,
+        model.databases,
         {
           untilNoneRuns: () =>
-            untilNoFoldRuns(model.tables, databases, {
+            untilNoFoldRuns(model.tables, model.databases, {
               msMax: 60_000,
               monotonicMs,
               async sleep(ms) {
@@ -89,13 +83,13 @@ describe('a statement of the fold that still runs', () => {
   test('is seen also where the table’s name ends a line', async () => {
     const late = await begin('campaign_days', 'campaign_id', '\n')
     const wait = { msMax: 0, monotonicMs, sleep }
-    await expect(untilNoFoldRuns(model.tables, databases, wait)).rejects.toThrow('still runs')
+    await expect(untilNoFoldRuns(model.tables, model.databases, wait)).rejects.toThrow('still runs')
     await late.end()
   })
 
   test('is a retryable failure if it does not end', async () => {
     const late = await begin('campaigns', 'campaign_id')
-    const waiting = untilNoFoldRuns(model.tables, databases, { msMax: 0, monotonicMs, sleep })
+    const waiting = untilNoFoldRuns(model.tables, model.databases, { msMax: 0, monotonicMs, sleep })
     await expect(waiting).rejects.toThrow(TablesError)
     await expect(waiting).rejects.toMatchObject({ retryable: true })
     await late.end()
@@ -105,7 +99,7 @@ describe('a statement of the fold that still runs', () => {
     const rows = async () => {
       throw new TablesError('not allowed', { retryable: false, type: 'ACCESS_DENIED' })
     }
-    const waiting = untilNoFoldRuns({ rows }, databases, { msMax: 60_000, monotonicMs, sleep })
+    const waiting = untilNoFoldRuns({ rows }, model.databases, { msMax: 60_000, monotonicMs, sleep })
     await expect(waiting).rejects.toThrow('GRANT SELECT ON system.processes')
     await expect(waiting).rejects.toMatchObject({ retryable: false })
   })

@@ -3,11 +3,11 @@
  * epoch, and a look that nothing of an older one runs. After that everything goes on as if nothing had been: no poller misses a
  * change, and what was folded already is not written again.
  */
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import { foldCampaignsStatement } from '../../../../services/projector/fold/fold-statements.ts'
-import { type Databases, TablesError } from '../../../../services/tables/port.ts'
+import { TablesError } from '../../../../services/tables/port.ts'
 import {
   isCampaignFold,
   isFoldRecord,
@@ -30,18 +30,10 @@ import {
   readViews,
 } from '../../../support/projector/model-tables.ts'
 import { createPoller } from '../../../support/projector/poller.ts'
-import { useModelTables } from '../../../support/projector/use-model-tables.ts'
+import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 describe('the fold', () => {
-  const model = useModelTables()
-  let databases: Databases
-  let ingest: (events: readonly ChangeEvent[]) => Promise<void>
-
-  beforeEach(async () => {
-    databases = await model.freshDatabases()
-    ingest = createIngest(model.tables, databases)
-    return () => model.giveBack(databases)
-  })
+  const model = useFreshModel()
 
   /** A worker in two pieces, with a watermark that is due before each. `did`: its statements that write, and its looks. */
   function foldWorkerOver({ before, after }: Obstacles, holder = 'fold-worker') {
@@ -55,7 +47,7 @@ describe('the fold', () => {
         },
         ...(after && { after }),
       }),
-      databases,
+      model.databases,
       { holder, campaignsPerStatementMax: 1, untilNoneRuns: async () => void did.push('none runs') },
     )
     return { ...tested, did }
@@ -64,7 +56,7 @@ describe('the fold', () => {
   const recordedFolds = async () =>
     (
       await model.tables.rows({
-        query: `SELECT fold_id FROM ${databases.ledger}.fold_progress FINAL WHERE is_folded`,
+        query: `SELECT fold_id FROM ${model.databases.ledger}.fold_progress FINAL WHERE is_folded`,
       })
     ).length
 
@@ -94,7 +86,7 @@ describe('the fold', () => {
         campaignEvent({ campaign_id: 'b' }),
         apiKeyEvent({ key: 'k', account_id: 'acc' }),
       ]
-      await ingest(events)
+      await model.ingest(events)
       isSpent = false
       await expect(foldWorker.fold()).rejects.toMatchObject({ message: 'the connection was lost' })
       did.length = 0
@@ -103,7 +95,7 @@ describe('the fold', () => {
       await foldWorker.acquireLeadership()
       expect(did.slice(0, 2)).toEqual(['fold_epochs', 'none runs'])
       await foldWorker.fold()
-      expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(events)))
+      expect(await readViews(model.tables, model.databases)).toEqual(expectedReading(readModelOf(events)))
       expect(await recordedFolds()).toBe(1)
       expect(await foldWorker.fold()).toBeUndefined()
     },
@@ -112,7 +104,7 @@ describe('the fold', () => {
   test('goes on after a kill between any two statements: no poller misses a change, and what is right is not written again', {
     timeout: 240_000,
   }, async () => {
-    const poller = createPoller(model.tables, databases)
+    const poller = createPoller(model.tables, model.databases)
     const all: ChangeEvent[] = []
     for (let left = 0, isKilled = true; isKilled; left++) {
       isKilled = false
@@ -136,7 +128,7 @@ describe('the fold', () => {
         pledgeEvent({ campaign_id: 'a', pledge_id: `p${left}` }),
       ]
       all.push(...events)
-      await ingest(events)
+      await model.ingest(events)
       await killed.foldWorker
         .acquireLeadership()
         .then(() => killed.foldWorker.fold())
@@ -147,7 +139,7 @@ describe('the fold', () => {
       await next.foldWorker.fold()
       await poller.poll()
       expect(poller.mirror).toEqual(await poller.titles())
-      expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(all)))
+      expect(await readViews(model.tables, model.databases)).toEqual(expectedReading(readModelOf(all)))
       // What the killed one had folded already keeps its stamp.
       const after = await poller.stamps()
       for (const [id, { title, at }] of shown) {
@@ -163,7 +155,7 @@ describe('the fold', () => {
 
   test('that ClickHouse cancelled is split and finishes, and what was written before it was cancelled keeps its stamp', async () => {
     const pieces: unknown[] = []
-    const poller = createPoller(model.tables, databases)
+    const poller = createPoller(model.tables, model.databases)
     let first: ReadonlyMap<string, unknown> = new Map()
     const tested = createTestFoldWorker(
       obstructed(model.tables, {
@@ -178,23 +170,23 @@ describe('the fold', () => {
           throw timeoutExceeded()
         },
       }),
-      databases,
+      model.databases,
     )
     await tested.foldWorker.acquireLeadership()
     const events = Array.from({ length: 40 }, (_, n) => campaignEvent({ campaign_id: `c${n}` }))
-    await ingest(events)
+    await model.ingest(events)
     expect(await tested.foldWorker.fold()).toMatchObject({ campaigns: 40, statements: 16 })
     // Only what did not end is split further. What has ended is not run again.
     expect(pieces).toEqual([1, ...Array.from({ length: 4 }, () => [4, 16, 16, 16, 16]).flat()])
-    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(events)))
+    expect(await readViews(model.tables, model.databases)).toEqual(expectedReading(readModelOf(events)))
     const after = await poller.stamps()
     expect(first.size).toBeGreaterThan(5)
     for (const [id, row] of first) expect(after.get(id)).toEqual(row)
   })
 
   test('is cancelled by ClickHouse itself if it takes too long', async () => {
-    await ingest(Array.from({ length: 5_000 }, (_, n) => campaignEvent({ campaign_id: `c${n}` })))
-    const { foldWorker } = createTestFoldWorker(model.tables, databases, { holder: 'holder' })
+    await model.ingest(Array.from({ length: 5_000 }, (_, n) => campaignEvent({ campaign_id: `c${n}` })))
+    const { foldWorker } = createTestFoldWorker(model.tables, model.databases, { holder: 'holder' })
     await foldWorker.acquireLeadership()
     const step = {
       term: { epoch: 1n, holder: 'holder' },
@@ -205,7 +197,9 @@ describe('the fold', () => {
       memoryBytesMax: 1_000_000_000,
     }
     const folded = { touched: 'all', platformDigits: 2 } as const
-    await expect(model.tables.run(foldCampaignsStatement(databases, step, folded))).rejects.toMatchObject({
+    await expect(
+      model.tables.run(foldCampaignsStatement(model.databases, step, folded)),
+    ).rejects.toMatchObject({
       retryable: true,
       type: 'TIMEOUT_EXCEEDED',
     })
@@ -224,25 +218,25 @@ describe('the fold', () => {
         if (Number(seconds) * 1_000 < needsMs) throw timeoutExceeded()
       },
     })
-    const tested = createTestFoldWorker(busy, databases, { foldMsMax: 2_500, aloneMsMax: 10_000 })
+    const tested = createTestFoldWorker(busy, model.databases, { foldMsMax: 2_500, aloneMsMax: 10_000 })
     await expect(tested.foldWorker.acquireLeadership()).rejects.toThrow('TIMEOUT_EXCEEDED')
     const events = [campaignEvent({ campaign_id: 'c' })]
-    await ingest(events)
+    await model.ingest(events)
     await tested.foldWorker.acquireLeadership()
     await tested.foldWorker.fold()
-    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(events)))
+    expect(await readViews(model.tables, model.databases)).toEqual(expectedReading(readModelOf(events)))
     needsMs = 10
     for (const version of [2, 3]) {
       bounds.length = 0
-      await ingest([campaignEvent({ campaign_id: 'c', version, title: `version ${version}` })])
+      await model.ingest([campaignEvent({ campaign_id: 'c', version, title: `version ${version}` })])
       await tested.foldWorker.fold()
       expect(new Set(bounds)).toEqual(new Set([version === 2 ? 10_000 : 2_500]))
     }
   })
 
   test('batches that come while a fold notes its target are folded whole', async () => {
-    const first = createIngest(model.tables, databases, 'first')
-    const late = createIngest(model.tables, databases, 'late')
+    const first = createIngest(model.tables, model.databases, 'first')
+    const late = createIngest(model.tables, model.databases, 'late')
     const key = apiKeyEvent({ key: 'pv_live_late', account_id: 'a1' })
     let isDue = true
     const tables = obstructed(model.tables, {
@@ -253,13 +247,15 @@ describe('the fold', () => {
       },
       async after() {},
     })
-    const { foldWorker } = createTestFoldWorker(tables, databases, { holder: 'tested' })
+    const { foldWorker } = createTestFoldWorker(tables, model.databases, { holder: 'tested' })
     await foldWorker.acquireLeadership()
     await first([campaignEvent({ campaign_id: 'c1' })])
     await foldWorker.fold()
     expect(isDue).toBe(false)
     expect(await foldWorker.fold()).toBeUndefined()
-    const keys = await model.tables.rows({ query: `SELECT api_key FROM ${databases.base}.api_keys FINAL` })
+    const keys = await model.tables.rows({
+      query: `SELECT api_key FROM ${model.databases.base}.api_keys FINAL`,
+    })
     expect(keys).toEqual([{ api_key: 'pv_live_late' }])
   })
 })

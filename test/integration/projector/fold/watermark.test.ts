@@ -3,33 +3,24 @@
  * that steps back leaves behind.
  */
 
-import { beforeEach, describe, expect, test } from 'vitest'
-import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import { describe, expect, test } from 'vitest'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import { stampOf } from '../../../../services/projector/fold/fold-statements.ts'
 import { type ClockStep, createWatermark } from '../../../../services/projector/fold/watermark.ts'
 import { snapshotStatement } from '../../../../services/query/lists/list-statements.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
-import { type Databases, TablesError } from '../../../../services/tables/port.ts'
+import { TablesError } from '../../../../services/tables/port.ts'
 import { isCampaignFold, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { campaignEvent } from '../../../support/events/sample-events.ts'
-import { createIngest, createTestFoldWorker } from '../../../support/projector/model-tables.ts'
+import { createTestFoldWorker } from '../../../support/projector/model-tables.ts'
 import { createStampClock } from '../../../support/projector/stamp-clock.ts'
-import { useModelTables } from '../../../support/projector/use-model-tables.ts'
+import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
 describe('the watermark', () => {
-  const model = useModelTables()
-  let databases: Databases
-  let ingest: (events: readonly ChangeEvent[]) => Promise<void>
-
-  beforeEach(async () => {
-    databases = await model.freshDatabases()
-    ingest = createIngest(model.tables, databases)
-    return () => model.giveBack(databases)
-  })
+  const model = useFreshModel()
 
   async function clock(): Promise<number> {
     const [row] = await model.tables.rows<{ now: number }>({
@@ -41,7 +32,7 @@ describe('the watermark', () => {
   /** Writes a watermark as a leader would have when the clock showed this time. */
   async function reach(at: number, shard = ''): Promise<void> {
     await model.tables.run({
-      query: `INSERT INTO ${databases.read}.watermarks (shard, reached)
+      query: `INSERT INTO ${model.databases.read}.watermarks (shard, reached)
               SELECT {shard:String}, fromUnixTimestamp64Milli({at:Int64}, 'UTC') SETTINGS async_insert = 0`,
       query_params: { at, shard },
     })
@@ -49,7 +40,7 @@ describe('the watermark', () => {
 
   async function stamps(): Promise<Record<string, number>> {
     const rows = await model.tables.rows<{ id: string; at: number }>({
-      query: `SELECT campaign_id AS id, toUnixTimestamp64Milli(updated_at) AS at FROM ${databases.views}.campaigns`,
+      query: `SELECT campaign_id AS id, toUnixTimestamp64Milli(updated_at) AS at FROM ${model.databases.views}.campaigns`,
     })
     return Object.fromEntries(rows.map(({ id, at }) => [id, at]))
   }
@@ -57,18 +48,20 @@ describe('the watermark', () => {
   /** The watermark of a list, Unix ms. */
   async function watermark(): Promise<number> {
     const everything = { status: null, category: null, sort: 'newest', updatedSince: null } as const
-    const [row] = await model.tables.rows<{ as_of: string }>(snapshotStatement(everything, databases, 10_000))
+    const [row] = await model.tables.rows<{ as_of: string }>(
+      snapshotStatement(everything, model.databases, 10_000),
+    )
     return Date.parse(`${row?.as_of.replace(' ', 'T')}Z`)
   }
 
   test('is the least stamp of a fold and of a swap after the clock stepped back by an hour, and two states have two stamps', async () => {
-    const { foldWorker } = createTestFoldWorker(model.tables, databases)
+    const { foldWorker } = createTestFoldWorker(model.tables, model.databases)
     await foldWorker.acquireLeadership()
     const reached = (await clock()) + hourMs
     await reach(reached)
     const seen: number[] = []
     for (const version of [1, 2, 3]) {
-      await ingest([campaignEvent({ campaign_id: 'a', version, title: `version ${version}` })])
+      await model.ingest([campaignEvent({ campaign_id: 'a', version, title: `version ${version}` })])
       await foldWorker.fold()
       seen.push((await stamps()).a ?? 0)
       expect(await watermark()).toBeGreaterThanOrEqual(reached)
@@ -77,7 +70,7 @@ describe('the watermark', () => {
     expect(new Set(seen).size).toBe(3)
     expect(seen).toEqual(seen.toSorted((a, b) => a - b))
     const [next] = await model.tables.rows<{ stamp: number }>({
-      query: `SELECT toUnixTimestamp64Milli(${stampOf(databases)}) AS stamp`,
+      query: `SELECT toUnixTimestamp64Milli(${stampOf(model.databases)}) AS stamp`,
     })
     expect(next?.stamp).toBeGreaterThanOrEqual(await watermark())
   })
@@ -107,11 +100,11 @@ describe('the watermark', () => {
           pairs.push({ before, stamp: Math.max(...Object.values(await stamps())) })
         },
       }),
-      databases,
+      model.databases,
       { campaignsPerStatementMax: 1 },
     )
     await tested.foldWorker.acquireLeadership()
-    await ingest(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
+    await model.ingest(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
     await tested.foldWorker.fold()
     expect(pairs).toHaveLength(3)
     for (const [n, pair] of pairs.entries()) {
@@ -121,7 +114,7 @@ describe('the watermark', () => {
   })
 
   test('is advanced by the leader while there is nothing to fold, and not by a superseded one', async () => {
-    const leader = createTestFoldWorker(model.tables, databases)
+    const leader = createTestFoldWorker(model.tables, model.databases)
     await leader.foldWorker.acquireLeadership()
     const first = await highest()
     expect(first).toBeGreaterThan(0)
@@ -129,7 +122,7 @@ describe('the watermark', () => {
     await leader.foldWorker.fold()
     const second = await highest()
     expect(second).toBeGreaterThan(first)
-    const next = createTestFoldWorker(model.tables, databases, { holder: 'next' })
+    const next = createTestFoldWorker(model.tables, model.databases, { holder: 'next' })
     await next.foldWorker.acquireLeadership()
     const third = await highest()
     leader.advance(hourMs)
@@ -148,7 +141,7 @@ describe('the watermark', () => {
           expect(written.at(-1)).toBeLessThanOrEqual(remembered)
         },
       }),
-      databases,
+      model.databases,
       {
         campaignsPerStatementMax: 1,
         async rememberWatermark(watermark) {
@@ -159,7 +152,7 @@ describe('the watermark', () => {
     )
     await tested.foldWorker.acquireLeadership()
     expect(await highest()).toBeGreaterThanOrEqual(begun)
-    await ingest(['a', 'b'].map(campaign_id => campaignEvent({ campaign_id })))
+    await model.ingest(['a', 'b'].map(campaign_id => campaignEvent({ campaign_id })))
     await tested.foldWorker.fold()
     for (const stamp of Object.values(await stamps())) expect(stamp).toBeGreaterThanOrEqual(begun)
     expect(new Set(written).size).toBeGreaterThan(2)
@@ -168,13 +161,13 @@ describe('the watermark', () => {
 
   test('is not written as long as it cannot be remembered: no epoch is taken, and nothing is folded', async () => {
     let isAway = true
-    const { foldWorker, advance } = createTestFoldWorker(model.tables, databases, {
+    const { foldWorker, advance } = createTestFoldWorker(model.tables, model.databases, {
       async rememberWatermark(watermark) {
         if (isAway) throw new Error('the log is away')
         return watermark
       },
     })
-    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await model.ingest([campaignEvent({ campaign_id: 'a' })])
     await expect(foldWorker.acquireLeadership()).rejects.toThrow('the log is away')
     expect(await epochs()).toBe(0)
     isAway = false
@@ -189,26 +182,26 @@ describe('the watermark', () => {
 
   async function epochs(): Promise<number> {
     const [row] = await model.tables.rows<{ taken: number }>({
-      query: `SELECT count() AS taken FROM ${databases.ledger}.fold_epochs`,
+      query: `SELECT count() AS taken FROM ${model.databases.ledger}.fold_epochs`,
     })
     return row?.taken ?? 0
   }
 
   async function highest(): Promise<number> {
     const [row] = await model.tables.rows<{ at: number }>({
-      query: `SELECT toUnixTimestamp64Milli(max(reached)) AS at FROM ${databases.read}.watermarks`,
+      query: `SELECT toUnixTimestamp64Milli(max(reached)) AS at FROM ${model.databases.read}.watermarks`,
     })
     return row?.at ?? 0
   }
 
   test('is not written by a leader whose own clock is an hour behind ClickHouse’s: nothing is folded until they agree', async () => {
     let ownBehindMs = 0
-    const { foldWorker, advance } = createTestFoldWorker(model.tables, databases, {
+    const { foldWorker, advance } = createTestFoldWorker(model.tables, model.databases, {
       now: () => Date.now() - ownBehindMs,
     })
     await foldWorker.acquireLeadership()
     const reached = await highest()
-    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await model.ingest([campaignEvent({ campaign_id: 'a' })])
     ownBehindMs = hourMs + 1_000
     advance(1_000)
     const failure = await foldWorker.fold().catch((error: unknown) => error)
@@ -230,11 +223,11 @@ describe('the watermark', () => {
 
   test('of a clock that leapt ahead by days and came back is not there: no row was stamped, either', async () => {
     const clockOfServer = createStampClock()
-    const { foldWorker, advance } = createTestFoldWorker(clockOfServer.on(model.tables), databases, {
+    const { foldWorker, advance } = createTestFoldWorker(clockOfServer.on(model.tables), model.databases, {
       now: Date.now,
     })
     await foldWorker.acquireLeadership()
-    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await model.ingest([campaignEvent({ campaign_id: 'a' })])
     clockOfServer.moveForward(365 * dayMs)
     // The statement itself sees it.
     await expect(foldWorker.fold()).rejects.toThrow('ClickHouse’s clock says')

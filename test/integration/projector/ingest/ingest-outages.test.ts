@@ -1,8 +1,8 @@
 /** The ingest loop while ClickHouse fails: offsets move only after ClickHouse has confirmed; nothing is lost or doubled. */
-import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { NewRecord } from '../../../../services/log/port.ts'
-import { type Databases, TablesError } from '../../../../services/tables/port.ts'
+import { TablesError } from '../../../../services/tables/port.ts'
 import { lostConnection, obstructed, type TablesCall } from '../../../support/clickhouse/faulty-tables.ts'
 import { createMemoryLog } from '../../../support/events/memory-log.ts'
 import { readModelOf } from '../../../support/events/model.ts'
@@ -10,7 +10,7 @@ import { newRecordOf, noEvent, pledgeEvent, smallWorld } from '../../../support/
 import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/projector/ingest-loop.ts'
 import { createTestFoldWorker, expectedReading, readViews } from '../../../support/projector/model-tables.ts'
 import { keptRejects } from '../../../support/projector/reject-filters.ts'
-import { useModelTables } from '../../../support/projector/use-model-tables.ts'
+import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 const world = smallWorld()
 // Only a hang takes this long, also while a slow disk holds up every insert.
@@ -22,23 +22,17 @@ function recordsOf(events: readonly ChangeEvent[]): NewRecord[] {
 }
 
 describe('the ingest loop while ClickHouse fails', () => {
-  const model = useModelTables()
-  let databases: Databases
+  const model = useFreshModel()
 
-  beforeEach(async () => {
-    databases = await model.freshDatabases()
-    return () => model.giveBack(databases)
-  })
-
-  function start(setup: Omit<IngestSetup, 'databases'>): RunningIngest {
-    return startIngest({ ...setup, databases })
+  function start(setup: Omit<IngestSetup, 'model.databases'>): RunningIngest {
+    return startIngest({ ...setup, databases: model.databases })
   }
 
   async function foldedReading(): Promise<unknown> {
-    const { foldWorker } = createTestFoldWorker(model.tables, databases)
+    const { foldWorker } = createTestFoldWorker(model.tables, model.databases)
     await foldWorker.acquireLeadership()
     await foldWorker.fold()
-    return readViews(model.tables, databases)
+    return readViews(model.tables, model.databases)
   }
 
   const failures = ['campaign_ledger', 'pledge_ledger', 'api_key_ledger', 'rejects', 'batch_log'].flatMap(
@@ -65,7 +59,7 @@ describe('the ingest loop while ClickHouse fails', () => {
       const nothing = { 'campaigns/0': 0, 'pledges/0': 0, 'api-keys/0': 0 }
       expect(committedMeanwhile).toEqual([nothing, nothing, nothing])
       expect(running.retries).toHaveLength(3)
-      expect(await keptRejects(model.tables, databases)).toHaveLength(1)
+      expect(await keptRejects(model.tables, model.databases)).toHaveLength(1)
       expect(await foldedReading()).toEqual(expectedReading(readModelOf(world)))
     },
   )
@@ -100,7 +94,7 @@ describe('the ingest loop while ClickHouse fails', () => {
     expect(nowMs).toBeGreaterThan(60_000)
     expect(nowMs).toBeLessThanOrEqual(65_000)
     expect(log.commits).toEqual([])
-    expect(await keptRejects(model.tables, databases)).toEqual([])
+    expect(await keptRejects(model.tables, model.databases)).toEqual([])
   })
 
   test('a failure that is not retryable is not retried', async () => {

@@ -1,11 +1,11 @@
 /** The ingest loop: records that are not events, assignments that end, and a stop. */
 
-import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { EventReader, NewRecord } from '../../../../services/log/port.ts'
 import { TooManyRejects } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
-import { type Databases, TablesError } from '../../../../services/tables/port.ts'
+import { TablesError } from '../../../../services/tables/port.ts'
 import { obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { createMemoryLog } from '../../../support/events/memory-log.ts'
 import { readModelOf } from '../../../support/events/model.ts'
@@ -20,7 +20,7 @@ import {
 import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/projector/ingest-loop.ts'
 import { createTestFoldWorker, expectedReading, readViews } from '../../../support/projector/model-tables.ts'
 import { keptRejects } from '../../../support/projector/reject-filters.ts'
-import { useModelTables } from '../../../support/projector/use-model-tables.ts'
+import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 const world = smallWorld()
 // Only a hang takes this long, also while a slow disk holds up every insert.
@@ -32,30 +32,24 @@ function recordsOf(events: readonly ChangeEvent[]): NewRecord[] {
 }
 
 describe('the ingest loop', () => {
-  const model = useModelTables()
-  let databases: Databases
+  const model = useFreshModel()
 
-  beforeEach(async () => {
-    databases = await model.freshDatabases()
-    return () => model.giveBack(databases)
-  })
-
-  function start(setup: Omit<IngestSetup, 'databases'>): RunningIngest {
-    return startIngest({ ...setup, databases })
+  function start(setup: Omit<IngestSetup, 'model.databases'>): RunningIngest {
+    return startIngest({ ...setup, databases: model.databases })
   }
 
   async function foldedReading(): Promise<unknown> {
-    const { foldWorker } = createTestFoldWorker(model.tables, databases)
+    const { foldWorker } = createTestFoldWorker(model.tables, model.databases)
     await foldWorker.acquireLeadership()
     await foldWorker.fold()
-    return readViews(model.tables, databases)
+    return readViews(model.tables, model.databases)
   }
 
   async function ledgerRows(): Promise<number[]> {
     const tables = ['campaign_ledger', 'pledge_ledger', 'api_key_ledger', 'batch_log']
     const counts = tables.map(table =>
       model.tables.rows<{ rows: number }>({
-        query: `SELECT count() AS rows FROM ${qualified(table, databases)}`,
+        query: `SELECT count() AS rows FROM ${qualified(table, model.databases)}`,
       }),
     )
     return (await Promise.all(counts)).map(([row]) => row?.rows ?? 0)
@@ -79,7 +73,7 @@ describe('the ingest loop', () => {
     const running = start({ reader: log.reader, tables: model.tables })
     await vi.waitFor(() => expect(log.committed()).toMatchObject({ 'campaigns/0': 3, 'pledges/0': 4 }), soon)
     await running.stop()
-    expect(await keptRejects(model.tables, databases)).toMatchObject([
+    expect(await keptRejects(model.tables, model.databases)).toMatchObject([
       { record: { ...noKey, offset: 0 }, reason: expect.stringContaining('no key') },
       { record: { ...noEvent, offset: 0 }, reason: expect.stringContaining('first byte') },
       { record: { ...negative, offset: 1 }, reason: expect.stringContaining('amount_minor') },
@@ -108,7 +102,7 @@ describe('the ingest loop', () => {
     const running = start({ reader: log.reader, tables: model.tables })
     await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 2 }), soon)
     await running.stop()
-    expect(await keptRejects(model.tables, databases)).toHaveLength(2)
+    expect(await keptRejects(model.tables, model.databases)).toHaveLength(2)
   })
 
   test('rejects are in their table before the batch log and the offsets move past them', async () => {
@@ -122,7 +116,9 @@ describe('the ingest loop', () => {
     const running = start({ reader: log.reader, tables })
     await expect(running.done).rejects.toThrow('disk full')
     expect(log.commits).toEqual([])
-    expect(await model.tables.rows({ query: `SELECT 1 FROM ${databases.ledger}.batch_log` })).toEqual([])
+    expect(await model.tables.rows({ query: `SELECT 1 FROM ${model.databases.ledger}.batch_log` })).toEqual(
+      [],
+    )
   })
 
   test('the circuit breaker trips at too many rejects: nothing of that batch is written or committed, and the error says why', async () => {
@@ -140,7 +136,7 @@ describe('the ingest loop', () => {
     await expect(running.done).rejects.toThrow(/pledges\/0 offset 2: the first byte is 9/)
     await expect(running.done).rejects.toThrow('PLEDGEVIEW_REJECT_SHARE_MAX')
     expect(log.committed()).toEqual(worldEnds)
-    expect(await keptRejects(model.tables, databases)).toEqual([])
+    expect(await keptRejects(model.tables, model.databases)).toEqual([])
     expect(await ledgerRows()).toEqual(before)
   })
 
