@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
 import type { Tables } from '../../services/tables/port.ts'
-import { type ClickHouse, settingsFor } from '../support/clickhouse/clickhouse.ts'
+import { type ClickHouseAddress, settingsFor } from '../support/clickhouse/clickhouse.ts'
 
 export interface SeenCampaign {
   id: string
@@ -14,7 +14,10 @@ export interface SeenCampaign {
 
 const lookMs = 20
 
-export async function onTables<T>(server: ClickHouse, work: (tables: Tables) => Promise<T>): Promise<T> {
+export async function onTables<T>(
+  server: ClickHouseAddress,
+  work: (tables: Tables) => Promise<T>,
+): Promise<T> {
   const tables = openTables(settingsFor(server))
   try {
     return await work(tables)
@@ -23,13 +26,13 @@ export async function onTables<T>(server: ClickHouse, work: (tables: Tables) => 
   }
 }
 
-export function seenCampaigns(server: ClickHouse): Promise<SeenCampaign[]> {
+export function seenCampaigns(server: ClickHouseAddress): Promise<SeenCampaign[]> {
   return onTables(server, readCampaigns)
 }
 
 /** Fails if anything but these campaigns is seen at any moment of the work, or at its end. */
 export async function sameWhile<T>(
-  server: ClickHouse,
+  server: ClickHouseAddress,
   campaigns: readonly SeenCampaign[],
   work: () => Promise<T>,
 ): Promise<T> {

@@ -39,7 +39,7 @@ export function lagCheck(lag: readonly PartitionLag[], recordsMax: number): Chec
 }
 
 /** Records that wait, in all partitions together. */
-export function lagRecords(lag: readonly PartitionLag[]): number {
+export function lagRecords(lag: readonly Pick<PartitionLag, 'committed' | 'end'>[]): number {
   // The ends are read first, so a position may be beyond its end.
   return lag.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0)
 }

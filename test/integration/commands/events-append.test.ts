@@ -80,7 +80,7 @@ describe('appending events', () => {
       const error = await failureOf(append(streamOf(broken)))
       expect(error).toMatchObject({ line, appended: line - 1, field: 'line' })
       expect(error.reason).toMatch(reason)
-      expect(error.message).toMatch(new RegExp(`line ${line}: .*--from-line ${line}`, 's'))
+      expect(error.message).toMatch(new RegExp(`line ${line} .*--from-line ${line}`, 's'))
       expect(await appendedPledges()).toEqual(range(1, line - 1))
       expect(await append(streamOf(good), { fromLine: line })).toEqual({ lines: 40, appended: 41 - line })
       expect(await appendedPledges()).toEqual(range(1, 40))

@@ -14,6 +14,7 @@ import {
   partitionName,
   SupersededAssignment,
 } from '../../../services/log/port.ts'
+import { lagRecords } from '../../../services/runtime/ops/checks.ts'
 import {
   ascending,
   byText,
@@ -176,8 +177,7 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
         const second = kept(await log.supersede('projector'))
         await expect(first.commit(late.assignment, late.positions)).rejects.toThrow(SupersededAssignment)
         expect(await readRecords(second, 10)).toHaveLength(10)
-        const lag = await second.lag()
-        expect(lag.reduce((sum, { committed, end }) => sum + end - committed, 0)).toBe(10)
+        expect(lagRecords(await second.lag())).toBe(10)
       })
 
       test('what lag then no longer counts', async () => {
@@ -210,8 +210,7 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
         const deliveries = await readDeliveries(first, 30)
         for (const { assignment, positions } of deliveries) await first.commit(assignment, positions)
         await first.close()
-        const [, second] = deliveries.flatMap(({ records }) => records)
-        if (!second) throw new Error('there is no second record')
+        const second = lastOf(deliveries.flatMap(({ records }) => records).slice(0, 2))
         const reader = await openReader('projector', known(second.offset + 1, second))
         expect(await waitingByTopic(reader)).toMatchObject({ pledges: 28 })
         const again = await readDeliveries(reader, 28)
@@ -239,8 +238,7 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
 
       test('unless another record is there: then at the start', async () => {
         await (await openWriter()).append(pledges(0, 30))
-        const [, second] = await readRecords(await openReader('another'), 30)
-        if (!second) throw new Error('there is no second record')
+        const second = lastOf((await readRecords(await openReader('another'), 30)).slice(0, 2))
         const other = { ...second, appendedAt: second.appendedAt - 1 }
         const reader = await openReader('projector', known(second.offset + 1, other))
         expect(numbersOf(await readRecords(reader, 30))).toEqual(range(0, 30))

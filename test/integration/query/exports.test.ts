@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises'
-import { type ClientRequest, createServer, get as httpGet, type IncomingMessage } from 'node:http'
+import { createServer, get as httpGet, type IncomingMessage, type RequestOptions } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { daysRemaining } from '../../../contracts/api/conventions.ts'
 import { errors } from '../../../contracts/api/errors.ts'
 import type { ProjectDetail } from '../../../contracts/api/schemas.ts'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
-import { createDownloads } from '../../../services/exports/downloads.ts'
+import { createDownloads, type DownloadBounds, defaultBounds } from '../../../services/exports/downloads.ts'
 import { type ExportFile, latestManifest } from '../../../services/exports/latest.ts'
 import { dropStatement, linesStatement } from '../../../services/exports/statement.ts'
 import { type OnExported, writeExport } from '../../../services/exports/write.ts'
@@ -22,9 +22,10 @@ import { lockDataDirectory } from '../../../services/log/local/lock.ts'
 import { inSession, openTables, type ServerTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../support/query/app.ts'
+import { anyCampaign } from '../../support/query/campaigns.ts'
 import { useQueryService } from '../../support/query/service.ts'
 import { codeIn, expectEveryPromise, readResponse } from '../../support/query/shape.ts'
-import { type CampaignRow, campaignRow } from '../../support/query/tables.ts'
+import { campaignRow } from '../../support/query/tables.ts'
 
 const { store, ask, app } = useQueryService()
 let directory: string
@@ -83,40 +84,9 @@ async function campaignsInParquet(columns: string): Promise<ProjectDetail[]> {
   return parsed(text)
 }
 
-const text = fc.string({ unit: 'grapheme', maxLength: 12 })
-const nullable = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(of, { nil: null })
-const optional = nullable(text)
-const moment = fc
-  .date({ min: new Date('1970-01-02'), max: new Date('2200-01-01'), noInvalidDate: true })
-  .map(date => date.toISOString().replace('T', ' ').replace('Z', ''))
-const amount = fc
-  .bigInt({ min: 0n, max: 10n ** 13n })
-  .map(units => `${units / 10_000n}.${String(units % 10_000n).padStart(4, '0')}`)
-const count = fc.nat()
-const reward = fc.record({
-  ...{ reward_id: text, title: text, description: text, amount: amount.map(Number) },
-  ...{ quantity_available: nullable(count), quantity_claimed: count, quantity_remaining: nullable(count) },
-})
-const fields: fc.Arbitrary<Partial<CampaignRow>> = fc.record({
-  ...{ title: text, subtitle: optional, subcategory: optional, location: optional, image_url: optional },
-  ...{
-    goal_amount: amount,
-    pledged_amount: amount,
-    percent_funded: fc.nat(10 ** 6).map(n => (n / 100).toFixed(2)),
-  },
-  ...{ backer_count: count, follower_count: count, uses_ai: fc.boolean(), is_staff_pick: fc.boolean() },
-  ...{
-    status: fc.constantFrom('LIVE', 'FUNDED', 'FAILED', 'CANCELLED'),
-    tags: fc.array(text, { maxLength: 3 }),
-  },
-  ...{ launch_date: nullable(moment), end_date: nullable(moment), created_at: moment },
-  ...{ creator_name: text, creator_avatar_url: optional, description: text, risks: text },
-  rewards: fc.array(reward, { maxLength: 3 }),
-})
-
 describe('a whole copy', () => {
   it('has each public campaign as the API shows it, and nothing else, in both formats', async () => {
-    const worlds = fc.array(fields, { minLength: 1, maxLength: 12 })
+    const worlds = fc.array(anyCampaign, { minLength: 1, maxLength: 12 })
     await fc.assert(
       fc.asyncProperty(worlds, async world => {
         await store().clear()
@@ -161,18 +131,6 @@ describe('a whole copy', () => {
     expect(manifest).toMatchObject({ campaigns: 2, api_version: 'v1' })
   })
 
-  it('has the sums of its files, and the watermark of before it was read', async () => {
-    await store().putCampaigns([campaignRow('a')])
-    await store().advanceWatermark()
-    const { manifest } = await exported()
-    expect(manifest.as_of).toBe((await ask('/projects')).headers['x-data-as-of'])
-    for (const { name, bytes, sha256 } of manifest.files) {
-      const file = await fileOf(name)
-      expect([bytes, sha256]).toEqual([file.length, createHash('sha256').update(file).digest('hex')])
-    }
-    expect(JSON.parse((await fileOf('manifest.json')).toString())).toEqual(manifest)
-  })
-
   it.each(['copy', 'campaigns.ndjson.gz', 'campaigns.parquet'])(
     'is not there if it breaks off at %s',
     async stage => {
@@ -215,13 +173,16 @@ describe('the latest whole copy over HTTP', () => {
     return { response, body: Buffer.from(await response.arrayBuffer()) }
   }
 
-  it('is the file of the manifest, whole and in any parts', async () => {
+  it('is the file of the manifest, with its sum and the watermark of before it was read, whole and in any parts', async () => {
     const { manifest } = await exported()
+    expect(manifest.as_of).toBe((await ask('/projects')).headers['x-data-as-of'])
+    expect(JSON.parse((await fileOf('manifest.json')).toString())).toEqual(manifest)
     const told = JSON.parse((await get('/exports/latest')).body.toString()).data
     expect(told).toEqual(manifest)
     for (const { name, bytes, sha256 } of manifest.files) {
       const { response, body } = await get(`/exports/latest/${name}`)
       expect(body).toEqual(await fileOf(name))
+      expect([bytes, sha256]).toEqual([body.length, createHash('sha256').update(body).digest('hex')])
       const { headers } = response
       expect(headers.get('etag')).toBe(`"${sha256}"`)
       expect(headers.get('x-data-as-of')).toBe(manifest.as_of)
@@ -294,71 +255,48 @@ describe('the latest whole copy over HTTP', () => {
     await exported()
   })
 
+  /** A server of downloads alone. Each path is an owner. */
+  async function serveDownloads(bounds: Partial<DownloadBounds>) {
+    const send = createDownloads(directory, { ...defaultBounds, ...bounds })
+    const server = createServer((request, response) => {
+      const rest = { name: 'campaigns.parquet', isAllowed: () => true, begin: () => ({}) } as const
+      send({ request, response, owner: request.url ?? '', ...rest }).catch(() => undefined)
+    })
+    onTestFinished(() => void server.close())
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    return { port, connections: () => promisify(server.getConnections).call(server) }
+  }
+
+  /** Begins a download and reads nothing of it. The file is larger than all buffers on the way. */
+  async function begin(options: RequestOptions): Promise<number | undefined> {
+    const asked = httpGet({ ...options, agent: false })
+    onTestFinished(() => void asked.destroy())
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+    return answer.statusCode
+  }
+
   it.each(['its key is revoked', 'its time is over'])('ends a running download when %s', async reason => {
     await exported()
     await growParquet()
-    const bounded = createServer((request, response) => {
-      send({
-        request,
-        response,
-        name: 'campaigns.parquet',
-        owner: '',
-        isAllowed: () => true,
-        begin: () => ({}),
-      }).catch(() => undefined)
-    })
-    const send = createDownloads(directory, { ...shortBounds, msMax: 200 })
-    await once(bounded.listen(0, '127.0.0.1'), 'listening')
     const isRevoked = reason === 'its key is revoked'
-    const port = isRevoked ? served.port : (bounded.address() as AddressInfo).port
-    const asked = httpGet({ port, path: `/api/v1${path}`, headers: keyHeaders(key) })
-    const [answer] = (await once(asked, 'response')) as [IncomingMessage]
-    expect(answer.statusCode).toBe(200)
+    const { port, connections } = isRevoked ? served : await serveDownloads({ msMax: 200, lookMs: 20 })
+    expect(await begin({ port, path: `/api/v1${path}`, headers: keyHeaders(key) })).toBe(200)
     if (isRevoked) served.revoke(key.key)
-    // It reads nothing, so it does not notice the end: the file is larger than all buffers on the way.
-    const open = () => (isRevoked ? served.connections() : promisify(bounded.getConnections).call(bounded))
-    await expect.poll(open, { timeout: 60_000 }).toBe(0)
-    asked.destroy()
-    bounded.close()
+    await expect.poll(connections, { timeout: 60_000 }).toBe(0)
     await exported()
   })
 
   it('leaves room for others beside the slow downloads of twenty keys', async () => {
     await exported()
     await growParquet()
-    const send = createDownloads(directory)
-    const server = createServer((request, response) => {
-      const owner = request.url ?? ''
-      const rest = { name: 'campaigns.parquet', isAllowed: () => true, begin: () => ({}) } as const
-      send({ request, response, owner, ...rest }).catch(() => undefined)
-    })
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    const { port } = server.address() as AddressInfo
-    const asked: ClientRequest[] = []
-    onTestFinished(() => {
-      for (const one of asked) one.destroy()
-      server.close()
-    })
-    const begins = async (path: string) => {
-      const one = httpGet({ port, path, agent: false })
-      asked.push(one)
-      const [answer] = (await once(one, 'response')) as [IncomingMessage]
-      return answer.statusCode
-    }
-    for (let key = 0; key < 20; key++) await Promise.all(Array.from({ length: 8 }, () => begins(`/${key}`)))
-    expect(await begins('/other')).toBe(200)
+    const { port } = await serveDownloads({})
+    for (let key = 0; key < 20; key++)
+      await Promise.all(Array.from({ length: 8 }, () => begin({ port, path: `/${key}` })))
+    expect(await begin({ port, path: '/other' })).toBe(200)
     await exported()
   })
 })
-
-const shortBounds = {
-  max: 1,
-  perOwnerMax: 1,
-  waitingPerOwnerMax: 1,
-  waitMsMax: 1_000,
-  silenceMsMax: 60_000,
-  lookMs: 20,
-}
 
 /** Makes the Parquet file of the copy one of a gigabyte that takes no room. */
 async function growParquet(): Promise<void> {

@@ -1,5 +1,6 @@
 /** Reads from an event log, and compares records, for the tests of all event logs. */
 import type { Delivery, EventReader, LogRecord, NewRecord, PollBounds } from '../../../services/log/port.ts'
+import { lagRecords } from '../../../services/runtime/ops/checks.ts'
 
 // Only a hang takes this long: the records may come from processes that still start.
 export const generous: PollBounds = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 60_000 }
@@ -41,8 +42,7 @@ export async function readRecords(
 
 /** Reads to the end of a log that gets no more records. */
 export async function readAll(reader: EventReader): Promise<LogRecord[]> {
-  const waiting = (await reader.lag()).reduce((sum, { committed, end }) => sum + end - committed, 0)
-  return readRecords(reader, waiting)
+  return readRecords(reader, lagRecords(await reader.lag()))
 }
 
 export async function waitingByTopic(reader: EventReader): Promise<Record<string, number>> {

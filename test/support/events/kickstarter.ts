@@ -9,6 +9,7 @@ import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, 
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, vi } from 'vitest'
+import { lagRecords } from '../../../services/runtime/ops/checks.ts'
 import type { CommandResult, ServiceProcess } from '../deployment/service-process.ts'
 import { keepFolder } from '../runner/keep-folder.ts'
 import { kickstarterFolder } from '../runner/requirements.ts'
@@ -165,7 +166,7 @@ export async function untilDrained(...projectors: readonly ServiceProcess[]): Pr
       expect({
         // It has none if the broker has not given it its partitions within ten seconds.
         hasPartitions: lag.length > 0 || projectors.length === 0,
-        waiting: lag.reduce((sum, { committed, end }) => sum + end - committed, 0),
+        waiting: lagRecords(lag),
         pending: statuses.map(({ fold }) => fold.pending_batches),
         // On a busy machine a campaign may come into quarantine: its batch counts as folded before the campaign is.
         quarantine: statuses.flatMap(({ fold }) => fold.quarantine),

@@ -13,6 +13,7 @@ import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { ProjectListBody } from '../../../services/query/endpoints/projects.ts'
 import type { Stats } from '../../../services/query/endpoints/stats.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
+import { lagRecords } from '../../../services/runtime/ops/checks.ts'
 import {
   type CommandResult,
   makeDataDirectory,
@@ -220,9 +221,8 @@ async function waiting(service: ServiceProcess | undefined): Promise<number> {
     projector: { lag: { committed: number; end: number }[] }
     fold: { pending_batches: number; quarantine: unknown[] }
   }
-  const lag = projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
   // On a busy machine a campaign may be set aside: its batch counts as folded before the campaign is.
-  return lag + fold.pending_batches + fold.quarantine.length
+  return lagRecords(projector.lag) + fold.pending_batches + fold.quarantine.length
 }
 
 /** The objects that a command with --json printed. */

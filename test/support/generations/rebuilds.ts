@@ -18,10 +18,8 @@ import {
 } from '../../../services/log/local/journal.ts'
 import { type EventWriter, partitionName } from '../../../services/log/port.ts'
 import { readNextPositions } from '../../../services/projector/positions/stored-positions.ts'
-import { createProjectorService } from '../../../services/projector/service.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
-import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import {
   type FollowedDatabases,
   followedDatabases,
@@ -34,6 +32,7 @@ import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../events/
 import { column } from '../projector/fold-records.ts'
 import { hashBacker, type ModelTables } from '../projector/model-tables.ts'
 import { positionsIn } from '../projector/positions.ts'
+import { startProjector as startRunningProjector } from '../projector/running-projector.ts'
 import { wholeRequest } from './rebuild-request.ts'
 
 export interface RebuildOptions extends Partial<RebuildRequest> {
@@ -122,14 +121,8 @@ export async function openRebuildable(
   async function startProjector(): Promise<void> {
     const positions = positionsIn({ tables, databases, cluster })
     const reader = await openJournalReader(journal, { consumer, starts: positions, lookMs: 5 })
-    const stop = new AbortController()
-    const projector = createProjectorService({
-      reader,
-      tables,
-      databases,
-      positions,
-      config,
-      hashBacker,
+    const projector = startRunningProjector({
+      ...{ reader, tables, databases, positions, config, now },
       run: `live-${++runs}`,
       ...(cluster && { shards: cluster.shards }),
       follow: () => databases.follow(tables),
@@ -141,22 +134,16 @@ export async function openRebuildable(
         monotonicMs: () => performance.now() * hurry,
         sleep,
       }),
-      metrics: createMetrics(),
-      logger,
-      now,
-      monotonicMs: () => performance.now(),
       random: Math.random,
     })
     failure = undefined
-    const running = projector.run(stop.signal)
-    running.catch(error => {
+    projector.done.catch(error => {
       failure = error
     })
-    isDrained = projector.isDrained
+    isDrained = projector.service.isDrained
     stopProjector = async () => {
       stopProjector = async () => {}
-      stop.abort()
-      await running
+      await projector.stop()
       await reader.close()
     }
   }

@@ -1,4 +1,5 @@
 /** Campaigns for the tests of the query service. */
+import fc from 'fast-check'
 import type { CampaignRow } from './tables.ts'
 
 /** A campaign with every field, and with values that are hard to encode. */
@@ -46,3 +47,35 @@ export const fullCampaign: Partial<CampaignRow> = {
     },
   ],
 }
+
+const text = fc.string({ unit: 'grapheme', maxLength: 12 })
+const nullable = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(of, { nil: null })
+const optional = nullable(text)
+const moment = fc
+  .date({ min: new Date('1970-01-02'), max: new Date('2200-01-01'), noInvalidDate: true })
+  .map(date => date.toISOString().replace('T', ' ').replace('Z', ''))
+const amount = fc
+  .bigInt({ min: 0n, max: 10n ** 13n })
+  .map(units => `${units / 10_000n}.${String(units % 10_000n).padStart(4, '0')}`)
+const count = fc.nat()
+const reward = fc.record({
+  ...{ reward_id: text, title: text, description: text, amount: amount.map(Number) },
+  ...{ quantity_available: nullable(count), quantity_claimed: count, quantity_remaining: nullable(count) },
+})
+/** The fields of any public campaign. */
+export const anyCampaign: fc.Arbitrary<Partial<CampaignRow>> = fc.record({
+  ...{ title: text, subtitle: optional, subcategory: optional, location: optional, image_url: optional },
+  ...{
+    goal_amount: amount,
+    pledged_amount: amount,
+    percent_funded: fc.nat(10 ** 6).map(n => (n / 100).toFixed(2)),
+  },
+  ...{ backer_count: count, follower_count: count, uses_ai: fc.boolean(), is_staff_pick: fc.boolean() },
+  ...{
+    status: fc.constantFrom('LIVE', 'FUNDED', 'FAILED', 'CANCELLED'),
+    tags: fc.array(text, { maxLength: 3 }),
+  },
+  ...{ launch_date: nullable(moment), end_date: nullable(moment), created_at: moment },
+  ...{ creator_name: text, creator_avatar_url: optional, description: text, risks: text },
+  rewards: fc.array(reward, { maxLength: 3 }),
+})
