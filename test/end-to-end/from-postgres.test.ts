@@ -25,10 +25,10 @@ import {
   type Truth,
   untilDrained,
 } from '../support/events/kickstarter.ts'
+import { expectTrueViews } from '../support/events/kickstarter-answers.ts'
 import { type Connect, connectRequirement, startConnect } from '../support/postgres/connect.ts'
 import { type Postgres, postgresProgram, startPostgres } from '../support/postgres/postgres.ts'
 import { kickstarterTable, needs, type Requirement } from '../support/runner/requirements.ts'
-import { expectTrueViews } from './kickstarter-answers.ts'
 
 const campaignsMax = Number(process.env.PLEDGEVIEW_TEST_CAMPAIGNS ?? 100)
 const examples = new URL('../../contracts/events/postgres/', import.meta.url).pathname

@@ -26,8 +26,8 @@ import {
   untilDrained,
   untilLeads,
 } from '../support/events/kickstarter.ts'
+import { type Asked, describeAnswers, expectTrueViews } from '../support/events/kickstarter-answers.ts'
 import { kickstarterTable } from '../support/runner/requirements.ts'
-import { type Asked, describeAnswers, expectTrueViews } from './kickstarter-answers.ts'
 
 const shards = process.env.PLEDGEVIEW_TEST_SHARDS
 

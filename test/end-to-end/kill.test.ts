@@ -34,7 +34,7 @@ import { expectedReading, readViews } from '../support/projector/model-tables.ts
 import { keptRejects } from '../support/projector/reject-filters.ts'
 import { intBetween, randomOf } from '../support/runner/random.ts'
 
-const script = fileURLToPath(new URL('./projector-child.ts', import.meta.url))
+const script = fileURLToPath(new URL('../support/projector/projector-child.ts', import.meta.url))
 const seed = 20_180_101
 // Some are killed while they open, most a moment after they have got something done.
 const killsWhileOpening = 2

@@ -1,8 +1,7 @@
 /** The suites that share one broker of the newest Kafka. What every Kafka promises is in event-log.conformance.ts. */
 import { describe } from 'vitest'
 import { describeKafka } from '../../support/kafka/suite.ts'
-import { describePartitions } from './kafka-partitions.suite.ts'
-import { describeRecords } from './kafka-records.suite.ts'
+import { describePartitions, describeRecords } from './kafka-records.suite.ts'
 import { describeStarts } from './kafka-starts.suite.ts'
 import { describeTools } from './kafka-tools.suite.ts'
 import { describeUnreadable } from './kafka-unreadable.suite.ts'

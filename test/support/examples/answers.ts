@@ -1,4 +1,6 @@
 /** The answers to the examples about the campaigns as they are, computed as plainly as possible from a world. */
+import { byBytes } from '../projector/model-tables.ts'
+import { mean, median, round, sum } from './arithmetic.ts'
 import type { ExampleWorld, Shown } from './world.ts'
 
 /** A cell that the query rounds to this many digits. The value is not rounded. */
@@ -14,30 +16,6 @@ const platformCurrency = 'USD'
 
 export function rounded(value: number, digits: number): Rounded | null {
   return Number.isFinite(value) ? { value, digits } : null
-}
-
-/** Like ORDER BY on a column that the query rounds. */
-export function round(value: number, digits: number): number {
-  return Math.round(value * 10 ** digits) / 10 ** digits
-}
-
-export function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0)
-}
-
-export function mean(values: readonly number[]): number {
-  return sum(values) / values.length
-}
-
-/** The value in the middle, or the mean of the two there. */
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = (sorted.length - 1) / 2
-  return ((sorted[Math.floor(middle)] ?? Number.NaN) + (sorted[Math.ceil(middle)] ?? Number.NaN)) / 2
-}
-
-export function byBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }
 
 const moneyOf = (campaigns: readonly Shown[]): number => sum(campaigns.map(({ platform }) => platform))

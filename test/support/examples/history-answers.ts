@@ -1,5 +1,7 @@
 /** The answers to the examples about the history by day, computed as plainly as possible from a world. */
-import { type Answer, byBytes, mean, median, round, rounded, sum } from './answers.ts'
+import { byBytes } from '../projector/model-tables.ts'
+import { type Answer, rounded } from './answers.ts'
+import { mean, median, round, sum } from './arithmetic.ts'
 import { dayMs, type ExampleWorld, type Shown } from './world.ts'
 
 /** What a campaign that is shown at the end of a day gained on it. */

@@ -314,6 +314,7 @@ function digitsOrNull(value: number | bigint | null): string | null {
   return value === null ? null : String(value)
 }
 
-function byBytes(a: string, b: string): number {
+/** The order of texts in ClickHouse. */
+export function byBytes(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }

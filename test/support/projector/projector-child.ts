@@ -1,16 +1,16 @@
 /**
  * A process that locks a data directory and projects its journal. Tests may kill it at any time.
  *
- *     fork('test/support/projector-child.ts', [DATA_DIRECTORY])
+ *     fork('test/support/projector/projector-child.ts', [DATA_DIRECTORY])
  *
  * It sends `open` once it projects. On the message `clickhouse` it sends the process id of its ClickHouse. On any other
  * message it waits until everything is folded, closes and exits with 0. It ends at once when its parent has gone.
  */
 import { pino } from 'pino'
-import { openDataDirectory } from '../../services/local/data-directory.ts'
-import { openEmbeddedModel } from '../../services/local/model.ts'
-import { readConfig } from '../../services/runtime/config.ts'
-import { createMetrics } from '../../services/runtime/ops/metrics.ts'
+import { openDataDirectory } from '../../../services/local/data-directory.ts'
+import { openEmbeddedModel } from '../../../services/local/model.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 
 const [directory = ''] = process.argv.slice(2)
 const model = await openEmbeddedModel({

@@ -1,9 +1,9 @@
 /** What data teams see of the campaigns on a ClickHouse server, at one moment and all the time. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
-import type { Tables } from '../../services/tables/port.ts'
-import { type ClickHouseAddress, settingsFor } from '../support/clickhouse/clickhouse.ts'
+import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
+import type { Tables } from '../../../services/tables/port.ts'
+import { type ClickHouseAddress, settingsFor } from '../clickhouse/clickhouse.ts'
 
 export interface SeenCampaign {
   id: string

@@ -9,25 +9,25 @@
 import { readdirSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import type { ChangeEvent } from '../../contracts/events/event.ts'
-import { formatEvent } from '../../contracts/events/ndjson.ts'
-import type { ShardServers } from '../support/clickhouse/shards.ts'
-import type { Deployment } from '../support/deployment/deployment.ts'
-import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
-import type { LocalServices } from '../support/deployment/local-services.ts'
-import { makeDataDirectory, type ServiceProcess } from '../support/deployment/service-process.ts'
-import { outputOf, whenFolded } from '../support/deployment/status.ts'
-import { accountRecord } from '../support/events/accounts.ts'
-import { filesWith, personalText, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
-import { untilLeads } from '../support/events/kickstarter.ts'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { formatEvent } from '../../../contracts/events/ndjson.ts'
+import type { ShardServers } from '../../support/clickhouse/shards.ts'
+import type { Deployment } from '../../support/deployment/deployment.ts'
+import { useLocalDeployment } from '../../support/deployment/local-deployment.ts'
+import type { LocalServices } from '../../support/deployment/local-services.ts'
+import { makeDataDirectory, type ServiceProcess } from '../../support/deployment/service-process.ts'
+import { outputOf, whenFolded } from '../../support/deployment/status.ts'
+import { accountRecord } from '../../support/events/accounts.ts'
+import { filesWith, personalText, tablesWith, tablesWithOldParts } from '../../support/events/find-texts.ts'
+import { untilLeads } from '../../support/events/kickstarter.ts'
 import {
   campaignEvent,
   campaignTombstone,
   pledgeEvent,
   pledgeTombstone,
-} from '../support/events/sample-events.ts'
-import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
-import { appendRecords } from '../support/kafka/topics.ts'
+} from '../../support/events/sample-events.ts'
+import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
+import { appendRecords } from '../../support/kafka/topics.ts'
 
 // A busy machine is no failure.
 const soon = { timeout: 180_000, interval: 250 }

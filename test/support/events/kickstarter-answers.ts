@@ -2,9 +2,9 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { defaultDatabases } from '../../services/tables/generations.ts'
-import type { Tables } from '../../services/tables/port.ts'
-import type { Truth, TruthCampaign } from '../support/events/kickstarter.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
+import type { Tables } from '../../../services/tables/port.ts'
+import type { Truth, TruthCampaign } from './kickstarter.ts'
 
 /** One query process, and the credentials to call it with. */
 export interface Asked {

@@ -7,18 +7,28 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { type ClickHouse, startClickHouse } from '../support/clickhouse/clickhouse.ts'
-import { type Deployment, deploy } from '../support/deployment/deployment.ts'
-import type { ServiceProcess } from '../support/deployment/service-process.ts'
-import { issueCredentials, untilAccepted, untilDrained, untilLeads } from '../support/events/kickstarter.ts'
-import { campaignEvent, pledgeEvent } from '../support/events/sample-events.ts'
-import { type KafkaBroker, startKafka } from '../support/kafka/broker.ts'
-import { kafkaRequirement } from '../support/kafka/jars.ts'
-import { copyPositions, copyTopics, restoreTopics, type TopicCopy } from '../support/kafka/topic-copy.ts'
-import { kafkaAt } from '../support/kafka/topics.ts'
-import { needs, type Requirement } from '../support/runner/requirements.ts'
-import { onTables, type SeenCampaign, sameWhile, seenCampaigns } from './seen-campaigns.ts'
+import { formatEvent } from '../../../contracts/events/ndjson.ts'
+import { type ClickHouse, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
+import { type Deployment, deploy } from '../../support/deployment/deployment.ts'
+import {
+  onTables,
+  type SeenCampaign,
+  sameWhile,
+  seenCampaigns,
+} from '../../support/deployment/seen-campaigns.ts'
+import type { ServiceProcess } from '../../support/deployment/service-process.ts'
+import {
+  issueCredentials,
+  untilAccepted,
+  untilDrained,
+  untilLeads,
+} from '../../support/events/kickstarter.ts'
+import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
+import { type KafkaBroker, startKafka } from '../../support/kafka/broker.ts'
+import { kafkaRequirement } from '../../support/kafka/jars.ts'
+import { copyPositions, copyTopics, restoreTopics, type TopicCopy } from '../../support/kafka/topic-copy.ts'
+import { kafkaAt } from '../../support/kafka/topics.ts'
+import { needs, type Requirement } from '../../support/runner/requirements.ts'
 
 const kafkaVersion = '4.4.0'
 const group = 'pledgeview-projector'
