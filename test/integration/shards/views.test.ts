@@ -9,6 +9,7 @@ import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
+import { readableTables } from '../../support/clickhouse/readable-tables.ts'
 import {
   type ShardServers,
   type ShardUser,
@@ -110,25 +111,9 @@ test('a page reads the rows of its campaigns, not those of all shards', async ()
 })
 
 describe('the rights', () => {
-  test.each<[ShardUser, string[]]>([
-    ['pledgeview_analyst', []],
-    [
-      'pledgeview_query',
-      [
-        ...['api_keys', 'identity', 'generation_log', 'revoked_keys', 'campaigns', 'watermarks', 'watermark'],
-        ...['campaign_changes', 'campaign_pages', 'campaign_by_slug', 'removals'],
-        ...['campaign_rows', 'campaign_slugs', 'shard_watermark', 'projector_stops'],
-      ],
-    ],
-    [
-      'pledgeview_portal',
-      [
-        ...['api_keys', 'api_key_ledger', 'account_ledger', 'notice_ledger', 'identity', 'api_key_usage'],
-        'projector_stops',
-        ...['api_key_requests', 'freshness'],
-      ],
-    ],
-  ])('of %s are the views and %j, and nothing else', async (user, readable) => {
+  test.each(shardUsers)('of %s are the views and its own tables, and nothing else', async user => {
+    const ofEachShard = ['campaign_rows', 'campaign_slugs', 'shard_watermark']
+    const readable = [...readableTables[user], ...(user === 'pledgeview_query' ? ofEachShard : [])]
     const known = await rowsOf<{ database: string; name: string }>(
       shards.tables,
       `SELECT database, name FROM system.tables WHERE database IN ('${own.join("','")}')`,

@@ -12,10 +12,11 @@ import { replicatedSettings } from '../../../services/tables/schema/replicated.t
 import { createRoles, readRole, readRoles } from '../../../services/tables/schema/roles.ts'
 import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
+import { readableTables } from '../../support/clickhouse/readable-tables.ts'
+import { shardUsers } from '../../support/clickhouse/shards.ts'
 
 const { base, ledger, read, views } = defaultDatabases
 const viewNames = publicViews.map(name => `${views}.${name}`)
-const roles = ['pledgeview_analyst', 'pledgeview_query', 'pledgeview_portal']
 const networks = { ip: '127.0.0.1' }
 
 describe('roles', () => {
@@ -23,7 +24,7 @@ describe('roles', () => {
   let privateTables: string[]
 
   beforeAll(async () => {
-    own = await openOwnTables({ moreUsers: { users: usersOf(...roles) } })
+    own = await openOwnTables({ moreUsers: { users: usersOf(...shardUsers) } })
     const { tables } = own
     const { options } = await createRoles(tables, defaultDatabases)
     await migrate(tables, defaultDatabases, options)
@@ -42,41 +43,12 @@ describe('roles', () => {
 
   afterAll(() => own.close())
 
-  test.each([
-    ['pledgeview_analyst', []],
-    [
-      'pledgeview_query',
-      [
-        `${base}.api_keys`,
-        `${read}.campaign_changes`,
-        `${read}.campaign_pages`,
-        `${read}.removals`,
-        `${read}.campaign_by_slug(slug = 'slug')`,
-        `${base}.identity`,
-        `${base}.projector_stops`,
-        `${base}.generation_log`,
-        `${read}.watermark`,
-        `${read}.watermarks`,
-        `${read}.campaigns`,
-        `${base}.revoked_keys`,
-      ],
-    ],
-    [
-      'pledgeview_portal',
-      [
-        `${base}.api_keys`,
-        `${base}.api_key_ledger`,
-        `${base}.account_ledger`,
-        `${base}.notice_ledger`,
-        `${base}.identity`,
-        `${base}.projector_stops`,
-        `${base}.api_key_usage`,
-        `${base}.api_key_requests`,
-        `${base}.freshness`,
-      ],
-    ],
-  ])('%s reads the views and %j, and can do nothing else', async (user, readable) => {
+  test.each(shardUsers)('%s reads the views and its own tables, and can do nothing else', async user => {
     const tables = openTables({ ...settingsFor(own.clickHouse), user, password: '' })
+    const [readable, unreadable] = [true, false].map(may =>
+      privateTables.filter(table => readableTables[user].includes(nameOf(table)) === may),
+    ) as [string[], string[]]
+    expect(readable).toHaveLength(readableTables[user].length)
     for (const table of [...viewNames, ...readable]) {
       await expect(tables.rows({ query: `SELECT * FROM ${table}` }), table).resolves.toBeInstanceOf(Array)
     }
@@ -84,9 +56,7 @@ describe('roles', () => {
     expect(await tables.rows({ query: `SELECT reward_id FROM ${views}.rewards` })).toHaveLength(1)
     expect(privateTables.length).toBeGreaterThan(7)
     const forbidden = [
-      ...privateTables
-        .filter(table => !readable.includes(table))
-        .map(table => `SELECT count(*) FROM ${table}`),
+      ...unreadable.map(table => `SELECT count(*) FROM ${table}`),
       ...[...privateTables, ...viewNames].map(table => `DROP TABLE ${withoutParameter(table)}`),
       ...privateTables.map(table => `TRUNCATE TABLE ${withoutParameter(table)}`),
       `INSERT INTO ${base}.api_keys (api_key) SELECT 'k'`,
@@ -104,7 +74,7 @@ describe('roles', () => {
     await tables.close()
   })
 
-  test.each(roles)('%s writes the usage of keys only if it is the query service', async user => {
+  test.each(shardUsers)('%s writes the usage of keys only if it is the query service', async user => {
     const tables = openTables({ ...settingsFor(own.clickHouse), user, password: '' })
     const written = tables.insert({
       table: `${base}.api_key_usage`,
@@ -224,4 +194,8 @@ function readFileOf(name: string): string[] {
 
 function withoutParameter(table: string): string {
   return table.replace(/\(.*\)$/, '')
+}
+
+function nameOf(table: string): string {
+  return withoutParameter(table).split('.')[1] ?? ''
 }

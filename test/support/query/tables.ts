@@ -1,4 +1,5 @@
 /** The read tables in an empty ClickHouse, for tests that insert rows as the fold would. */
+import type { ProjectDetailRow } from '../../../services/query/campaigns/campaign-fields.ts'
 import { generationOf, qualified } from '../../../services/tables/generations.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
@@ -6,55 +7,16 @@ import { type ClickHouseAddress, insertJson, openOwnTables } from '../clickhouse
 import { startShards } from '../clickhouse/shards.ts'
 import { addedFields } from '../events/sample-events.ts'
 
-/** A row of the model's campaigns; amounts in major units, timestamps as `YYYY-MM-DD hh:mm:ss.mmm`. */
-export interface CampaignRow {
-  campaign_id: string
-  slug: string
-  url: string
-  title: string
-  subtitle: string | null
-  category: string
-  subcategory: string | null
-  location: string | null
-  image_url: string | null
-  currency: string
-  goal_amount: string
-  pledged_amount: string
-  pledged_platform_amount: string
-  percent_funded: string
-  backer_count: number
-  pledge_count: number
-  follower_count: number
-  status: string
-  campaign_type: string
-  project_type: string
-  is_staff_pick: boolean
-  has_adult_content: boolean
-  uses_ai: boolean
-  tags: string[]
-  launch_date: string | null
-  end_date: string | null
-  created_at: string
-  creator_id: string
-  creator_name: string
-  creator_profile_url: string
-  creator_avatar_url: string | null
-  description: string
-  risks: string
-  rewards: RewardRow[]
-  content_hash: string
-  updated_at: string
-  is_deleted: 0 | 1
-}
+type Amount = 'goal_amount' | 'pledged_amount' | 'percent_funded'
 
-export interface RewardRow {
-  reward_id: string
-  title: string
-  description: string
-  amount: number
-  quantity_available: number | null
-  quantity_claimed: number
-  quantity_remaining: number | null
+/** A row of the model's campaigns; amounts in major units, timestamps as `YYYY-MM-DD hh:mm:ss.mmm`. */
+export interface CampaignRow extends Omit<ProjectDetailRow, Amount | 'status'>, Record<Amount, string> {
+  status: string
+  pledged_platform_amount: string
+  pledge_count: number
+  creator_id: string
+  content_hash: string
+  is_deleted: 0 | 1
 }
 
 export interface KeyRow {

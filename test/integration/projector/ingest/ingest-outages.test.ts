@@ -1,39 +1,16 @@
 /** The ingest loop while ClickHouse fails: offsets move only after ClickHouse has confirmed; nothing is lost or doubled. */
 import { describe, expect, test, vi } from 'vitest'
-import type { ChangeEvent } from '../../../../contracts/events/event.ts'
-import type { NewRecord } from '../../../../services/log/port.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 import { lostConnection, obstructed, type TablesCall } from '../../../support/clickhouse/faulty-tables.ts'
 import { createMemoryLog } from '../../../support/events/memory-log.ts'
 import { readModelOf } from '../../../support/events/model.ts'
-import { newRecordOf, noEvent, pledgeEvent, smallWorld } from '../../../support/events/sample-events.ts'
-import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/projector/ingest-loop.ts'
-import { createTestFoldWorker, expectedReading, readViews } from '../../../support/projector/model-tables.ts'
+import { noEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
+import { expectedReading } from '../../../support/projector/model-tables.ts'
 import { keptRejects } from '../../../support/projector/reject-filters.ts'
-import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
-
-const world = smallWorld()
-// Only a hang takes this long, also while a slow disk holds up every insert.
-const soon = { timeout: 60_000 }
-const worldEnds = { 'campaigns/0': 2, 'pledges/0': 2, 'api-keys/0': 1 }
-
-function recordsOf(events: readonly ChangeEvent[]): NewRecord[] {
-  return events.map(newRecordOf)
-}
+import { recordsOf, soon, useIngest, world, worldEnds } from '../../../support/projector/use-ingest.ts'
 
 describe('the ingest loop while ClickHouse fails', () => {
-  const model = useFreshModel()
-
-  function start(setup: Omit<IngestSetup, 'model.databases'>): RunningIngest {
-    return startIngest({ ...setup, databases: model.databases })
-  }
-
-  async function foldedReading(): Promise<unknown> {
-    const { foldWorker } = createTestFoldWorker(model.tables, model.databases)
-    await foldWorker.acquireLeadership()
-    await foldWorker.fold()
-    return readViews(model.tables, model.databases)
-  }
+  const { model, start, foldedReading } = useIngest()
 
   const failures = ['campaign_ledger', 'pledge_ledger', 'api_key_ledger', 'rejects', 'batch_log'].flatMap(
     table => (['before', 'after'] as const).map(side => [table, side] as const),

@@ -1,7 +1,6 @@
 /** The ingest loop: records that are not events, assignments that end, and a stop. */
 
 import { describe, expect, test, vi } from 'vitest'
-import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { EventReader, NewRecord } from '../../../../services/log/port.ts'
 import { TooManyRejects } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
@@ -15,35 +14,13 @@ import {
   noEvent,
   pledgeEvent,
   sampleReward,
-  smallWorld,
 } from '../../../support/events/sample-events.ts'
-import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/projector/ingest-loop.ts'
-import { createTestFoldWorker, expectedReading, readViews } from '../../../support/projector/model-tables.ts'
+import { expectedReading } from '../../../support/projector/model-tables.ts'
 import { keptRejects } from '../../../support/projector/reject-filters.ts'
-import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
-
-const world = smallWorld()
-// Only a hang takes this long, also while a slow disk holds up every insert.
-const soon = { timeout: 60_000 }
-const worldEnds = { 'campaigns/0': 2, 'pledges/0': 2, 'api-keys/0': 1 }
-
-function recordsOf(events: readonly ChangeEvent[]): NewRecord[] {
-  return events.map(newRecordOf)
-}
+import { recordsOf, soon, useIngest, world, worldEnds } from '../../../support/projector/use-ingest.ts'
 
 describe('the ingest loop', () => {
-  const model = useFreshModel()
-
-  function start(setup: Omit<IngestSetup, 'model.databases'>): RunningIngest {
-    return startIngest({ ...setup, databases: model.databases })
-  }
-
-  async function foldedReading(): Promise<unknown> {
-    const { foldWorker } = createTestFoldWorker(model.tables, model.databases)
-    await foldWorker.acquireLeadership()
-    await foldWorker.fold()
-    return readViews(model.tables, model.databases)
-  }
+  const { model, start, foldedReading } = useIngest()
 
   async function ledgerRows(): Promise<number[]> {
     const tables = ['campaign_ledger', 'pledge_ledger', 'api_key_ledger', 'batch_log']

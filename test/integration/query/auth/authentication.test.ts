@@ -49,14 +49,6 @@ describe('credentials', () => {
 })
 
 describe('the rate limit', () => {
-  it('admits exactly 120 of 500 simultaneous requests of one key', async () => {
-    const responses = await Promise.all(Array.from({ length: 500 }, () => app.get('/stats', valid)))
-    const statuses = responses.map(({ status }) => status)
-    expect(statuses.filter(status => status === 200)).toHaveLength(120)
-    expect(statuses.filter(status => status === 429)).toHaveLength(380)
-    for (const response of responses) expectEveryPromise(await readResponse(response))
-  })
-
   it('names the second at which it admits again, and admits then', async () => {
     await Promise.all(Array.from({ length: 120 }, () => app.get('/stats', valid)))
     const denied = await ask(keyHeaders(valid))
