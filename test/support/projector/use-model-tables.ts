@@ -1,7 +1,7 @@
 /** The read model of the tests of a file, or of a `describe`. */
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import type { Databases } from '../../../services/tables/port.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { createIngest, type ModelTables, openModelTables } from './model-tables.ts'
 
 /** Opens a ClickHouse before the tests, and closes it after them. What it returns can be used inside hooks and tests. */
@@ -27,7 +27,8 @@ export function useModelTables(): ModelTables {
 }
 
 /** The tables of a file, with empty databases for each test. `ingest` writes events to them, a batch a call. */
-export interface FreshModel extends Pick<ModelTables, 'tables' | 'freshDatabases'> {
+export interface FreshModel {
+  tables: Tables
   databases: Databases
   ingest(events: readonly ChangeEvent[]): Promise<void>
 }
@@ -49,7 +50,6 @@ export function useFreshModel(): FreshModel {
     get databases() {
       return databases
     },
-    freshDatabases: () => model.freshDatabases(),
     ingest: events => ingest(events),
   }
 }

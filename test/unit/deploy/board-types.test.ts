@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { type Board, boards, boardsFolder } from '../integration/deploy/board-files.ts'
+import { type Board, boards, boardsFolder } from '../../integration/deploy/board-files.ts'
 
-const root = new URL('../../', import.meta.url).pathname
+const root = new URL('../../../', import.meta.url).pathname
 // Below node_modules, so that the compiler finds Grafana's package.
 const cache = join(root, 'node_modules/.cache')
 mkdirSync(cache, { recursive: true })

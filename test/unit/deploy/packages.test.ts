@@ -9,7 +9,7 @@ interface LockedPackage {
   hasInstallScript?: boolean
 }
 
-const read = (name: string) => JSON.parse(readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'))
+const read = (name: string) => JSON.parse(readFileSync(new URL(`../../../${name}`, import.meta.url), 'utf8'))
 const { '': _, ...packages }: Record<string, LockedPackage> = read('package-lock.json').packages
 const names = Object.keys(packages)
 
