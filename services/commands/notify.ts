@@ -16,6 +16,7 @@ import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
+import { checkTablesIdentity } from '../tables/schema/identity.ts'
 import {
   type Command,
   commonOptions,
@@ -115,6 +116,7 @@ function announceDistributed(config: Config, announcement: Announcement): Promis
   ])
   return closing(async open => {
     const place = { tables: open(openTables(serverSettings(config))), databases: databasesOf(config) }
+    await checkTablesIdentity(place.tables, place.databases, { PLEDGEVIEW_PORTAL_KEY: portalKey })
     const writer = open(await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') }))
     return announce(
       { ...place, notices: openNotices({ ...place, writer }), portalKey },

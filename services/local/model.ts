@@ -144,9 +144,10 @@ export async function openEmbeddedModel({
 }
 
 /** What the tables of a directory depend on. */
-export function identityOf({ backerKey, keyPepper }: Secrets, config: Config): Identity {
+export function identityOf({ backerKey, keyPepper, portalKey }: Secrets, config: Config): Identity {
   const { PLEDGEVIEW_PLATFORM_CURRENCY } = config
-  return { PLEDGEVIEW_BACKER_KEY: backerKey, PLEDGEVIEW_KEY_PEPPER: keyPepper, PLEDGEVIEW_PLATFORM_CURRENCY }
+  const secrets = { PLEDGEVIEW_BACKER_KEY: backerKey, PLEDGEVIEW_KEY_PEPPER: keyPepper }
+  return { ...secrets, PLEDGEVIEW_PORTAL_KEY: portalKey, PLEDGEVIEW_PLATFORM_CURRENCY }
 }
 
 async function whenDrained(

@@ -11,7 +11,7 @@ import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { serve } from '../serve.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
-import { checkTablesIdentity } from '../tables/schema/identity.ts'
+import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import { oidcSettings, smtpMailer, startPortalService } from './service.ts'
 import { portalStore } from './store/redis-store.ts'
 
@@ -45,7 +45,11 @@ export async function runPortalProcess({
   await closing(async open => {
     const tables = open(openTables(serverSettings(config)))
     const databases = databasesOf(config)
-    await checkTablesIdentity(tables, databases, { PLEDGEVIEW_KEY_PEPPER: settings.PLEDGEVIEW_KEY_PEPPER })
+    await holdTablesIdentity(tables, databases, {
+      PLEDGEVIEW_KEY_PEPPER: settings.PLEDGEVIEW_KEY_PEPPER,
+      // With another one no account would be found.
+      PLEDGEVIEW_PORTAL_KEY: settings.PLEDGEVIEW_PORTAL_KEY,
+    })
     const encode = await stateEncoderOf(config)
     const writer = open(await openKafkaWriter(kafkaSettings(config), { logger }))
     const portal = open(

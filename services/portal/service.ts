@@ -60,13 +60,13 @@ const sendPauseMs = 5_000
 // So that each minute has its measurement.
 const measurePauseMs = 20_000
 
-/** Compares the portal's key with the accounts, and creates the app. */
+/** Creates the app. */
 export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
   const { config, portalKey, store, mailer, tables, databases, logger } = dependencies
   const { writer } = dependencies.keyAdmin
   const runtime = { ...createRuntime(logger), randomBytes }
   const place = { tables, databases }
-  const accounts = await openAccounts({ writer, ...place, portalKey, ...runtime })
+  const accounts = openAccounts({ writer, ...place, portalKey, ...runtime })
   const keys = createPortalKeys({ ...dependencies.keyAdmin, ...runtime })
   const noteParts = {
     ...{ notices: openNotices({ writer, ...place }), ...place, store, portalKey },

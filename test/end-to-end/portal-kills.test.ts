@@ -50,6 +50,13 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
   const portals: ServiceProcess[] = await Promise.all(ports.map(start))
   for (const { opsUrl } of portals)
     await expect.poll(async () => (await fetch(`${opsUrl}/readyz`)).status).toBe(200)
+  // With another key no account would be found, and people would get an announcement twice.
+  const announcement = ['--id', 'a', '--subject', 'A', '--text', import.meta.filename]
+  for (const args of [['portal'], ['notify', ...announcement]]) {
+    const other = { ...environment, PLEDGEVIEW_PORTAL_KEY: 'f'.repeat(64) }
+    const { code, stderr } = await deployment.command(args, undefined, other)
+    expect([code, stderr]).toEqual([1, expect.stringContaining('PLEDGEVIEW_PORTAL_KEY differs')])
+  }
 
   const people = await Promise.all(['ada@example.com', 'bea@example.com'].map(email => signedIn(email)))
   const [ada] = people

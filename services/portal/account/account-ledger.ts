@@ -21,7 +21,6 @@ const accountSql = readSql('account', import.meta.url)
 const unfinishedSql = readSql('unfinished', import.meta.url)
 const readMsMax = 10_000
 const unfinishedMsMax = 65_000
-const keySampleMax = 100
 
 /** The account, whether it is deleted or not. */
 export async function readAccount(place: Place, account_id: string): Promise<LedgerRow | undefined> {
@@ -42,13 +41,6 @@ export async function hasKeys(place: Place, account_id: string): Promise<boolean
   const keysSql = `SELECT count() AS keys FROM ${place.databases.base}.api_key_ledger FINAL WHERE account_id = {account_id:String}`
   const [found] = await readRows<{ keys: number }>(place, keysSql, readMsMax, { account_id })
   return Number(found?.keys) > 0
-}
-
-/** Some accounts that are not deleted. */
-export function sampleAccounts(place: Place): Promise<Pick<Account, 'account_id' | 'email'>[]> {
-  const sampleSql = `SELECT account_id, email FROM ${place.databases.base}.account_ledger FINAL
-              WHERE email != '' LIMIT {rows_max:UInt32}`
-  return readRows(place, sampleSql, readMsMax, { rows_max: keySampleMax })
 }
 
 /** The account, unless it is deleted. */

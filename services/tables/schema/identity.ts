@@ -12,6 +12,7 @@ import type { Databases, Tables } from '../port.ts'
 export interface Identity {
   PLEDGEVIEW_BACKER_KEY?: string
   PLEDGEVIEW_KEY_PEPPER?: string
+  PLEDGEVIEW_PORTAL_KEY?: string
   PLEDGEVIEW_PLATFORM_CURRENCY?: string
 }
 
