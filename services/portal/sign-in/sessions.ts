@@ -59,7 +59,7 @@ export function createSessions({
       if (session === undefined || timeLeft(session.began_at) <= 0) return undefined
       const account = await accounts.find(session.account_id)
       if (account === undefined || stateOf(account) !== session.account_state) {
-        await store.remove(key)
+        await store.take(key)
         return undefined
       }
       if (now() - session.touched_at >= touchMs) {
@@ -70,7 +70,7 @@ export function createSessions({
     },
 
     async end(token: string): Promise<void> {
-      if (tokenPattern.test(token)) await store.remove(keyOf(token))
+      if (tokenPattern.test(token)) await store.take(keyOf(token))
     },
   }
 }

@@ -17,7 +17,6 @@ export interface PortalStore {
   replace(key: string, value: string, ttlMs: number): Promise<boolean>
   /** Removes the value and resolves with it. Of several callers at once, one gets it. */
   take(key: string): Promise<string | undefined>
-  remove(key: string): Promise<void>
   /** Adds one and resolves with the sum. The sum ends this long after its first one, ms. */
   count(key: string, windowMs: number): Promise<number>
   /** The state that is reported to an operator. */

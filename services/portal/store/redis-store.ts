@@ -48,9 +48,6 @@ export function createRedisStore({ connection, keyPrefix }: RedisStoreDependenci
     async take(key) {
       return (await connection.run(redis => redis.getdel(nameOf(key)))) ?? undefined
     },
-    async remove(key) {
-      await connection.run(redis => redis.del(nameOf(key)))
-    },
     async count(key, windowMs) {
       const name = nameOf(key)
       const answers = await connection.run(redis =>

@@ -75,9 +75,6 @@ export function openSqliteStore({ path, now }: SqliteStoreOptions): PortalStore 
       const taken = statements.take.get(key)
       return taken !== undefined && Number(taken.expires_at) > now() ? textOf(taken.value) : undefined
     },
-    async remove(key) {
-      statements.take.get(key)
-    },
     async count(key, windowMs) {
       const counted = statements.count.get({ name: key, now: now(), end: now() + windowMs })
       return Number(counted?.value)

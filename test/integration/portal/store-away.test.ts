@@ -17,7 +17,7 @@ const asIs = <R>(call: () => Promise<R>): Promise<R> => {
 const store: PortalStore = {
   ...inner,
   get: key => asIs(() => inner.get(key)),
-  remove: key => asIs(() => inner.remove(key)),
+  take: key => asIs(() => inner.take(key)),
 }
 
 beforeEach(async () => {

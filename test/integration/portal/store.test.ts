@@ -72,7 +72,7 @@ function conformance(open: () => Promise<Opened>): void {
     await first.put('a', 'one', 60_000)
     expect(await second.replace('a', 'two', 60_000)).toBe(true)
     expect(await first.get('a')).toBe('two')
-    await first.remove('a')
+    await first.take('a')
     expect(await second.replace('a', 'three', 60_000)).toBe(false)
     expect(await second.get('a')).toBeUndefined()
   })
