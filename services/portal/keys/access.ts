@@ -11,11 +11,9 @@ import type { Html } from '../html/html.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
 import type { Account, KeyNotices, PortalKey } from '../ports.ts'
-import { createOnce, type Once } from './form-token.ts'
 import { type KeyView, keyOfPath } from './key-state.ts'
 
 export interface Access extends Portal {
-  once: Once
   /** Each throws if the account has done it too often. */
   countRequest: (account: Account) => Promise<void>
   countSave: (account: Account) => Promise<void>
@@ -57,7 +55,6 @@ export function createAccess(portal: Portal): Access {
   }
   return {
     ...portal,
-    once: createOnce(store),
     countRequest: bound('requests'),
     countSave: bound('saves'),
     countNewKey: bound('newKeys'),

@@ -10,6 +10,7 @@ import { fieldOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
 import { type Access, sendPage } from './access.ts'
+import { useFormToken } from './form-token.ts'
 
 export interface NewKey {
   key: string
@@ -32,13 +33,14 @@ export async function answerWithNewKey(
 ): Promise<FastifyReply> {
   const account = signedIn(request)
   await access.countNewKey(account)
-  const made = await access.once(account.account_id, fieldOf(request, 'token'), make)
-  if (!made) throw new KeyError(usedReason)
+  if (!(await useFormToken(access.store, account.account_id, fieldOf(request, 'token'))))
+    throw new KeyError(usedReason)
+  const made = await make()
   if (!(await access.accounts.find(account.account_id))) {
     await access.keys.deleteAll(account.account_id)
     throw new PageError(403, deletedReason)
   }
-  return sendPage(reply, 'Your new key', secretPage({ ...made.value, apiUrl: access.options.apiUrl }))
+  return sendPage(reply, 'Your new key', secretPage({ ...made, apiUrl: access.options.apiUrl }))
 }
 
 const deletedReason = 'This account was deleted meanwhile, and the new key with it.'
