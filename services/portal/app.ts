@@ -1,7 +1,7 @@
 /**
  * The portal's HTTP app: what every request passes through, and the pages.
  *
- * Order of a request: security headers -> Host -> session -> body -> CSRF -> handler. Promise: every answer, errors included,
+ * Order of a request: security headers -> Host -> session -> body -> CSRF -> handler. Promise: every answer to a request, errors included,
  * carries the security headers; every request that changes something has passed the CSRF check.
  */
 import { randomUUID } from 'node:crypto'
@@ -87,14 +87,11 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   const headers = securityHeaders(options)
   const isTrustedProxy = addressMatcher(options.trustProxy)
   const app = Fastify({
-    ...serverOptions(headers),
+    ...serverOptions,
     trustProxy: options.trustProxy.length > 0 && isTrustedProxy,
     genReqId: () => randomUUID(),
     // Fastify runs no hook for these errors.
-    frameworkErrors: (_error, request, reply) => {
-      reply.hijack()
-      answerBadAddress(reply.raw, request.id, headers)
-    },
+    frameworkErrors: (_error, request, reply) => void answerBadAddress(request, reply, headers),
   })
   if (options.portalUrl.startsWith('https:') && options.trustProxy.length === 0) logger.warn(noProxy)
   app.server.maxConnections = options.connectionsMax

@@ -2,7 +2,6 @@
  * `reply.page`: sends a page in the portal's frame, with what the frame says of the person who is signed in. And errors as pages: what
  * went wrong inside stays in the log; people read what they can do.
  */
-import type { ServerResponse } from 'node:http'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { messageOf } from '../../runtime/message-of.ts'
@@ -66,24 +65,18 @@ function sendErrorPage(
   return reply.page(errorContent(request.id, status, text))
 }
 
-/** Answers an address that Fastify cannot read. It runs no hooks for it and knows none of our decorations. */
+/** Answers an address that Fastify cannot read. It runs no hooks for it. */
 export function answerBadAddress(
-  response: ServerResponse,
-  requestId: string,
+  { id }: FastifyRequest,
+  reply: FastifyReply,
   headers: Record<string, string>,
-): void {
-  const body = page(errorContent(requestId, 400))
-  response.writeHead(400, {
-    ...headers,
-    'content-type': 'text/html; charset=utf-8',
-    'content-length': Buffer.byteLength(body),
-    'cache-control': 'no-store',
-  })
-  response.end(body)
+): FastifyReply {
+  reply.code(400).headers(headers).header('cache-control', 'no-store')
+  return reply.type('text/html; charset=utf-8').send(page(errorContent(id, 400)))
 }
 
 function errorContent(requestId: string, status: number, text?: string): PageContent {
-  const [title, usual] = errorText(status)
+  const [title, usual] = texts[status] ?? (status < 500 ? notUnderstood : failed)
   return {
     title,
     path: '',
@@ -94,11 +87,6 @@ ${status >= 500 && html`<p>If it stays so, tell the operator this number: <code>
   }
 }
 
-/** The title and the text of a status. */
-export function errorText(status: number): readonly [title: string, text: string] {
-  return texts[status] ?? (status < 500 ? notUnderstood : failed)
-}
-
 const notUnderstood = ['Not understood', 'The request could not be read. Go back and try again.'] as const
 const failed = [
   'Something failed',
@@ -107,7 +95,6 @@ const failed = [
 const texts: Readonly<Record<number, readonly [title: string, text: string]>> = {
   403: ['Not allowed', 'You may not do this.'],
   404: ['Not found', 'There is no such page. It may have moved: look for it in the navigation.'],
-  408: ['Too slow', 'The request did not arrive in time. Try again.'],
   413: ['Too large', 'The form is larger than the portal takes.'],
   415: ['Not understood', 'The portal takes forms only.'],
   421: ['Wrong address', 'The portal does not answer for this name.'],
