@@ -53,7 +53,8 @@ export async function createKey(page: Page, look: Look): Promise<void> {
   await page.getByLabel('Contact').fill('ops@board.example')
   // Where scripts run, a double click makes one key, and shows its secret.
   const isScripted = await page.locator('html.scripted').count()
-  await page.getByRole('button', { name: 'Create the key' }).click({ clickCount: isScripted ? 2 : 1 })
+  const clicks = { clickCount: isScripted ? 2 : 1, delay: 100 }
+  await page.getByRole('button', { name: 'Create the key' }).click(clicks)
   await page.getByRole('heading', { name: 'Your new key' }).waitFor()
 }
 
