@@ -73,7 +73,6 @@ export interface NewKey {
   name: string
   url: string
   email: string
-  scopes?: string[]
   /** How long the key works, ms. Default: until it is revoked. */
   livesMs?: number | undefined
 }
@@ -122,7 +121,7 @@ function newState(admin: KeyAdmin, wanted: NewKey, key: string, secret: string):
     account_id: wanted.account,
     integration: { name: wanted.name, url: wanted.url, contact_email: wanted.email },
     secret_hash: hashSecret(admin.pepper, secret),
-    scopes: wanted.scopes ?? ['read:public'],
+    scopes: ['read:public'],
     status: 'ACTIVE',
     version: 1,
     changed_at: issuedAt,

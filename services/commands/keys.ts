@@ -28,7 +28,6 @@ const options = {
   name: { type: 'string' },
   url: { type: 'string' },
   email: { type: 'string' },
-  scope: { type: 'string', multiple: true },
 } as const
 
 const commonHelp = {
@@ -44,7 +43,7 @@ export const keysCommand: Command = {
     does: 'Manages the API keys of an account.',
     subcommands: {
       issue: {
-        call: 'keys issue --account A --name N --url U --email E [--scope S]... [--data-dir D] [--json]',
+        call: 'keys issue --account A --name N --url U --email E [--data-dir D] [--json]',
         does:
           'Issues an API key and prints it with its secret. The secret is shown only here: only a hash of it is stored. If ' +
           'it is lost, revoke the key and issue another. An account has at most three active keys.',
@@ -53,8 +52,6 @@ export const keysCommand: Command = {
           '--name N': 'the name of the integration that will use the key',
           '--url U': 'the web address of the integration',
           '--email E': 'the contact address of the integration',
-          '--scope S':
-            'a scope of the key, may be repeated (default read:public; without that the API answers 403)',
           ...commonHelp,
         },
         examples: [
@@ -100,8 +97,7 @@ export const keysCommand: Command = {
 async function issue(values: Values, io: Io): Promise<number> {
   const account = requireId(values.account)
   const { name, url, contact_email: email } = requireFields(values)
-  const wanted = { account, name, url, email, ...(values.scope && { scopes: values.scope }) }
-  const issued = await withAdmin(values, admin => issueKey(admin, wanted))
+  const issued = await withAdmin(values, admin => issueKey(admin, { account, name, url, email }))
   if (values.json) printJson(io, issued)
   else {
     io.stdout.write(`key     ${issued.key}\nsecret  ${issued.secret}\n`)
