@@ -2,10 +2,10 @@
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import { type Html, html } from '../html/html.ts'
 import { badge, notice, stack } from '../html/parts.ts'
-import { countOf, moment } from '../html/words.ts'
+import { moment } from '../html/words.ts'
 import type { PortalKey } from '../ports.ts'
 import { type EndpointCount, type KeyRequest, type KeyUsage, latestMax, type Per } from './usage-reader.ts'
-import { requestsOf, totalOf, usagePicture, usageTable, usageText } from './usage-view.ts'
+import { requestsOf, usagePicture, usageTable, usageText } from './usage-view.ts'
 
 export interface RequestsPageData {
   /** All keys of the account. */
@@ -25,21 +25,10 @@ ${
   read === undefined
     ? notice('The requests cannot be read at the moment. The keys themselves are not affected.', 'warning')
     : html`<p>${usageText(read.days)} Counts are complete up to about a minute ago.</p>
-${deprecatedNotice(totalOf(read.days).deprecated)}
 ${read.days.some(day => requestsOf(day) > 0) && html`${usagePicture(read.days)}<details><summary>The counts as a table</summary>${usageTable(read.days)}</details>`}
 ${byEndpoint(read.endpoints)}
 ${latest(read.latest, keys, asked.id)}`
 }`
-}
-
-function deprecatedNotice(deprecated: number): Html | false {
-  return (
-    deprecated > 0 &&
-    notice(
-      html`<p>${countOf(deprecated, 'request')} went to a deprecated version of the API. <a href="/changes">See what changes, and when</a></p>`,
-      'warning',
-    )
-  )
 }
 
 function filterForm(keys: readonly PortalKey[], asked: RequestsPageData['asked']): Html {
