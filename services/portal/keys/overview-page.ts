@@ -3,7 +3,7 @@ import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { Manifest } from '../../exports/latest.ts'
 import { type Html, html } from '../html/html.ts'
-import { badge, notice } from '../html/parts.ts'
+import { badge, type Cell, notice, stack } from '../html/parts.ts'
 import { count, countOf, date, moment } from '../html/words.ts'
 import { requestsOf, totalOf } from '../usage/usage-view.ts'
 import { copySection } from './copies.ts'
@@ -78,27 +78,23 @@ ${ended.length > endedKeysMax && html`<p>${countOf(ended.length - endedKeysMax, 
 }
 
 function keyTable(keys: readonly KeyView[], now: number): Html {
-  return html`<table class="stack">
-<thead><tr><th scope="col">Key</th><th scope="col">Status</th><th scope="col">Created</th><th scope="col">Last used</th><th scope="col">Requests, 30 days</th><th scope="col">Actions</th></tr></thead>
-<tbody>
-${keys.map(view => keyRow(view, now))}
-</tbody>
-</table>`
+  return stack(
+    ['Key', 'Status', 'Created', 'Last used', 'Requests, 30 days', 'Actions'],
+    keys.map(view => keyRow(view, now)),
+  )
 }
 
-function keyRow({ key, usage }: KeyView, now: number): Html {
+function keyRow({ key, usage }: KeyView, now: number): Cell[] {
   const path = keyPath(key)
   const prefix = keyPrefix(key.key)
-  const state = keyState(key, now)
-  return html`<tr>
-<th scope="row"><a href="${path}"><bdi>${key.name}</bdi> <code>${prefix}…</code></a></th>
-<td data-label="Status">${statusText(state)}</td>
-<td data-label="Created">${date(key.issued_at_ms)}</td>
-<td data-label="Last used">${lastUsed(usage)}</td>
-<td data-label="Requests, 30 days">${usage ? count(requestsOf(totalOf(usage.days))) : 'not known now'}</td>
-<td>${isAlive(key, now) && html`<a href="${path}/replace">Replace<span class="visually-hidden"> ${prefix}</span></a> <a href="${path}/revoke">Revoke<span class="visually-hidden"> ${prefix}</span></a>`}</td>
-</tr>
-`
+  return [
+    html`<a href="${path}"><bdi>${key.name}</bdi> <code>${prefix}…</code></a>`,
+    statusText(keyState(key, now)),
+    date(key.issued_at_ms),
+    lastUsed(usage),
+    usage ? requestsOf(totalOf(usage.days)) : 'not known now',
+    html`${isAlive(key, now) && html`<a href="${path}/replace">Replace<span class="visually-hidden"> ${prefix}</span></a> <a href="${path}/revoke">Revoke<span class="visually-hidden"> ${prefix}</span></a>`}`,
+  ]
 }
 
 /** The state of a key in words. */
