@@ -1,11 +1,11 @@
 /** Notes mails for the sender (notice-sender.ts). A mail is kept with its address until it is sent or given up. */
-import { createHmac } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { NoticeRule } from '../../../contracts/events/portal-event.ts'
 import { keyPrefix, keyPrefixLength } from '../../api-keys/credentials.ts'
 import { dayMs } from '../../runtime/runtime.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { checkEmail } from '../account/email.ts'
+import { sealOf } from '../http/cookies.ts'
 import type { KeyNotices } from '../ports.ts'
 import { type Place, readRows } from '../reading.ts'
 import type { PortalStore } from '../store/port.ts'
@@ -47,7 +47,7 @@ async function recipientOf(
     logger.warn({ notice_id, rule }, 'a notice has no address that a mail could be sent to')
     return undefined
   }
-  const address = createHmac('sha256', portalKey).update(`notices to ${checked.email}`).digest('hex')
+  const address = sealOf(portalKey, 'notices to', checked.email)
   if ((await store.count(`notices:${address}`, dayMs)) <= perAddressPerDayMax) return checked.email
   logger.warn({ notice_id, rule }, 'a notice was dropped: its address had its mails of the day')
   return undefined

@@ -5,9 +5,9 @@
  * The code is short, so it works only in the browser that asked for it, and only a few tries are allowed: for a code, and for
  * all codes of an address together. The link cannot be guessed, so it works whatever was tried.
  */
-import { createHmac, randomInt } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import { z } from 'zod'
-import { isSame, randomText } from '../http/cookies.ts'
+import { isSame, randomText, sealOf } from '../http/cookies.ts'
 import type { Accounts } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 
@@ -43,7 +43,7 @@ export function createAttempts(
   portalKey: string,
 ) {
   const hashOf = (kind: 'attempt' | 'code' | 'link' | 'address', text: string) =>
-    createHmac('sha256', portalKey).update(`sign-in ${kind} ${text}`).digest('hex')
+    sealOf(portalKey, `sign-in ${kind}`, text)
   const keyOf = (id: string) => `sign-in:${hashOf('attempt', id)}`
   const read = (value: string | undefined) =>
     value === undefined ? undefined : attemptSchema.safeParse(JSON.parse(value)).data

@@ -5,7 +5,6 @@
  * it does not show the address.
  */
 
-import { createHmac } from 'node:crypto'
 import { addressBucket } from '../../runtime/http/addresses.ts'
 import { dayMs } from '../../runtime/runtime.ts'
 import { isSame, randomText, sealOf } from '../http/cookies.ts'
@@ -31,8 +30,7 @@ export async function countMail(
 ): Promise<'allowed' | 'silent' | 'refused'> {
   const { email, knownAs } = mail
   const isOver = async (text: string, { max, windowMs }: { max: number; windowMs: number }) => {
-    const name = createHmac('sha256', portalKey).update(`limit ${text}`).digest('hex')
-    return (await store.count(`mails:${name}`, windowMs)) > max
+    return (await store.count(`mails:${sealOf(portalKey, 'limit', text)}`, windowMs)) > max
   }
   const network = addressBucket(mail.networkAddress)
   if (await isOver(`network ${network}`, mailLimits.network)) return 'refused'
