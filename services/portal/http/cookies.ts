@@ -5,52 +5,39 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-export interface Cookies {
-  /** The token of the session. */
-  session: Cookie
-  /** Names a browser that is not signed in, for the tokens of its forms. Ends with the browser. */
-  browser: Cookie
-  /** The sign-in that this browser began. */
-  signIn: Cookie
-  /** Says that a person signed in to an account with this browser before. It is not enough to sign in. */
-  known: Cookie
-  /** The sign-in through the provider that this browser began. */
-  provider: Cookie
-}
-
-export interface Cookie {
-  name: string
-  read(request: FastifyRequest): string | undefined
-  /** Without `msMax` the cookie ends with the browser. */
-  set(reply: FastifyReply, value: string, msMax?: number): void
-  clear(reply: FastifyReply): void
-}
+export type Cookies = ReturnType<typeof createCookies>
 
 /** The cookies of a portal at this address. */
-export function createCookies(portalUrl: string): Cookies {
+export function createCookies(portalUrl: string) {
   const secure = new URL(portalUrl).protocol === 'https:'
   const prefix = secure ? '__Host-' : ''
   return {
+    /** The token of the session. */
     session: cookie(`${prefix}pledgeview`, secure),
+    /** Names a browser that is not signed in, for the tokens of its forms. Ends with the browser. */
     browser: cookie(`${prefix}pledgeview-browser`, secure),
+    /** The sign-in that this browser began. */
     signIn: cookie(`${prefix}pledgeview-sign-in`, secure),
+    /** Says that a person signed in to an account with this browser before. It is not enough to sign in. */
     known: cookie(`${prefix}pledgeview-known`, secure),
+    /** The sign-in through the provider that this browser began. */
     provider: cookie(`${prefix}pledgeview-provider`, secure),
   }
 }
 
-function cookie(name: string, secure: boolean): Cookie {
+function cookie(name: string, secure: boolean) {
   const attributes = { path: '/', httpOnly: true, sameSite: 'lax', secure } as const
   return {
     name,
-    read: request => request.cookies[name],
-    set(reply, value, msMax) {
+    read: (request: FastifyRequest) => request.cookies[name],
+    /** Without `msMax` the cookie ends with the browser. */
+    set(reply: FastifyReply, value: string, msMax?: number): void {
       reply.setCookie(name, value, {
         ...attributes,
         ...(msMax !== undefined && { maxAge: Math.floor(msMax / 1000) }),
       })
     },
-    clear: reply => void reply.clearCookie(name, attributes),
+    clear: (reply: FastifyReply) => void reply.clearCookie(name, attributes),
   }
 }
 

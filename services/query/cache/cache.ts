@@ -145,15 +145,6 @@ export interface FairStoreSettings<Value> {
   now: () => number
 }
 
-/** Keeps values within its bounds. `owner` is the one that uses the value. */
-export interface FairStore<Value> {
-  /** The value, if it is kept and has not expired. */
-  get(key: string, owner: string): Value | undefined
-  set(key: string, value: Value, owner: string): void
-  /** Looks at every value. */
-  dropExpired(): void
-}
-
 interface Entry<Value> {
   value: Value
   bytes: number
@@ -169,12 +160,12 @@ interface Holding {
   keys: Set<string>
 }
 
-/** Creates an empty store. */
+/** Creates an empty store, which keeps values within its bounds. `owner` is the one that uses the value. */
 export function createFairStore<Value extends Pick<Lifetime, 'expiresAt'>>({
   bytesMax,
   bytesOf,
   now,
-}: FairStoreSettings<Value>): FairStore<Value> {
+}: FairStoreSettings<Value>) {
   /** In the order in which they were set. */
   const entries = new Map<string, Entry<Value>>()
   const holdings = new Map<string, Holding>()
@@ -234,7 +225,8 @@ export function createFairStore<Value extends Pick<Lifetime, 'expiresAt'>>({
   }
 
   return {
-    get(key, owner) {
+    /** The value, if it is kept and has not expired. */
+    get(key: string, owner: string): Value | undefined {
       const entry = entries.get(key)
       if (entry === undefined) return undefined
       if (now() >= entry.value.expiresAt) {
@@ -246,7 +238,7 @@ export function createFairStore<Value extends Pick<Lifetime, 'expiresAt'>>({
       return entry.value
     },
 
-    set(key, value, owner) {
+    set(key: string, value: Value, owner: string): void {
       drop(key)
       dropFirstExpired()
       const bytes = bytesOf(value) + 2 * key.length
@@ -258,7 +250,8 @@ export function createFairStore<Value extends Pick<Lifetime, 'expiresAt'>>({
       while (bytesHeld > bytesMax) evictOne()
     },
 
-    dropExpired() {
+    /** Looks at every value. */
+    dropExpired(): void {
       for (const [key, { value }] of entries) if (now() >= value.expiresAt) drop(key)
     },
   }

@@ -22,15 +22,6 @@ export interface ClientErrorParts {
   requestLog: Pick<RequestLog, 'reportClientError'>
 }
 
-export interface ClientErrors {
-  /**
-   * Answers input that the HTTP parser refused, and requests that timed out. For Fastify's option `clientErrorHandler`.
-   */
-  handle(error: ParserError, socket: Connection): void
-  /** Answers CONNECT on this server. */
-  listen(server: Server): void
-}
-
 /** The parts of a socket that are used here. */
 type Connection = Duplex & { remoteAddress?: string | undefined }
 
@@ -38,10 +29,7 @@ type Connection = Duplex & { remoteAddress?: string | undefined }
 const lingerMsMax = 1000
 
 /** Creates the handlers of client errors. Call `listen` with the server before it accepts connections. */
-export function createClientErrors(
-  parts: ClientErrorParts,
-  runtime: Pick<Runtime, 'now' | 'logger'>,
-): ClientErrors {
+export function createClientErrors(parts: ClientErrorParts, runtime: Pick<Runtime, 'now' | 'logger'>) {
   const answered = new WeakSet<Duplex>()
 
   // Answers keep the order of the requests, so this one waits until the response in progress is finished.
@@ -54,7 +42,8 @@ export function createClientErrors(
   }
 
   return {
-    handle(error, socket) {
+    /** Answers input that the HTTP parser refused, and requests that timed out. For Fastify's option `clientErrorHandler`. */
+    handle(error: ParserError, socket: Connection): void {
       // The parser reports another error for every chunk that follows.
       if (answered.has(socket)) return
       answered.add(socket)
@@ -67,7 +56,8 @@ export function createClientErrors(
       inOrder(socket, () => answerConnection(socket, code, parts, runtime))
     },
 
-    listen(server) {
+    /** Answers CONNECT on this server. */
+    listen(server: Server): void {
       server.on('connect', (request: IncomingMessage, socket: Connection) => {
         inOrder(socket, () => answerConnection(socket, 'method_not_allowed', parts, runtime, request))
       })

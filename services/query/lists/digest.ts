@@ -5,26 +5,19 @@
  */
 import { hash } from 'node:crypto'
 
-/** The sum of the numbers of some campaigns. Below 2^64. */
-export interface DigestSum {
-  readonly value: bigint
-  /** `updatedAt`: Unix milliseconds. */
-  add(id: string, updatedAt: number): void
-  /** Call it with what was added. */
-  remove(id: string, updatedAt: number): void
-}
-
-/** The sum of no campaign. */
-export function createDigestSum(): DigestSum {
+/** The sum of the numbers of some campaigns, below 2^64. It begins with none. */
+export function createDigestSum() {
   let value = 0n
   return {
     get value() {
       return value
     },
-    add(id, updatedAt) {
+    /** `updatedAt`: Unix milliseconds. */
+    add(id: string, updatedAt: number): void {
       value = BigInt.asUintN(64, value + numberOf(id, updatedAt))
     },
-    remove(id, updatedAt) {
+    /** Call it with what was added. */
+    remove(id: string, updatedAt: number): void {
       value = BigInt.asUintN(64, value - numberOf(id, updatedAt))
     },
   }

@@ -222,7 +222,7 @@ function compareIds(a: string, b: string, arePlain: boolean): number {
 export type ListColumns = ReturnType<typeof newColumns>
 
 /** Creates columns for this number of slots. */
-export function newColumns(length: number) {
+function newColumns(length: number) {
   return {
     status: new Uint16Array(length),
     category: new Uint32Array(length),
@@ -239,24 +239,19 @@ export function newColumns(length: number) {
 }
 
 /** Copies the columns into longer ones. */
-export function grown(old: ListColumns, length: number): ListColumns {
+function grown(old: ListColumns, length: number): ListColumns {
   const columns = newColumns(length)
   for (const name of Object.keys(old) as (keyof ListColumns)[]) columns[name].set(old[name])
   return columns
 }
 
-/** Numbers texts in the order of their first use. */
-export interface Dictionary {
-  add(text: string): number
-  /** Null if no campaign ever had this text. */
-  find(text: string): number | null
-}
+export type Dictionary = ReturnType<typeof createDictionary>
 
-/** Creates an empty dictionary. */
-export function createDictionary(): Dictionary {
+/** Numbers texts in the order of their first use. */
+function createDictionary() {
   const numbers = new Map<string, number>()
   return {
-    add(text) {
+    add(text: string): number {
       let number = numbers.get(text)
       if (number === undefined) {
         number = numbers.size
@@ -264,6 +259,7 @@ export function createDictionary(): Dictionary {
       }
       return number
     },
-    find: text => numbers.get(text) ?? null,
+    /** Null if no campaign ever had this text. */
+    find: (text: string) => numbers.get(text) ?? null,
   }
 }

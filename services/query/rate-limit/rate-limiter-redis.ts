@@ -104,18 +104,13 @@ export function createRedisRateLimiter(
   }
 }
 
-interface HitClock {
-  /** Milliseconds in whole microseconds, later than every admitted hit: the time of a hit identifies it. */
-  next(): number
-  /** Marks this time as used by an admitted hit. */
-  use(time: number): void
-}
-
-function createHitClock(now: () => number): HitClock {
+function createHitClock(now: () => number) {
   let lastUsed = Number.NEGATIVE_INFINITY
   return {
+    /** Milliseconds in whole microseconds, later than every admitted hit: the time of a hit identifies it. */
     next: () => Math.max(Math.floor(now() * 1000), lastUsed + 1) / 1000,
-    use(time) {
+    /** Marks this time as used by an admitted hit. */
+    use(time: number): void {
       lastUsed = Math.round(time * 1000)
     },
   }
@@ -145,30 +140,11 @@ export interface RedisWindowState extends WindowState {
   time: number
 }
 
-export interface RedisSlidingWindowLog {
-  /**
-   * Admits and counts the hit that the process made at `time`. No two hits of a process have the same time. `lacking`: the times of hits
-   * that were admitted before, and that Redis may lack.
-   */
-  take(bucket: string, time: number, lacking: readonly number[]): Promise<RedisWindowState>
-  /** By how much Redis's clock was ahead of the process's clock at the last request. */
-  aheadMs(): number
-}
-
-export interface RedisSlidingWindowLogDependencies {
-  connection: RedisConnection
-  keyPrefix: string
-  /** Distinguishes the hits of this process from those of others. */
-  instance: string
-  /** The process's clock, in milliseconds. */
-  now: () => number
-}
-
 /** Creates the shared logs. Every method rejects if the connection does. */
 export function createRedisSlidingWindowLog(
   { limit, windowMs }: RateLimiterSettings,
-  { connection, keyPrefix, instance, now }: RedisSlidingWindowLogDependencies,
-): RedisSlidingWindowLog {
+  { connection, keyPrefix, instance, now }: Omit<RedisRateLimiterDependencies, 'bucketsMax'>,
+) {
   connection.defineCommand(
     'slidingWindowLog',
     readFileSync(new URL('sliding-window-log-redis.lua', import.meta.url), 'utf8'),
@@ -179,7 +155,11 @@ export function createRedisSlidingWindowLog(
   let aheadMs = 0
 
   return {
-    take: (bucket, time, lacking) =>
+    /**
+     * Admits and counts the hit that the process made at `time`. No two hits of a process have the same time. `lacking`: the times of hits
+     * that were admitted before, and that Redis may lack.
+     */
+    take: (bucket: string, time: number, lacking: readonly number[]): Promise<RedisWindowState> =>
       connection.run(async (redis, { latest }) => {
         aheadMs = latest - now()
         const deadline = Math.ceil(latest + connection.deadlineMs)
@@ -189,6 +169,7 @@ export function createRedisSlidingWindowLog(
         return stateOf(await redis.slidingWindowLog(keyPrefix + digest(bucket), windows, ...parameters))
       }),
 
+    /** By how much Redis's clock was ahead of the process's clock at the last request. */
     aheadMs: () => aheadMs,
   }
 }

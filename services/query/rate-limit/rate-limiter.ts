@@ -85,15 +85,6 @@ export interface WindowState {
   blockedBy: number
 }
 
-export interface SlidingWindowLog {
-  /** Admits and counts a hit at `time` if there is room. */
-  take(bucket: string, time: number): WindowState
-  /** Removes the hit that was counted at exactly this time. */
-  release(bucket: string, time: number): void
-  /** The hits of a bucket that counted when it was last taken from. Of a bucket without a window of its own: none. */
-  times(bucket: string): number[]
-}
-
 /** Times, oldest first, in a ring buffer that grows as needed. */
 interface Window {
   times: Float64Array
@@ -106,10 +97,7 @@ const ringLengthMin = 8
 const dropsPerHit = 2
 
 /** Creates a log without hits, for at most `bucketsMax` buckets. */
-export function createSlidingWindowLog(
-  { limit, windowMs }: RateLimiterSettings,
-  bucketsMax: number,
-): SlidingWindowLog {
+export function createSlidingWindowLog({ limit, windowMs }: RateLimiterSettings, bucketsMax: number) {
   // Ordered by the last hit, so the first window is the first to become empty.
   const windows = new Map<string, Window>()
   const overflow = emptyWindow()
@@ -142,7 +130,8 @@ export function createSlidingWindowLog(
   }
 
   return {
-    take(bucket, time) {
+    /** Admits and counts a hit at `time` if there is room. */
+    take(bucket: string, time: number): WindowState {
       const window = find(bucket, time)
       if (window.length >= limit) return stateOf(window, false)
       append(window, time)
@@ -153,11 +142,13 @@ export function createSlidingWindowLog(
       return stateOf(window, true)
     },
 
-    release(bucket, time) {
+    /** Removes the hit that was counted at exactly this time. */
+    release(bucket: string, time: number): void {
       remove(windows.get(bucket) ?? overflow, time)
     },
 
-    times(bucket) {
+    /** The hits of a bucket that counted when it was last taken from. Of a bucket without a window of its own: none. */
+    times(bucket: string): number[] {
       const window = windows.get(bucket)
       return window ? Array.from({ length: window.length }, (_, index) => at(window, index)) : []
     },

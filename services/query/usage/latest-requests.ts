@@ -9,18 +9,6 @@ import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, TableInsert } from '../../tables/port.ts'
 import type { AnsweredRequest } from '../http/request-log.ts'
 
-export interface LatestRequests {
-  /** `nth`: how many answers its key has had in this minute. */
-  add(
-    key: string,
-    request: Pick<AnsweredRequest, 'id' | 'route' | 'status' | 'parameters'>,
-    nth: number,
-    elapsedMs: number,
-  ): void
-  /** Writes what waits. What fails waits on, and a repeated write changes nothing. */
-  write(insert: (rows: TableInsert) => Promise<void>): Promise<void>
-}
-
 // Of a key, in one minute: as many as its limit admits.
 const perMinuteMax = 120
 const waitingMax = 5_000
@@ -34,15 +22,18 @@ const columns = [
   { name: 'ms', type: 'UInt32' },
 ]
 
-export function createLatestRequests({ base }: Databases, now: () => number): LatestRequests {
+export function createLatestRequests({ base }: Databases, now: () => number) {
   const waiting: (string | number)[][] = []
   return {
-    add(key, { id, route, status, parameters }, nth, elapsedMs) {
+    /** `nth`: how many answers its key has had in this minute. */
+    add(key: string, request: AnsweredRequest, nth: number, elapsedMs: number): void {
       if (nth > perMinuteMax || waiting.length >= waitingMax) return
+      const { id, route, status, parameters } = request
       waiting.push([key, now(), id, shownPath(route, parameters), status, Math.round(elapsedMs)])
     },
 
-    async write(insert) {
+    /** Writes what waits. What fails waits on, and a repeated write changes nothing. */
+    async write(insert: (rows: TableInsert) => Promise<void>): Promise<void> {
       const rows = waiting.slice()
       if (rows.length === 0) return
       await insert({ table: `${base}.api_key_requests`, columns, rows: encodeRows(columns, rows) })

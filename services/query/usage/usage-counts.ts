@@ -11,6 +11,7 @@
  */
 
 import { invariant } from '../../runtime/ops/invariants.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 
 export interface UsageRow {
   readonly key: string
@@ -36,24 +37,6 @@ export interface UsageBatch {
   requests: readonly number[]
 }
 
-export interface UsageCounts {
-  /** Returns how many requests the key has had in this minute. */
-  count(key: string, status: number, isDeprecated: boolean): number
-  /** The rows that have requests which the table lacks, oldest first. */
-  unwritten(): UsageRow[]
-  /** The table has these rows. */
-  confirm(batch: UsageBatch): void
-  /** Requests that were forgotten before the table had them for certain. */
-  lost(): number
-}
-
-export interface UsageCountsOptions {
-  /** The name of the process. No other run may have it. */
-  process: string
-  /** Unix milliseconds. */
-  now: () => number
-}
-
 const minuteMs = 60_000
 
 interface Minute {
@@ -62,7 +45,8 @@ interface Minute {
   rows: Map<string, UsageRow>
 }
 
-export function createUsageCounts({ process, now }: UsageCountsOptions): UsageCounts {
+/** `process`: the name of the process. No other run may have it. */
+export function createUsageCounts({ process, now }: { process: string } & Pick<Runtime, 'now'>) {
   let current: Minute = { minute: Math.floor(now() / minuteMs), process, rows: new Map() }
   let before: Minute['rows'] = new Map()
   let stepsBack = 0
@@ -87,7 +71,8 @@ export function createUsageCounts({ process, now }: UsageCountsOptions): UsageCo
   }
 
   return {
-    count(key, status, isDeprecated) {
+    /** Returns how many requests the key has had in this minute. */
+    count(key: string, status: number, isDeprecated: boolean): number {
       const minute = Math.floor(now() / minuteMs)
       if (minute !== current.minute) begin(minute)
       const row = current.rows.get(key) ?? add(key)
@@ -101,16 +86,19 @@ export function createUsageCounts({ process, now }: UsageCountsOptions): UsageCo
       return row.requests
     },
 
+    /** The rows that have requests which the table lacks, oldest first. */
     unwritten: () =>
       [...before.values(), ...current.rows.values()].filter(({ requests, written }) => requests > written),
 
-    confirm({ rows, requests }) {
+    /** The table has these rows. */
+    confirm({ rows, requests }: UsageBatch): void {
       for (const [index, row] of rows.entries()) {
         row.written = requests[index] ?? 0
         invariant('usage-written', row.written <= row.requests)
       }
     },
 
+    /** Requests that were forgotten before the table had them for certain. */
     lost: () => lost,
   }
 }

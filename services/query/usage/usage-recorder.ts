@@ -16,16 +16,7 @@ import type { OnKeyAnswered } from '../http/request-log.ts'
 import { createLatestRequests } from './latest-requests.ts'
 import { createUsageCounts, type UsageBatch, type UsageRow } from './usage-counts.ts'
 
-export interface UsageRecorder {
-  /** Counts an answer to a key, and keeps the request for a while. */
-  count: OnKeyAnswered
-  /** Flushes again and again. */
-  start(): void
-  /** Writes what is not written. Resolves to whether everything counted so far is in the table. Never rejects. */
-  flush(): Promise<boolean>
-  /** Flushes a last time, within two seconds. Call it when no request is under way. */
-  close(): Promise<void>
-}
+export type UsageRecorder = ReturnType<typeof createUsageRecorder>
 
 const flushMs = 5_000
 const flushMsMax = 10_000
@@ -39,7 +30,7 @@ export function createUsageRecorder(
   process: string,
   onError: (error: unknown) => void,
   { now, sleep, metrics }: Pick<Runtime, 'now' | 'sleep' | 'metrics'>,
-): UsageRecorder {
+) {
   const counts = createUsageCounts({ process, now })
   const latest = createLatestRequests(databases, now)
   let version = 0
@@ -70,18 +61,22 @@ export function createUsageRecorder(
   }
 
   return {
-    count(key, status, isDeprecated, request, elapsedMs = 0) {
+    /** Counts an answer to a key, and keeps the request for a while. */
+    count(...[key, status, isDeprecated, request, elapsedMs = 0]: Parameters<OnKeyAnswered>): void {
       const nth = counts.count(key, status, isDeprecated)
       if (request) latest.add(key, request, nth, elapsedMs)
     },
 
+    /** Writes what is not written. Resolves to whether everything counted so far is in the table. Never rejects. */
     flush: () => flush(unstopped),
 
-    start() {
+    /** Flushes again and again. */
+    start(): void {
       rounds = startRounds(flush, { pauseMs: flushMs, onError, sleep })
     },
 
-    async close() {
+    /** Flushes a last time, within two seconds. Call it when no request is under way. */
+    async close(): Promise<void> {
       await rounds?.close()
       await flush(unstopped, lastFlushMsMax)
     },
