@@ -7,9 +7,9 @@ import type { LogRecord } from '../log/port.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import { megabytes } from '../runtime/progress.ts'
+import { counted, megabytes } from '../runtime/progress.ts'
 import type { Copies } from './purge.ts'
-import { counted, type PurgedCopy, purged, unreached } from './report.ts'
+import { type PurgedCopy, purged, unreached } from './report.ts'
 import type { TablesPurge } from './tables.ts'
 
 export type EmbeddedAccess = Pick<ModelAccess, 'service' | 'tables' | 'databases' | 'rebuilds' | 'status'>

@@ -34,8 +34,3 @@ export function leftOver(copy: string, done: string, left: string, until: number
 export function unreached(copy: string, reason: string): PurgedCopy {
   return { copy, done: 'nothing', left: reason, until: null, isReached: false }
 }
-
-/** `3 records`, `1 record`. */
-export function counted(amount: number, what: string): string {
-  return `${amount} ${what}${amount === 1 ? '' : 's'}`
-}

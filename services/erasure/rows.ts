@@ -2,11 +2,13 @@
  * Purges what the base database has of deleted campaigns and keys. The history of a campaign that is only hidden stays: the sums need it.
  * The usage of a revoked key stays: its account still sees it.
  */
+
+import { counted } from '../runtime/progress.ts'
 import { findDeletedDays, removeRows } from '../tables/deleted.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { oldPartsMs } from '../tables/superseded.ts'
-import { counted, leftOver, type PurgedCopy, purged } from './report.ts'
+import { leftOver, type PurgedCopy, purged } from './report.ts'
 import { deleteRows, type TablesPurge } from './tables.ts'
 
 export async function purgeDeleted(

@@ -9,6 +9,7 @@
 
 import { type Sleep, untilFound } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
+import { counted } from '../runtime/progress.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
 import {
@@ -19,7 +20,7 @@ import {
   type VersionedTable,
   versionedTables,
 } from '../tables/superseded.ts'
-import { counted, leftOver, type PurgedCopy, purged, unreached } from './report.ts'
+import { leftOver, type PurgedCopy, purged, unreached } from './report.ts'
 import { purgeDeleted, purgeRejects } from './rows.ts'
 
 export interface TablesPurge {

@@ -105,6 +105,11 @@ export function grouped(amount: number): string {
   return String(amount).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
+/** `1,234 records`, `1 record`. */
+export function counted(amount: number, what: string): string {
+  return `${grouped(amount)} ${what}${amount === 1 ? '' : 's'}`
+}
+
 /** Bytes in megabytes of 10^6. */
 export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`

@@ -19,7 +19,7 @@ import {
 import type { EventWriter, NewRecord } from '../../log/port.ts'
 import { readConfig } from '../../runtime/config.ts'
 import { messageOf } from '../../runtime/message-of.ts'
-import { createProgress, grouped, megabytes } from '../../runtime/progress.ts'
+import { counted, createProgress, grouped, megabytes } from '../../runtime/progress.ts'
 import {
   type Command,
   commonOptions,
@@ -134,7 +134,7 @@ export class EventsAppendError extends Error {
 
 function beforeText(appended: number): string {
   if (appended === 0) return 'nothing was appended'
-  return `${countText(appended, 'event')} before it ${appended === 1 ? 'was' : 'were'} appended`
+  return `${counted(appended, 'event')} before it ${appended === 1 ? 'was' : 'were'} appended`
 }
 
 interface Batch {
@@ -238,7 +238,7 @@ export async function runEventsAppend(
       format: megabytes,
     })
     let readBytes = 0
-    async function* counted(): AsyncGenerator<Uint8Array | string> {
+    async function* measured(): AsyncGenerator<Uint8Array | string> {
       for await (const data of source) {
         readBytes += data.length
         yield data
@@ -247,7 +247,7 @@ export async function runEventsAppend(
     const onProgress = ({ lines }: AppendProgress) => bar.update(readBytes, `${grouped(lines)} lines`)
     try {
       const { lines, appended, stale } = await eventsAppend({
-        ...{ source: counted(), writer, encode, fromLine, onProgress, countStale: counter?.count },
+        ...{ source: measured(), writer, encode, fromLine, onProgress, countStale: counter?.count },
       })
       const elapsedMs = Math.round(performance.now() - startedMs)
       if (json) printJson(io, { appended, lines, stale: stale ?? null, elapsed_ms: elapsedMs })
@@ -292,15 +292,11 @@ function doneText(
   if (lines < fromLine) return `${file} ends with line ${lines}: nothing was appended`
   const seconds = (elapsedMs / 1000).toFixed(1)
   const old = stale > 0 ? `; ${grouped(stale)} of them stale, because there is a newer version` : ''
-  return `${countText(appended, 'event')} appended, of ${countText(lines, 'line')}, in ${seconds} s${old}`
+  return `${counted(appended, 'event')} appended, of ${counted(lines, 'line')}, in ${seconds} s${old}`
 }
 
 function errorObject(cause: unknown): object {
   if (!(cause instanceof EventsAppendError)) return { message: messageOf(cause) }
   const { message, line, field, reason, appended } = cause
   return { message, line, ...(field !== undefined && { field }), reason, appended, from_line: line }
-}
-
-function countText(count: number, noun: string): string {
-  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`
 }

@@ -11,7 +11,7 @@ import {
   workPhases,
 } from '../../generations/rebuild-log.ts'
 import type { RebuildReport } from '../../generations/rebuilds.ts'
-import { clock, grouped } from '../../runtime/progress.ts'
+import { clock, counted, grouped } from '../../runtime/progress.ts'
 import { printable, printableLines } from '../printable.ts'
 
 /** `stopped`: it is not finished and no process works on it. The same request continues it. */
@@ -40,7 +40,7 @@ export function resultText(report: RebuildReport): string {
   const { detail } = report
   const { request, records, rejects, phaseMs, differences } = detail
   const time = secondsText(Object.values(phaseMs).reduce((sum, ms) => sum + ms, 0))
-  const read = `${countText(records, 'record')} read${rejects > 0 ? `, ${grouped(rejects)} of them rejected` : ''}`
+  const read = `${counted(records, 'record')} read${rejects > 0 ? `, ${grouped(rejects)} of them rejected` : ''}`
   const outcome = outcomeOf(report)
   switch (outcome) {
     case 'rebuilt': {
@@ -134,10 +134,6 @@ function exampleLines({ campaign_id, change, fields }: Example): string[] {
     `  ${printable(campaign_id)}: ${change}`,
     ...fields.map(({ field, live, rebuilt }) => `    ${field}: ${printable(live)} -> ${printable(rebuilt)}`),
   ]
-}
-
-function countText(count: number, noun: string): string {
-  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
 function secondsText(ms: number): string {
