@@ -53,11 +53,7 @@ export interface AnsweredRequest {
   isDeprecated: boolean
 }
 
-export interface RequestLog {
-  /** Logs an answered request and reports it to the metrics. */
-  report(answered: AnsweredRequest, elapsedMs: number): void
-  reportClientError(done: ClientErrorDone): void
-}
+export type RequestLog = ReturnType<typeof createRequestLog>
 
 // Of each kind of refused requests.
 const linesPerSecondMax = 20
@@ -66,12 +62,13 @@ export function createRequestLog(
   onRequestDone: ((done: RequestDone) => void) | undefined,
   onKeyAnswered: OnKeyAnswered | undefined,
   { logger, monotonicMs }: Pick<Runtime, 'logger' | 'monotonicMs'>,
-): RequestLog {
+) {
   const strangers = createSampler(linesPerSecondMax, monotonicMs)
   const overLimit = createSampler(linesPerSecondMax, monotonicMs)
 
   return {
-    report(answered, elapsedMs) {
+    /** Logs an answered request and reports it to the metrics. */
+    report(answered: AnsweredRequest, elapsedMs: number): void {
       const { id, method, route, status, admission, parameters, isDeprecated } = answered
       onRequestDone?.({ method, route, status, elapsedMs })
       const key = answeredKey(admission, status)
@@ -96,7 +93,7 @@ export function createRequestLog(
       )
     },
 
-    reportClientError({ admission, requestId, code, status, elapsedMs }) {
+    reportClientError({ admission, requestId, code, status, elapsedMs }: ClientErrorDone): void {
       onRequestDone?.({ method: 'unknown', route: 'unknown', status, elapsedMs })
       const key = answeredKey(admission, status)
       if (key !== undefined) onKeyAnswered?.(key, status, false)

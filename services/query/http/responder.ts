@@ -55,27 +55,14 @@ interface Instead {
   status?: number
 }
 
-export interface Responder {
-  /** The headers of every answer to an admitted request. */
-  headersOf(request: FastifyRequest, reply: FastifyReply): ResponseHeaders
-  /**
-   * Admits a request: request id, CORS, credentials, rate limit, scope. It sends the response at once if the request is
-   * a preflight, is refused, or has already failed with `failure`. Returns whether it sent a response. Throws or rejects
-   * if the admission failed.
-   */
-  receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): MaybePromise<boolean>
-  /** Sends an error of the registry. */
-  refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, instead?: Instead): FastifyReply
-  /** Sends a cached body, or 304 if the client has the same body already. */
-  send(request: FastifyRequest, reply: FastifyReply, entry: CacheEntry): void
-}
+export type Responder = ReturnType<typeof createResponder>
 
 export function createResponder(
   admissions: Admissions,
   connections: Pick<Connections, 'identify' | 'headersOf'>,
   publications: () => Publications,
   { now }: Pick<Runtime, 'now'>,
-): Responder {
+) {
   /** The headers of every response to this request. */
   function ownHeadersOf(request: FastifyRequest, time: number): ResponseHeaders {
     const { decision, windowMs } = request.admission ?? admissions.unknown()
@@ -137,19 +124,27 @@ export function createResponder(
   }
 
   return {
+    /** Sends an error of the registry. */
     refuse,
 
-    headersOf: (request, reply) => ({
+    /** The headers of every answer to an admitted request. */
+    headersOf: (request: FastifyRequest, reply: FastifyReply): ResponseHeaders => ({
       ...ownHeadersOf(request, now()),
       ...connections.headersOf(reply.raw, false),
       vary: 'Authorization, X-API-Key, X-API-Secret',
     }),
 
-    receive(request, reply, failure) {
+    /**
+     * Admits a request: request id, CORS, credentials, rate limit, scope. It sends the response at once if the request is
+     * a preflight, is refused, or has already failed with `failure`. Returns whether it sent a response. Throws or rejects
+     * if the admission failed.
+     */
+    receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): MaybePromise<boolean> {
       return request.method === 'OPTIONS' ? answerPreflight(request, reply) : admit(request, reply, failure)
     },
 
-    send(request, reply, entry) {
+    /** Sends a cached body, or 304 if the client has the same body already. */
+    send(request: FastifyRequest, reply: FastifyReply, entry: CacheEntry): void {
       const requestId = request.id
       const admission = request.admission ?? admissions.unknown()
       const notices = {

@@ -9,18 +9,7 @@ import { endianness } from 'node:os'
 /** Called between parts of long work. It may let other work run. */
 export type Pause = () => Promise<void>
 
-export interface SlotOrder {
-  /** All used slots in order. Do not write to the array. */
-  slots(): Uint32Array
-  /** Sorts the slots in parts, unless they are in order already. */
-  prepare(pause: Pause): Promise<void>
-  /** Takes out slots that are about to change or to become free. Call this before their values change. */
-  takeOut(some: Uint32Array): void
-  /** Puts in slots with their new values. Between `takeOut` and this call, `slots` must not be called. */
-  putIn(some: Uint32Array): void
-  /** Sorts these used slots. */
-  arrange(some: Uint32Array): Uint32Array
-}
+export type SlotOrder = ReturnType<typeof createSlotOrder>
 
 /** A sort in steps of about a millisecond. What it sorts must not change between them. */
 export type Sorting = Generator<void, Uint32Array, void>
@@ -37,10 +26,7 @@ const roomShare = 1.1
  * Creates an order. It sorts when it is prepared or first read. `compare`: a total order, in which no two slots are equal.
  * `sortAll`: sorts all slots in use at this moment.
  */
-export function createSlotOrder(
-  compare: (a: number, b: number) => number,
-  sortAll: () => Sorting,
-): SlotOrder {
+export function createSlotOrder(compare: (a: number, b: number) => number, sortAll: () => Sorting) {
   /** Undefined until the slots are sorted, and after too many changes at once. */
   let ordered: Uint32Array | undefined
   /** Whether somebody may keep `ordered`. If not, slots that are put in take the room of those that were taken out. */
@@ -63,13 +49,15 @@ export function createSlotOrder(
   }
 
   return {
-    slots() {
+    /** All used slots in order. Do not write to the array. */
+    slots(): Uint32Array {
       ordered ??= sortedAtOnce(sortAll())
       isRead = true
       return ordered
     },
 
-    async prepare(pause) {
+    /** Sorts the slots in parts, unless they are in order already. */
+    async prepare(pause: Pause): Promise<void> {
       if (ordered !== undefined) return
       const before = changes
       const sorting = sortAll()
@@ -84,7 +72,8 @@ export function createSlotOrder(
       }
     },
 
-    takeOut(some) {
+    /** Takes out slots that are about to change or to become free. Call this before their values change. */
+    takeOut(some: Uint32Array): void {
       changes++
       if (ordered === undefined || some.length === 0) return
       if (some.length > ordered.length * manyShare) {
@@ -97,7 +86,8 @@ export function createSlotOrder(
       isRead = false
     },
 
-    putIn(some) {
+    /** Puts in slots with their new values. Between `takeOut` and this call, `slots` must not be called. */
+    putIn(some: Uint32Array): void {
       changes++
       if (ordered === undefined || some.length === 0) return
       if (some.length > ordered.length * manyShare) {
@@ -119,7 +109,8 @@ export function createSlotOrder(
       isRead = false
     },
 
-    arrange(some) {
+    /** Sorts these used slots. */
+    arrange(some: Uint32Array): Uint32Array {
       if (ordered === undefined || (rankedAt !== changes && some.length <= comparedMax))
         return some.slice().sort(compare)
       if (rankedAt !== changes) {
