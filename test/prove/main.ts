@@ -13,18 +13,16 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createPaintedLine } from '../../services/runtime/progress.ts'
 import { localServices } from '../support/deployment/local-services.ts'
-import { withLosses } from '../support/simulation/seeds.ts'
 import { check, shortest } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
 import { tryLogMutants } from './checker/mutants.ts'
-import { realMutants, type Tried, tryMutant } from './real-mutants.ts'
-import { writeReport } from './report.ts'
+import { realMutants, tryMutant } from './real-mutants.ts'
+import { lossesOf, type Mutant, writeReport } from './report.ts'
 import { type Simulated, simulate } from './simulated.ts'
 import { drawPlan, playWorld, type WorldOutcome } from './world.ts'
 
 const stepsOfWorld = 5
 const simulatedShare = 0.2
-const shownMax = 3
 
 const { values } = parseArgs({
   options: {
@@ -39,10 +37,12 @@ const seed = values.seed ?? String(randomInt(1, 1_000_000_000))
 const startedAt = performance.now()
 const playMs = 60_000 * Number(values.minutes)
 const line = createPaintedLine({ stream: process.stderr })
-const stopping = new AbortController()
-const { signal } = stopping
-for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stopping.abort(name))
-
+let isStopping = false
+const isStopped = () => isStopping
+for (const name of ['SIGINT', 'SIGTERM'] as const)
+  process.once(name, () => {
+    isStopping = true
+  })
 process.exitCode = values.log ? checkAgain(values.log) : await prove()
 process.exit()
 
@@ -53,105 +53,85 @@ async function prove(): Promise<number> {
     return 2
   }
   console.log(`seed ${seed}, ${values.minutes} minutes`)
-  const logMutants = tryLogMutants()
-  for (const { rule, without } of logMutants.filter(({ isFound }) => !isFound))
-    console.error(`the checker does not find it (${rule}): ${without}`)
-  const tried = values.mutants ? await tryMutants() : []
+  const mutants = [...(values.mutants ? await tryMutants() : []), ...tryLogMutants()]
   // Mutants are played before.
   const playedFrom = performance.now()
   const simulated = values.world ? [] : await simulateUntil(playedFrom + simulatedShare * playMs)
   const worlds: WorldOutcome[] = []
-  for (let world = Number(values.world ?? 1); !signal.aborted; world++) {
+  for (let world = Number(values.world ?? 1); !isStopping; world++) {
     const outcome = await playOne(world)
-    if (signal.aborted) break
+    if (isStopping) break
     // Its log is large, and is not needed any more.
     worlds.push({ ...outcome, log: [] })
     if (values.world || performance.now() > playedFrom + playMs) break
   }
-  if (!values.world) {
-    const summary = writeReport({ seed, simulated, worlds, logMutants, tried, minutes: minutes() })
-    console.log(`${summary}\nThe report is in test/PROOF.md.`)
-  }
-  const isWhole =
-    [...logMutants, ...tried].every(({ isFound }) => isFound) &&
-    withLosses(simulated).length === 0 &&
-    worlds.every(({ violations, failure }) => violations.length === 0 && failure === undefined)
-  return isWhole ? 0 : 1
+  const proof = { seed, simulated, worlds, mutants, minutes: minutes() }
+  if (!values.world) console.log(`${writeReport(proof)}\nThe report is in test/PROOF.md.`)
+  const missed = mutants.filter(({ isFound }) => !isFound)
+  for (const { rule, without } of missed) console.error(`the checker does not find it (${rule}): ${without}`)
+  return missed.length + lossesOf(proof).length > 0 ? 1 : 0
 }
 
-async function tryMutants(): Promise<Tried[]> {
-  const tried: Tried[] = []
-  for (const [n, mutant] of realMutants.entries()) {
-    if (signal.aborted) break
-    const { without } = mutant
-    const onStep = (text: string) => line.paint(() => `without ${without}: ${text}; ${minutes()} min`)
-    const one = await tryMutant(mutant, `${seed}.mutant.${n + 1}`, onStep, signal)
+async function tryMutants(): Promise<Mutant[]> {
+  const tried: Mutant[] = []
+  for (const mutant of realMutants.values().filter(() => !isStopping)) {
+    const onStep = paint(`without ${mutant.without}`)
+    const one = await tryMutant(mutant, `${seed}.mutant.${tried.length + 1}`, onStep, isStopped)
     tried.push(one)
-    line.wipe()
-    const said = one.isFound ? `${one.rule}: ${one.said}` : `NOT FOUND ${one.said}`
-    console.log(`${Math.round(one.seconds)} s without ${without}: ${said}`)
+    say(`${minutes()} min, without ${one.without}: ${one.isFound ? one.rule : 'NOT FOUND'}: ${one.said}`)
   }
   return tried
 }
 
 async function simulateUntil(moment: number): Promise<Simulated[]> {
   const outcomes: Simulated[] = []
-  for (let n = 0; (n === 0 || performance.now() < moment) && !signal.aborted; n++) {
+  for (let n = 0; (n === 0 || performance.now() < moment) && !isStopping; n++) {
     // Far from the seeds that CI plays.
     const one = 1_000_000 + 1_000 * Number(seed) + n
-    line.paint(() => `simulated world ${one}: ${n} done, ${minutes()} min`)
+    paint('simulated')(`world ${n + 1}`)
     const outcome = await simulate(one, { usesIndex: n % 2 === 0, hasReplicas: n % 5 === 0 })
     outcomes.push(outcome)
-    if (withLosses([outcome]).length === 0) continue
-    line.wipe()
-    console.error(
-      `${JSON.stringify([...outcome.losses, ...outcome.violations].slice(0, shownMax))}\nPlay it again:\n  SIMULATION_SEED=${one} npx vitest run --config test/vitest.config.ts test/simulation/mirrors.test.ts`,
+    const losses = lossesOf({ simulated: [outcome], worlds: [] })
+    if (losses.length === 0) continue
+    say(losses.join('\n'))
+    say(
+      `Play it again:\n  SIMULATION_SEED=${one} npx vitest run --config test/vitest.config.ts test/simulation/mirrors.test.ts`,
     )
   }
-  line.wipe()
   return outcomes
 }
 
 /** Plays a world of real processes, and says what came of it. */
 async function playOne(world: number): Promise<WorldOutcome> {
   const plan = drawPlan(`${seed}.${world}`, stepsOfWorld)
-  const onStep = (text: string) => {
-    if (!process.stderr.isTTY) console.log(`world ${world}: ${text}`)
-    line.paint(() => `world ${world} on ${plan.shards ?? 'no'} shards: ${text}; ${minutes()} min`)
-  }
-  const outcome = await playWorld(plan, onStep, { signal })
-  const { log, violations, failure, counts, seconds } = outcome
-  line.wipe()
-  if (signal.aborted) return outcome
-  console.log(
-    `world ${world} (${plan.faults.join(', ')}): ${counts.answer} answers in ${Math.round(seconds)} s, ${violations.length} violations`,
+  const name = `world ${world} on ${plan.shards ?? 'no'} shards`
+  const outcome = await playWorld(plan, paint(name), isStopped)
+  const { log, violations, counts, seconds } = outcome
+  if (isStopping) return outcome
+  const losses = lossesOf({ simulated: [], worlds: [outcome] })
+  say(
+    `${name} (${plan.faults.join(', ')}): ${counts.answer} answers in ${Math.round(seconds)} s, ${losses.length} losses`,
   )
-  if (violations.length === 0 && failure === undefined) return outcome
+  if (losses.length === 0) return outcome
   const file = join(mkdtempSync(join(tmpdir(), 'pledgeview-prove-')), `${plan.seed}.json`)
   writeFileSync(file, JSON.stringify(log))
-  if (failure !== undefined) console.error(`It did not reach its end: ${failure}`)
+  say(losses.join('\n'))
   show(log, violations)
-  console.error(
-    `Play it again:\n  npm run prove -- --seed ${seed} --world ${world}\nCheck the same answers again:\n  npm run prove -- --log ${file}`,
-  )
+  say(`Play it again:\n  npm run prove -- --seed ${seed} --world ${world}`)
+  say(`Check the same answers again:\n  npm run prove -- --log ${file}`)
   return outcome
 }
 
-/** Each kind of violation once, the first with its history. */
-function show(log: Log, violations: readonly Violation[]): void {
-  const kinds = [...Map.groupBy(violations, ({ rule }) => rule).values()]
-  for (const [first, ...others] of kinds.slice(0, shownMax))
-    console.error(`${first?.rule}: ${first?.about} ${first?.text} (and ${others.length} more)`)
-  const [first] = violations
+/** The history of the first violation. */
+function show(log: Log, [first]: readonly Violation[]): void {
   if (!first) return
-  const isAbout = ({ id }: { id?: string }) => id === first.about
   for (const entry of shortest(log, first)) {
     if (entry.kind === 'said') {
       for (const event of entry.events.filter(({ key }) => key.split('/')[0] === first.about))
-        console.error(`  ${new Date(entry.at).toISOString()} said ${JSON.stringify(event)}`)
+        say(`  ${new Date(entry.at).toISOString()} said ${JSON.stringify(event)}`)
     } else if (entry.kind === 'answer') {
-      const shown = JSON.stringify({ ...entry, rows: entry.rows.filter(isAbout) })
-      console.error(`  ${new Date(entry.receivedAt).toISOString()} ${shown}`)
+      const rows = entry.rows.filter(({ id }) => id === first.about)
+      say(`  ${new Date(entry.receivedAt).toISOString()} ${JSON.stringify({ ...entry, rows })}`)
     }
   }
 }
@@ -159,9 +139,20 @@ function show(log: Log, violations: readonly Violation[]): void {
 function checkAgain(file: string): number {
   const log: Log = JSON.parse(readFileSync(file, 'utf8'))
   const violations = check(log)
-  console.log(`${log.length} entries, ${violations.length} violations`)
+  say(`${log.length} entries, ${violations.length} violations`)
+  for (const { rule, about, text } of violations) say(`${rule}: ${about} ${text}`)
   show(log, violations)
   return violations.length > 0 ? 1 : 0
+}
+
+/** Shows on a terminal how far it is. */
+function paint(what: string): (text: string) => void {
+  return text => line.paint(() => `${what}: ${text}; ${minutes()} min`)
+}
+
+function say(text: string): void {
+  line.wipe()
+  console.log(text)
 }
 
 function minutes(): number {

@@ -3,23 +3,14 @@
  * find each by its rule. `npm run prove -- --mutants` plays them before its worlds.
  */
 import { readFileSync } from 'node:fs'
+import { check } from './checker/check.ts'
+import type { Log, Violation } from './checker/log.ts'
+import type { Mutant } from './report.ts'
 import { playWorld } from './world.ts'
-
-interface RealMutant {
-  rule: string
-  without: string
-  changes: Changes
-}
 
 /** Files below `services`, what they have once, and what the mutant has instead. */
 type Changes = readonly (readonly [file: string, present: string, changed: string])[]
-
-export interface Tried extends Pick<RealMutant, 'rule' | 'without'> {
-  isFound: boolean
-  /** What the checker said first by this rule; or what happened instead. */
-  said: string
-  seconds: number
-}
+type RealMutant = Pick<Mutant, 'rule' | 'without'> & { changes: Changes }
 
 /** By the rule that finds it: the safeguard that is taken out. */
 const changes: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
@@ -86,7 +77,7 @@ export const realMutants: readonly RealMutant[] = Object.entries(changes).flatMa
 
 /** What a mutant needs to be found, by its rule. */
 const needed: Readonly<Record<string, readonly string[]>> = { limit: ['askTooMuch'], revoked: ['revokeKeys'] }
-// Without a fault, nearly nothing is said once the mutant runs. A world ends when the mutant is found, mostly during the first.
+// A world ends when the mutant is found, mostly during the first.
 const underTraffic = ['killProjectors', 'slowFold', 'killProjectors', 'slowFold']
 const services = new URL('../../services/', import.meta.url)
 
@@ -116,15 +107,15 @@ export async function tryMutant(
   mutant: RealMutant,
   seed: string,
   onStep: (text: string) => void,
-  signal?: AbortSignal,
-): Promise<Tried> {
+  isStopped: () => boolean,
+): Promise<Mutant> {
   const { rule, without } = mutant
-  const plan = {
-    ...{ seed, shards: undefined, faults: [...(needed[rule] ?? []), ...underTraffic] },
-    settings: { NODE_OPTIONS: optionOf(mutant) },
-  }
-  const { violations, failure, seconds } = await playWorld(plan, onStep, { signal, endsWith: rule })
-  const found = violations.find(one => one.rule === rule)
+  const settings = { NODE_OPTIONS: optionOf(mutant) }
+  const plan = { seed, settings, faults: [...(needed[rule] ?? []), ...underTraffic] }
+  const byRule = (one: Violation) => one.rule === rule
+  const isEnough = (log: Log) => isStopped() || check(log).some(byRule)
+  const { violations, failure } = await playWorld(plan, onStep, isEnough)
+  const found = violations.find(byRule)
   const said = found ? `${found.about} ${found.text}` : `${failure ?? violations[0]?.text ?? ''}`
-  return { rule, without, isFound: found !== undefined, said: said.slice(0, 200), seconds }
+  return { rule, without, isFound: found !== undefined, said: said.slice(0, 200) }
 }

@@ -1,38 +1,32 @@
 /** Plays one world: a stage, faults that are drawn from the seed, and the verdict of the checker on everything that was answered. */
-import { once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import { within } from '../../services/runtime/async/sleep.ts'
 import { messageOf } from '../../services/runtime/message-of.ts'
-import { appendedPoison, keptPoison, positionsAndEnds } from '../support/faults/log-checks.ts'
+import { appendedPoison, keptPoison } from '../support/faults/log-checks.ts'
 import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
 import { pick, randomOf } from '../support/runner/random.ts'
 import { check } from './checker/check.ts'
 import type { Entry, Log, Violation } from './checker/log.ts'
-import * as ofClickHouse from './faults/clickhouse-faults.ts'
+import { ofOneServer, ofShards } from './faults/clickhouse-faults.ts'
 import * as ofGenerations from './faults/generation-faults.ts'
-import * as ofPortal from './faults/portal-faults.ts'
+import * as ofKeys from './faults/key-faults.ts'
 import * as ofProjectors from './faults/projector-faults.ts'
 import * as ofQueries from './faults/query-faults.ts'
-import * as ofServices from './faults/service-faults.ts'
-import * as ofShards from './faults/shard-faults.ts'
+import type { Mirror } from './stage/readers.ts'
 import { rowOf } from './stage/recorder.ts'
-import { openStage, type Stage } from './stage/stage.ts'
-import { currentOf, holdsMsMax, until, untilReady } from './stage/watch.ts'
+import { openStage, type Stage, type StageOptions } from './stage/stage.ts'
+import { brokenIn, currentOf, holdsMsMax } from './stage/watch.ts'
 
 type Faults = Readonly<Record<string, (stage: Stage) => Promise<void>>>
 
-const anywhere: Faults = { ...ofProjectors, ...ofQueries, ...ofServices }
-const onOneServer: Faults = { ...ofClickHouse, ...ofGenerations, ...ofPortal }
-const onShards: Faults = ofShards
-const faults: Faults = { ...anywhere, ...onOneServer, ...onShards }
+const anywhere: Faults = { ...ofProjectors, ...ofQueries, ...ofKeys }
+const onOneServer: Faults = { ...ofOneServer, ...ofGenerations }
+const faults: Faults = { ...anywhere, ...onOneServer, ...ofShards }
 
-export interface WorldPlan {
+export interface WorldPlan extends StageOptions {
   seed: string
-  shards: number | undefined
   /** The names of the faults, in their order. */
   faults: readonly string[]
-  /** Further settings, with which its projectors and query processes are started again before the faults. */
-  settings?: Readonly<Record<string, string>>
 }
 
 export interface WorldOutcome {
@@ -50,46 +44,36 @@ export interface WorldOutcome {
 export function drawPlan(seed: string, steps: number): WorldPlan {
   const random = randomOf(seed, 'plan')
   const shards = random() < 1 / 3 ? 2 : undefined
-  const names = Object.keys({ ...anywhere, ...(shards ? onShards : onOneServer) })
+  const names = Object.keys({ ...anywhere, ...(shards ? ofShards : onOneServer) })
   return { seed, shards, faults: Array.from({ length: steps }, () => pick(random, names)) }
-}
-
-export interface Until {
-  /** An abort ends the world early, with all of its processes. */
-  signal?: AbortSignal | undefined
-  /** It ends early once the checker finds a violation of this rule. */
-  endsWith?: string
 }
 
 const lookMs = 3_000
 
+/** It ends early, with all of its processes, once `isEnough` says so of its log. */
 export async function playWorld(
   plan: WorldPlan,
   onStep: (text: string) => void = () => {},
-  { signal, endsWith }: Until = {},
+  isEnough: (log: Log) => boolean = () => false,
 ): Promise<WorldOutcome> {
   const startedAt = performance.now()
   const log: Entry[] = []
-  let stage: Stage | undefined
+  const closing = new AsyncDisposableStack()
   let failure: string | undefined
-  const found = new AbortController()
-  const ended = once(AbortSignal.any([found.signal, ...(signal ? [signal] : [])]), 'abort')
-  const looking = setInterval(() => {
-    if (endsWith && check(log).some(({ rule }) => rule === endsWith)) found.abort()
-  }, lookMs)
+  const ended = Promise.withResolvers<void>()
+  const looking = setInterval(() => isEnough(log) && ended.resolve(), lookMs)
   try {
-    stage = await openStage(plan.seed, log, plan)
-    const playing = playFaults(stage, plan, onStep)
+    const stage = await openStage(closing, plan.seed, log, plan)
+    const playing = play(stage, plan.faults, onStep)
     playing.catch(() => {})
-    await Promise.race([playing, ended])
+    await Promise.race([playing, ended.promise])
   } catch (error) {
     failure = `${messageOf(error)} ${error instanceof Error && error.cause ? messageOf(error.cause) : ''}`
-  } finally {
-    clearInterval(looking)
-    await stage?.stop().catch(error => {
-      failure ??= messageOf(error)
-    })
   }
+  clearInterval(looking)
+  await closing.disposeAsync().catch(error => {
+    failure ??= messageOf(error)
+  })
   const seconds = (performance.now() - startedAt) / 1_000
   const events = log.flatMap(entry => (entry.kind === 'said' ? entry.events : []))
   const counts = { ...countsOf(log.map(({ kind }) => kind)), events: events.length }
@@ -101,50 +85,31 @@ export function countsOf(names: readonly string[]): Record<string, number> {
   return Object.fromEntries([...Map.groupBy(names, name => name)].map(([name, all]) => [name, all.length]))
 }
 
-async function playFaults(stage: Stage, plan: WorldPlan, onStep: (text: string) => void): Promise<void> {
-  if (plan.settings) await restartAll(stage, plan.settings)
-  for (const [step, name] of plan.faults.entries()) {
-    onStep(`${name}, ${step + 1} of ${plan.faults.length}`)
+async function play(stage: Stage, names: readonly string[], onStep: (text: string) => void): Promise<void> {
+  const mirrors = await stage.start()
+  for (const [step, name] of names.entries()) {
+    onStep(`${name}, ${step + 1} of ${names.length}`)
     const fault = faults[name]
     if (!fault) throw new Error(`there is no fault ${name}; there are: ${Object.keys(faults).join(', ')}`)
     await stage.play(() => fault(stage))
   }
   onStep('the end')
-  await end(stage)
-}
-
-/** All processes, with further settings. */
-async function restartAll(stage: Stage, settings: Readonly<Record<string, string>>): Promise<void> {
-  const { places, queries, recorder } = stage
-  await recorder.disturbed('silence', async () => {
-    for (const place of [...places, ...queries]) await place.restart(settings)
-    for (const place of queries) await untilReady(place)
-  })
-  await stage.untilAllMove()
+  await stage.settled(() => checkEnd(stage, mirrors))
 }
 
 /** What has to hold when nothing is said any more. */
-async function end(stage: Stage): Promise<void> {
-  const { mirrors, recorder, services, tables, databases, folded, traffic } = stage
-  await stage.settled({ staysPaused: true })
+async function checkEnd(stage: Stage, mirrors: readonly Mirror[]): Promise<void> {
+  const { recorder, services, tables, databases, folded, traffic } = stage
+  await traffic.stop()
   const settledAt = Date.now()
   await within(holdsMsMax, Promise.all(mirrors.map(mirror => mirror.follow(settledAt))))
   for (const { name, copy } of mirrors)
     recorder.add({ kind: 'copy', mirror: name, rows: [...copy().values()].map(rowOf) })
-  await stage.noteBroken()
-  const { kafka } = services.addresses
-  const [kept, appended] = [
-    await keptPoison(tables, databases),
-    await appendedPoison(kafka, traffic.poisoned()),
-  ]
-  if (!isDeepStrictEqual(kept, appended))
-    throw new Error(
-      `of ${Object.keys(appended).length} records that are no events, ${Object.keys(kept).length} are among the rejects`,
-    )
-  await until(async () => {
-    const { positions, ends } = await positionsAndEnds(kafka)
-    return Object.entries(ends).every(([name, offset]) => positions[name] === offset)
-  })
+  for (const [process, place] of Object.entries(stage.processes))
+    recorder.add({ kind: 'broken', process, names: await brokenIn(place) })
+  const kept = await keptPoison(tables, databases)
+  if (!isDeepStrictEqual(kept, await appendedPoison(services.addresses.kafka, traffic.poisoned())))
+    throw new Error(`not every record that is no event is among the ${Object.keys(kept).length} rejects`)
   // A rebuild takes epochs above those of the generation from before.
   const current = await currentOf(tables)
   for (const shard of folded) {

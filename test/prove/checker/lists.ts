@@ -5,7 +5,7 @@
  * snapshot agree.
  */
 import type { Answer, Violation } from './log.ts'
-import { countBefore, mayBeBack, mayBeHidden, parametersOf, shownBy, type World } from './truth.ts'
+import { mayBeBack, mayBeHidden, parametersOf, shownBy, type World } from './truth.ts'
 
 interface Stamp {
   at: number
@@ -14,8 +14,6 @@ interface Stamp {
   title: string | undefined
   answer: Answer
 }
-
-type Dated = Answer & { asOf: number }
 
 /** The pages of one list, from one snapshot. */
 interface Whole {
@@ -26,16 +24,16 @@ interface Whole {
 
 export function checkLists(world: World): Violation[] {
   const stamps = stampsOf(world.answers)
-  const times = stamps.map(({ at }) => at)
   const byId = Map.groupBy(stamps, ({ id }) => id)
   const found: Violation[] = []
   const report = (rule: string, about: string, text: string, answers: Answer[]) =>
     found.push({ rule, about, text, answers })
 
   // A process may read lists and removals in different ways. By both: the answers whose watermark is above all before.
-  const steps = new Map<string, Dated[]>()
-  for (const answer of world.answers.filter(isDated)) {
+  const steps = new Map<string, Answer[]>()
+  for (const answer of world.answers) {
     const { asOf, process, path, sentAt, ageMs } = answer
+    if (asOf === undefined) continue
     for (const { id, updated_at } of shownBy(answer)) {
       const missed = byId.get(id)?.findLast(({ at }) => at < asOf)
       if (!missed || Date.parse(updated_at) >= missed.at) continue
@@ -46,7 +44,7 @@ export function checkLists(world: World): Violation[] {
     const before = steps.get(name) ?? []
     steps.set(name, before)
     const known = before.findLast(({ receivedAt }) => receivedAt < sentAt - ageMs)
-    if (known && known.asOf > asOf)
+    if (known?.asOf && known.asOf > asOf)
       report('watermark', 'X-Data-As-Of', `steps back to ${iso(asOf)}`, [known, answer])
     if (asOf > (before.at(-1)?.asOf ?? 0)) before.push(answer)
   }
@@ -62,9 +60,8 @@ export function checkLists(world: World): Violation[] {
     if (shown.size < ids.length) report('snapshot', 'page', 'a list has a campaign twice', pages)
     for (let stamp = stamps[next]; stamp && stamp.at < asOf; stamp = stamps[++next])
       latest.set(stamp.id, stamp)
-    const all = since > 0 ? stamps.slice(countBefore(times, since), next) : latest.values()
-    for (const stamp of all) {
-      const isDue = latest.get(stamp.id) === stamp && !shown.has(stamp.id)
+    for (const stamp of latest.values()) {
+      const isDue = stamp.at >= since && !shown.has(stamp.id)
       const text = `as of ${iso(asOf)} leaves it out of ${iso(stamp.at)}`
       if (isDue && isLeftOut(stamp, pages, world))
         report('watermark', stamp.id, text, [stamp.answer, ...pages])
@@ -119,10 +116,6 @@ function wholesOf(answers: readonly Answer[]): Whole[] {
     return found.length < offsets.length ? [] : [{ pages: found, since, asOf }]
   })
   return wholes.toSorted((a, b) => a.asOf - b.asOf)
-}
-
-function isDated(answer: Answer): answer is Dated {
-  return answer.asOf !== undefined
 }
 
 function iso(at: number): string {

@@ -14,6 +14,8 @@ export interface Campaign {
   states: SaidState<CampaignState>[]
   /** By the place in the key: c7/p3 is at place 3. */
   pledges: SaidState<PledgeState>[][]
+  /** When anything was said of it, also again. */
+  saidAt: number[]
 }
 
 export interface World {
@@ -60,8 +62,9 @@ function campaignsOf(said: readonly EntryOf<'said'>[]): Map<string, Campaign> {
     for (const event of events) {
       if (event.type === 'api-key') continue
       const [id = '', pledge] = event.key.split('/')
-      const campaign = campaigns.get(id) ?? { states: [], pledges: [] }
+      const campaign = campaigns.get(id) ?? { states: [], pledges: [], saidAt: [] }
       campaigns.set(id, campaign)
+      campaign.saidAt.push(at)
       if (event.type === 'campaign') add(campaign.states, { data: event.data, at })
       else {
         const place = Number(pledge?.slice(1))
@@ -109,17 +112,6 @@ export function slugOf(path: string): string | undefined {
 /** What the path asks for. */
 export function parametersOf(path: string): URLSearchParams {
   return new URLSearchParams(path.split('?')[1])
-}
-
-/** How many of these times, which are in their order, are before the moment. */
-export function countBefore(times: readonly number[], moment: number): number {
-  let [low, high] = [0, times.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((times[middle] ?? 0) < moment) low = middle + 1
-    else high = middle
-  }
-  return low
 }
 
 /** What has another value than is expected; `undefined` if nothing has. */

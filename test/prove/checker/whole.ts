@@ -16,7 +16,7 @@ export function checkWhole(world: World): Violation[] {
   const inQuiet: Answer[] = []
   for (const { from, to } of world.of('quiet')) {
     const answers = world.answers.filter(one => one.sentAt - one.ageMs >= from && one.receivedAt <= to)
-    const [truth, digest] = [truthAt(world, from), digestOf(answers)]
+    const [truth, digest] = [truthAt(world, from), digestOf(answers.flatMap(({ rows }) => rows))]
     for (const answer of answers) {
       const text = differenceOf(answer, truth, world) ?? digestDifference(answer, digest)
       if (text) found.push({ rule: 'whole', about: answer.path, text, answers: [answer] })
@@ -26,9 +26,9 @@ export function checkWhole(world: World): Violation[] {
   return [...found, ...checkStamps(world, inQuiet), ...checkCopies(world)]
 }
 
-/** The digest of all campaigns that the answers show. Computed as the guide says, and not by the code of the service. */
-function digestOf(answers: readonly Answer[]): string {
-  const stamps = new Map(answers.flatMap(({ rows }) => rows).map(({ id, updated_at }) => [id, updated_at]))
+/** The digest of these campaigns. Computed as the guide says, and not by the code of the service. */
+export function digestOf(rows: readonly Row[]): string {
+  const stamps = new Map(rows.map(({ id, updated_at }) => [id, updated_at]))
   const sum = [...stamps]
     .map(([id, stamp]) => createHash('sha256').update(`${id}|${stamp}`).digest().readBigUInt64BE())
     .reduce((before, number) => BigInt.asUintN(64, before + number), 0n)
@@ -42,11 +42,7 @@ function digestDifference({ path, page, digest: told }: Answer, digest: string):
   return `has the digest ${told} of ${digest}`
 }
 
-function checkStamps({ of, isDisturbed }: World, answers: readonly Answer[]): Violation[] {
-  const said = of('said').flatMap(({ at, events }) =>
-    events.map(({ key }) => ({ id: key.split('/')[0], at })),
-  )
-  const saidOf = Map.groupBy(said, ({ id }) => id)
+function checkStamps({ campaigns, isDisturbed }: World, answers: readonly Answer[]): Violation[] {
   const shown = new Map<string, { stamp: string; answer: Answer }>()
   return answers.flatMap(answer =>
     answer.rows.flatMap(({ id, updated_at: stamp }): Violation[] => {
@@ -54,20 +50,17 @@ function checkStamps({ of, isDisturbed }: World, answers: readonly Answer[]): Vi
       shown.set(id, { stamp, answer })
       if (!before || before.stamp === stamp) return []
       if (isDisturbed('restore', before.answer.sentAt, answer.receivedAt)) return []
-      if (saidOf.get(id)?.some(({ at }) => at >= before.answer.sentAt && at <= answer.receivedAt)) return []
+      const isSaid = (at: number) => at >= before.answer.sentAt && at <= answer.receivedAt
+      if (campaigns.get(id)?.saidAt.some(isSaid)) return []
       const text = `had the stamp ${before.stamp}, and has ${stamp}; nothing was said of it between`
       return [{ rule: 'stamps', about: id, text, answers: [before.answer, answer] }]
     }),
   )
 }
 
-interface Truth {
-  rows: ReadonlyMap<string, TimelessProject>
-  hidden: ReadonlySet<string>
-  stats: Readonly<Record<string, unknown>>
-}
+type Truth = ReturnType<typeof truthAt>
 
-function truthAt({ campaigns, of, answers }: World, at: number): Truth {
+function truthAt({ campaigns, of, answers }: World, at: number) {
   const said = of('said').filter(one => one.at <= at)
   const model = readModelOf(said.flatMap(({ events }) => events))
   const rows = new Map([...model.campaigns].map(([id, reading]) => [id, expectedProject(reading)]))
@@ -137,16 +130,15 @@ function listDifference({ page, rows, path }: Answer, truth: Truth): string | un
 }
 
 function checkCopies(world: World): Violation[] {
-  const copies = world.of('copy')
-  const expected = copies.length > 0 ? truthAt(world, Infinity).rows : new Map()
-  return copies.flatMap(({ mirror, rows }) => {
+  return world.of('copy').flatMap(({ mirror, rows }) => {
+    const expected = truthAt(world, Infinity).rows
     const held = new Map(rows.map(row => [row.id, row]))
-    const answers = world.answers.filter(({ reader }) => reader === mirror)
     return [...new Set([...expected.keys(), ...held.keys()])].flatMap((about): Violation[] => {
       const row = held.get(about)
       const text = row ? rowDifference(row, expected.get(about)) : 'is missing'
       if (text === undefined) return []
-      const last = answers.filter(one => one.rows.some(({ id }) => id === about)).slice(-3)
+      const asked = world.answers.filter(one => one.reader === mirror)
+      const last = asked.filter(one => one.rows.some(({ id }) => id === about)).slice(-3)
       return [{ rule: 'mirror', about, text: `${mirror}: ${text}`, answers: last }]
     })
   })

@@ -1,15 +1,12 @@
 /** Generations that come and go under traffic and readers: rebuilds that are killed together with a projector, and a roll back. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { latestRebuild, workPhases } from '../../../services/generations/rebuild-log.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
-import { launchProcess, runCli } from '../../support/deployment/service-process.ts'
+import { launchProcess, makeDataDirectory } from '../../support/deployment/service-process.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
 import type { Stage } from '../stage/stage.ts'
-import { currentOf, until, untilItMoves, untilReady } from '../stage/watch.ts'
+import { currentOf, until, untilReady } from '../stage/watch.ts'
 
 // The small batches of the projectors would only make each rebuild read for longer.
 const rebuildSettings = { PLEDGEVIEW_BATCH_RECORDS_MAX: '2000' }
@@ -18,7 +15,7 @@ const rebuildSettings = { PLEDGEVIEW_BATCH_RECORDS_MAX: '2000' }
 export async function rollBack(stage: Stage): Promise<void> {
   for (const args of [[], ['rollback']]) {
     await promoted(stage, () => command(stage, ['rebuild', ...args]))
-    await untilItMoves(stage.tables)
+    await stage.untilItMoves()
     await stage.settled()
   }
   await command(stage, ['rebuild', 'drop'])
@@ -40,9 +37,9 @@ export async function rebuildThroughKill(stage: Stage): Promise<void> {
 }
 
 async function promoteThroughKill(stage: Stage): Promise<void> {
-  const { random, places, tables, environment } = stage
+  const { random, places, tables, deployment } = stage
   const phase = async () => (await latestRebuild({ tables, base: defaultDatabases.base }))?.phase
-  const settings = { ...environment, ...rebuildSettings }
+  const settings = { ...deployment.environment, ...rebuildSettings }
   const rebuild = launchProcess(['rebuild', '--json'], settings, 'never said')
   rebuild.started.catch(() => undefined)
   await until(async () => (await phase()) === 'promoting' || rebuild.hasEnded(), 10)
@@ -52,7 +49,7 @@ async function promoteThroughKill(stage: Stage): Promise<void> {
   place.start()
   if ((workPhases as readonly unknown[]).includes(await phase())) await command(stage, ['rebuild'])
   await Promise.all(places.map(one => one.ready()))
-  await untilItMoves(tables)
+  await stage.untilItMoves()
 }
 
 /** The tables go back to a backup that was made beside the traffic, as the guide does it (deploy/restore.md). Some worlds tell it by hand. */
@@ -60,8 +57,8 @@ export async function restoreBackup(stage: Stage): Promise<void> {
   const { tables, places, queries, recorder, traffic, random } = stage
   const names = Object.values(await currentOf(tables))
   const all = names.map(name => `DATABASE ${name}`).join(', ')
-  const directory = mkdtempSync(join(tmpdir(), 'pledgeview-prove-backup-'))
-  const file = `File('${directory}/night/')`
+  const directory = makeDataDirectory()
+  const file = `File('${directory.path}/night/')`
   async function restore(): Promise<void> {
     for (const place of [...places, ...queries]) expect(await place.stop()).toBe(0)
     for (const name of names) await tables.run({ query: `DROP DATABASE ${name} SYNC` })
@@ -77,15 +74,15 @@ export async function restoreBackup(stage: Stage): Promise<void> {
   try {
     await tables.run({ query: `BACKUP ${all} TO ${file}` })
     await delay(intBetween(random('restore'), 2_000, 8_000))
-    await untilItMoves(tables)
+    await stage.untilItMoves()
     // No query process answers.
     await recorder.disturbed('restore', () => recorder.disturbed('silence', restore))
   } finally {
-    rmSync(directory, { recursive: true, force: true })
+    directory.remove()
   }
 }
 
-async function command({ environment }: Stage, args: readonly string[]): Promise<void> {
-  const { code, stderr } = await runCli([...args, '--json'], '', { ...environment, ...rebuildSettings })
+async function command({ deployment }: Stage, args: readonly string[]): Promise<void> {
+  const { code, stderr } = await deployment.command([...args, '--json'], '', rebuildSettings)
   expect(code, stderr).toBe(0)
 }

@@ -1,11 +1,10 @@
-/** Query processes that are killed or stopped, Redis that is away, keys that are revoked, and a client that asks for more than its limit. */
+/** Query processes that are killed or stopped, Redis that is away, and a client that asks for more than its limit. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Place } from '../../support/faults/places.ts'
 import type { AnyResponse } from '../../support/query/shape.ts'
 import { intBetween, pick, type Random } from '../../support/runner/random.ts'
 import { now } from '../stage/recorder.ts'
 import { cacheMs, type Stage } from '../stage/stage.ts'
-import { useUntilRefused } from '../stage/use-until-refused.ts'
 import { askOps, until, untilReady } from '../stage/watch.ts'
 
 const burst = 80
@@ -35,14 +34,6 @@ async function disturbOne(
   await recorder.disturbed('silence', () => work(place).then(() => untilReady(place)), process)
 }
 
-/** A key is issued, used of both processes all the time, and revoked. It is used on until each process knows. */
-export async function revokeKeys(stage: Stage): Promise<void> {
-  const { keys, traffic } = stage
-  const { credentials, event } = keys.issue(`account ${traffic.records()}`)
-  await traffic.say([event])
-  await useUntilRefused(stage, credentials, () => traffic.say([keys.revoke(credentials.key)]))
-}
-
 /** A client asks until it is refused, with new keys until the processes shared their limits all that time. */
 export async function askTooMuch(stage: Stage): Promise<void> {
   await until(async () => {
@@ -66,29 +57,28 @@ async function thirsty(stage: Stage): Promise<() => Promise<(AnyResponse | undef
   return () => Promise.all(processes.map(process => recorder.ask({ ...request, process })))
 }
 
-/** Redis is killed, started again empty, and silent, while a client asks for more than its limit. */
+/** Redis is killed and started again empty, and then silent, while a client asks for more than its limit. */
 export async function takeRedisAway(stage: Stage): Promise<void> {
-  const { queries, recorder } = stage
   const { redis } = stage.services
   const drink = await thirsty(stage)
-  const areShared = async () => {
-    const told = await Promise.all(queries.map(place => askOps(place, '/readyz')))
-    return told.every(({ text }) => text.includes('limits are shared, caches are shared'))
-  }
   await drink()
+  await withoutRedis(stage, () => redis.kill().then(drink), redis.restart)
+  await drink()
+  await withoutRedis(stage, () => Promise.all([redis.pause(), drink(), delay(2 * cacheMs)]), redis.resume)
+  await drink()
+}
+
+async function withoutRedis(
+  { queries, recorder }: Stage,
+  away: () => Promise<unknown>,
+  back: () => unknown,
+): Promise<void> {
   await recorder.disturbed('limits', async () => {
-    await redis.kill()
-    await drink()
-    await redis.restart()
-    await until(areShared)
+    await away()
+    await back()
+    await until(async () => {
+      const told = await Promise.all(queries.map(place => askOps(place, '/readyz')))
+      return told.every(({ text }) => text.includes('limits are shared, caches are shared'))
+    })
   })
-  await drink()
-  await recorder.disturbed('limits', async () => {
-    redis.pause()
-    await drink()
-    await delay(2 * cacheMs)
-    redis.resume()
-    await until(areShared)
-  })
-  await drink()
 }

@@ -15,7 +15,6 @@ export interface Request extends Pick<Answer, 'reader' | 'process' | 'path'> {
   expected?: readonly number[]
   /** Instead of the headers of the credentials. */
   headers?: Readonly<Record<string, string>>
-  method?: string
   signal?: AbortSignal | undefined
   /** Asks only for what differs from its last answer: a 304 says that again, as of now. */
   isConditional?: boolean
@@ -40,7 +39,7 @@ export function createRecorder(log: Entry[], apiUrls: readonly string[]) {
 
   /** Resolves with `undefined` if there was no answer. */
   async function ask(request: Request): Promise<AnyResponse | undefined> {
-    const { reader, process, path, credentials, expected = [200], method = 'GET', signal } = request
+    const { reader, process, path, credentials, expected = [200], signal } = request
     const before = request.isConditional ? known.get(path) : undefined
     const headers = {
       ...(request.headers ?? (credentials ? keyHeaders(credentials) : {})),
@@ -48,7 +47,7 @@ export function createRecorder(log: Entry[], apiUrls: readonly string[]) {
     }
     const asked = { reader, process, path, expected, key: credentials?.key ?? '', sentAt: now() }
     const signals = [AbortSignal.timeout(answerMsMax), ...(signal ? [signal] : [])]
-    const init = { method, headers, signal: AbortSignal.any(signals) }
+    const init = { headers, signal: AbortSignal.any(signals) }
     try {
       let response = await readResponse(await fetch(`${apiUrls[process]}${path}`, init))
       if (before && response.status === 304) response = sameAs(before, response)
@@ -130,16 +129,14 @@ export function headOf(path: string, { status, headers }: Omit<AnyResponse, 'bod
 
 function bodyOf(path: string, body: unknown): Partial<Content> {
   const [resource = ''] = path.split('?')
-  if (resource === '/projects') {
-    const { data, pagination } = projectListBodySchema.parse(body)
-    return { rows: data.map(rowOf), page: pagination }
-  }
+  if (resource === '/stats') return { stats: statsBodySchema.parse(body).data }
   if (resource === '/removals') {
     const { data, pagination, kept_since } = removalListBodySchema.parse(body)
     return { removals: data, page: pagination, keptSince: Date.parse(kept_since) }
   }
-  if (resource === '/stats') return { stats: statsBodySchema.parse(body).data }
-  return { rows: [rowOf(projectDetailBodySchema.parse(body).data)] }
+  if (resource !== '/projects') return { rows: [rowOf(projectDetailBodySchema.parse(body).data)] }
+  const { data, pagination } = projectListBodySchema.parse(body)
+  return { rows: data.map(rowOf), page: pagination }
 }
 
 /** The campaign without what depends on the day. */
