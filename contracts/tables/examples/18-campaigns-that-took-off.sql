@@ -20,7 +20,7 @@ FROM
         sum(new_pledge_count) OVER (PARTITION BY campaign_id ORDER BY day RANGE BETWEEN 7 PRECEDING AND 1 PRECEDING)
             / nullIf(least(7, day - first_day), 0) AS usual
     FROM crowdfunding.campaign_days
-    -- Asked here, so that the days of campaigns that have ended are not even computed.
+    -- Asked here, so that what is usual is not computed for campaigns that have ended.
     WHERE campaign_id IN (SELECT campaign_id FROM crowdfunding.campaigns WHERE status = 'LIVE')
 ) AS d
 INNER JOIN crowdfunding.campaigns AS c ON c.campaign_id = d.campaign_id

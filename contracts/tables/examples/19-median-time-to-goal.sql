@@ -5,16 +5,15 @@
 SELECT
     c.category AS category,
     count() AS campaigns,
-    quantileExactInclusive(0.5)(dateDiff('day', toDate(assumeNotNull(c.launch_date)), r.day)) AS median_days,
-    countIf(r.day = toDate(assumeNotNull(c.launch_date))) AS on_the_first_day
+    quantileExactInclusive(0.5)(r.days) AS median_days,
+    countIf(r.days = 0) AS on_the_first_day
 FROM
 (
-    SELECT campaign_id, min(day) AS day, any(complete_from) AS complete_from
+    SELECT campaign_id, min(day - launch_day) AS days
     FROM crowdfunding.campaign_days
-    WHERE percent >= 100
+    WHERE percent >= 100 AND complete_from <= launch_day
     GROUP BY campaign_id
 ) AS r
 INNER JOIN crowdfunding.campaigns AS c ON c.campaign_id = r.campaign_id
-WHERE r.complete_from <= toDate(c.launch_date)
 GROUP BY category
 ORDER BY median_days, category

@@ -14,36 +14,47 @@ AS SELECT
 -- Each day with what the campaign had at the end of its day before. Private: it has campaigns that are hidden by now, but none that are
 -- deleted. Derived days are here only while the campaign is public, in the category of its first kept day.
 --
--- The windows are in the order of the table, so that nothing is sorted (optimize_read_in_window_order in ../roles/0003-analyst.sql). A
--- category is also here as a hash, because a window over text costs several times as much.
+-- The window is in the order of the table, so that nothing is sorted (optimize_read_in_window_order in ../roles/0003-analyst.sql). Its
+-- functions take most of the time. ClickHouse computes one again wherever its name stands, so they are in a query of their own. A category
+-- is also here as a hash: in a window, text costs several times as much.
 CREATE OR REPLACE VIEW ${base}.history_days
 SQL SECURITY DEFINER
 AS SELECT
-    * EXCEPT category,
-    if(source = 'kept', category, anyIf(category, source = 'kept' AND is_deleted = 0) OVER whole) AS shown_category,
-    -- 0 if it is derived.
-    if(source = 'kept', cityHash64(category)::UInt64, 0) AS own_hash,
-    lagInFrame(own_hash) OVER until AS last_hash,
-    anyIf(own_hash, source = 'kept' AND is_deleted = 0) OVER whole AS first_hash,
-    if(own_hash = 0, first_hash, own_hash) AS shown_hash,
+    campaign_id, day, source, is_deleted, status, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count,
+    pledge_count, follower_count, launch_day,
+    if(source = 'kept', category, first_category) AS shown_category,
+    if(own_hash = 0, first_hash, own_hash) AS category_hash,
     if(last_hash = 0, first_hash, last_hash) AS previous_hash,
     day < (SELECT noted FROM ${base}.history_end) AS is_final,
-    lagInFrame(is_deleted, 1, 1) OVER until = 0 AS was_public,
+    was_public,
     -- Its amount was not pledged on this day: it is older than the history, or it was hidden.
-    is_deleted = 0 AND NOT was_public AND (countIf(is_deleted = 0) OVER until > 1
-        OR (source = 'kept' AND NOT ifNull(launched >= day - 1, false))) AS is_opening,
-    -- 0 if it was not public.
-    lagInFrame(pledged_platform_amount) OVER until AS previous_platform_amount,
-    lagInFrame(backer_count) OVER until AS previous_backer_count,
-    lagInFrame(pledge_count) OVER until AS previous_pledge_count,
-    min(multiIf(NOT is_complete, toDate(65535), source = 'derived' OR ifNull(launched >= day - 1, false), least(day, ifNull(launched, day)), day))
-        OVER whole AS complete_from
-FROM ${base}.campaign_days FINAL
--- Nothing ranks after a tombstone, so no FINAL is needed to find them.
-WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
-    AND if(source = 'kept', true, campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL))
-WINDOW until AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),
-    whole AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING);
+    is_deleted = 0 AND NOT was_public AND (first_day < day OR (source = 'kept' AND NOT is_new)) AS is_opening,
+    previous_platform_amount, previous_backer_count, previous_pledge_count, complete_from
+FROM
+(
+    SELECT
+        *,
+        -- 0 if it is derived.
+        if(source = 'kept', cityHash64(category)::UInt64, 0) AS own_hash,
+        ifNull(launched >= day - 1, false) AS is_new,
+        -- Of the row before. The amounts are 0 if it was not public.
+        lagInFrame(is_deleted = 0) OVER campaign AS was_public,
+        lagInFrame(own_hash) OVER campaign AS last_hash,
+        lagInFrame(pledged_platform_amount) OVER campaign AS previous_platform_amount,
+        lagInFrame(backer_count) OVER campaign AS previous_backer_count,
+        lagInFrame(pledge_count) OVER campaign AS previous_pledge_count,
+        minIf(day, is_deleted = 0) OVER campaign AS first_day,
+        anyIf(category, source = 'kept' AND is_deleted = 0) OVER campaign AS first_category,
+        anyIf(own_hash, source = 'kept' AND is_deleted = 0) OVER campaign AS first_hash,
+        anyLast(launched) OVER campaign AS launch_day,
+        min(multiIf(NOT is_complete, toDate(65535), source = 'derived' OR is_new, least(day, ifNull(launched, day)), day))
+            OVER campaign AS complete_from
+    FROM ${base}.campaign_days FINAL
+    -- Nothing ranks after a tombstone, so no FINAL is needed to find them.
+    WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
+        AND if(source = 'kept', true, campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL))
+    WINDOW campaign AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+);
 
 CREATE OR REPLACE VIEW ${views}.campaign_days
 (
@@ -69,7 +80,8 @@ CREATE OR REPLACE VIEW ${views}.campaign_days
     opening_platform        Float64 COMMENT 'opening_platform_amount as a floating-point number, in major units of the platform currency',
     is_final                Bool COMMENT 'False: the day is not over, and the row may still change',
     source                  LowCardinality(String) COMMENT 'kept: as it was shown at the end of the day. derived: the history did not exist yet; computed from the pledges that counted when it began, each from the day of its latest change on',
-    complete_from           Date COMMENT 'From this day on, UTC, each pledge of the campaign stands on a day of its own; not after the launch if its whole life is here'
+    launch_day              Nullable(Date) COMMENT 'Day of the launch of the campaign, UTC; null if the launch is not known',
+    complete_from           Date COMMENT 'From this day on, UTC, each pledge of the campaign stands on a day of its own; not after launch_day if its whole life is here'
 )
 SQL SECURITY DEFINER
 AS SELECT
@@ -82,7 +94,7 @@ AS SELECT
     if(is_opening, 0, toInt64(pledge_count) - toInt64(previous_pledge_count)) AS new_pledge_count,
     if(is_opening, pledged_platform_amount, 0)::Decimal(38, 4) AS opening_platform_amount,
     toFloat64(opening_platform_amount) AS opening_platform,
-    is_final, source, complete_from
+    is_final, source, launch_day, complete_from
 FROM ${base}.history_days
 WHERE is_deleted = 0 AND campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
 LIMIT 18446744073709551615
@@ -103,45 +115,42 @@ GROUP BY day
 HAVING countIf(is_deleted = 0 OR was_public) > 0
 LIMIT 18446744073709551615;
 
--- The same by category. A campaign that changes its category departs from one and opens the other.
+-- The same by category. A campaign that changes its category departs from the one that it leaves, and opens the other.
 CREATE OR REPLACE VIEW ${base}.history_moves
 SQL SECURITY DEFINER
 AS SELECT
     day,
     name AS category,
-    if(move.2 = 0, new_amount, 0)::Decimal(38, 4) AS new_amount,
-    if(move.2 = 0, new_pledges, 0) AS new_pledges,
-    multiIf(move.2 = 0, opening, move.2 = 1, move.3, 0)::Decimal(38, 4) AS opening,
-    multiIf(move.2 = 0, departed, move.2 = -1, move.3, 0)::Decimal(38, 4) AS departed,
-    if(move.2 = 0, campaigns, move.2) AS campaigns
+    if(is_left, 0, sums.new_amount)::Decimal(38, 4) AS new_amount,
+    if(is_left, 0, sums.new_pledges) AS new_pledges,
+    multiIf(is_left, 0, left_hash = 0, sums.opening, sums.opening + gone)::Decimal(38, 4) AS opening,
+    if(is_left OR left_hash = 0, gone, 0)::Decimal(38, 4) AS departed,
+    multiIf(is_left, -rows, left_hash = 0, public_rows - known_rows, public_rows) AS campaigns
 FROM
 (
     SELECT
-        day, sums.new_amount AS new_amount, sums.new_pledges AS new_pledges, sums.opening AS opening, sums.departed AS departed,
-        sums.campaigns AS campaigns,
-        arrayJoin(arrayConcat(
-            [(category_hash, toInt64(0), toDecimal128(0, 4))],
-            arrayMap(known -> (category_hash, toInt64(1), known.2), moved),
-            arrayMap(known -> (known.1, toInt64(-1), known.2), moved))) AS move
-    FROM
-    (
-        SELECT
-            day,
-            -- 0, which no category has, for one that came and went.
-            multiIf(is_deleted = 0, shown_hash, was_public, previous_hash, 0) AS category_hash,
-            sumIf(pledged_platform_amount - previous_platform_amount, is_deleted = 0 AND NOT is_opening) AS new_amount,
-            sumIf(toInt64(pledge_count) - toInt64(previous_pledge_count), is_deleted = 0 AND NOT is_opening) AS new_pledges,
-            sumIf(pledged_platform_amount, is_opening) AS opening,
-            sumIf(previous_platform_amount, is_deleted) AS departed,
-            toInt64(countIf(is_deleted = 0)) - toInt64(countIf(was_public)) AS campaigns,
-            groupArrayIf((previous_hash, previous_platform_amount),
-                is_deleted = 0 AND was_public AND shown_hash != previous_hash) AS moved
-        FROM ${base}.history_days
-        GROUP BY day, category_hash
-    ) AS sums
-) AS moves
-INNER JOIN (SELECT DISTINCT category AS name, cityHash64(category)::UInt64 AS name_hash FROM ${base}.campaign_days) AS names
-    ON name_hash = move.1
+        day,
+        -- 0 if it leaves none.
+        any(if(is_deleted = 0 AND was_public AND category_hash != previous_hash, previous_hash, 0) AS left) AS left_hash,
+        -- 0, which no category has, for one that came and went.
+        any(multiIf(is_deleted = 0, category_hash, was_public, previous_hash, 0) AS to) AS to_hash,
+        sumIf(pledged_platform_amount - previous_platform_amount, is_deleted = 0 AND NOT is_opening) AS new_amount,
+        sumIf(toInt64(pledge_count) - toInt64(previous_pledge_count), is_deleted = 0 AND NOT is_opening) AS new_pledges,
+        sumIf(pledged_platform_amount, is_opening) AS opening,
+        sumIf(previous_platform_amount, is_deleted OR left != 0) AS gone,
+        toInt64(countIf(is_deleted = 0)) AS public_rows,
+        toInt64(countIf(was_public)) AS known_rows,
+        toInt64(count()) AS rows
+    FROM ${base}.history_days
+    -- Two keys are faster than three.
+    GROUP BY day, if(left = 0, to, cityHash64(to, left))
+) AS sums
+ARRAY JOIN if(left_hash = 0, [false], [false, true]) AS is_left
+INNER JOIN
+(
+    -- The hash of each name once, not of each row.
+    SELECT name, cityHash64(name)::UInt64 AS name_hash FROM (SELECT DISTINCT category AS name FROM ${base}.campaign_days)
+) AS names ON name_hash = if(is_left, left_hash, to_hash)
 LIMIT 18446744073709551615;
 
 CREATE OR REPLACE VIEW ${views}.category_funding_days

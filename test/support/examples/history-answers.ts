@@ -115,7 +115,8 @@ export const historyAnswers: Readonly<Record<string, (world: ExampleWorld) => An
   },
 
   '21-half-the-goal-in-a-week': ({ shown, history, days, now }) => {
-    const old = shown.filter(({ launch }) => launch < now - 7 * dayMs)
+    const today = Math.floor(now / dayMs)
+    const old = shown.filter(({ launch }) => Math.floor(launch / dayMs) + 7 <= today)
     // Launched on the first day of the history or on the day before, it is new to it, as in gainOf.
     const known = old.filter(({ launch }) => Math.floor(launch / dayMs) >= (days[0] ?? 0) - 1)
     const hadHalf = ({ id, launch }: Shown) =>

@@ -147,6 +147,18 @@ describe('the history', () => {
     expect(await kept()).toEqual([{ id: 'b' }])
   })
 
+  test('shows the launch as it is known now on every day of a campaign', async () => {
+    const launch = daysAgo(1)
+    await fold(campaignEvent({ campaign_id: 'a', launch_date: launch }))
+    nextDay()
+    await fold(campaignEvent({ campaign_id: 'a', version: 2, launch_date: launch + dayMs }))
+    expect(
+      await rows(
+        `SELECT day - launch_day AS days FROM VIEWS.campaign_days WHERE campaign_id = 'a' ORDER BY day`,
+      ),
+    ).toEqual([{ days: 0 }, { days: 1 }])
+  })
+
   test('opens a category that a campaign moves to, and departs from the other; the platform sees no move', async () => {
     await fold(
       campaignEvent({ campaign_id: 'a', category: 'Games', launch_date: clock.now() }),
