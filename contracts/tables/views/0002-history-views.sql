@@ -29,11 +29,12 @@ AS SELECT
     was_public,
     -- Its amount was not pledged on this day: it is older than the history, or it was hidden.
     is_deleted = 0 AND NOT was_public AND (first_day < day OR (source = 'kept' AND NOT is_new)) AS is_opening,
-    previous_platform_amount, previous_backer_count, previous_pledge_count, complete_from
+    previous_platform_amount, previous_backer_count, previous_pledge_count, complete_from, is_present
 FROM
 (
     SELECT
         *,
+        campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL) AS is_present,
         -- 0 if it is derived.
         if(source = 'kept', cityHash64(category)::UInt64, 0) AS own_hash,
         ifNull(launched >= day - 1, false) AS is_new,
@@ -52,7 +53,7 @@ FROM
     FROM ${base}.campaign_days FINAL
     -- Nothing ranks after a tombstone, so no FINAL is needed to find them.
     WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
-        AND if(source = 'kept', true, campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL))
+        AND (source = 'kept' OR is_present)
     WINDOW campaign AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
 );
 
@@ -96,7 +97,7 @@ AS SELECT
     toFloat64(opening_platform_amount) AS opening_platform,
     is_final, source, launch_day, complete_from
 FROM ${base}.history_days
-WHERE is_deleted = 0 AND campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
+WHERE is_deleted = 0 AND is_present
 LIMIT 18446744073709551615
 COMMENT 'Each public campaign at the end of each UTC day on which it changed, and what it gained on it. Days before the history began are derived';
 
