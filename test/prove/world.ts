@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { within } from '../../services/runtime/async/sleep.ts'
 import { messageOf } from '../../services/runtime/message-of.ts'
-import { appendedPoison, keptPoison } from '../support/faults/log-checks.ts'
+import { appendedPoison, keptPoison, positionsAndEnds } from '../support/faults/log-checks.ts'
 import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
 import { pick, randomOf } from '../support/runner/random.ts'
 import { check } from './checker/check.ts'
@@ -15,7 +15,7 @@ import * as ofQueries from './faults/query-faults.ts'
 import type { Mirror } from './stage/readers.ts'
 import { rowOf } from './stage/recorder.ts'
 import { openStage, type Stage, type StageOptions } from './stage/stage.ts'
-import { brokenIn, currentOf, holdsMsMax } from './stage/watch.ts'
+import { brokenIn, currentOf, holdsMsMax, until } from './stage/watch.ts'
 
 type Faults = Readonly<Record<string, (stage: Stage) => Promise<void>>>
 
@@ -107,9 +107,14 @@ async function checkEnd(stage: Stage, mirrors: readonly Mirror[]): Promise<void>
     recorder.add({ kind: 'copy', mirror: name, rows: [...copy().values()].map(rowOf) })
   for (const [process, place] of Object.entries(stage.processes))
     recorder.add({ kind: 'broken', process, names: await brokenIn(place) })
+  const { kafka } = services.addresses
   const kept = await keptPoison(tables, databases)
-  if (!isDeepStrictEqual(kept, await appendedPoison(services.addresses.kafka, traffic.poisoned())))
+  if (!isDeepStrictEqual(kept, await appendedPoison(kafka, traffic.poisoned())))
     throw new Error(`not every record that is no event is among the ${Object.keys(kept).length} rejects`)
+  await until(async () => {
+    const { positions, ends } = await positionsAndEnds(kafka)
+    return Object.entries(ends).every(([name, offset]) => positions[name] === offset)
+  })
   // A rebuild takes epochs above those of the generation from before.
   const current = await currentOf(tables)
   for (const shard of folded) {

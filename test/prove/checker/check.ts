@@ -1,6 +1,6 @@
 /**
- * Decides from the log of a world whether every promise was kept, in a time that grows with the length of the log: only for statistics and
- * for whole lists, each campaign is looked at. Pure: a log that was kept gives the same verdict again.
+ * Decides from the log of a world whether every promise was kept, in a time that grows with the log as its length does. Pure: a log that
+ * was kept gives the same verdict again.
  */
 import { checkAnswers } from './answers.ts'
 import { checkKeys } from './keys.ts'

@@ -5,7 +5,7 @@
  * snapshot agree.
  */
 import type { Answer, Violation } from './log.ts'
-import { mayBeBack, mayBeHidden, parametersOf, shownBy, type World } from './truth.ts'
+import { countBefore, mayBeBack, mayBeHidden, parametersOf, shownBy, type World } from './truth.ts'
 
 interface Stamp {
   at: number
@@ -24,6 +24,7 @@ interface Whole {
 
 export function checkLists(world: World): Violation[] {
   const stamps = stampsOf(world.answers)
+  const times = stamps.map(({ at }) => at)
   const byId = Map.groupBy(stamps, ({ id }) => id)
   const found: Violation[] = []
   const report = (rule: string, about: string, text: string, answers: Answer[]) =>
@@ -60,8 +61,9 @@ export function checkLists(world: World): Violation[] {
     if (shown.size < ids.length) report('snapshot', 'page', 'a list has a campaign twice', pages)
     for (let stamp = stamps[next]; stamp && stamp.at < asOf; stamp = stamps[++next])
       latest.set(stamp.id, stamp)
-    for (const stamp of latest.values()) {
-      const isDue = stamp.at >= since && !shown.has(stamp.id)
+    const all = since > 0 ? stamps.slice(countBefore(times, since), next) : latest.values()
+    for (const stamp of all) {
+      const isDue = latest.get(stamp.id) === stamp && !shown.has(stamp.id)
       const text = `as of ${iso(asOf)} leaves it out of ${iso(stamp.at)}`
       if (isDue && isLeftOut(stamp, pages, world))
         report('watermark', stamp.id, text, [stamp.answer, ...pages])

@@ -11,7 +11,7 @@ import { readModelOf } from '../../support/events/model.ts'
 import { expectedProject, expectedTexts } from '../../support/faults/api-projects.ts'
 import { digitOf, digitsOfSum, isPublic, pledgeKey } from '../../support/faults/campaign-histories.ts'
 import type { Answer, Row, Violation } from './log.ts'
-import { type Campaign, differenceBetween, mayBeHidden, slugOf, type World } from './truth.ts'
+import { type Campaign, countBefore, differenceBetween, mayBeHidden, slugOf, type World } from './truth.ts'
 
 /** How many states of the campaign, and of the pledge at each place, an answer has reached at least. */
 type Progress = readonly number[]
@@ -28,14 +28,9 @@ const waitMsMax = 15_000
 
 export function checkRows({ answers, campaigns, isDisturbed }: World): Violation[] {
   const seen = new Map<string, Seen[]>()
+  const certain = countCertain()
   const found: Violation[] = []
   const lastSeen = (id: string, at: number) => seen.get(id)?.findLast(one => one.answer.receivedAt < at)
-
-  /** Where the campaign was seen before, if it is public for sure from then on, until the other moment. */
-  function certainlySeen(id: string, at: number, until: number): Seen | undefined {
-    const [before, campaign] = [lastSeen(id, at), campaigns.get(id)]
-    return before && campaign && !mayBeHidden(campaign, before.progress[0] ?? 0, until) ? before : undefined
-  }
 
   function note(id: string, shown: Progress, stamp: number, answer: Answer): void {
     const others = seen.get(id) ?? []
@@ -63,14 +58,16 @@ export function checkRows({ answers, campaigns, isDisturbed }: World): Violation
       if (before && stamp < before.stamp)
         report(row.id, `is shown of ${row.updated_at} after ${new Date(before.stamp).toISOString()}`, before)
       note(row.id, shown, stamp, answer)
+      certain.see(campaign, shown[0] ?? 0, receivedAt)
     }
     for (const { id, updated_at } of answer.removals ?? []) note(id, [], Date.parse(updated_at), answer)
     const slug = status === 404 ? slugOf(path) : undefined
-    const before = slug && certainlySeen(slug, readSince - waitMsMax, receivedAt)
-    if (before) report(slug, 'is not found, and was seen before', before)
-    if (!stats || isDisturbed('generation', readSince, receivedAt)) continue
-    const least = [...seen.keys()].filter(id => certainlySeen(id, readSince, receivedAt)).length
-    if (stats.projects_total < least)
+    const before = slug && lastSeen(slug, readSince - waitMsMax)
+    const missing = slug && campaigns.get(slug)
+    if (before && missing && !mayBeHidden(missing, before.progress[0] ?? 0, receivedAt))
+      report(slug, 'is not found, and was seen before', before)
+    const least = certain.least(readSince, receivedAt)
+    if (stats && stats.projects_total < least && !isDisturbed('generation', readSince, receivedAt))
       report('/stats', `counts ${stats.projects_total} campaigns, and ${least} are public`)
   }
   return found
@@ -123,4 +120,24 @@ function differenceOf(row: Row, { states, pledges }: Campaign, progress: Progres
   })
   if (!difference) checked.set(row, progress.join())
   return difference
+}
+
+/** How many campaigns are public for sure: they were seen, and nothing that hides them was said since. */
+function countCertain() {
+  // Each time that a campaign was seen so, and each time that one of these was hidden, in their order.
+  const shownAt: number[] = []
+  const hiddenAt: number[] = []
+  const shownUntil = new Map<Campaign, number>()
+  return {
+    see(campaign: Campaign, shown: number, at: number): void {
+      const hidings = campaign.states.slice(shown).filter(({ data }) => !isPublic(data))
+      const until = Math.min(...hidings.map(one => one.at))
+      if (until <= at || (shownUntil.get(campaign) ?? 0) > at) return
+      shownUntil.set(campaign, until)
+      shownAt.push(at)
+      hiddenAt.splice(countBefore(hiddenAt, until), 0, until)
+    },
+    /** At least this many are in an answer that was read after the first moment and came at the second one. */
+    least: (readSince: number, by: number) => countBefore(shownAt, readSince) - countBefore(hiddenAt, by),
+  }
 }

@@ -114,6 +114,17 @@ export function parametersOf(path: string): URLSearchParams {
   return new URLSearchParams(path.split('?')[1])
 }
 
+/** How many of these times, which are in their order, are before the moment. */
+export function countBefore(times: readonly number[], moment: number): number {
+  let [low, high] = [0, times.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((times[middle] ?? 0) < moment) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
 /** What has another value than is expected; `undefined` if nothing has. */
 export function differenceBetween(shown: object, expected: object): string | undefined {
   const values = new Map(Object.entries(shown))

@@ -114,6 +114,8 @@ async function askWrongly({ reader, process, recorder, keys, random }: Reader): 
     // Too many refused requests are refused for that reason.
     ['/projects', [401, 429], { headers: wrong }],
     ['/stats', [401, 429], {}],
+    ['/projects', [405], { credentials, method: 'POST' }],
+    ['/projects', [204, 429], { method: 'OPTIONS' }],
   ] as const)
   await recorder.ask({ reader, process, path, expected, ...more })
 }

@@ -15,6 +15,7 @@ export interface Request extends Pick<Answer, 'reader' | 'process' | 'path'> {
   expected?: readonly number[]
   /** Instead of the headers of the credentials. */
   headers?: Readonly<Record<string, string>>
+  method?: string
   signal?: AbortSignal | undefined
   /** Asks only for what differs from its last answer: a 304 says that again, as of now. */
   isConditional?: boolean
@@ -39,7 +40,7 @@ export function createRecorder(log: Entry[], apiUrls: readonly string[]) {
 
   /** Resolves with `undefined` if there was no answer. */
   async function ask(request: Request): Promise<AnyResponse | undefined> {
-    const { reader, process, path, credentials, expected = [200], signal } = request
+    const { reader, process, path, credentials, expected = [200], method = 'GET', signal } = request
     const before = request.isConditional ? known.get(path) : undefined
     const headers = {
       ...(request.headers ?? (credentials ? keyHeaders(credentials) : {})),
@@ -47,7 +48,7 @@ export function createRecorder(log: Entry[], apiUrls: readonly string[]) {
     }
     const asked = { reader, process, path, expected, key: credentials?.key ?? '', sentAt: now() }
     const signals = [AbortSignal.timeout(answerMsMax), ...(signal ? [signal] : [])]
-    const init = { headers, signal: AbortSignal.any(signals) }
+    const init = { method, headers, signal: AbortSignal.any(signals) }
     try {
       let response = await readResponse(await fetch(`${apiUrls[process]}${path}`, init))
       if (before && response.status === 304) response = sameAs(before, response)
