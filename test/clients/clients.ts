@@ -9,7 +9,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { keepFolder } from '../support/runner/keep-folder.ts'
-import { cacheFolder, fetched, requirementOf } from '../support/runner/programs.ts'
+import { cacheFolder, fetched, quickBuild, requirementOf, withoutC } from '../support/runner/programs.ts'
 import type { Requirement } from '../support/runner/requirements.ts'
 import { cacheOf, outputOf, pythonEnvironment } from './programs.ts'
 
@@ -140,7 +140,9 @@ export const clickHouseGo: Client<GoSeen> = {
   requirement: () =>
     // Go itself detects what is up to date.
     requirementOf('clickhouse-go', () =>
-      fetched('go', ['-C', path('go'), 'build', '-buildvcs=false', '-o', goProgram, '.']),
+      fetched('go', ['-C', path('go'), 'build', ...quickBuild, '-o', goProgram, '.'], {
+        environment: withoutC,
+      }),
     ),
   run: job => run(goProgram, [], job),
 }

@@ -8,6 +8,7 @@ import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { quickBuild, withoutC } from '../support/runner/programs.ts'
 import type { Requirement } from '../support/runner/requirements.ts'
 
 const version = 'v1.18.3'
@@ -25,8 +26,8 @@ export async function oasdiffRequirement(): Promise<Requirement> {
     mkdirSync(folder, { recursive: true })
     // Go renames the finished program, so one that is there is whole.
     if (!existsSync(program)) {
-      await execute('go', ['install', '-buildvcs=false', `github.com/oasdiff/oasdiff@${version}`], {
-        env: { ...process.env, GOBIN: folder },
+      await execute('go', ['install', ...quickBuild, `github.com/oasdiff/oasdiff@${version}`], {
+        env: { ...process.env, ...withoutC, GOBIN: folder },
         timeout: buildMsMax,
       })
     }

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { outputOf, pythonEnvironment } from '../../clients/programs.ts'
-import { cacheFolder, fetched, requirementOf } from '../../support/runner/programs.ts'
+import { cacheFolder, fetched, quickBuild, requirementOf, withoutC } from '../../support/runner/programs.ts'
 import type { Requirement } from '../../support/runner/requirements.ts'
 
 const kustomizeVersion = 'v5.7.1'
@@ -28,7 +28,9 @@ export async function kubernetesTools(): Promise<Requirement> {
   const built = await requirementOf('Kustomize', async () => {
     if (!existsSync(kustomize)) {
       const module = `sigs.k8s.io/kustomize/kustomize/v5@${kustomizeVersion}`
-      await fetched('env', [`GOBIN=${kustomizeFolder}`, 'go', 'install', module])
+      await fetched('go', ['install', ...quickBuild, module], {
+        environment: { ...withoutC, GOBIN: kustomizeFolder },
+      })
     }
   })
   return built.isMet ? environment.requirement() : built
