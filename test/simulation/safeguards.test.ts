@@ -14,18 +14,25 @@ interface Removal {
   without: keyof Safeguards
   climate: Climate
   what: string
+  /** A world that loses something, if the first one is far from the start. It is played first: a search takes up to a minute. */
+  known?: number
   hasReplicas?: boolean
 }
 
 describe('a mirror loses changes', () => {
   test.each<Removal>([
-    { without: 'fence', climate: 'late', what: 'a statement that arrives late writes' },
+    { without: 'fence', climate: 'late', what: 'a statement that arrives late writes', known: 359 },
     {
       without: 'newEpoch',
       climate: 'late',
       what: 'a statement whose answer was not seen is sent again',
     },
-    { without: 'wait', climate: 'mixed', what: 'a new leader does not wait until no statement runs' },
+    {
+      without: 'wait',
+      climate: 'mixed',
+      what: 'a new leader does not wait until no statement runs',
+      known: 192,
+    },
     { without: 'line', climate: 'mixed', what: 'the watermark passes a statement that runs' },
     { without: 'stampAtWatermark', climate: 'mixed', what: 'the clock steps back, and stamps follow it' },
     { without: 'quarantineRecord', climate: 'mixed', what: 'a new leader does not know the quarantine' },
@@ -36,12 +43,15 @@ describe('a mirror loses changes', () => {
       without: 'untilDecided',
       climate: 'mixed',
       what: 'a new leader on replicas does not wait until the last rows are decided',
+      known: 52,
       hasReplicas: true,
     },
-  ])('when $what', { timeout: 600_000 }, async ({ without, climate, hasReplicas = false }) => {
+  ])('when $what', { timeout: 600_000 }, async ({ without, climate, known, hasReplicas = false }) => {
     const safeguards = { ...allSafeguards, [without]: false }
     const seeds = seedsOf({ count: worldsMax, climate })
-    const lost = await seedWithLosses(seeds, { usesIndex: false, safeguards, hasReplicas })
+    // If the worlds have changed, another one may lose something.
+    const inOrder = seeds.toSorted((a, b) => Number(b === known) - Number(a === known))
+    const lost = await seedWithLosses(inOrder, { usesIndex: false, safeguards, hasReplicas })
     console.log(`simulation without ${without}: seed ${lost} has losses`)
     expect(lost).toBeDefined()
   })
