@@ -48,6 +48,11 @@ const changes: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
     'the allowlist: a body is not parsed by its schema, and has a field of the tables': [
       ['query/endpoints/endpoint.ts', 'const parsed = schema.parse(body)', 'const parsed = body'],
       [
+        'query/campaigns/written-campaign.ts',
+        'const project = projectSchema.parse(shown)',
+        'const project = shown',
+      ],
+      [
         'query/campaigns/campaign-fields.ts',
         'listFields), updated_at',
         "listFields), updated_at, creator_id: '1'",

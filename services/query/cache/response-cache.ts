@@ -50,8 +50,8 @@ export const responses: CacheKind<CacheEntry> = {
 }
 
 /** The finished response with this body, as bytes with their tag. */
-export function entryOf(body: object, rest: Omit<CacheEntry, 'body' | 'etag'>): CacheEntry {
-  const bytes = Buffer.from(JSON.stringify(body))
+export function entryOf(body: string, rest: Omit<CacheEntry, 'body' | 'etag'>): CacheEntry {
+  const bytes = Buffer.from(body)
   // Weak, because a proxy may send the same body in another encoding.
   const etag = `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
   return { body: bytes, etag, ...rest }

@@ -59,23 +59,11 @@ function withNumbers<Row extends Record<string, unknown>>(row: Row, names: reado
   return row
 }
 
-/** What is shown of a campaign in lists, but for what depends on the time. */
-export type LastingProject = Omit<Project, 'days_remaining'>
-
-/** A campaign as shown in lists. It may be kept: `atTime` adds the rest. */
-export function presentLasting(row: ProjectRow): LastingProject {
-  const updated_at = presentTimestamp(row.updated_at)
-  return { ...presented(row, listFields), updated_at } as unknown as LastingProject
-}
-
-/** `now` is in Unix milliseconds. */
-export function atTime(project: LastingProject, now: number): Project {
-  return { ...project, days_remaining: daysRemaining(project.end_date, now) }
-}
-
 /** A campaign as shown in lists. `now` is in Unix milliseconds. */
 export function presentProject(row: ProjectRow, now: number): Project {
-  return atTime(presentLasting(row), now)
+  const updated_at = presentTimestamp(row.updated_at)
+  const project = { ...presented(row, listFields), updated_at } as unknown as Project
+  return { ...project, days_remaining: daysRemaining(project.end_date, now) }
 }
 
 /** A campaign as shown on its own page. */

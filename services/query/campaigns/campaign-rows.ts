@@ -1,7 +1,7 @@
 /**
  * Reads the rows of a page by id.
  *
- * With a list index, a row is cached until the index shows that its campaign changed, or for `keptMsMax`. Rows that several requests miss
+ * With a list index, a row is cached, as the text of a page, until the index shows that its campaign changed, or for `keptMsMax`. Rows that several requests miss
  * are read in one statement. So pages of thousands of different lists do not cause as many statements.
  */
 import { LRUCache } from 'lru-cache'
@@ -13,14 +13,15 @@ import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import type { OnLookup } from '../cache/cache.ts'
 import { type Keeper, keptMsMax } from '../forgetting.ts'
 import type { FollowedIndex, ListFollower } from '../lists/list-follower.ts'
-import { type LastingProject, presentLasting, projectRowOf } from './campaign-fields.ts'
+import { projectRowOf } from './campaign-fields.ts'
+import { type WrittenCampaign, writeCampaign } from './written-campaign.ts'
 
 export interface CampaignRows extends Keeper {
   /**
    * The rows of these campaigns in the order of the ids, each with every change up to `asOf` (ISO 8601). A campaign
-   * that is no longer public is left out.
+   * that is no longer public is left out. Rejects if the schema refuses one of them.
    */
-  read(ids: readonly string[], asOf: string): Promise<LastingProject[]>
+  read(ids: readonly string[], asOf: string): Promise<WrittenCampaign[]>
 }
 
 export interface CampaignRowsOptions {
@@ -59,21 +60,21 @@ export function createCachedCampaignRows(
     // Rows of a statement that began before a purge are kept where nobody reads them any more.
     const keptNow = kept
     const rows = await load(ids)
-    for (const row of rows.values()) keptNow.set(row.id, keptRow(row))
+    for (const row of rows.values()) if (!(row instanceof Error)) keptNow.set(row.id, keptRow(row))
     return rows
   })
 
   async function load(ids: readonly string[]): Promise<RowsById> {
     if (ids.length === 0) return new Map()
     const rows = await tables.rows<CampaignPageRow>(projectsStatement(ids, databases, statementMsMax))
-    return new Map(rows.map(row => [row.campaign_id, presentLasting(projectRowOf(row.list_fields))]))
+    return new Map(rows.map(row => [row.campaign_id, written(row)]))
   }
 
   /**
    * The cached row, if it has the same change time as the index. It may differ in both directions, because a clock may
    * be set back.
    */
-  function current(id: string, { index }: FollowedIndex): LastingProject | undefined {
+  function current(id: string, { index }: FollowedIndex): WrittenCampaign | undefined {
     const found = kept.get(id)
     const updatedAt = index.updatedAt(id)
     return found && found.updatedAt === updatedAt ? found.row : undefined
@@ -83,7 +84,7 @@ export function createCachedCampaignRows(
     async read(ids, asOf) {
       const followed = await follower.current(Date.parse(asOf))
       if (!followed) return inOrder(ids, await load(ids))
-      const rows = new Map<string, LastingProject>()
+      const rows = new Map<string, WrittenCampaign | Error>()
       const missing: string[] = []
       for (const id of ids) {
         const row = current(id, followed)
@@ -112,28 +113,42 @@ export function createCachedCampaignRows(
 }
 
 interface KeptRow {
-  row: LastingProject
+  row: WrittenCampaign
   /** Unix ms. */
   updatedAt: number
   bytes: number
 }
 
-function keptRow(row: LastingProject): KeptRow {
+function keptRow(row: WrittenCampaign): KeptRow {
   return {
     row,
-    updatedAt: Date.parse(row.updated_at),
+    updatedAt: Date.parse(row.updatedAt),
     // In memory a character takes one or two bytes; the object around the strings is small.
-    bytes: 2 * JSON.stringify(row).length + 512,
+    bytes: 2 * (row.before.length + row.after.length) + 512,
   }
 }
 
-function inOrder(ids: readonly string[], rows: RowsById): LastingProject[] {
-  return ids.flatMap(id => rows.get(id) ?? [])
+/** A row that its schema refuses fails the pages that show it, and not those whose rows were read with it. */
+function written({ campaign_id, list_fields }: CampaignPageRow): WrittenCampaign | Error {
+  try {
+    return writeCampaign(projectRowOf(list_fields))
+  } catch (error) {
+    return new Error(`the schema refuses the row of campaign ${campaign_id}`, { cause: error })
+  }
+}
+
+/** Throws if one of them is an error. */
+function inOrder(ids: readonly string[], rows: RowsById): WrittenCampaign[] {
+  return ids.flatMap(id => {
+    const row = rows.get(id)
+    if (row instanceof Error) throw row
+    return row ?? []
+  })
 }
 
 const noop = () => undefined
 
-type RowsById = ReadonlyMap<string, LastingProject>
+type RowsById = ReadonlyMap<string, WrittenCampaign | Error>
 
 /**
  * Loads one batch at a time. Ids that are requested meanwhile form the next batch, up to a limit of ids and characters.

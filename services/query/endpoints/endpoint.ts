@@ -2,20 +2,22 @@
  * What a resource of the API is. Each one is a file beside this one: its path, parameters, cache time, statement, schema,
  * presenter and example. The router, the OpenAPI document, the direct answers and the tests iterate over them (all.ts).
  *
- * Every body is parsed by its schema before it is serialised, and only here. So no field outside the allowlist can leave,
- * whatever the tables hold.
+ * Every body is parsed by its schema before it is serialised, here or, for the campaigns of a page, when their rows are read
+ * (campaigns/written-campaign.ts). So no field outside the allowlist can leave, whatever the tables hold.
  */
 import type { z } from 'zod'
 import { basePath } from '../../../contracts/api/conventions.ts'
 import type { ErrorCode } from '../../../contracts/api/errors.ts'
 import type { ParameterFault } from '../../../contracts/api/parameters.ts'
-import { invariant } from '../../runtime/ops/invariants.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
 import type { CampaignRows } from '../campaigns/campaign-rows.ts'
+import { type WrittenCampaign, writtenAt } from '../campaigns/written-campaign.ts'
 import type { CampaignLists } from '../lists/campaign-lists.ts'
 import type { ListFollower } from '../lists/list-follower.ts'
 import type { ApiConfig } from '../options.ts'
+import { assertAnswer, assertLifetime, assertPage } from './assertions.ts'
+import { type Pagination, paginationSchema } from './page.ts'
 
 /** What the OpenAPI document says of a resource, and where it is. */
 export interface Operation {
@@ -81,9 +83,16 @@ export interface Malformed {
   fault: ParameterFault
 }
 
-/** A body, before its schema. What is not given comes from the endpoint: no watermark, and an age that begins now. */
+/** A page of campaigns that have passed their schema, and are text already. */
+export interface WrittenPage {
+  campaigns: readonly WrittenCampaign[]
+  pagination: Pagination
+}
+
+/** What a resource has. What is not given comes from the endpoint: no watermark, and an age that begins now. */
 export interface Loaded extends Partial<Omit<CacheEntry, 'body' | 'etag'>> {
-  body: object
+  /** Before its schema, unless it is a page of campaigns. */
+  body: object | WrittenPage
   /** Whether it takes so long that the next one should be computed before this one expires. */
   isSlow?: boolean
 }
@@ -100,95 +109,28 @@ export function entryOfLoaded(
   { createdAt, options }: { createdAt: number; options: ApiConfig },
 ): CacheEntry {
   const expiresAt = createdAt + cacheMs(options)
+  const made = { createdAt, expiresAt, ...rest }
+  const text = 'campaigns' in body ? pageText(body, made) : bodyText(schema, body, made)
+  return entryOf(text, { asOf: null, snapshotId: null, link: null, ...made })
+}
+
+type Made = Omit<Loaded, 'body' | 'isSlow'> & { createdAt: number }
+
+function bodyText(schema: z.ZodType<object>, body: object, made: Made): string {
   const parsed = schema.parse(body)
-  assertAnswer(parsed, body, { createdAt, expiresAt, ...rest })
-  return entryOf(parsed, {
-    asOf: null,
-    snapshotId: null,
-    link: null,
-    createdAt,
-    expiresAt,
-    ...rest,
-  })
+  assertAnswer(parsed, body, made)
+  return JSON.stringify(parsed)
+}
+
+/** The text that the schema of the page would leave, from campaigns that are text already. */
+export function pageText({ campaigns, pagination }: WrittenPage, made: Made): string {
+  assertLifetime(made)
+  assertPage(campaigns, pagination, made)
+  const data = campaigns.map(campaign => writtenAt(campaign, made.createdAt)).join(',')
+  return `{"data":[${data}],"pagination":${JSON.stringify(paginationSchema.parse(pagination))}}`
 }
 
 /** The pattern of the route: `/api/v1/projects/:slug`. */
 export function patternOf({ path }: Pick<Operation, 'path'>): string {
   return basePath + path.replace(/\{(\w+)\}/g, ':$1')
-}
-
-/* What holds for each answer when it is made, before a cache has it (runtime/ops/invariants.ts). */
-
-type Fields = Readonly<Record<string, unknown>>
-
-interface Body {
-  data?: Fields | readonly Fields[]
-  pagination?: { total: number; limit: number; offset: number; has_more: boolean }
-}
-
-/** `parsed`: what its schema has left of the body. */
-export function assertAnswer(
-  parsed: object,
-  body: object,
-  { createdAt = 0, expiresAt = 0, digest }: Pick<Loaded, 'createdAt' | 'expiresAt' | 'digest'>,
-): void {
-  const { data = [], pagination } = parsed as Body
-  const rows = [data].flat()
-  const raw = [(body as Body).data ?? []].flat()
-  const fields = (all: readonly Fields[]) => all.reduce((sum, row) => sum + Object.keys(row).length, 0)
-  invariant('answer-allowlist', fields(raw) === fields(rows), () => ({ raw: Object.keys(raw[0] ?? {}) }))
-  invariant('answer-lifetime', createdAt <= expiresAt, () => ({ createdAt, expiresAt }))
-  for (const row of rows) {
-    if ('pledged_amount' in row) assertCampaign(row)
-    else if ('projects_total' in row) assertStats(row as Parameters<typeof assertStats>[0])
-  }
-  if (pagination) assertPage(rows, pagination, digest)
-}
-
-function assertPage(
-  rows: readonly Fields[],
-  page: NonNullable<Body['pagination']>,
-  digest: string | undefined,
-): void {
-  const { total, limit, offset, has_more } = page
-  const detail = () => ({ ...page, rows: rows.length, digest })
-  invariant('page-size', rows.length <= Math.min(limit, Math.max(0, total - offset)), detail)
-  invariant('page-end', has_more === offset + limit < total, detail)
-  invariant('page-twice', new Set(rows.map(({ id }) => id)).size === rows.length, detail)
-  invariant('page-digest', digest === undefined || Number.parseInt(digest, 10) >= total, detail)
-  const isRemovals = rows.some(row => !('title' in row))
-  const stamps = rows.map(row => String(row.updated_at))
-  const isSorted = stamps.every((stamp, n) => stamp >= (stamps[n - 1] ?? ''))
-  invariant('removals-order', !isRemovals || isSorted, detail)
-}
-
-function assertCampaign(row: Fields): void {
-  const numbers = Object.entries(row).filter(([, value]) => typeof value === 'number')
-  invariant('campaign-totals', numbers.every(isNotNegative), () => ({ id: row.id, numbers }))
-  const rewards = (row.rewards ?? []) as {
-    quantity_available: number | null
-    quantity_remaining: number | null
-  }[]
-  const isWithin = rewards.every(
-    ({ quantity_available: all, quantity_remaining: left }) =>
-      (all === null) === (left === null) && (left ?? 0) >= 0 && (left ?? 0) <= (all ?? 0),
-  )
-  invariant('campaign-rewards', isWithin, () => ({ id: row.id, rewards }))
-}
-
-function assertStats(stats: Readonly<Record<string, number>> & { categories: readonly Fields[] }): void {
-  const { projects_total = 0, projects_live = 0, projects_funded = 0, success_rate = 0 } = stats
-  const { total_pledges = 0, total_backers = 0, total_creators = 0, categories } = stats
-  const detail = () => ({ ...stats, categories: categories.length })
-  const numbers = Object.entries(stats).filter(([, value]) => typeof value === 'number')
-  const inCategories = categories.reduce((sum, { project_count }) => sum + Number(project_count), 0)
-  invariant('stats-totals', numbers.every(isNotNegative), detail)
-  invariant('stats-parts', projects_live + projects_funded <= projects_total, detail)
-  invariant('stats-categories', inCategories === projects_total, detail)
-  invariant('stats-people', total_backers <= total_pledges && total_creators <= projects_total, detail)
-  invariant('stats-rate', success_rate <= 100, detail)
-}
-
-function isNotNegative([, value]: [string, unknown]): boolean {
-  return Number(value) >= 0
 }

@@ -39,3 +39,5 @@ export const paginationSchema = z
     has_more: z.boolean().meta({ description: 'Whether there is another page after this one.' }),
   })
   .meta({ id: 'Pagination', description: 'The place of this page in the whole list.' })
+
+export type Pagination = z.infer<typeof paginationSchema>

@@ -11,7 +11,6 @@ import {
 } from '../../../contracts/api/parameters.ts'
 import { projectSchema } from '../../../contracts/api/schemas.ts'
 import { publicStatuses } from '../../../contracts/events/event.ts'
-import { atTime } from '../campaigns/campaign-fields.ts'
 import { listKey } from '../lists/campaign-lists.ts'
 import type { Endpoint } from './endpoint.ts'
 import { momentParameter, pageParameters, paginationSchema } from './page.ts'
@@ -79,13 +78,10 @@ export const projects: Endpoint = {
         async load(owner) {
           const { ids, total, digest, ...page } = await lists.page(parameters, { limit, offset }, owner)
           // If a campaign is no longer public, its page leaves it out; the total of the snapshot stays.
-          const found = await rows.read(ids, page.asOf)
+          const campaigns = await rows.read(ids, page.asOf)
           const hasMore = offset + limit < total
           return {
-            body: {
-              data: found.map(project => atTime(project, page.createdAt)),
-              pagination: { total, limit, offset, has_more: hasMore },
-            },
+            body: { campaigns, pagination: { total, limit, offset, has_more: hasMore } },
             ...page,
             digest: offset === 0 ? digest : undefined,
             link: hasMore ? nextLink(parameters) : null,

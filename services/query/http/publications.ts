@@ -62,6 +62,7 @@ function publicationsFor(
 }
 
 function published(body: object): (now: number) => CacheEntry {
-  const entry = entryOf(body, { asOf: null, snapshotId: null, link: null, createdAt: 0, expiresAt: 0 })
+  const text = JSON.stringify(body)
+  const entry = entryOf(text, { asOf: null, snapshotId: null, link: null, createdAt: 0, expiresAt: 0 })
   return now => ({ ...entry, createdAt: now, expiresAt: now + cacheMs })
 }

@@ -74,12 +74,15 @@ function skip(joinedIds: string, from: number, count: number): number {
 export function slotIdList(slots: Uint32Array, idOf: (slot: number) => string): IdList {
   const idsBetween = (from: number, to: number) => Array.from(slots.subarray(from, to), idOf)
 
-  const sample = idsBetween(0, checkpointStep)
-  const idBytes = sample.reduce((sum, id) => sum + id.length, 0) / Math.max(1, sample.length)
   return {
     total: slots.length,
     bytes: slots.byteLength,
-    encodedBytes: slots.length * (idBytes + idSeparator.length),
+    // Only a list that is stored is asked for it.
+    get encodedBytes() {
+      const sample = idsBetween(0, checkpointStep)
+      const idBytes = sample.reduce((sum, id) => sum + id.length, 0) / Math.max(1, sample.length)
+      return slots.length * (idBytes + idSeparator.length)
+    },
     page: (limit, offset) => idsBetween(offset, offset + limit).filter(isPresent),
     async encode() {
       const parts: Buffer[] = []

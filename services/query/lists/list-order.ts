@@ -36,6 +36,10 @@ export function createSlotOrder(compare: (a: number, b: number) => number, sortA
   /** The place of each slot, and for which count of changes. While the order does not change, no list ranks again. */
   let ranks = new Uint32Array()
   let rankedAt = -1
+  /** What `arrangeFirst` has returned since the last change, by its number of slots. All are of the same array. */
+  let firsts = new Map<number, Uint32Array>()
+  let firstsOf: Uint32Array | undefined
+  let firstsAt = -1
 
   /** How many of the first `end` slots come before this one. */
   function placeOf(slot: number, slots: Uint32Array, end: number): number {
@@ -46,6 +50,20 @@ export function createSlotOrder(compare: (a: number, b: number) => number, sortA
       else high = middle
     }
     return low
+  }
+
+  /** The places of these slots in their array, in this order. */
+  function arranged(some: Uint32Array): Uint32Array {
+    if (ordered === undefined || (rankedAt !== changes && some.length <= comparedMax)) {
+      return Uint32Array.from(some.keys()).sort((a, b) => compare(some[a] ?? 0, some[b] ?? 0))
+    }
+    if (rankedAt !== changes) {
+      ranks = ranksOf(ordered, ranks)
+      rankedAt = changes
+    }
+    // Numbers are sorted many times faster than slots are compared. Each is a rank and a place.
+    const keys = Float64Array.from(some, (slot, place) => (ranks[slot] ?? 0) * some.length + place).sort()
+    return Uint32Array.from(keys, key => key % some.length)
   }
 
   return {
@@ -109,18 +127,19 @@ export function createSlotOrder(compare: (a: number, b: number) => number, sortA
       isRead = false
     },
 
-    /** Sorts these used slots. */
-    arrange(some: Uint32Array): Uint32Array {
-      if (ordered === undefined || (rankedAt !== changes && some.length <= comparedMax))
-        return some.slice().sort(compare)
-      if (rankedAt !== changes) {
-        ranks = ranksOf(ordered, ranks)
-        rankedAt = changes
+    /**
+     * The places of the first `count` slots of another order's array, in this order. Until one of both orders changes, the same
+     * array is returned again, so that a thousand lists of the latest changes are sorted once. Do not write to it.
+     */
+    arrangeFirst(slots: Uint32Array, count: number): Uint32Array {
+      if (firstsAt !== changes || firstsOf !== slots) {
+        firsts = new Map()
+        firstsOf = slots
+        firstsAt = changes
       }
-      // Numbers are sorted many times faster than slots are compared.
-      const places = some.map(slot => ranks[slot] ?? 0).sort()
-      const all = ordered
-      return places.map(place => all[place] ?? 0)
+      const places = firsts.get(count) ?? arranged(slots.subarray(0, count))
+      firsts.set(count, places)
+      return places
     },
   }
 }

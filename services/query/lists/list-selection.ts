@@ -1,8 +1,8 @@
 /**
  * Selects the slots of the list index that match a query, in the order of the query.
  *
- * If few campaigns have changed since the moment of the query, it looks at these alone, and sorts those that match.
- * Otherwise it marks the slots that match, reading each column from its start to its end. Then it reads the sort order and
+ * If few campaigns have changed since the moment of the query, it looks at the latest changes alone. They are sorted once for all
+ * queries until the next change. Otherwise it marks the slots that match, reading each column from its start to its end. Then it reads the sort order and
  * takes the marked slots. Both are several times faster than reading the columns in the sort order.
  */
 import type { Sort } from '../../../contracts/api/parameters.ts'
@@ -61,10 +61,7 @@ export async function selectSlots(
   const since = isAnyChange || query.updatedSince === null ? Number.NEGATIVE_INFINITY : query.updatedSince
   const filter: Filter = { status, category, since }
 
-  if (!isAnyChange && changed <= fewMax) {
-    const found = byUpdate.subarray(0, changed).filter(slot => isMatch(slot, columns(), filter))
-    return arranged(source, found, query.sort, now)
-  }
+  if (!isAnyChange && changed <= fewMax) return matchingOf(source, byUpdate, changed, filter, query.sort, now)
   const order = plannedOrder(source, query.sort, now)
   if (isAnyChange && status === anyValue && category === anyValue && order.runningFrom === undefined) {
     return order.slots
@@ -72,14 +69,6 @@ export async function selectSlots(
   const marks = new Uint8Array(source.slotsEnd)
   const count = await mark(marks, source, filter, pause)
   return taken(marks, count, order, source, pause)
-}
-
-function isMatch(slot: number, columns: ListColumns, { status, category, since }: Filter): boolean {
-  return (
-    (status === anyValue || columns.status[slot] === status) &&
-    (category === anyValue || columns.category[slot] === category) &&
-    (columns.updated[slot] ?? 0) >= since
-  )
 }
 
 /** Marks the slots that match, and returns their number. */
@@ -168,24 +157,41 @@ async function taken(
   return count === countMax ? found : found.slice(0, count)
 }
 
-/** A few slots in order. */
-function arranged(
+/** Those of the `changed` latest changes that match, in order. */
+function matchingOf(
   { orders, columns, statuses }: SelectionSource,
-  some: Uint32Array,
+  byUpdate: Uint32Array,
+  changed: number,
+  { status, category }: Filter,
   sort: Sort,
   now: number,
-) {
+): Uint32Array {
+  const { status: statusOf, category: categoryOf, end } = columns()
+  // Polls of nearly the same moment share the sorted places. At most half of them are of older changes.
+  const count = Math.min(byUpdate.length, 2 ** Math.ceil(Math.log2(Math.max(1, changed))))
+  const found = new Uint32Array(changed)
+  let size = 0
+  const take = (order: SlotOrder, fits: (slot: number) => boolean) => {
+    const places = order.arrangeFirst(byUpdate, count)
+    for (let at = 0; at < places.length; at++) {
+      const place = places[at] ?? 0
+      if (place >= changed) continue
+      const slot = byUpdate[place] ?? 0
+      if (status !== anyValue && statusOf[slot] !== status) continue
+      if (category !== anyValue && categoryOf[slot] !== category) continue
+      if (fits(slot)) found[size++] = slot
+    }
+  }
   const order = orders[sortedBy[sort]]
-  if (sort !== 'ending_soon') return order.arrange(some)
-  const { status, end } = columns()
-  const live = statuses.find('LIVE')
-  const isRunning = (slot: number) => status[slot] === live && (end[slot] ?? 0) > now
-  const first = orders.end.arrange(some.filter(isRunning))
-  const others = order.arrange(some.filter(slot => !isRunning(slot)))
-  const all = new Uint32Array(some.length)
-  all.set(first)
-  all.set(others, first.length)
-  return all
+  if (sort === 'ending_soon') {
+    const live = statuses.find('LIVE')
+    const isRunning = (slot: number) => statusOf[slot] === live && (end[slot] ?? 0) > now
+    take(orders.end, isRunning)
+    take(order, slot => !isRunning(slot))
+  } else {
+    take(order, () => true)
+  }
+  return size === changed ? found : found.slice(0, size)
 }
 
 function changedCount(byUpdate: Uint32Array, { updated }: ListColumns, since: number): number {

@@ -18,7 +18,7 @@ const pledges = 2_000_000
 const categories = 15
 const changesPerSecond = 50
 // This many seconds of changes, so that pollers of the last minute get rows.
-const changedForMs = 15_000
+const changedForMs = 75_000
 const requestsPerKind = 60
 const warmUps = 3
 const pollers = 1_000

@@ -36,6 +36,7 @@ async function poll({ apiUrl, headers, pollers, ms }: PollersRequest): Promise<P
   const asked = new Set<number>()
   const askedAtMs = new Map<Socket, number>()
   const latenciesMs: number[] = []
+  let greeted = 0
   // The bytes of one connection are read completely before those of another, so one buffer is enough.
   const buffer = Buffer.allocUnsafe(chunkBytes)
 
@@ -54,7 +55,12 @@ async function poll({ apiUrl, headers, pollers, ms }: PollersRequest): Promise<P
           {
             status: 200,
             onAnswer(socket) {
-              latenciesMs.push(performance.now() - (askedAtMs.get(socket) ?? 0))
+              const askedAt = askedAtMs.get(socket)
+              if (askedAt === undefined) {
+                greeted++
+                return
+              }
+              latenciesMs.push(performance.now() - askedAt)
               ask(socket)
             },
             onFailure: error => failed.abort(error),
@@ -64,6 +70,9 @@ async function poll({ apiUrl, headers, pollers, ms }: PollersRequest): Promise<P
       )
       sockets.push(...opened)
       await Promise.all(opened.map(socket => once(socket, 'connect', { signal: failed.signal })))
+      // New connections of one address wait for each other. Pollers come from many addresses, and have polled before.
+      for (const socket of opened) socket.write(requestText(new URL(`${apiUrl}/projects?limit=1`), headers))
+      while (greeted < sockets.length) await delay(10, undefined, { signal: failed.signal })
     }
     const startedMs = performance.now()
     for (const socket of sockets) ask(socket)

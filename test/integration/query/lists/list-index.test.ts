@@ -2,7 +2,9 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { sorts } from '../../../../contracts/api/parameters.ts'
+import type { Project } from '../../../../contracts/api/schemas.ts'
 import { createCachedCampaignRows } from '../../../../services/query/campaigns/campaign-rows.ts'
+import { writtenAt } from '../../../../services/query/campaigns/written-campaign.ts'
 import {
   createIndexListSource,
   createSqlListSource,
@@ -236,7 +238,8 @@ describe('the rows of pages', () => {
     await loaded(follower)
     const options = { statementMsMax: 10_000, bytesMax: 1_000_000 }
     const rows = createCachedCampaignRows(tables, store.databases, follower, options, clock)
-    return (ids: string[]) => rows.read(ids, now())
+    return async (ids: string[]) =>
+      (await rows.read(ids, now())).map(row => JSON.parse(writtenAt(row, Date.now())) as Project)
   }
 
   it('are read once while their campaigns do not change', async () => {
@@ -260,6 +263,16 @@ describe('the rows of pages', () => {
     await read(['a', 'b'])
     await put(campaignRow('a', { is_deleted: 1 }))
     expect((await read(['a', 'b'])).map(row => row.title)).toEqual(['B'])
+  })
+
+  it('that the schema refuses fail their own pages, and not those that are read with them', async () => {
+    const read = await openRows()
+    await put(campaignRow('b', { status: 'DRAFT' }))
+    const [refused, shown] = await Promise.allSettled([read(['b']), read(['a'])])
+    expect(refused).toMatchObject({ reason: { message: 'the schema refuses the row of campaign b' } })
+    expect(shown).toMatchObject({ value: [{ title: 'A' }] })
+    await put(campaignRow('b', { title: 'B2' }))
+    expect((await read(['a', 'b'])).map(row => row.title)).toEqual(['A', 'B2'])
   })
 
   it('that many requests miss are read together', async () => {

@@ -3,7 +3,7 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import { projectExample } from '../../../../contracts/api/examples.ts'
 import { endpoints } from '../../../../services/query/endpoints/all.ts'
-import { assertAnswer } from '../../../../services/query/endpoints/endpoint.ts'
+import { assertAnswer } from '../../../../services/query/endpoints/assertions.ts'
 import { project } from '../../../../services/query/endpoints/project.ts'
 import { stats } from '../../../../services/query/endpoints/stats.ts'
 import {
