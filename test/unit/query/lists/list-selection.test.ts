@@ -102,7 +102,7 @@ test('every list has its campaigns in its order, whatever changed before, whethe
     for (const sort of sorts) {
       for (const status of [null, 'LIVE', 'FUNDED', 'DRAFT'] as ListQuery['status'][]) {
         const query = { sort, status, category: oneOf([null, 'Games', 'Nothing']) }
-        for (const updatedSince of [null, -1, moment, moment - 1, moment - 4, moment + 1]) {
+        for (const updatedSince of [null, -1, 5, moment, moment - 1, moment + 1]) {
           const list = await index.select({ ...query, updatedSince }, now, pause)
           const wanted = listed(model.values(), { ...query, updatedSince })
           expect(list.page(list.total, 0), JSON.stringify({ ...query, updatedSince })).toEqual(wanted)
