@@ -23,7 +23,8 @@ FROM
     -- Asked here, so that what is usual is not computed for campaigns that have ended.
     WHERE campaign_id IN (SELECT campaign_id FROM crowdfunding.campaigns WHERE status = 'LIVE')
 ) AS d
-INNER JOIN crowdfunding.campaigns AS c ON c.campaign_id = d.campaign_id
+-- Only the live ones: a join keeps its right side in memory.
+INNER JOIN (SELECT campaign_id, title FROM crowdfunding.campaigns WHERE status = 'LIVE') AS c ON c.campaign_id = d.campaign_id
 WHERE d.new_pledge_count >= 10 AND d.new_pledge_count >= 3 * d.usual
 ORDER BY pledges DESC, day DESC, title
 LIMIT 20
