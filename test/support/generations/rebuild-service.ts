@@ -26,8 +26,8 @@ import { campaignEvent, newRecordOf, pledgeEvent } from '../events/sample-events
 // Small steps, so that each phase takes several tenths of a second. Answers are not cached for longer than that.
 const settings = {
   PLEDGEVIEW_LOG_LEVEL: 'warn',
-  PLEDGEVIEW_BATCH_RECORDS_MAX: '100',
-  PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '5',
+  PLEDGEVIEW_BATCH_RECORDS_MAX: '30',
+  PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '2',
   PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000',
   PLEDGEVIEW_CACHE_MS: '20',
   PLEDGEVIEW_STATS_CACHE_MS: '20',
@@ -171,8 +171,7 @@ export async function makeRebuildService(): Promise<RebuildService> {
         const state = await report()
         return state && state.id !== before && (!isWorking(state) || phasesFrom.has(state.phase))
       }
-      // Each look is a client with several statements.
-      await vi.waitUntil(isReached, { timeout: readyMsMax, interval: 25 })
+      await vi.waitUntil(isReached, { timeout: readyMsMax, interval: 5 })
     },
 
     answers,
