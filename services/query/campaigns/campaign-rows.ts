@@ -1,8 +1,8 @@
 /**
  * Reads the rows of a page by id.
  *
- * With a list index, a row is cached, as the text of a page, until the index shows that its campaign changed, or for `keptMsMax`. Rows that several requests miss
- * are read in one statement. So pages of thousands of different lists do not cause as many statements.
+ * With a list index, a row is cached as the text of a page, until the index shows that its campaign changed, or for `keptMsMax`.
+ * Rows that several requests miss are read in one statement. So pages of thousands of different lists do not cause as many statements.
  */
 import { LRUCache } from 'lru-cache'
 import { createFairYield } from '../../runtime/async/fair-turns.ts'

@@ -1,6 +1,6 @@
 /**
  * A campaign as it stands in a page, already text. It passes its schema once, when its row is read, and not again in each page that
- * shows it: to parse and to serialise took half of the time of a page. Only `days_remaining` depends on the time, so the text has
+ * shows it: to parse and to serialise took a quarter of the time of a poll. Only `days_remaining` depends on the time, so the text has
  * a gap there. Pure.
  */
 import { daysRemaining } from '../../../contracts/api/conventions.ts'

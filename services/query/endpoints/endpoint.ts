@@ -85,7 +85,7 @@ export interface Malformed {
 
 /** A page of campaigns that have passed their schema, and are text already. */
 export interface WrittenPage {
-  campaigns: readonly WrittenCampaign[]
+  written: readonly WrittenCampaign[]
   pagination: Pagination
 }
 
@@ -110,7 +110,7 @@ export function entryOfLoaded(
 ): CacheEntry {
   const expiresAt = createdAt + cacheMs(options)
   const made = { createdAt, expiresAt, ...rest }
-  const text = 'campaigns' in body ? pageText(body, made) : bodyText(schema, body, made)
+  const text = 'written' in body ? pageText(body, made) : bodyText(schema, body, made)
   return entryOf(text, { asOf: null, snapshotId: null, link: null, ...made })
 }
 
@@ -123,10 +123,10 @@ function bodyText(schema: z.ZodType<object>, body: object, made: Made): string {
 }
 
 /** The text that the schema of the page would leave, from campaigns that are text already. */
-export function pageText({ campaigns, pagination }: WrittenPage, made: Made): string {
+export function pageText({ written, pagination }: WrittenPage, made: Made): string {
   assertLifetime(made)
-  assertPage(campaigns, pagination, made)
-  const data = campaigns.map(campaign => writtenAt(campaign, made.createdAt)).join(',')
+  assertPage(written, pagination, made)
+  const data = written.map(campaign => writtenAt(campaign, made.createdAt)).join(',')
   return `{"data":[${data}],"pagination":${JSON.stringify(paginationSchema.parse(pagination))}}`
 }
 

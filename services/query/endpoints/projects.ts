@@ -78,10 +78,10 @@ export const projects: Endpoint = {
         async load(owner) {
           const { ids, total, digest, ...page } = await lists.page(parameters, { limit, offset }, owner)
           // If a campaign is no longer public, its page leaves it out; the total of the snapshot stays.
-          const campaigns = await rows.read(ids, page.asOf)
+          const written = await rows.read(ids, page.asOf)
           const hasMore = offset + limit < total
           return {
-            body: { campaigns, pagination: { total, limit, offset, has_more: hasMore } },
+            body: { written, pagination: { total, limit, offset, has_more: hasMore } },
             ...page,
             digest: offset === 0 ? digest : undefined,
             link: hasMore ? nextLink(parameters) : null,

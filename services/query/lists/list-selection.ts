@@ -2,8 +2,8 @@
  * Selects the slots of the list index that match a query, in the order of the query.
  *
  * If few campaigns have changed since the moment of the query, it looks at the latest changes alone. They are sorted once for all
- * queries until the next change. Otherwise it marks the slots that match, reading each column from its start to its end. Then it reads the sort order and
- * takes the marked slots. Both are several times faster than reading the columns in the sort order.
+ * queries until the next change. Otherwise it marks the slots that match, reading each column from its start to its end. Then it
+ * reads the sort order and takes the marked slots. Both are several times faster than reading the columns in the sort order.
  */
 import type { Sort } from '../../../contracts/api/parameters.ts'
 import type { Dictionary, ListColumns } from './list-index.ts'

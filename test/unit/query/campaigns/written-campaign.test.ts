@@ -47,7 +47,7 @@ test('a page of written campaigns has the bytes that its schema would leave, at 
       const data = rows.map(one => presentProject(one, now))
       const wanted = JSON.stringify(projectListBodySchema.parse({ data, pagination }))
       const made = { createdAt: now, expiresAt: now }
-      expect(pageText({ campaigns: rows.map(writeCampaign), pagination }, made)).toBe(wanted)
+      expect(pageText({ written: rows.map(writeCampaign), pagination }, made)).toBe(wanted)
       expect(wanted).not.toContain('private')
     }),
   )
