@@ -62,12 +62,12 @@ async function findSubjects({ apiUrl, headers }: ApiServiceReady): Promise<Subje
   if (!first) throw new Error('the demo platform has no campaigns')
   const detailPath = `/projects/${first.slug}`
   const detail = await get(apiUrl + detailPath, headers)
-  const page = { path: listPath, headers, status: 200, ...list, log: false, ratioMin: 0.65 }
+  const page = { path: listPath, headers, status: 200, ...list, log: false, ratioMin: 0.85 }
   const { 'content-type': _, ...headersOf304 } = list.answerHeaders
   const ifNoneMatch = { ...headers, 'if-none-match': list.answerHeaders.etag ?? '' }
   return [
     { ...page, name: 'list page of 50' },
-    { ...page, name: 'list page of 50, requests logged', log: true, ratioMin: 0.55 },
+    { ...page, name: 'list page of 50, requests logged', log: true, ratioMin: 0.75 },
     {
       ...page,
       name: '304',
@@ -75,9 +75,9 @@ async function findSubjects({ apiUrl, headers }: ApiServiceReady): Promise<Subje
       body: '',
       answerHeaders: headersOf304,
       headers: ifNoneMatch,
-      ratioMin: 0.5,
+      ratioMin: 0.8,
     },
-    { ...page, name: 'detail', path: detailPath, ...detail, ratioMin: 0.6 },
+    { ...page, name: 'detail', path: detailPath, ...detail, ratioMin: 0.85 },
   ]
 }
 
