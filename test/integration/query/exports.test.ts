@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { daysRemaining } from '../../../contracts/api/conventions.ts'
 import { errors } from '../../../contracts/api/errors.ts'
 import type { ProjectDetail } from '../../../contracts/api/schemas.ts'
@@ -141,7 +141,8 @@ describe('a whole copy', () => {
       }
       await expect(exported({ onProgress: breakOff })).rejects.toThrow('broken off')
       expect(await latestManifest(directory)).toEqual(manifest)
-      await session.run(dropStatement)
+      // ClickHouse holds the session until it notices that nobody reads the answer any more.
+      await vi.waitFor(() => session.run(dropStatement), { timeout: 20_000 })
       const next = await exported()
       expect(await latestManifest(directory)).toEqual(next.manifest)
       expect(await foldersIn()).toHaveLength(1)
