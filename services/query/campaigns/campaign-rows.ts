@@ -128,12 +128,12 @@ function keptRow(row: WrittenCampaign): KeptRow {
   }
 }
 
-/** A row that its schema refuses fails the pages that show it, and not those whose rows were read with it. */
+/** A row that cannot be shown fails the pages that have it, and not those whose rows were read with it. */
 function written({ campaign_id, list_fields }: CampaignPageRow): WrittenCampaign | Error {
   try {
     return writeCampaign(projectRowOf(list_fields))
   } catch (error) {
-    return new Error(`the schema refuses the row of campaign ${campaign_id}`, { cause: error })
+    return new Error(`the row of campaign ${campaign_id} cannot be shown`, { cause: error })
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import { daysRemaining } from '../../../contracts/api/conventions.ts'
 import { projectSchema } from '../../../contracts/api/schemas.ts'
-import { assertRow } from '../endpoints/assertions.ts'
+import { assertRow } from './assertions.ts'
 import { type ProjectRow, presentProject } from './campaign-fields.ts'
 
 export interface WrittenCampaign {
@@ -18,7 +18,7 @@ export interface WrittenCampaign {
   after: string
 }
 
-/** Within a text of JSON its quotes would be escaped, so this is there once. */
+/** This is there once: within a title or a name, JSON escapes the quotes. */
 const gap = '"days_remaining":'
 
 /** The campaign of a row. Throws what the schema throws. */

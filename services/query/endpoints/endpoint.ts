@@ -11,12 +11,12 @@ import type { ErrorCode } from '../../../contracts/api/errors.ts'
 import type { ParameterFault } from '../../../contracts/api/parameters.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
+import { assertAnswer, assertLifetime, assertPage } from '../campaigns/assertions.ts'
 import type { CampaignRows } from '../campaigns/campaign-rows.ts'
 import { type WrittenCampaign, writtenAt } from '../campaigns/written-campaign.ts'
 import type { CampaignLists } from '../lists/campaign-lists.ts'
 import type { ListFollower } from '../lists/list-follower.ts'
 import type { ApiConfig } from '../options.ts'
-import { assertAnswer, assertLifetime, assertPage } from './assertions.ts'
 import { type Pagination, paginationSchema } from './page.ts'
 
 /** What the OpenAPI document says of a resource, and where it is. */

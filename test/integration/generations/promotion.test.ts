@@ -18,7 +18,7 @@ import { type Place, poll } from '../../simulation/documented-loop.ts'
 import { obstructed, type TablesCall } from '../../support/clickhouse/faulty-tables.ts'
 import { startShards } from '../../support/clickhouse/shards.ts'
 import { readModelOf } from '../../support/events/model.ts'
-import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
+import { apiKeyEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import { damage, spoiltTitle } from '../../support/generations/damage.ts'
 import {
   isPromotion,
@@ -237,36 +237,6 @@ describe('on two shards', () => {
 })
 
 describe('on one server', () => {
-  test('what was shown until the fold was held is in the new generation from its first answer on, with its stamp', async () => {
-    await open(onOneServer)
-    const from = live.databases.generation
-    const shown = () =>
-      column(
-        live.tables,
-        `SELECT concat(campaign_id, ' ', toString(pledge_count), ' ', toString(updated_at)) AS value
-        FROM ${live.databases.read}.campaigns FINAL ORDER BY campaign_id`,
-      )
-    const first = await shown()
-    let last: unknown[] = []
-    await live.rebuild({
-      async onPhase(phase) {
-        if (phase !== 'promoting') return
-        await append([
-          pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' }),
-          campaignEvent({ campaign_id: 'new', version: 1, status: 'LIVE' }),
-        ])
-        await live.settled()
-        last = await shown()
-        // From here on, nothing but the promotion reads the log.
-        await live.stopProjector()
-      },
-    })
-    await live.databases.follow(live.tables)
-    expect(live.databases.generation).toBe(from + 1)
-    expect(last).not.toEqual(first)
-    expect(await shown()).toEqual(last)
-  })
-
   test('a row that comes after its attempt was given up changes nothing', async () => {
     await open(onOneServer)
     let isStill = false

@@ -77,7 +77,7 @@ export async function fetched(program: string, args: readonly string[], options?
   throw new Error(`${program} ended with ${code}: ${error}`)
 }
 
-/** Flags and environment with which Go builds a program that runs only a few times, in two thirds of the CPU: no optimiser, no C. */
+/** How Go builds a program that runs only a few times: no optimiser, no C. Kustomize then takes two thirds of the CPU to build. */
 export const quickBuild = ['-buildvcs=false', '-gcflags=all=-N -l', '-ldflags=-s -w']
 export const withoutC = { CGO_ENABLED: '0' }
 

@@ -269,7 +269,7 @@ describe('the rows of pages', () => {
     const read = await openRows()
     await put(campaignRow('b', { status: 'DRAFT' }))
     const [refused, shown] = await Promise.allSettled([read(['b']), read(['a'])])
-    expect(refused).toMatchObject({ reason: { message: 'the schema refuses the row of campaign b' } })
+    expect(refused).toMatchObject({ reason: { message: 'the row of campaign b cannot be shown' } })
     expect(shown).toMatchObject({ value: [{ title: 'A' }] })
     await put(campaignRow('b', { title: 'B2' }))
     expect((await read(['a', 'b'])).map(row => row.title)).toEqual(['A', 'B2'])

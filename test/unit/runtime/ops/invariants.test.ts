@@ -2,8 +2,8 @@
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { projectExample } from '../../../../contracts/api/examples.ts'
+import { assertAnswer } from '../../../../services/query/campaigns/assertions.ts'
 import { endpoints } from '../../../../services/query/endpoints/all.ts'
-import { assertAnswer } from '../../../../services/query/endpoints/assertions.ts'
 import { project } from '../../../../services/query/endpoints/project.ts'
 import { stats } from '../../../../services/query/endpoints/stats.ts'
 import {

@@ -1,7 +1,5 @@
-/** What holds for each answer when it is made, before a cache has it (runtime/ops/invariants.ts). */
+/** What holds for each campaign, page and statistic when an answer is made, before a cache has it (runtime/ops/invariants.ts). */
 import { invariant } from '../../runtime/ops/invariants.ts'
-import type { Loaded } from './endpoint.ts'
-import type { Pagination } from './page.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -10,7 +8,19 @@ interface Body {
   pagination?: Pagination
 }
 
-type Made = Pick<Loaded, 'createdAt' | 'expiresAt' | 'digest'>
+interface Pagination {
+  total: number
+  limit: number
+  offset: number
+  has_more: boolean
+}
+
+/** Times are Unix ms. */
+interface Made {
+  createdAt?: number | undefined
+  expiresAt?: number | undefined
+  digest?: string | undefined
+}
 
 /** `parsed`: what its schema has left of the body. */
 export function assertAnswer(parsed: object, body: object, made: Made): void {
