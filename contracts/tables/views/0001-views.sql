@@ -85,7 +85,8 @@ AS SELECT
         (
             SELECT uniqExact(backer_hash)
             FROM ${ledger}.pledge_ledger FINAL
-            WHERE counts AND campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
+            -- A hash of an id is found faster than the id (0002-history-views.sql).
+            WHERE counts AND cityHash64(campaign_id) IN (SELECT cityHash64(campaign_id) FROM ${read}.campaigns FINAL)
         ),
         total_pledges
     ) AS total_backers,

@@ -12,50 +12,24 @@ AS SELECT
     toDate((SELECT max(reached) FROM ${read}.watermarks)) AS today;
 
 -- Each day with what the campaign had at the end of its day before. Private: it has campaigns that are hidden by now, but none that are
--- deleted. Derived days are here only while the campaign is public, in the category of its first kept day.
---
--- The window is in the order of the table, so that nothing is sorted (optimize_read_in_window_order in ../roles/0003-analyst.sql). Its
--- functions take most of the time. ClickHouse computes one again wherever its name stands, so they are in a query of their own. A category
--- is also here as a hash: in a window, text costs several times as much.
+-- deleted. Derived days are here only while the campaign is public. ClickHouse finds the hash of an id in a large set in a third of the
+-- time that the id takes.
 CREATE OR REPLACE VIEW ${base}.history_days
 SQL SECURITY DEFINER
 AS SELECT
-    campaign_id, day, source, is_deleted, status, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count,
-    pledge_count, follower_count, launch_day,
-    if(source = 'kept', category, first_category) AS shown_category,
-    if(own_hash = 0, first_hash, own_hash) AS category_hash,
-    if(last_hash = 0, first_hash, last_hash) AS previous_hash,
-    day < (SELECT noted FROM ${base}.history_end) AS is_final,
-    was_public,
-    -- Its amount was not pledged on this day: it is older than the history, or it was hidden.
-    is_deleted = 0 AND NOT was_public AND (first_day < day OR (source = 'kept' AND NOT is_new)) AS is_opening,
-    previous_platform_amount, previous_backer_count, previous_pledge_count, complete_from, is_present
+    campaign_id, day, source, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count,
+    pledge_count, follower_count, launched, previous_category, previous_platform_amount, previous_backer_count, previous_pledge_count,
+    complete_from, is_present,
+    previous_source = 'kept' OR (previous_source = 'derived' AND is_present) AS was_public,
+    is_deleted = 0 AND (days.is_opening OR (previous_source = 'derived' AND NOT is_present)) AS is_opening
 FROM
 (
-    SELECT
-        *,
-        campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL) AS is_present,
-        -- 0 if it is derived.
-        if(source = 'kept', cityHash64(category)::UInt64, 0) AS own_hash,
-        ifNull(launched >= day - 1, false) AS is_new,
-        -- Of the row before. The amounts are 0 if it was not public.
-        lagInFrame(is_deleted = 0) OVER campaign AS was_public,
-        lagInFrame(own_hash) OVER campaign AS last_hash,
-        lagInFrame(pledged_platform_amount) OVER campaign AS previous_platform_amount,
-        lagInFrame(backer_count) OVER campaign AS previous_backer_count,
-        lagInFrame(pledge_count) OVER campaign AS previous_pledge_count,
-        minIf(day, is_deleted = 0) OVER campaign AS first_day,
-        anyIf(category, source = 'kept' AND is_deleted = 0) OVER campaign AS first_category,
-        anyIf(own_hash, source = 'kept' AND is_deleted = 0) OVER campaign AS first_hash,
-        anyLast(launched) OVER campaign AS launch_day,
-        min(multiIf(NOT is_complete, toDate(65535), source = 'derived' OR is_new, least(day, ifNull(launched, day)), day))
-            OVER campaign AS complete_from
+    SELECT *, cityHash64(campaign_id) IN (SELECT cityHash64(campaign_id) FROM ${read}.campaigns FINAL) AS is_present
     FROM ${base}.campaign_days FINAL
     -- Nothing ranks after a tombstone, so no FINAL is needed to find them.
     WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
-        AND (source = 'kept' OR is_present)
-    WINDOW campaign AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
-);
+        AND (source = 'kept' OR (is_deleted = 0 AND is_present))
+) AS days;
 
 CREATE OR REPLACE VIEW ${views}.campaign_days
 (
@@ -86,17 +60,25 @@ CREATE OR REPLACE VIEW ${views}.campaign_days
 )
 SQL SECURITY DEFINER
 AS SELECT
-    campaign_id, day, status, shown_category AS category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged,
-    pledged_platform_amount, toFloat64(pledged_platform_amount) AS pledged_platform, percent_funded,
-    toFloat64(percent_funded) AS percent, backer_count, pledge_count, if(source = 'kept', follower_count, NULL) AS follower_count,
+    campaign_id, day, status, category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged,
+    pledged_platform_amount, toFloat64(pledged_platform_amount) AS pledged_platform, percent_funded, toFloat64(percent_funded) AS percent, backer_count, pledge_count, if(source = 'kept', follower_count, NULL) AS follower_count,
     if(is_opening, 0, pledged_platform_amount - previous_platform_amount)::Decimal(38, 4) AS new_pledged_platform_amount,
     toFloat64(new_pledged_platform_amount) AS new_pledged_platform,
     if(is_opening, 0, toInt64(backer_count) - toInt64(previous_backer_count)) AS new_backer_count,
     if(is_opening, 0, toInt64(pledge_count) - toInt64(previous_pledge_count)) AS new_pledge_count,
     if(is_opening, pledged_platform_amount, 0)::Decimal(38, 4) AS opening_platform_amount,
     toFloat64(opening_platform_amount) AS opening_platform,
-    is_final, source, launch_day, complete_from
-FROM ${base}.history_days
+    day < (SELECT noted FROM ${base}.history_end) AS is_final,
+    source, launch_day, complete_from
+FROM
+(
+    SELECT
+        *,
+        -- Computed only for a query that asks for it, because it costs as much as all the rest. It is in the order of the table, so that
+        -- nothing is sorted (optimize_read_in_window_order in ../roles/0003-analyst.sql).
+        anyLast(launched) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS launch_day
+    FROM ${base}.history_days
+)
 WHERE is_deleted = 0 AND is_present
 LIMIT 18446744073709551615
 COMMENT 'Each public campaign at the end of each UTC day on which it changed, and what it gained on it. Days before the history began are derived';
@@ -109,14 +91,15 @@ AS SELECT
     sumIf(pledged_platform_amount - previous_platform_amount, is_deleted = 0 AND NOT is_opening) AS new_amount,
     sumIf(toInt64(pledge_count) - toInt64(previous_pledge_count), is_deleted = 0 AND NOT is_opening) AS new_pledges,
     sumIf(pledged_platform_amount, is_opening) AS opening,
-    sumIf(previous_platform_amount, is_deleted) AS departed,
+    sumIf(previous_platform_amount, is_deleted AND was_public) AS departed,
     toInt64(countIf(is_deleted = 0)) - toInt64(countIf(was_public)) AS campaigns
 FROM ${base}.history_days
 GROUP BY day
 HAVING countIf(is_deleted = 0 OR was_public) > 0
 LIMIT 18446744073709551615;
 
--- The same by category. A campaign that changes its category departs from the one that it leaves, and opens the other.
+-- The same by category. A campaign that changes its category departs from the one that it leaves, and opens the other. Grouped by two
+-- numbers, because text takes twice as long: categories by their hash, and 0 for none.
 CREATE OR REPLACE VIEW ${base}.history_moves
 SQL SECURITY DEFINER
 AS SELECT
@@ -132,17 +115,17 @@ FROM
     SELECT
         day,
         -- 0 if it leaves none.
-        any(if(is_deleted = 0 AND was_public AND category_hash != previous_hash, previous_hash, 0) AS left) AS left_hash,
+        any(if(is_deleted = 0 AND was_public AND own_hash != previous_hash, previous_hash, 0) AS left) AS left_hash,
         -- 0, which no category has, for one that came and went.
-        any(multiIf(is_deleted = 0, category_hash, was_public, previous_hash, 0) AS to) AS to_hash,
+        any(multiIf(is_deleted = 0, own_hash, was_public, previous_hash, 0) AS to) AS to_hash,
         sumIf(pledged_platform_amount - previous_platform_amount, is_deleted = 0 AND NOT is_opening) AS new_amount,
         sumIf(toInt64(pledge_count) - toInt64(previous_pledge_count), is_deleted = 0 AND NOT is_opening) AS new_pledges,
         sumIf(pledged_platform_amount, is_opening) AS opening,
-        sumIf(previous_platform_amount, is_deleted OR left != 0) AS gone,
+        sumIf(previous_platform_amount, was_public AND (is_deleted OR left != 0)) AS gone,
         toInt64(countIf(is_deleted = 0)) AS public_rows,
         toInt64(countIf(was_public)) AS known_rows,
         toInt64(count()) AS rows
-    FROM ${base}.history_days
+    FROM (SELECT *, cityHash64(category)::UInt64 AS own_hash, cityHash64(previous_category)::UInt64 AS previous_hash FROM ${base}.history_days)
     -- Two keys are faster than three.
     GROUP BY day, if(left = 0, to, cityHash64(to, left))
 ) AS sums

@@ -41,6 +41,7 @@ interface Marks {
 
 const files = {
   note: readSql('note-days', import.meta.url),
+  follow: readSql('follow-days', import.meta.url),
   derive: readSql('derive-days', import.meta.url),
 }
 const campaignsPerPiece = 100_000
@@ -71,12 +72,15 @@ export function createDays({
   async function note(): Promise<void> {
     const until = reached()
     const begun = marks.begun || dayOf(until)
-    await line.runPieces({
-      name: 'the history (note-days.sql)',
-      pieces: 1,
-      statementOf: step => noteDaysStatement(databases, step, { since: noted, begun }),
-      partsOf: splitOrRefuse(4),
-    })
+    const copy = (file: 'note' | 'follow') =>
+      line.runPieces({
+        name: `the history (${file}-days.sql)`,
+        pieces: 1,
+        statementOf: step => copyDaysStatement(file, databases, step, { since: noted, begun }),
+        partsOf: splitOrRefuse(4),
+      })
+    if (marks.begun !== 0 && dayOf(noted) <= begun) await copy('follow')
+    await copy('note')
     noted = until
     hasNew = false
     if (marks.begun === 0) await record({ ...marks, begun })
@@ -150,13 +154,14 @@ export function marksStatement({ base, read }: Databases): Statement {
   }
 }
 
-export function noteDaysStatement(
+export function copyDaysStatement(
+  file: 'note' | 'follow',
   databases: Databases,
   step: FoldStep,
   { since, begun }: { since: number; begun: number },
 ): Statement {
   return {
-    query: fill(files.note, databases, step, { piece }),
+    query: fill(files[file], databases, step, { piece }),
     query_params: { ...stepParameters(step), since, begun },
   }
 }

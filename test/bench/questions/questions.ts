@@ -2,7 +2,7 @@
  * The questions of data teams: how long an analyst waits for each example and each panel of the boards, one at a time, at 400,000
  * campaigns and 4 M rows of history.
  *
- * The history is in one part, as the projector's rewrite leaves it (services/projector/rewrite-loop.ts). Rows in newer parts cost more
+ * Each table is in one part, as the projector's rewrite leaves it (services/projector/rewrite-loop.ts). Rows in newer parts cost more
  * until the next rewrite: FINAL has to compare the parts then.
  */
 import { readFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { migrate, nameDatabases } from '../../../services/tables/schema/migrate.ts'
 import { definerUser } from '../../../services/tables/schema/roles.ts'
-import { rewriteParts } from '../../../services/tables/superseded.ts'
+import { rewriteParts, versionedTables } from '../../../services/tables/superseded.ts'
 import { expandSql, sqlQueries } from '../../integration/deploy/board-files.ts'
 import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
@@ -72,7 +72,9 @@ async function fill({ tables }: OwnTables, size: PlatformSize): Promise<number> 
     query: `INSERT INTO ${base}.history_marks SELECT '', now64(3), now64(3), '2018-01-01' SETTINGS async_insert = 0`,
   })
   await mergesEnded(tables)
-  await rewriteParts(tables, defaultDatabases, 'campaign_days', { msMax: rewriteMsMax, monotonicMs, sleep })
+  for (const table of versionedTables) {
+    await rewriteParts(tables, defaultDatabases, table, { msMax: rewriteMsMax, monotonicMs, sleep })
+  }
   const [row] = await tables.rows<{ rows: number }>({
     query: `SELECT count() AS rows FROM ${base}.campaign_days`,
   })

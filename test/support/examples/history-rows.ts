@@ -28,10 +28,16 @@ function daysOf({ days, history }: ExampleWorld) {
   const ids = new Set([...history.values()].flatMap(shown => [...shown.keys()]))
   return [...ids].flatMap(id => {
     let before: Shown | undefined
+    let completeFrom: number | undefined
     return days.flatMap(day => {
       const now = history.get(day)?.get(id)
       if (factsOf(now) === factsOf(before)) return []
+      const previous = before
       before = now
+      const launched = now ? Math.floor(now.launch / dayMs) : null
+      const isNew = launched !== null && launched >= day - 1
+      const wasShown = completeFrom !== undefined
+      completeFrom ??= isNew ? Math.min(day, launched) : day
       const { status, category, currency, pledged, platform, percent, backers, pledges, followers } =
         now ?? hidden
       return [
@@ -39,14 +45,20 @@ function daysOf({ days, history }: ExampleWorld) {
           campaign_id: id,
           day,
           source: 'kept',
-          is_complete: true,
           is_deleted: now ? 0 : 1,
           ...{ status, category, currency },
           ...{ backer_count: backers, pledge_count: pledges, follower_count: followers },
           pledged_amount: pledged,
           pledged_platform_amount: platform,
           percent_funded: percent,
-          launched: now ? Math.floor(now.launch / dayMs) : null,
+          launched,
+          previous_source: previous ? 'kept' : '',
+          previous_category: previous?.category ?? '',
+          previous_platform_amount: previous?.platform ?? 0,
+          previous_backer_count: previous?.backers ?? 0,
+          previous_pledge_count: previous?.pledges ?? 0,
+          is_opening: now !== undefined && !previous && (wasShown || !isNew),
+          complete_from: completeFrom,
           updated_at: (day + 1) * dayMs - 1,
         },
       ]

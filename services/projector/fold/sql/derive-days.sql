@@ -3,18 +3,23 @@
 --
 -- Only campaigns that are public, that were shown on the first day, and that are older than it, get such days: from the launch to the end,
 -- or to the day before the first one. A pledge whose state changed later than the end (as when it is collected) counts from the day of the end on.
--- They have no text: the views show them only while the campaign is public, in the category of its first kept day.
--- It can be repeated: days of an earlier time are written again, so that none is left over.
+-- They are in the category of the first day. The views show them only while the campaign is public.
+-- It can be repeated: days of an earlier time are written again, so that none is left over. The first kept row is written again with what the
+-- last derived day has (../../../../contracts/tables/0003-history.sql).
 --
 -- A piece is a range of ids, as in fold-campaigns.sql. Each table is read once.
 INSERT INTO ${base}.campaign_days
-    (campaign_id, day, source, is_complete, is_deleted, status, currency, pledged_amount, pledged_platform_amount, percent_funded,
-    backer_count, pledge_count, follower_count, launched, updated_at)
+    (campaign_id, day, source, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count,
+    pledge_count, follower_count, launched, updated_at, previous_source, previous_category, previous_platform_amount,
+    previous_backer_count, previous_pledge_count, is_opening, complete_from)
 WITH
     toDate({begun:UInt16}) AS begun,
     kept AS
     (
-        SELECT campaign_id, status, currency, assumeNotNull(launched) AS launch_day, updated_at FROM ${base}.campaign_days FINAL
+        SELECT
+            campaign_id, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count, pledge_count,
+            follower_count, assumeNotNull(launched) AS launch_day, updated_at
+        FROM ${base}.campaign_days FINAL
         WHERE day = begun AND source = 'kept' AND is_deleted = 0 AND ifNull(launched < begun - 1, false)
             AND updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
     ),
@@ -25,26 +30,41 @@ WITH
         FROM (SELECT arraySort(groupArray(campaign_id)) AS ids FROM kept)
     ) AS bounds
 SELECT
-    campaign_id, day, 'derived', NOT is_moved, 0, if(day < ended, 'LIVE', status), currency,
-    toDecimal128(minor, 4) / [1, 10, 100, 1000, 10000][currency_digits + 1],
-    toDecimal128(platform, 4) / [1, 10, 100, 1000, 10000][{platform_digits:UInt8} + 1],
+    campaign_id, day, if(is_kept, 'kept', 'derived'), 0, if(is_kept OR day >= ended, status, 'LIVE'), category, currency,
+    if(is_kept, pledged_amount, toDecimal128(minor, 4) / [1, 10, 100, 1000, 10000][currency_digits + 1]),
+    if(is_kept, pledged_platform_amount, platform / platform_unit),
     -- As in fold-campaigns.sql.
-    if(goal_amount_minor = 0, toDecimal128(0, 2),
+    multiIf(
+        is_kept, percent_funded,
+        goal_amount_minor = 0, toDecimal128(0, 2),
         toDecimal128(intDiv(toInt256(minor) * 20000 + goal_amount_minor, 2 * toInt256(goal_amount_minor)), 2) / 100),
-    backers, pledges, 0, launch_day, updated_at
+    if(is_kept, backer_count, backers), if(is_kept, pledge_count, pledges), if(is_kept, follower_count, 0), launch_day, updated_at,
+    if(place = 1, '', 'derived'), if(place = 1, '', category), previous_platform / platform_unit, previous_backers, previous_pledges, false,
+    if(is_moved, begun, launch_day)
 FROM
 (
     SELECT
-        kept.campaign_id AS campaign_id, status, currency, currency_digits, goal_amount_minor, launch_day, updated_at,
+        kept.campaign_id AS campaign_id, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count,
+        pledge_count, follower_count, launch_day, updated_at, currency_digits, goal_amount_minor,
+        [1, 10, 100, 1000, 10000][{platform_digits:UInt8} + 1] AS platform_unit,
         greatest(launch_day, least(last, begun)) AS ended,
         arrayMap(known -> greatest(launch_day, least(known.1, ended)), of_pledges.known) AS days,
         arrayExists(known -> known.1 < launch_day OR known.1 > last, of_pledges.known) AS is_moved,
-        arrayJoin(arrayFilter(day -> day < begun, arrayDistinct(arrayConcat([launch_day, ended], days, earlier.days)))) AS day,
-        arrayLastIndex(known -> known <= day, days) AS until,
-        arraySum(known -> known.2, arraySlice(of_pledges.known, 1, until)) AS minor,
-        arraySum(known -> known.3, arraySlice(of_pledges.known, 1, until)) AS platform,
-        arraySum(known -> known.4, arraySlice(of_pledges.known, 1, until)) AS pledges,
-        arraySum(known -> known.5, arraySlice(of_pledges.known, 1, until)) AS backers
+        -- The day that is kept is the last one: it gets what the row before it has.
+        arraySort(arrayFilter(day -> day <= begun, arrayDistinct(arrayConcat([launch_day, ended, begun], days, earlier.days)))) AS all_days,
+        arrayJoin(arrayEnumerate(all_days)) AS place,
+        all_days[place] AS day,
+        day = begun AS is_kept,
+        if(place = 1, 0, arrayLastIndex(known -> known <= all_days[place - 1], days)) AS until_before,
+        arraySlice(of_pledges.known, 1, arrayLastIndex(known -> known <= day, days)) AS until,
+        arraySlice(of_pledges.known, 1, until_before) AS before,
+        arraySum(known -> known.2, until) AS minor,
+        toDecimal128(arraySum(known -> known.3, until), 4) AS platform,
+        arraySum(known -> known.4, until) AS pledges,
+        arraySum(known -> known.5, until) AS backers,
+        toDecimal128(arraySum(known -> known.3, before), 4) AS previous_platform,
+        arraySum(known -> known.4, before) AS previous_pledges,
+        arraySum(known -> known.5, before) AS previous_backers
     FROM (SELECT * FROM kept WHERE campaign_id BETWEEN bounds.1 AND bounds.2) AS kept
     INNER JOIN
     (

@@ -280,9 +280,38 @@ describe('the days before the history', () => {
       { new: 8, opening: 30, standing: 45 },
       { departed: 30, standing: 15 },
     ])
-    expect(
-      await rows(`SELECT DISTINCT category FROM ${databases.base}.campaign_days WHERE source = 'derived'`),
-    ).toEqual([{ category: '' }])
+  })
+
+  test('follow a campaign that is hidden, shown again or moved on the first day, and are gone if it ends hidden', async () => {
+    await fold(...backfill())
+    const [ofLive, ofEnded] = [
+      { campaign_id: 'live', launch_date: daysAgo(9), end_date: daysAgo(-9) },
+      { campaign_id: 'ended', launch_date: daysAgo(30), end_date: daysAgo(20) },
+    ]
+    const change = (version: number, status: 'LIVE' | 'SUSPENDED', category: string) => {
+      worker.advance(20_000)
+      const next = { version, status, category }
+      return fold(campaignEvent({ ...ofLive, ...next }), campaignEvent({ ...ofEnded, ...next }))
+    }
+    const texts = () =>
+      rows(`SELECT DISTINCT category FROM ${databases.base}.campaign_days FINAL WHERE source = 'derived'`)
+    await change(2, 'SUSPENDED', 'Other')
+    expect(await texts()).toEqual([{ category: '' }])
+    expect((await funding()).at(-1)).toMatchObject({ standing: 0, campaigns: 1 })
+    await change(3, 'LIVE', 'Other')
+    expect(await texts()).toEqual([{ category: 'Other' }])
+    expect((await daysOf('live')).map(row => Object(row).pledged)).toEqual([1, 3, 7, 15])
+    expect((await funding()).at(-1)).toMatchObject({ new: 8, opening: 0, departed: 0, standing: 45 })
+
+    await change(4, 'SUSPENDED', 'Other')
+    nextDay()
+    await change(5, 'LIVE', 'Music')
+    expect(await texts()).toEqual([{ category: '' }])
+    expect(await daysOf('live')).toMatchObject([{ source: 'kept', ago: 0, pledged: 15, complete: 1 }])
+    expect((await funding()).at(-1)).toMatchObject({ new: 0, opening: 45, departed: 0, standing: 45 })
+    const [sums] = await rows(`SELECT sum(pledged_platform) AS standing, sum(campaigns) AS campaigns
+                               FROM VIEWS.category_funding_days WHERE day = toDate(${Math.floor(clock.now() / dayMs)})`)
+    expect(sums).toEqual({ standing: 45, campaigns: 3 })
   })
 
   test('come out the same whichever statement of the line is the last one before a kill, or loses its answer', async () => {

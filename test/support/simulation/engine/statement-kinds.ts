@@ -6,9 +6,9 @@
  */
 
 import {
+  copyDaysStatement,
   deriveDaysStatement,
   marksStatement,
-  noteDaysStatement,
   recordNotedStatement,
 } from '../../../../services/projector/fold/days.ts'
 import {
@@ -138,7 +138,8 @@ function addFold(add: Add, databases: Databases): void {
   add('clock', clockStatement(databases))
   const days = { since: 0, begun: 0 }
   add('history marks', marksStatement(databases))
-  add('note days', noteDaysStatement(databases, step, days))
+  add('note days', copyDaysStatement('note', databases, step, days))
+  add('note days', copyDaysStatement('follow', databases, step, days))
   add('derive days', deriveDaysStatement(databases, step, { ...days, platformDigits: 2 }))
   add('record noted', recordNotedStatement(databases, step, { noted: 0, derived: 0, begun: 0 }))
   const rows = async <Row>(running: Statement): Promise<Row[]> => {
