@@ -80,7 +80,6 @@ function dayRow(slug: string, id: string, updatedAt: string): object {
       campaign_id: id,
       day: updatedAt.slice(0, 10),
       source: 'kept',
-      is_complete: true,
       updated_at: updatedAt,
       status: 'LIVE',
       category: slug,
