@@ -50,6 +50,7 @@ async function measure(services: KafkaServices): Promise<Measured> {
   const deployment = await services.deploy('freshness')
   const { environment } = deployment
   const databases = databasesOf(readConfig(environment))
+  await databases.follow(services.tables)
   await loadPlatform(services.tables, databases, platform)
   for (let index = 0; index < projectors; index++) await startProjector(deployment)
   const numbers = Array.from({ length: campaigns }, (_, index) => index * stride)
