@@ -11,8 +11,6 @@
 -- What bounds all queries of a user together is the operator's alone: on shards, max_network_bandwidth_for_user = 1 in one query left
 -- no answer to any analyst.
 --
--- optimize_read_in_window_order: the history's windows are in the order of its table, and sorting it again took most of the time.
---
 -- os_threads_nice_value_query lets other threads run first. ClickHouse obeys if its process may set priorities
 -- (CAP_SYS_NICE). `workload` has an effect if the server has a workload of this name.
 
@@ -36,7 +34,6 @@ SETTINGS
     use_concurrency_control = 1 CONST,
     aggregation_memory_efficient_merge_threads = 0 CONST,
     workload = 'analyst' CONST,
-    optimize_read_in_window_order = 1 CONST,
     skip_unavailable_shards = 0 CONST,
     allow_ddl = 0 CONST,
     allow_introspection_functions = 0 CONST;

@@ -18,8 +18,7 @@ CREATE OR REPLACE VIEW ${base}.history_days
 SQL SECURITY DEFINER
 AS SELECT
     campaign_id, day, source, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count,
-    pledge_count, follower_count, launched, previous_category, previous_platform_amount, previous_backer_count, previous_pledge_count,
-    complete_from, is_present,
+    pledge_count, follower_count, previous_category, previous_platform_amount, previous_backer_count, previous_pledge_count, complete_from,
     previous_source = 'kept' OR (previous_source = 'derived' AND is_present) AS was_public,
     is_deleted = 0 AND (days.is_opening OR (previous_source = 'derived' AND NOT is_present)) AS is_opening
 FROM
@@ -70,16 +69,10 @@ AS SELECT
     toFloat64(opening_platform_amount) AS opening_platform,
     day < (SELECT noted FROM ${base}.history_end) AS is_final,
     source, launch_day, complete_from
-FROM
-(
-    SELECT
-        *,
-        -- Computed only for a query that asks for it, because it costs as much as all the rest. It is in the order of the table, so that
-        -- nothing is sorted (optimize_read_in_window_order in ../roles/0003-analyst.sql).
-        anyLast(launched) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS launch_day
-    FROM ${base}.history_days
-)
-WHERE is_deleted = 0 AND is_present
+FROM (SELECT *, cityHash64(campaign_id) AS id_hash FROM ${base}.history_days) AS days
+-- Only what is public at present, and the launch as it is known now.
+INNER JOIN (SELECT cityHash64(campaign_id) AS id_hash, toDate(launch_date) AS launch_day FROM ${read}.campaigns FINAL) AS present USING id_hash
+WHERE is_deleted = 0
 LIMIT 18446744073709551615
 COMMENT 'Each public campaign at the end of each UTC day on which it changed, and what it gained on it. Days before the history began are derived';
 

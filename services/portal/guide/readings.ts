@@ -146,7 +146,7 @@ export function createDataAnswers(...[place, runtime]: Reading): () => Promise<A
   /** Returns whether there is anything at all. */
   async function answerAll(): Promise<boolean> {
     for (const { name, sql } of examples) {
-      const bounds = `SETTINGS limit = ${answerRowsMax}, max_execution_time = 10, max_threads = 2, optimize_read_in_window_order = 1`
+      const bounds = `SETTINGS limit = ${answerRowsMax}, max_execution_time = 10, max_threads = 2`
       const rows = await read<Record<string, unknown>>(`${sql}\n${bounds}`, `the answer to ${name}`)
       if (rows) answers.set(name, rows)
       else answers.delete(name)

@@ -62,5 +62,5 @@ FROM
     WHERE NOT (source = 'derived' AND is_deleted)
     WINDOW own AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
 )
-WHERE is_changed AND (is_deleted = 0 OR is_known OR was_shown) AND ${fence}
+WHERE is_changed AND (is_deleted = 0 OR is_known) AND ${fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0

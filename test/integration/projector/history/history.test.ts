@@ -147,6 +147,16 @@ describe('the history', () => {
     expect(await kept()).toEqual([{ id: 'b' }])
   })
 
+  test('knows each day of a campaign that was launched on the day before it was first seen', async () => {
+    await fold(campaignEvent({ campaign_id: 'a', launch_date: daysAgo(1) }), pledge('a', 'p', 500))
+    nextDay()
+    await fold(pledge('a', 'q', 200))
+    expect(await daysOf('a')).toMatchObject([
+      { ago: 1, complete: 2 },
+      { ago: 0, complete: 2 },
+    ])
+  })
+
   test('shows the launch as it is known now on every day of a campaign', async () => {
     const launch = daysAgo(1)
     await fold(campaignEvent({ campaign_id: 'a', launch_date: launch }))
@@ -277,8 +287,8 @@ describe('the days before the history', () => {
     expect(sums).toHaveLength(11)
     expect(sums.slice(-2)).toMatchObject([
       // The kept days of the hidden campaign still count. Its derived days do not.
-      { new: 8, opening: 30, standing: 45 },
-      { departed: 30, standing: 15 },
+      { new: 8, opening: 30, standing: 45, campaigns: 3 },
+      { departed: 30, standing: 15, campaigns: 2 },
     ])
   })
 
