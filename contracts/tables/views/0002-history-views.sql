@@ -67,7 +67,7 @@ AS SELECT
     if(is_opening, 0, toInt64(pledge_count) - toInt64(previous_pledge_count)) AS new_pledge_count,
     if(is_opening, pledged_platform_amount, 0)::Decimal(38, 4) AS opening_platform_amount,
     toFloat64(opening_platform_amount) AS opening_platform,
-    day < (SELECT noted FROM ${base}.history_end) AS is_final,
+    ifNull(day < (SELECT noted FROM ${base}.history_end), false)::Bool AS is_final,
     source, launch_day, complete_from
 FROM (SELECT *, cityHash64(campaign_id) AS id_hash FROM ${base}.history_days) AS days
 -- Only what is public at present, and the launch as it is known now.
