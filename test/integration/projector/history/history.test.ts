@@ -298,8 +298,8 @@ describe('the days before the history', () => {
       { campaign_id: 'live', launch_date: daysAgo(9), end_date: daysAgo(-9) },
       { campaign_id: 'ended', launch_date: daysAgo(30), end_date: daysAgo(20) },
     ]
-    const change = (version: number, status: 'LIVE' | 'SUSPENDED', category: string) => {
-      worker.advance(20_000)
+    const change = (version: number, status: 'LIVE' | 'SUSPENDED', category: string, afterMs = 20_000) => {
+      worker.advance(afterMs)
       const next = { version, status, category }
       return fold(campaignEvent({ ...ofLive, ...next }), campaignEvent({ ...ofEnded, ...next }))
     }
@@ -313,9 +313,17 @@ describe('the days before the history', () => {
     expect((await daysOf('live')).map(row => Object(row).pledged)).toEqual([1, 3, 7, 15])
     expect((await funding()).at(-1)).toMatchObject({ new: 8, opening: 0, departed: 0, standing: 45 })
 
-    await change(4, 'SUSPENDED', 'Other')
+    // Too early to derive again.
+    await change(4, 'LIVE', 'Film', 0)
+    expect(
+      await rows(`SELECT DISTINCT category FROM VIEWS.category_funding_days
+                  WHERE toInt32(day) < ${Math.floor(clock.now() / dayMs)}`),
+    ).toEqual([{ category: 'Film' }])
+    expect((await funding()).at(-1)).toMatchObject({ new: 8, opening: 0, departed: 0, standing: 45 })
+
+    await change(5, 'SUSPENDED', 'Film')
     nextDay()
-    await change(5, 'LIVE', 'Music')
+    await change(6, 'LIVE', 'Music')
     expect(await texts()).toEqual([{ category: '' }])
     expect(await daysOf('live')).toMatchObject([{ source: 'kept', ago: 0, pledged: 15, complete: 1 }])
     expect((await funding()).at(-1)).toMatchObject({ new: 0, opening: 45, departed: 0, standing: 45 })
