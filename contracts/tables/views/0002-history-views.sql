@@ -59,8 +59,9 @@ CREATE OR REPLACE VIEW ${views}.campaign_days
 )
 SQL SECURITY DEFINER
 AS SELECT
-    campaign_id, day, status, category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged,
-    pledged_platform_amount, toFloat64(pledged_platform_amount) AS pledged_platform, percent_funded, toFloat64(percent_funded) AS percent, backer_count, pledge_count, if(source = 'kept', follower_count, NULL) AS follower_count,
+    campaign_id, day, status, category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged, pledged_platform_amount,
+    toFloat64(pledged_platform_amount) AS pledged_platform, percent_funded, toFloat64(percent_funded) AS percent, backer_count, pledge_count,
+    if(source = 'kept', follower_count, NULL) AS follower_count,
     if(is_opening, 0, pledged_platform_amount - previous_platform_amount)::Decimal(38, 4) AS new_pledged_platform_amount,
     toFloat64(new_pledged_platform_amount) AS new_pledged_platform,
     if(is_opening, 0, toInt64(backer_count) - toInt64(previous_backer_count)) AS new_backer_count,

@@ -1,0 +1,192 @@
+/** The days before the first one that was kept: they are derived from the pledges. */
+
+import { describe, expect, test } from 'vitest'
+import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import { isOfLine, lostConnection, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
+import { campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
+import { createTestFoldWorker } from '../../../support/projector/model-tables.ts'
+import { dayMs } from '../../../support/projector/stamp-clock.ts'
+import { useHistory } from '../../../support/projector/use-history.ts'
+
+const world = useHistory()
+const { fold, nextDay, daysAgo, pledge, rows, funding, daysOf } = world
+
+/** A campaign that runs, one that has ended, one that is hidden, and one that is new. */
+function backfill(): ChangeEvent[] {
+  return [
+    campaignEvent({ campaign_id: 'live', launch_date: daysAgo(9), end_date: daysAgo(-9), follower_count: 7 }),
+    pledge('live', 'early', 100, 9),
+    pledge('live', 'p', 200, 5),
+    // One backer pledged twice.
+    pledgeEvent({
+      campaign_id: 'live',
+      pledge_id: 'q',
+      backer_id: 'backer of p',
+      platform_amount_minor: 400,
+      changed_at: daysAgo(3),
+    }),
+    pledge('live', 'today', 800, 0),
+    pledgeEvent({ campaign_id: 'live', pledge_id: 'off', status: 'CANCELLED', changed_at: daysAgo(4) }),
+    campaignEvent({
+      campaign_id: 'ended',
+      status: 'FUNDED',
+      launch_date: daysAgo(30),
+      end_date: daysAgo(20),
+    }),
+    pledge('ended', 'p', 1_000, 25),
+    // As it is after the collection.
+    pledge('ended', 'q', 2_000, 2),
+    campaignEvent({ campaign_id: 'hidden', status: 'SUSPENDED', launch_date: daysAgo(9) }),
+    pledge('hidden', 'p', 100, 4),
+    campaignEvent({ campaign_id: 'new', launch_date: world.clock.now() }),
+  ]
+}
+
+const derived = { source: 'derived', status: 'LIVE', followers: null }
+
+describe('the days before the history', () => {
+  test('are derived from the days of the pledges that count, for campaigns that are public, and say so', async () => {
+    await fold(...backfill())
+    const live = { ...derived, complete: 9 }
+    const ended = { ...derived, complete: 0 }
+    expect(await daysOf('live')).toEqual([
+      { ...live, ago: 9, pledged: 1, backers: 1, pledges: 1 },
+      { ...live, ago: 5, pledged: 3, backers: 2, pledges: 2 },
+      { ...live, ago: 3, pledged: 7, backers: 2, pledges: 3 },
+      { ...live, ago: 0, source: 'kept', followers: 7, pledged: 15, backers: 3, pledges: 4 },
+    ])
+    expect(await daysOf('ended')).toMatchObject([
+      { ...ended, ago: 30, pledged: 0, backers: 0, pledges: 0 },
+      { ...ended, ago: 25, pledged: 10, backers: 1, pledges: 1 },
+      { ...ended, ago: 20, status: 'FUNDED', pledged: 30, backers: 2, pledges: 2 },
+      { ago: 0, source: 'kept', pledged: 30, complete: 0 },
+    ])
+    expect(await daysOf('hidden')).toEqual([])
+    expect(await daysOf('new')).toMatchObject([{ source: 'kept', ago: 0, complete: 0 }])
+    expect(
+      await rows(`SELECT sum(new_pledged_platform) AS new, sum(opening_platform) AS opening, count() AS days,
+                    argMax(pledged_platform, day) AS standing FROM VIEWS.funding_days`),
+    ).toEqual([{ new: 45, opening: 0, days: 31, standing: 45 }])
+    expect(await rows('SELECT history_kept_from - history_from AS days FROM VIEWS.about')).toEqual([
+      { days: 30 },
+    ])
+  })
+
+  test('follow what still arrives on the first day, and stand from the next one on', async () => {
+    await fold(...backfill())
+    world.worker.advance(20_000)
+    // One that is gone leaves no day with its amount.
+    await fold(
+      pledgeEvent({
+        campaign_id: 'live',
+        pledge_id: 'q',
+        version: 2,
+        status: 'REFUNDED',
+        changed_at: world.clock.now(),
+      }),
+      pledge('live', 'late', 1_600, 7),
+    )
+    const amounts = async () => (await daysOf('live')).map(row => Object(row).pledged)
+    expect(await amounts()).toEqual([1, 17, 19, 19, 27])
+    nextDay()
+    await fold(pledge('live', 'later', 3_200, 8))
+    expect(await amounts()).toEqual([1, 17, 19, 19, 27, 59])
+    expect((await funding()).at(-1)).toMatchObject({ new: 32 })
+  })
+
+  test('are in the category of the first day that was kept, and leave every sum with a campaign that is hidden', async () => {
+    await fold(...backfill())
+    nextDay()
+    await fold(
+      campaignEvent({ campaign_id: 'live', version: 2, category: 'Other', launch_date: daysAgo(10) }),
+      campaignEvent({ campaign_id: 'ended', version: 2, status: 'SUSPENDED' }),
+    )
+    const categories = (source: string) =>
+      rows(`SELECT DISTINCT category FROM VIEWS.campaign_days WHERE campaign_id = 'live' AND source = '${source}'
+            ORDER BY category`)
+    const [first] = await categories('derived')
+    expect(await categories('kept')).toEqual([first, { category: 'Other' }])
+    const sums = await funding()
+    expect(sums).toHaveLength(11)
+    expect(sums.slice(-2)).toMatchObject([
+      // The kept days of the hidden campaign still count. Its derived days do not.
+      { new: 8, opening: 30, standing: 45, campaigns: 3 },
+      { departed: 30, standing: 15, campaigns: 2 },
+    ])
+  })
+
+  test('follow a campaign that is hidden, shown again or moved on the first day, and are gone if it ends hidden', async () => {
+    await fold(...backfill())
+    const [ofLive, ofEnded] = [
+      { campaign_id: 'live', launch_date: daysAgo(9), end_date: daysAgo(-9) },
+      { campaign_id: 'ended', launch_date: daysAgo(30), end_date: daysAgo(20) },
+    ]
+    const change = (version: number, status: 'LIVE' | 'SUSPENDED', category: string, afterMs = 20_000) => {
+      world.worker.advance(afterMs)
+      const next = { version, status, category }
+      return fold(campaignEvent({ ...ofLive, ...next }), campaignEvent({ ...ofEnded, ...next }))
+    }
+    const texts = () =>
+      rows(
+        `SELECT DISTINCT category FROM ${world.databases.base}.campaign_days FINAL WHERE source = 'derived'`,
+      )
+    await change(2, 'SUSPENDED', 'Other')
+    expect(await texts()).toEqual([{ category: '' }])
+    expect((await funding()).at(-1)).toMatchObject({ standing: 0, campaigns: 1 })
+    await change(3, 'LIVE', 'Other')
+    expect(await texts()).toEqual([{ category: 'Other' }])
+    expect((await daysOf('live')).map(row => Object(row).pledged)).toEqual([1, 3, 7, 15])
+    expect((await funding()).at(-1)).toMatchObject({ new: 8, opening: 0, departed: 0, standing: 45 })
+
+    // Too early to derive again.
+    await change(4, 'LIVE', 'Film', 0)
+    expect(
+      await rows(`SELECT DISTINCT category FROM VIEWS.category_funding_days
+                  WHERE toInt32(day) < ${Math.floor(world.clock.now() / dayMs)}`),
+    ).toEqual([{ category: 'Film' }])
+    expect((await funding()).at(-1)).toMatchObject({ new: 8, opening: 0, departed: 0, standing: 45 })
+
+    await change(5, 'SUSPENDED', 'Film')
+    nextDay()
+    await change(6, 'LIVE', 'Music')
+    expect(await texts()).toEqual([{ category: '' }])
+    expect(await daysOf('live')).toMatchObject([{ source: 'kept', ago: 0, pledged: 15, complete: 1 }])
+    expect((await funding()).at(-1)).toMatchObject({ new: 0, opening: 45, departed: 0, standing: 45 })
+    const [sums] = await rows(`SELECT sum(pledged_platform) AS standing, sum(campaigns) AS campaigns
+                               FROM VIEWS.category_funding_days WHERE day = toDate(${Math.floor(world.clock.now() / dayMs)})`)
+    expect(sums).toEqual({ standing: 45, campaigns: 3 })
+  })
+
+  test('come out the same whichever statement of the line is the last one before a kill, or loses its answer', async () => {
+    await fold(...backfill())
+    const history = () =>
+      rows('SELECT * EXCEPT updated_at FROM VIEWS.campaign_days ORDER BY campaign_id, day')
+    const expected = await history()
+    expect(expected.length).toBeGreaterThan(8)
+    let failures = 0
+    for (let last = 0; failures === last; last++) {
+      await world.model.giveBack(world.databases)
+      await world.open()
+      await world.ingest(backfill())
+      let left = last
+      const tables = obstructed(world.clock.on(world.model.tables), {
+        after(call) {
+          if (!isOfLine(call) || left-- > 0) return
+          left = Number.POSITIVE_INFINITY
+          failures++
+          throw lostConnection()
+        },
+      })
+      const killed = createTestFoldWorker(tables, world.databases).foldWorker
+      await killed
+        .acquireLeadership()
+        .then(() => killed.fold())
+        .catch(() => undefined)
+      await world.worker.foldWorker.acquireLeadership()
+      await world.worker.foldWorker.fold()
+      await world.worker.foldWorker.fold()
+      expect(await history(), `after statement ${last}`).toEqual(expected)
+    }
+    expect(failures).toBeGreaterThan(7)
+  }, 120_000)
+})
