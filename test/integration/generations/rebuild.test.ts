@@ -74,37 +74,6 @@ describe('a rebuild of correct tables', () => {
     const changed = (await stampsOf(live)).filter(({ id, at }) => stamps.get(id) !== at)
     expect(changed.map(({ id }) => id)).toEqual(['c1', 'c2', 'c3'])
   })
-
-  test('has from its first answer on what was shown until the fold was held, with its stamps', async () => {
-    await live.append(platformHistory(20))
-    await live.settled()
-    const from = live.databases.generation
-    const shown = () =>
-      column(
-        live.tables,
-        `SELECT concat(campaign_id, ' ', toString(pledge_count), ' ', toString(updated_at)) AS value
-        FROM ${live.databases.read}.campaigns FINAL ORDER BY campaign_id`,
-      )
-    const first = await shown()
-    let last: unknown[] = []
-    await live.rebuild({
-      async onPhase(phase) {
-        if (phase !== 'promoting') return
-        await live.append([
-          pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' }),
-          campaignEvent({ campaign_id: 'new', version: 1, status: 'LIVE' }),
-        ])
-        await live.settled()
-        last = await shown()
-        // From here on, nothing but the promotion reads the log.
-        await live.stopProjector()
-      },
-    })
-    await live.databases.follow(live.tables)
-    expect(live.databases.generation).toBe(from + 1)
-    expect(last).not.toEqual(first)
-    expect(await shown()).toEqual(last)
-  })
 })
 
 describe('the rejects of a rebuild', () => {

@@ -78,7 +78,9 @@ describe('the history', () => {
       sleep,
     }
     const kept = () => rows(`SELECT DISTINCT campaign_id AS id FROM ${world.databases.base}.campaign_days`)
-    expect(await purgeTables({ tables: world.model.tables, databases: world.databases }, purge)).toContainEqual(
+    expect(
+      await purgeTables({ tables: world.model.tables, databases: world.databases }, purge),
+    ).toContainEqual(
       expect.objectContaining({
         copy: 'table campaign_days',
         done: 'removed the rows of 1 deleted campaign',

@@ -1,0 +1,102 @@
+/** What a promotion does while it holds the fold: each of its steps is needed. promotion.test.ts kills it between any two. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { VerificationFailed } from '../../../services/generations/verification.ts'
+import { generationOf } from '../../../services/tables/generations.ts'
+import { isCampaignFold, obstructed } from '../../support/clickhouse/faulty-tables.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
+import {
+  openRebuildableModel,
+  platformHistory,
+  type RebuildableModel,
+} from '../../support/generations/rebuilds.ts'
+import { column } from '../../support/projector/fold-records.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
+
+const model = useModelTables()
+let live: RebuildableModel
+
+beforeEach(async () => {
+  live = await openRebuildableModel(model)
+  await live.append(platformHistory(20))
+  await live.settled()
+})
+afterEach(() => live.close())
+
+test('a generation has from its first answer on what was shown until the fold was held, with its stamps', async () => {
+  const from = live.databases.generation
+  const shown = () =>
+    column(
+      live.tables,
+      `SELECT concat(campaign_id, ' ', toString(pledge_count), ' ', toString(updated_at)) AS value
+      FROM ${live.databases.read}.campaigns FINAL ORDER BY campaign_id`,
+    )
+  const first = await shown()
+  let last: unknown[] = []
+  await live.rebuild({
+    async onPhase(phase) {
+      if (phase !== 'promoting') return
+      await live.append([
+        pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' }),
+        campaignEvent({ campaign_id: 'new', version: 1, status: 'LIVE' }),
+      ])
+      await live.settled()
+      last = await shown()
+      // From here on, nothing but the promotion reads the log.
+      await live.stopProjector()
+    },
+  })
+  await live.databases.follow(live.tables)
+  expect(live.databases.generation).toBe(from + 1)
+  expect(last).not.toEqual(first)
+  expect(await shown()).toEqual(last)
+})
+
+test('a key that the projectors wrote, and could not fold any more, is active after the promotion', async () => {
+  const api_key = 'pv_live_0123456789abcdefghijklmnop'
+  let isHeld = false
+  const tables = obstructed(live.tables, {
+    async after({ kind, text }) {
+      if (isHeld || kind !== 'run' || !text.includes(`INSERT INTO ${live.databases.ledger}.fold_epochs`))
+        return
+      isHeld = true
+      await live.append([apiKeyEvent({ key: api_key, account_id: 'reader' })])
+      await live.committed()
+      // From here on, nothing but the promotion folds.
+      await live.stopProjector()
+    },
+  })
+  await live.rebuild({ tables })
+  expect(isHeld).toBe(true)
+  const active = `SELECT api_key AS value FROM ${live.databases.base}.api_keys FINAL WHERE is_active`
+  expect(await column(live.tables, active)).toContain(api_key)
+})
+
+test('what was folded last is verified, too, and nothing is promoted if it is wrong', async () => {
+  const from = live.databases.generation
+  const next = generationOf(live.databases, from + 1)
+  let isPromoting = false
+  const tables = obstructed(live.tables, {
+    async after(call) {
+      if (!isPromoting || !isCampaignFold(call) || !call.text.includes(next.read)) return
+      // As if a fold had counted wrongly.
+      await live.tables.run({
+        query: `INSERT INTO ${next.read}.campaigns SELECT * REPLACE (pledge_count + 1 AS pledge_count, fold_id + 1 AS fold_id)
+          FROM ${next.read}.campaigns FINAL WHERE campaign_id = 'c4'`,
+      })
+    },
+  })
+  const failure = await live
+    .rebuild({
+      tables,
+      async onPhase(phase) {
+        if (phase !== 'promoting') return
+        await live.append([pledgeEvent({ campaign_id: 'c4', pledge_id: 'late' })])
+        isPromoting = true
+      },
+    })
+    .catch(error => error)
+  expect(failure).toBeInstanceOf(VerificationFailed)
+  expect(failure.message).toContain('campaign c4 shows pledges')
+  await live.databases.follow(live.tables)
+  expect(live.databases.generation).toBe(from)
+})
