@@ -1,4 +1,4 @@
--- The history for data teams (see ../0003-history.sql and ../README.md, "History"). Of the LIMIT, see 0001-views.sql.
+-- The history for data teams (see ../0003-days.sql and ../README.md, "History"). Of the LIMIT, see 0001-views.sql.
 
 -- How far the history is. Private.
 CREATE OR REPLACE VIEW ${base}.history_end

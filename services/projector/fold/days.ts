@@ -1,5 +1,5 @@
 /**
- * Writes the days of campaigns, the history for data teams (contracts/tables/0003-history.sql).
+ * Writes the days of campaigns, the history for data teams (contracts/tables/0003-days.sql).
  *
  * The read table keeps only the latest row of a campaign. So what changed is copied after each fold, and before the next one can replace
  * it. A row counts for the UTC day of its stamp. No statement of the fold needs to know when a day ends.

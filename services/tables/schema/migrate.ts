@@ -62,7 +62,7 @@ const lostConnection = {
 /**
  * Runs the missing files in order, and returns their names. Makes the first generation if there is none. All statements of a file can
  * run again, so a statement whose connection was lost is repeated, and an interrupted migration as a whole. Throws before anything
- * has changed if the servers do not have the second cluster that the views need.
+ * has changed if the tables are those of an earlier version, or if the servers do not have the second cluster that the views need.
  */
 export async function migrate(
   tables: Tables,
@@ -142,16 +142,30 @@ export async function areViewsOf(
 /** On a cluster, every shard has the file after the first has run it. */
 async function runFiles(tables: Tables, databases: Databases, files: readonly SqlFile[]): Promise<string[]> {
   const log = `${databases.base}.migrations`
-  const done = await tables.rows<{ number: number }>({ query: `SELECT DISTINCT number FROM ${log}` })
+  const rows = await tables.rows<{ number: number; name: string }>({
+    query: `SELECT DISTINCT number, name FROM ${log}`,
+  })
+  const done = new Map(rows.map(({ number, name }) => [number, name]))
+  for (const { number, name } of files) mustBeOfThisVersion(databases, name, done.get(number))
   const applied: string[] = []
   for (const { number, name, statements } of files) {
-    if (done.some(file => file.number === number)) continue
+    if (done.has(number)) continue
     for (const query of statements) await run(tables, query)
     const rows = encodeRows(logColumns, [[number, name]])
     await retry(() => tables.insert({ table: log, columns: logColumns, rows }), lostConnection)
     applied.push(name)
   }
   return applied
+}
+
+/** A file that makes other tables than before has another name. */
+function mustBeOfThisVersion({ base }: Databases, name: string, done = name): void {
+  if (done === name) return
+  throw new TablesError(
+    `the tables in ${base} are those of an earlier version, which made them with ${done}, and not with ${name}. ` +
+      'Nothing was changed. This version needs new tables: see deploy/upgrade.md',
+    { retryable: false },
+  )
 }
 
 function run(tables: Pick<Tables, 'run'>, query: string): Promise<void> {

@@ -141,7 +141,7 @@ describe('a whole copy', () => {
       }
       await expect(exported({ onProgress: breakOff })).rejects.toThrow('broken off')
       expect(await latestManifest(directory)).toEqual(manifest)
-      // ClickHouse holds the session until it notices that nobody reads the answer any more.
+      // ClickHouse keeps the session for a moment: until it notices that the reader is gone.
       await vi.waitFor(() => session.run(dropStatement), { timeout: 20_000 })
       const next = await exported()
       expect(await latestManifest(directory)).toEqual(next.manifest)

@@ -62,6 +62,21 @@ describe('migrate', () => {
     expect(rows).toEqual([{ epoch: 7 }])
   })
 
+  test('refuses the tables of an earlier version by the file that made them, and changes nothing', async () => {
+    const databases = freshDatabases()
+    await migrate(tables, databases)
+    await tables.run({
+      query: `ALTER TABLE ${databases.base}.migrations UPDATE name = '0003-earlier.sql' WHERE number = 3 SETTINGS mutations_sync = 2`,
+    })
+    // A migration would make it again.
+    await tables.run({ query: `DROP VIEW ${databases.views}.about` })
+    const before = await schemaOf(databases)
+    await expect(migrate(tables, databases)).rejects.toThrow(
+      `the tables in ${databases.base} are those of an earlier version, which made them with 0003-earlier.sql`,
+    )
+    expect(await schemaOf(databases)).toEqual(before)
+  })
+
   describe('its views', () => {
     const databases = freshDatabases()
 

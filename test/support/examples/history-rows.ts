@@ -1,4 +1,4 @@
-/** Writes the history of a world's days as the fold worker would have left it (contracts/tables/0003-history.sql). */
+/** Writes the history of a world's days as the fold worker would have left it (contracts/tables/0003-days.sql). */
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { type ClickHouseAddress, insertJson } from '../clickhouse/clickhouse.ts'
 import { dayMs, type ExampleWorld, type Shown } from './world.ts'

@@ -5,7 +5,7 @@
 -- or to the day before the first one. A pledge whose state changed later than the end (as when it is collected) counts from the day of the end on.
 -- They are in the category of the first day. The views show them only while the campaign is public.
 -- It can be repeated: days of an earlier time are written again, so that none is left over. The first kept row is written again with what the
--- last derived day has (../../../../contracts/tables/0003-history.sql).
+-- last derived day has (../../../../contracts/tables/0003-days.sql).
 --
 -- A piece is a range of ids, as in fold-campaigns.sql. Each table is read once.
 INSERT INTO ${base}.campaign_days

@@ -23,7 +23,7 @@ FROM
 (
     -- A row that is not public has neither amounts nor a category.
     SELECT
-        * EXCEPT (known_from),
+        *,
         ifNull(launched >= day - 1, false) AS is_new,
         lagInFrame(if(is_deleted = 0, source, '')) OVER own AS previous_source,
         lagInFrame(category) OVER own AS previous_category,
@@ -34,7 +34,6 @@ FROM
         min(multiIf(NOT is_changed, known_from, is_new, least(day, assumeNotNull(launched)), day)) OVER own AS complete_from
     FROM
     (
-        -- The latest of each day. One that was copied before is copied again.
         SELECT *, max(NOT is_changed) OVER (PARTITION BY campaign_id) AS is_known
         FROM
         (
@@ -56,6 +55,7 @@ FROM
             FROM ${base}.campaign_days
             WHERE campaign_id IN (SELECT campaign_id FROM changed)
         )
+        -- The latest row of each day. One that was copied before is copied again.
         ORDER BY updated_at DESC, is_changed DESC
         LIMIT 1 BY campaign_id, day
     )

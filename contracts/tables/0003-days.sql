@@ -4,11 +4,12 @@
 -- (services/projector/fold/days.ts). What was before the first day of the history is derived from the pledges that count now. The
 -- history is no function of the events: a rebuild neither makes it anew nor swaps it, and it has to be backed up.
 
--- A kept row has the stamp that it was shown with; a derived one that of the row from which it was derived. Each row has what the row before
--- it had, so that a question about all days need not sort all campaigns: the row before is of a day that is over, so it does not change. Only
--- the derived days may, on the first day; whoever writes them writes the row after them, too (derive-days.sql).
+-- A kept row has the stamp that it was shown with; a derived one that of the row from which it was derived.
 --
--- A fold looks up the rows of the campaigns that it changed. Each of them costs a granule and a block, so both are small.
+-- Each row also has what the row before it had. So a question about all days does not have to sort the days of each campaign. The row before
+-- is of a day that is over, and does not change. Derived days may change, on the first day. Then the first kept row is written again.
+--
+-- A fold looks up the rows of the campaigns that it changed. Each campaign costs it a granule and a block, so both are small.
 CREATE TABLE IF NOT EXISTS ${base}.campaign_days
 (
     campaign_id             String,
