@@ -47,7 +47,10 @@ const files = {
 const campaignsPerPiece = 100_000
 // A new leader copies what changed in this time once more.
 const recordEveryMs = 60_000
-const deriveEveryMs = 10_000
+// Each derivation reads most pledges, and the line waits for it. So the pause after it is this many times as long, within bounds.
+const derivePauses = 20
+const derivePauseMsMin = 10_000
+const derivePauseMsMax = 300_000
 // 1,024 pieces. A campaign that is too large even then has no derived days: what it has opens on the first day.
 const deriveRefusalsMax = 5
 
@@ -67,7 +70,8 @@ export function createDays({
   /** How many campaigns were folded since the last derivation, at most. */
   let toDerive = 0
   let recordedAt = Number.NEGATIVE_INFINITY
-  let derivedAt = Number.NEGATIVE_INFINITY
+  /** When the next derivation may begin, monotonic ms. */
+  let deriveFrom = Number.NEGATIVE_INFINITY
 
   async function note(): Promise<void> {
     const until = reached()
@@ -89,13 +93,16 @@ export function createDays({
   async function derive(): Promise<void> {
     const until = noted
     const since = marks.derived
+    const startedAt = monotonicMs()
     await line.runPieces({
       name: 'the days before the history (derive-days.sql)',
       pieces: Math.ceil(toDerive / campaignsPerPiece),
       statementOf: step => deriveDaysStatement(databases, step, { ...marks, since, platformDigits }),
       partsOf: ({ refusals }) => (refusals < deriveRefusalsMax ? 4 : 0),
     })
-    derivedAt = monotonicMs()
+    const endedAt = monotonicMs()
+    const pauseMs = derivePauses * (endedAt - startedAt)
+    deriveFrom = endedAt + Math.min(Math.max(pauseMs, derivePauseMsMin), derivePauseMsMax)
     toDerive = 0
     await record({ ...marks, derived: until })
   }
@@ -110,7 +117,7 @@ export function createDays({
     if (hasNew && (marks.begun !== 0 || !isOfBacklog)) await note()
     if (marks.begun === 0) return
     if (!hasNew) noted = Math.max(noted, reached())
-    const isDue = marks.derived === 0 || monotonicMs() - derivedAt >= deriveEveryMs
+    const isDue = marks.derived === 0 || monotonicMs() >= deriveFrom
     const isFirstDay = marks.derived === 0 || dayOf(noted) === marks.begun
     if (toDerive > 0 && isFirstDay && isDue && !isOfBacklog) await derive()
     const isNewDay = dayOf(noted) !== dayOf(marks.noted)

@@ -14,9 +14,11 @@ export interface PendingBatches {
   isAgain: boolean
   /** When their oldest event entered the log, Unix ms. */
   oldestAt: number
+  /** Whether one of them is of a backlog of the log. What only waited for a fold is not. */
+  isOfBacklog: boolean
 }
 
-// If events waited longer than this before they were folded, there is a backlog.
+// If events waited longer than this before they were read, there is a backlog.
 const backlogMs = 10_000
 
 /** Whether an event that entered the log at `oldestAt` is part of a backlog. Both Unix ms. */
@@ -33,7 +35,8 @@ export function pendingBatchesStatement(databases: Databases, longRuns: readonly
   return {
     query: `SELECT count() AS batches, uniqArray(campaign_ids) AS campaigns, sum(batch.keys) AS keys,
               countIf(restamp_before > 0) > 0 AS isAgain,
-              toUnixTimestamp64Milli(min(oldest_at)) AS oldestAt
+              toUnixTimestamp64Milli(min(oldest_at)) AS oldestAt,
+              max(appended_at - toIntervalMillisecond(${backlogMs}) > oldest_at) > 0 AS isOfBacklog
             FROM ${databases.ledger}.batch_log AS batch
             WHERE ${condition}`,
     query_params: parameters,

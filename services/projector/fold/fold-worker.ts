@@ -18,7 +18,6 @@ import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import { holdsEpochStatement, type Term } from './fold-epochs.ts'
 import { createFoldLeadership, type FoldLeadership } from './fold-leadership.ts'
 import {
-  isOfBacklog,
   type LongRun,
   noteTargetStatement,
   readLongRuns,
@@ -89,6 +88,8 @@ export interface FoldReport {
   elapsedMs: number
   /** When the oldest event of the folded batches entered the log, Unix ms. */
   oldestAt: number
+  /** See `PendingBatches`. */
+  isOfBacklog: boolean
   statements: number
 }
 
@@ -107,7 +108,7 @@ export interface FoldWorker {
 const longRunsMsMax = 600_000
 
 export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWorker {
-  const { tables, databases, monotonicMs, now, stampsFrom } = dependencies
+  const { tables, databases, monotonicMs, stampsFrom } = dependencies
   const lead = createFoldLeadership(dependencies)
   const quarantine = stampsFrom === undefined ? createQuarantine(dependencies, lead) : undefined
   const keyFold = createKeyFold(dependencies, lead)
@@ -167,10 +168,10 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
       'pledgeview.campaigns': waiting.campaigns,
       'pledgeview.keys': waiting.keys,
     })
-    const { campaigns, keys, oldestAt } = pending
-    await lead.keepDays({ campaigns, isOfBacklog: now !== undefined && isOfBacklog(oldestAt, now()) })
+    const { campaigns, keys, oldestAt, isOfBacklog } = pending
+    await lead.keepDays({ campaigns, isOfBacklog })
     await lead.advanceWatermark()
-    return { campaigns, keys, oldestAt, ...done }
+    return { campaigns, keys, oldestAt, isOfBacklog, ...done }
   }
 
   return {
@@ -193,11 +194,13 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     },
 
     async foldAll(onProgress) {
-      const { keys, oldestAt } = (await pendingBatches()) ?? { keys: 0, oldestAt: 0 }
+      const { keys, oldestAt, isOfBacklog } = (await pendingBatches()) ?? {
+        ...{ keys: 0, oldestAt: 0, isOfBacklog: false },
+      }
       const [known] = await tables.rows<{ campaigns: number }>(knownCampaignsStatement(databases))
       const campaigns = known?.campaigns ?? 0
       const done = await withTarget(() => foldCampaigns(campaigns, 'all', onProgress))
-      return { campaigns, keys, oldestAt, ...done }
+      return { campaigns, keys, oldestAt, isOfBacklog, ...done }
     },
 
     foldKeys: keyFold.fold,

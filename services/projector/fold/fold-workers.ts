@@ -9,7 +9,6 @@ import { type Sleep, sleep } from '../../runtime/async/sleep.ts'
 import { type Shard, TablesError } from '../../tables/port.ts'
 import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
 import { untilNoFoldRuns } from './fold-leadership.ts'
-import { isOfBacklog } from './fold-progress.ts'
 import { createFoldWorker, type FoldReport, type FoldWorkerDependencies } from './fold-worker.ts'
 import type { QuarantinedCampaign } from './quarantine.ts'
 
@@ -218,8 +217,8 @@ const restMsMax = 2_000
 // Each fold writes a part. Many projectors together could have a batch for every fold, however short it is.
 const foldEveryMsMin = 200
 
-function restMs({ elapsedMs, oldestAt }: FoldReport, now: number): number {
-  const restMs = isOfBacklog(oldestAt, now) ? 3 * elapsedMs : elapsedMs / 4
+function restMs({ elapsedMs, isOfBacklog }: FoldReport): number {
+  const restMs = isOfBacklog ? 3 * elapsedMs : elapsedMs / 4
   return Math.min(Math.max(restMs, foldEveryMsMin - elapsedMs), restMsMax)
 }
 
@@ -249,7 +248,7 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
         continue
       }
       loop.onFold(report)
-      await sleep(restMs(report, loop.now()), signal)
+      await sleep(restMs(report), signal)
     } catch (error) {
       // A fold in many pieces ends between two of them.
       if (signal.aborted && error === signal.reason) return

@@ -82,13 +82,17 @@ export function createIngest(
   tables: Tables,
   databases: Databases,
   projector = 'test',
+  appendedAt: () => number = Date.now,
 ): (events: readonly ChangeEvent[]) => Promise<void> {
   const decode = createDecoder()
   let sequence = 0
   return async events => {
     const batch = emptyBatch('test', hashBacker)
     const records = events.map(
-      (event, offset): LogRecord => ({ ...newRecordOf(event), partition: 0, offset, appendedAt: 1_000 }),
+      (event, offset): LogRecord => ({
+        ...newRecordOf(event),
+        ...{ partition: 0, offset, appendedAt: appendedAt() },
+      }),
     )
     addDelivery(batch, { assignment: 'test', records, positions: [] }, decode)
     if (batch.rejects.length > 0) throw new Error(`rejected: ${batch.rejects[0]?.reason}`)

@@ -41,6 +41,16 @@ async function writeBatches(
   })
 }
 
+/** A batch with an event of that age when it was written, which was that long ago. Seconds. */
+async function writeOld({ ledger }: Databases, age: { event: number; batch: number }): Promise<void> {
+  await tables.tables.run({
+    query: `INSERT INTO ${ledger}.batch_log (projector, sequence, campaign_ids, appended_at, oldest_at)
+            SELECT 'old', 1, ['a'], now64(3, 'UTC') - toIntervalSecond({batch:UInt32}) AS at, at - toIntervalSecond({event:UInt32})
+            SETTINGS async_insert = 0`,
+    query_params: age,
+  })
+}
+
 async function writeProgress({ ledger }: Databases, folded: Record<string, number>): Promise<void> {
   await tables.tables.run({ query: `TRUNCATE TABLE ${ledger}.fold_progress` })
   const names = Object.keys(folded)
@@ -211,3 +221,16 @@ async function rowsRead({ query, query_params = {} }: Statement): Promise<number
   const { read_rows } = JSON.parse(response.headers.get('x-clickhouse-summary') ?? '{}')
   return Number(read_rows)
 }
+
+test('batches are of a backlog if their events were old when they were read, and not if they only waited for a fold', async () => {
+  for (const [age, isOfBacklog] of [
+    [{ event: 5, batch: 3_600 }, 0],
+    [{ event: 15, batch: 0 }, 1],
+    [{ event: 15, batch: 3_600 }, 1],
+  ] as const) {
+    const databases = await tables.freshDatabases()
+    await writeOld(databases, age)
+    expect(await readPending(tables.tables, databases, [])).toMatchObject({ batches: 1, isOfBacklog })
+    await tables.giveBack(databases)
+  }
+})

@@ -98,6 +98,36 @@ describe('the days before the history', () => {
     expect((await funding()).at(-1)).toMatchObject({ new: 32 })
   })
 
+  test('are derived again after a pause of twenty times as long as that took, because the fold waits for it', async () => {
+    let tookMs = 5_000
+    let derivations = 0
+    const tables = obstructed(world.clock.on(world.model.tables), {
+      after(call) {
+        if (!call.text.includes('AS of_pledges')) return
+        derivations++
+        worker.advance(tookMs)
+      },
+    })
+    const worker = createTestFoldWorker(tables, world.databases)
+    await worker.foldWorker.acquireLeadership()
+    const derivationsAfter = async (ms: number) => {
+      worker.advance(ms)
+      await world.ingest([pledge('live', `after ${derivations} and ${ms}`, 100, 3)])
+      await worker.foldWorker.fold()
+      return derivations
+    }
+    await world.ingest(backfill())
+    expect(await derivationsAfter(0)).toBe(1)
+    expect(await derivationsAfter(99_000)).toBe(1)
+    tookMs = 100
+    expect(await derivationsAfter(1_000)).toBe(2)
+    expect(await derivationsAfter(9_000)).toBe(2)
+    tookMs = 60_000
+    expect(await derivationsAfter(1_000)).toBe(3)
+    expect(await derivationsAfter(299_000)).toBe(3)
+    expect(await derivationsAfter(1_000)).toBe(4)
+  })
+
   test('are in the category of the first day that was kept, and leave every sum with a campaign that is hidden', async () => {
     await fold(...backfill())
     nextDay()

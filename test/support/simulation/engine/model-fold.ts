@@ -238,7 +238,7 @@ export function pieceCampaigns(state: ModelState, statement: Statement): object[
 export function pendingBatches(state: ModelState): object[] {
   const pending = unfolded(state)
   const campaigns = new Set(pending.flatMap(({ campaignIds }) => campaignIds)).size
-  return [{ batches: pending.length, campaigns, keys: 0, isAgain: 0, oldestAt: 0 }]
+  return [{ batches: pending.length, campaigns, keys: 0, isAgain: 0, oldestAt: 0, isOfBacklog: 0 }]
 }
 
 function unfolded({ batches, progress }: ModelState) {

@@ -54,8 +54,9 @@ type Row = Record<string, unknown>
 
 /** Rows as text, sorted, because ClickHouse promises no order. Only the columns that the real rows have. */
 function normal(rows: readonly unknown[], real: readonly unknown[]): string {
-  // The time of a batch's oldest event is only for the metrics. The model does not have it.
-  const columns = Object.keys((real[0] ?? {}) as Row).filter(column => column !== 'oldestAt')
+  // The model has no times of events.
+  const ofTimes = ['oldestAt', 'isOfBacklog']
+  const columns = Object.keys((real[0] ?? {}) as Row).filter(column => !ofTimes.includes(column))
   const lines = rows.map(row => JSON.stringify(columns.map(column => sorted(row as Row, column))))
   return lines.toSorted().join('\n')
 }

@@ -62,7 +62,7 @@ async function play({
 }
 
 function report(campaigns: number, elapsedMs: number): FoldReport {
-  return { campaigns, keys: 0, elapsedMs, oldestAt: 0, statements: 1 }
+  return { campaigns, keys: 0, elapsedMs, oldestAt: 0, isOfBacklog: false, statements: 1 }
 }
 
 function fails(error: Error): () => never {
@@ -119,7 +119,7 @@ describe('the fold loop', () => {
   })
 
   test('pauses three times as long as a fold took while there is a backlog, and no longer than two seconds', async () => {
-    const old = (elapsedMs: number) => ({ ...report(1, elapsedMs), oldestAt: -60_000 })
+    const old = (elapsedMs: number) => ({ ...report(1, elapsedMs), isOfBacklog: true })
     const did = await play({ fold: [() => old(300), () => old(9_000), () => undefined] })
     expect(did.filter(what => what.startsWith('sleep'))).toEqual(['sleep 900', 'sleep 2000'])
   })
