@@ -54,7 +54,7 @@ export interface ProjectorDependencies {
   /** Default: rejects are not kept, because this run changes nothing, or reads no log. */
   storeRejects?: StoreRejects
   /** Default: positions are not kept in these tables. */
-  positions?: Pick<Positions, 'store' | 'restampBefore' | 'databasesOf'>
+  positions?: Pick<Positions, 'store' | 'storeRest' | 'restampBefore' | 'databasesOf'>
   decode: Decode
   /** The source of `decode`'s schemas, unless they are the fixed ones. */
   schemaRegistry?: Pick<SchemaRegistry, 'known' | 'learn'> | undefined
@@ -87,7 +87,7 @@ const busyWaitMsMax = 10
  * Throws `TooManyRejects`, or the last error if a batch could not be written, or its schemas could not be learned, in time.
  */
 export async function runProjector(dependencies: ProjectorDependencies, signal: AbortSignal): Promise<void> {
-  const { events, circuitBreaker, monotonicMs } = dependencies
+  const { events, circuitBreaker, positions, monotonicMs } = dependencies
   // In each generation, the batches of this run are counted by themselves.
   const sequences = new Map<string, number>()
   // One batch is written while the next is collected: reading and ClickHouse each keep a core busy.
@@ -104,7 +104,10 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
       if (batch.records > 0) pace.endedAt = monotonicMs()
       events.onTurn()
       await writing
-      if (batch.records === 0 && batch.positions.size === 0) continue
+      if (batch.records === 0 && batch.positions.size === 0) {
+        await storeRest(positions)
+        continue
+      }
       const isAdmitted = circuitBreaker.admit({ records: batch.records, rejects: batch.rejects.length })
       // A batch without rejects never stops the loop, whatever came before it.
       if (!isAdmitted && batch.rejects.length > 0) throw tooManyRejects(batch, circuitBreaker.window())
@@ -121,6 +124,16 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
     }
   } finally {
     await writing
+  }
+  await storeRest(positions)
+}
+
+/** Writes the positions that no batch has written. If ClickHouse is unavailable, the next turn does it, or the records are read again. */
+async function storeRest(positions: ProjectorDependencies['positions']): Promise<void> {
+  try {
+    await positions?.storeRest()
+  } catch (error) {
+    if (!isPassingFailure(error)) throw error
   }
 }
 

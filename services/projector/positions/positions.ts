@@ -2,8 +2,8 @@
  * The projectors' positions, which stand with the data: a projector reads on from the position in the tables, whatever the consumer
  * group says. So new tables, another Kafka cluster and a recreated topic are the same case as a restart.
  *
- * A position is written after the rows of its batch and the batch log. A late writer cannot harm: in each era the highest position
- * counts. A new era begins where the positions must go back:
+ * A position is written after the rows of its batch and the batch log, and at most once a second: after a kill, the records of that second
+ * are read again. A late writer cannot harm: in each era the highest position counts. A new era begins where the positions must go back:
  *
  * - The tables were restored from a backup. The event log remembers which watermark lists have shown (port.ts). If the tables are
  *   behind it, they went back. First the gap is written down, as the first rows of the new era: read again from a day before the
@@ -38,12 +38,15 @@ export interface PositionsDependencies {
   shards: readonly PositionsShard[]
   /** Unix ms. */
   now: () => number
+  monotonicMs?: () => number
   warn: (message: string) => void
 }
 
 export interface Positions extends FindStarts {
-  /** Writes the positions of a batch to each shard. Those of an assignment that is not the last one are left out. */
+  /** Writes the positions of a batch to each shard, if it is time for it. Those of an assignment that is not the last one are left out. */
   store(assignment: string, positions: readonly Position[]): Promise<void>
+  /** Writes what `store` has left. */
+  storeRest(): Promise<void>
   /** Campaigns of a batch get a new stamp if theirs is before this, Unix ms; 0: they keep it. Ask before `store`. */
   restampBefore(assignment: string, positions: readonly Position[]): number
   /** Notes that everything that these partitions had at that time (Unix ms) is in the tables. */
@@ -60,13 +63,25 @@ export interface Positions extends FindStarts {
 /** A backup that is copied while projectors run has tables of different moments. */
 const marginHours = 24
 const wholeFoldIds = 5_000
+const storeEveryMs = 1_000
 
 export function createPositions(dependencies: PositionsDependencies): Positions {
-  const { now, warn } = dependencies
+  const { now, monotonicMs = () => performance.now(), warn } = dependencies
   let assignment = ''
   let sought: Databases | undefined
   let shards: readonly PositionsShard[] = []
   let held = new Map<string, StoredPosition>()
+  /** Of those that are held, the ones that are not written yet. */
+  let unwritten = new Set<StoredPosition>()
+  let writtenAt = Number.NEGATIVE_INFINITY
+
+  async function storeRest(): Promise<void> {
+    const rows = unwritten
+    if (rows.size === 0) return
+    await writePositions(shards, [...rows])
+    for (const row of rows) unwritten.delete(row)
+    writtenAt = monotonicMs()
+  }
 
   const heldIn = (positions: readonly Position[]) =>
     positions.flatMap(position => {
@@ -94,6 +109,7 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       // A reading that ends late does not replace that of a newer assignment.
       if (assignment === state.assignment) {
         held = found
+        unwritten = new Set()
         sought = databases
         shards = present
       }
@@ -119,12 +135,17 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       const rows = heldIn(positions).map(({ row, position }) => {
         const { next, lastAt = row.lastAt } = position
         invariant('stored-positions', next >= row.next, () => ({ ...position, before: row.next }))
-        return { ...row, next, lastAt }
+        return { row, moved: { ...row, next, lastAt } }
       })
-      await writePositions(shards, rows)
-      // Another assignment may have come meanwhile.
-      if (of === assignment) for (const row of rows) held.set(partitionName(row), row)
+      for (const { row, moved } of rows) {
+        held.set(partitionName(moved), moved)
+        unwritten.delete(row)
+        unwritten.add(moved)
+      }
+      if (monotonicMs() - writtenAt >= storeEveryMs) await storeRest()
     },
+
+    storeRest,
 
     async noteRead(places, until) {
       const rows = places.flatMap(place => held.get(place) ?? []).map(row => ({ ...row, readUntil: until }))
