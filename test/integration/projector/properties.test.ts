@@ -16,8 +16,8 @@ import {
   readViews,
 } from '../../support/projector/model-tables.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
+import { whileTime } from '../../support/runner/while-time.ts'
 
-// A busy machine tries fewer worlds. That is not a failure.
 const timeLimitMs = 12_000
 
 /** What happens to the tables, one after the other. */
@@ -35,14 +35,14 @@ describe('the read tables as a function of the events', () => {
         worldEvents().chain(events =>
           fc.tuple(fc.constant(events), shuffledWithNoise(events).chain(stepsOf)),
         ),
-        async ([events, steps]) => {
+        whileTime(timeLimitMs, async ([events, steps]) => {
           await withDatabases(model, async databases => {
             await perform(model, databases, steps)
             expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(events)))
           })
-        },
+        }),
       ),
-      { numRuns: 25, interruptAfterTimeLimit: timeLimitMs },
+      { numRuns: 25 },
     )
   })
 
@@ -52,7 +52,7 @@ describe('the read tables as a function of the events', () => {
         worldEvents({ campaignsMax: 3, pledgesMax: 3 }).chain(events =>
           shuffledWithNoise(events).chain(stepsOf),
         ),
-        async steps => {
+        whileTime(timeLimitMs, async steps => {
           await withDatabases(model, async databases => {
             let before = new Map<string, StampedRow>()
             await perform(model, databases, steps, async () => {
@@ -65,9 +65,9 @@ describe('the read tables as a function of the events', () => {
               before = after
             })
           })
-        },
+        }),
       ),
-      { numRuns: 20, interruptAfterTimeLimit: timeLimitMs },
+      { numRuns: 20 },
     )
   })
 })

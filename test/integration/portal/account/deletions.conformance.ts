@@ -14,6 +14,7 @@ import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
 import { compacted, type ProjectedLog, replay } from '../../../support/portal/projected-log.ts'
 import type { ModelTables } from '../../../support/projector/model-tables.ts'
+import { whileTime } from '../../../support/runner/while-time.ts'
 
 const portalKey = 'ab'.repeat(32)
 const noKeys = { deleteAll: async () => undefined }
@@ -119,7 +120,7 @@ export function describeDeletions(
           fc.array(late, { minLength: 1, maxLength: 4 }),
           fc.infiniteStream(fc.nat()),
           fc.boolean(),
-          async (lates, order, signsUpAgain) => {
+          whileTime(90_000, async (lates, order, signsUpAgain) => {
             const address = `ann-${randomUUID()}@example.com`
             const one = await portal()
             const { account_id } = await one.ofVerifiedEmail(address)
@@ -148,9 +149,9 @@ export function describeDeletions(
             const kept = second ? [address] : []
             expect(addressesOf(await readAccount(log, account_id))).toEqual(kept)
             if (!signsUpAgain) expect(addressesOf(await replayed(account_id))).toEqual([])
-          },
+          }),
         ),
-        { numRuns: runs, interruptAfterTimeLimit: 90_000 },
+        { numRuns: runs },
       )
     }, 180_000)
 

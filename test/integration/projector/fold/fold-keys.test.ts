@@ -10,6 +10,7 @@ import { apiKeyEvent, campaignEvent } from '../../../support/events/sample-event
 import { activeKeys } from '../../../support/projector/fold-records.ts'
 import { openGiven, type Projected } from '../../../support/projector/given.ts'
 import { createIngest, createTestFoldWorker } from '../../../support/projector/model-tables.ts'
+import { whileTime } from '../../../support/runner/while-time.ts'
 
 const longMax = 2n ** 63n - 1n
 const january = Date.UTC(2026, 0, 1)
@@ -78,34 +79,36 @@ describe('active keys', () => {
     const projected = await given([])
     let run = 0
     await fc.assert(
-      fc.asyncProperty(scenario, async ([keys, events, batchSize]) => {
-        // Accounts and keys of earlier runs stay in the tables. Their names keep them apart.
-        run++
-        const named = (name: string) => `${run}:${name}`
-        const prefixed = events.map(
-          (event): ChangeEvent =>
-            event.type === 'api-key' && event.data
-              ? apiKeyEvent({
-                  ...event.data,
-                  key: named(event.key),
-                  account_id: named(event.data.account_id),
-                })
-              : { type: 'api-key', key: named(event.key), data: null },
-        )
-        await projected.project(prefixed, { batchSize })
-        const expected = Object.values(Object.groupBy(keys, ({ account_id }) => account_id)).flatMap(
-          (ofAccount = []) =>
-            ofAccount
-              .filter(({ versions }) => versions.at(-1) === 'ACTIVE' && !versions.includes('deleted'))
-              .toSorted((a, b) => a.issued_at - b.issued_at || (a.key < b.key ? -1 : 1))
-              .slice(0, activeKeysMax)
-              .map(({ key: name }) => named(name)),
-        )
-        const active = (await activeOf(projected)).filter(name => name.startsWith(`${run}:`))
-        expect(active).toEqual(expected.toSorted())
-      }),
-      // A busy machine tries fewer cases. That is not a failure.
-      { numRuns: 15, interruptAfterTimeLimit: 20_000 },
+      fc.asyncProperty(
+        scenario,
+        whileTime(20_000, async ([keys, events, batchSize]) => {
+          // Accounts and keys of earlier runs stay in the tables. Their names keep them apart.
+          run++
+          const named = (name: string) => `${run}:${name}`
+          const prefixed = events.map(
+            (event): ChangeEvent =>
+              event.type === 'api-key' && event.data
+                ? apiKeyEvent({
+                    ...event.data,
+                    key: named(event.key),
+                    account_id: named(event.data.account_id),
+                  })
+                : { type: 'api-key', key: named(event.key), data: null },
+          )
+          await projected.project(prefixed, { batchSize })
+          const expected = Object.values(Object.groupBy(keys, ({ account_id }) => account_id)).flatMap(
+            (ofAccount = []) =>
+              ofAccount
+                .filter(({ versions }) => versions.at(-1) === 'ACTIVE' && !versions.includes('deleted'))
+                .toSorted((a, b) => a.issued_at - b.issued_at || (a.key < b.key ? -1 : 1))
+                .slice(0, activeKeysMax)
+                .map(({ key: name }) => named(name)),
+          )
+          const active = (await activeOf(projected)).filter(name => name.startsWith(`${run}:`))
+          expect(active).toEqual(expected.toSorted())
+        }),
+      ),
+      { numRuns: 15 },
     )
   })
 
