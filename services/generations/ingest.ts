@@ -15,6 +15,7 @@ import {
 import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
 import { projectorSettings, rejectStoreOf } from '../projector/settings.ts'
 import { createNotifier } from '../runtime/async/notifier.ts'
+import { lagRecords } from '../runtime/ops/checks.ts'
 import { onEach, type RebuildContext } from './context.ts'
 
 const catchUpRoundsMax = 100
@@ -57,9 +58,9 @@ export async function ingestToEnd(context: RebuildContext, reader: EventReader):
     // It does not hold all partitions yet (see `ingestTo`), so the sums would be too small.
     if (lag.length < target.length) return
     const at = lag.reduce((sum, { committed }) => sum + committed, 0)
-    const lagRecords = lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
+    const left = lagRecords(lag)
     start ??= at
-    tracker.progress({ done: at - start, of: at - start + lagRecords, unit: 'records', lagRecords })
+    tracker.progress({ done: at - start, of: at - start + left, unit: 'records', lagRecords: left })
   }
   await ingestTo({ ...loopOf(context), reader, onLag }, target, signal)
 }

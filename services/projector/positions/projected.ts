@@ -1,6 +1,7 @@
 /** Waits until everything that is in the log now is in the tables. Later events are not waited for. */
 import { type PartitionLag, partitionName } from '../../log/port.ts'
 import { type RetryDependencies, retry } from '../../runtime/async/retry.ts'
+import { lagRecords } from '../../runtime/ops/checks.ts'
 import type { Shard } from '../../tables/port.ts'
 import { readUnfolded } from '../fold/fold-progress.ts'
 
@@ -26,8 +27,7 @@ export async function untilProjected(
   const ends = await lag()
   const look = async () => {
     const committed = new Map((await lag()).map(at => [partitionName(at), at.committed]))
-    const left = ends.map(at => at.end - (committed.get(partitionName(at)) ?? 0))
-    const waiting = left.reduce((sum, records) => sum + Math.max(0, records), 0)
+    const waiting = lagRecords(ends.map(at => ({ ...at, committed: committed.get(partitionName(at)) ?? 0 })))
     return waiting > 0 ? `${waiting} records of the log are not projected yet` : undefined
   }
   await until(look, bounds, time)
