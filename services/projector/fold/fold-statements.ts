@@ -23,7 +23,6 @@ export interface FoldStep {
 const files = {
   foldCampaigns: readSql('fold-campaigns', import.meta.url),
   foldKeys: readSql('fold-keys', import.meta.url),
-  pieceCampaigns: readSql('piece-campaigns', import.meta.url),
 }
 
 /**
@@ -49,7 +48,7 @@ export function foldCampaignsStatement(
   step: FoldStep,
   { touched, platformDigits, stampsFrom }: FoldedCampaigns,
 ): Statement {
-  const { query, parameters } = touchedCampaigns(databases, touched)
+  const { query, parameters } = pieceOf(databases, touched)
   const batches = batchesOf(databases, touched)
   return {
     query: fill(files.foldCampaigns, databases, step, {
@@ -60,7 +59,7 @@ export function foldCampaignsStatement(
         kept: `LEFT JOIN
 (
     SELECT campaign_id, content_hash, updated_at, true AS stands FROM ${stampsFrom}.campaigns FINAL
-    WHERE campaign_id IN (SELECT campaign_id FROM touched)
+    WHERE campaign_id IN (SELECT arrayJoin(touched))
 ) AS live ON live.campaign_id = fresh.campaign_id`,
       }),
     }),
@@ -110,15 +109,26 @@ export function touchedCampaigns(
   return { query, parameters }
 }
 
+/** The query of one row with the ids of a piece, in order: one of equal ranges of the touched ids. */
+function pieceOf(databases: Databases, touched: Touched): ReturnType<typeof touchedCampaigns> {
+  const { query, parameters } = touchedCampaigns(databases, touched)
+  const piece = `
+        SELECT arraySlice(arraySort(groupArray(campaign_id)) AS ids, intDiv(length(ids) * {piece:UInt32}, {pieces:UInt32}) + 1 AS first,
+            intDiv(length(ids) * ({piece:UInt32} + 1), {pieces:UInt32}) + 1 - first)
+        FROM (${query})
+    `
+  return { query: piece, parameters }
+}
+
 /** Which campaigns a piece has: one row {campaigns, first}, their number and the first of them. */
 export function pieceCampaignsStatement(
   databases: Databases,
   { pieces, piece }: { pieces: number; piece: number },
   touched: Touched,
 ): Statement {
-  const { query, parameters } = touchedCampaigns(databases, touched)
+  const { query, parameters } = pieceOf(databases, touched)
   return {
-    query: files.pieceCampaigns.replaceAll('${touched}', query),
+    query: `SELECT length(touched) AS campaigns, touched[1] AS first FROM (SELECT (${query}) AS touched)`,
     query_params: { pieces, piece, ...parameters },
   }
 }

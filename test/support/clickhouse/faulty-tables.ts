@@ -52,7 +52,7 @@ export function timeoutExceeded(): TablesError {
 
 /** Whether it is the fold's statement over campaigns. */
 export function isCampaignFold(call: TablesCall): boolean {
-  return writes('campaigns', call) && call.text.includes('touched AS')
+  return writes('campaigns', call) && call.text.includes('AS touched')
 }
 
 /** Whether it folds this campaign alone. */

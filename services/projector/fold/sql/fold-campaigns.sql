@@ -18,16 +18,9 @@
 -- The bound on memory protects the server, which also answers readers. A piece that exceeds it is split, as if it were late.
 INSERT INTO ${read}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted, was_public)
 WITH
-    -- First and last id of the piece. For an empty piece, the first is higher than the last.
-    (
-        SELECT (ids[intDiv(length(ids) * {piece:UInt32}, {pieces:UInt32}) + 1],
-            ids[intDiv(length(ids) * ({piece:UInt32} + 1), {pieces:UInt32})])
-        FROM (SELECT arraySort(groupArray(campaign_id)) AS ids FROM (${touched}))
-    ) AS bounds,
-    touched AS
-    (
-        SELECT campaign_id FROM (${touched}) WHERE campaign_id BETWEEN bounds.1 AND bounds.2
-    ),
+    -- Found once: with three subqueries in its place, ClickHouse takes half as long again to plan this statement, which is most of the
+    -- work of a small fold. An array alone would be searched from its start for each row, a subquery of it is not.
+    (${touched}) AS touched,
     -- Sums are 128 bits wide: ten million pledges of 2^63-1 still fit. uniqExactArray counts a backer once. Pledges of hidden
     -- campaigns are summed too: to leave them out, the statement would have to read the campaign ledger twice. A campaign
     -- that is published between the two reads would then appear without its pledges.
@@ -53,7 +46,7 @@ WITH
                 groupArray(backer_hash) AS backers,
                 count() AS pledges
             FROM ${ledger}.pledge_ledger FINAL
-            PREWHERE campaign_id IN (SELECT campaign_id FROM touched)
+            PREWHERE campaign_id IN (SELECT arrayJoin(touched))
             WHERE counts
             GROUP BY campaign_id, reward_id
         ) AS of_tier
@@ -64,7 +57,7 @@ WITH
     (
         SELECT campaign_id, creator_id, content_hash, updated_at, NOT is_deleted AS stands, was_public
         FROM ${read}.campaigns
-        WHERE campaign_id IN (SELECT campaign_id FROM touched)
+        WHERE campaign_id IN (SELECT arrayJoin(touched))
         ORDER BY campaign_id, fold_id DESC
         LIMIT 1 BY campaign_id
     ),
@@ -110,7 +103,7 @@ WITH
         (
             -- All versions of a campaign have its id, so PREWHERE drops none of them alone.
             SELECT * FROM ${ledger}.campaign_ledger FINAL
-            PREWHERE campaign_id IN (SELECT campaign_id FROM touched)
+            PREWHERE campaign_id IN (SELECT arrayJoin(touched))
         ) AS ledger
         LEFT JOIN totals ON totals.campaign_id = ledger.campaign_id
     )
