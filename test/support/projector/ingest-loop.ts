@@ -21,6 +21,7 @@ export interface IngestSetup {
   /** Whether rejects are written to the tables. Default: yes. */
   storesRejects?: boolean
   decode?: Decode
+  positions?: Dependencies['positions']
   settings?: Partial<ProjectorSettings>
   circuitBreaker?: Partial<RejectCircuitBreakerSettings>
   clock?: { monotonicMs: () => number; sleep: Sleep }
@@ -46,6 +47,7 @@ export function ingestDependencies({
   databases = defaultDatabases,
   storesRejects = true,
   decode = createDecoder(),
+  positions,
   settings,
   circuitBreaker,
   clock,
@@ -54,6 +56,7 @@ export function ingestDependencies({
 }: IngestSetup) {
   return {
     ...{ reader, tables, databases, decode, hashBacker, now, projector: 'test' },
+    ...(positions && { positions }),
     ...(storesRejects && {
       storeRejects: createRejectStore({ tables, databases, keptMs: 86_400_000, now: Date.now }),
     }),

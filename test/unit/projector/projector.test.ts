@@ -3,8 +3,10 @@ import * as fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { collectMsOf, type ProjectorSettings } from '../../../services/projector/projector.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { lostConnection } from '../../support/clickhouse/faulty-tables.ts'
 import { createMemoryLog } from '../../support/events/memory-log.ts'
-import { insertsOnly, startIngest } from '../../support/projector/ingest-loop.ts'
+import { type IngestSetup, insertsOnly, startIngest } from '../../support/projector/ingest-loop.ts'
 
 const settings = { batchMsMin: 25, batchMsMax: 250 }
 
@@ -85,21 +87,46 @@ test('a batch that is due takes more records while the batch before it is being 
 
 const waiting = { timeout: 20_000, interval: 10 }
 
-interface Started {
+interface Started extends Pick<IngestSetup, 'positions'> {
   log: ReturnType<typeof createMemoryLog>
   settings: Pick<ProjectorSettings, 'idleMsMax' | 'batchMsMin' | 'batchMsMax'>
   insert: () => Promise<void>
   onTurn?: () => void
 }
 
+test('positions that no batch has written are written in a turn without records, and at the end; a failure is not the last try', async () => {
+  for (const idleMsMax of [5, 3_600_000]) {
+    const log = createMemoryLog()
+    const storeRest = vi.fn(async () => {
+      throw lostConnection()
+    })
+    const positions = {
+      ...{ store: async () => {}, storeRest, restampBefore: () => 0 },
+      databasesOf: () => defaultDatabases,
+    }
+    const { stop } = startProjector({
+      ...{ log, positions, settings: { idleMsMax, batchMsMax: 1 }, insert: async () => {} },
+    })
+    append(log)
+    await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 1 }), waiting)
+    const isIdle = idleMsMax < 1_000
+    if (isIdle) await vi.waitFor(() => expect(storeRest.mock.calls.length).toBeGreaterThan(2), waiting)
+    else expect(storeRest).not.toHaveBeenCalled()
+    const before = storeRest.mock.calls.length
+    await stop()
+    expect(storeRest.mock.calls.length).toBeGreaterThan(before)
+  }
+})
+
 /** Runs the loop on tables that only take inserts. `written`: the records of each batch, once it is in the batch log. */
-function startProjector({ log, settings, insert, onTurn = () => {} }: Started) {
+function startProjector({ log, settings, insert, positions, onTurn = () => {} }: Started) {
   const written: number[] = []
   const { stop } = startIngest({
     reader: log.reader,
     tables: insertsOnly(insert),
     storesRejects: false,
     decode: () => ({ reason: 'it is not an event' }),
+    ...(positions && { positions }),
     circuitBreaker: { shareMax: 1, rejectsMin: 1_000 },
     settings: { batchRecordsMax: 4, retryMsMax: 10_000, ...settings },
     events: { onLogged: batch => void written.push(batch.records), onTurn },
