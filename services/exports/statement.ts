@@ -11,7 +11,7 @@ import type { Databases, Statement } from '../tables/port.ts'
 
 /**
  * The watermark, and the time, both in Unix milliseconds: one row of type `MomentRow`. What is read after it has every change with an
- * earlier stamp (contracts/tables/generation/0002-progress.sql).
+ * earlier stamp (contracts/tables/generation/0002-batches.sql).
  */
 export function momentStatement({ read }: Pick<Databases, 'read'>): Statement {
   return {

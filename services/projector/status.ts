@@ -207,7 +207,7 @@ async function readFold({ tables, databases }: Shard): Promise<{ fold: FoldStatu
     query: `SELECT
         if(count() = 0, NULL, formatDateTime(max(written_at), '%Y-%m-%dT%H:%i:%S.%fZ')) AS last_finished_at,
         argMax(elapsed_ms, fold_id) AS last_elapsed_ms
-      FROM ${ledger}.fold_progress WHERE is_folded`,
+      FROM ${ledger}.fold_progress`,
   })
   if (!fold) throw new Error('the progress of the fold returned no row')
   const quarantine = await tables.rows<QuarantineStatus>({

@@ -139,5 +139,5 @@ AS SELECT
         SELECT fromUnixTimestamp64Milli(greatest(0, least(max(last_at), toUnixTimestamp64Milli(now64(3)))), 'UTC')
         FROM ${ledger}.positions
     ) AS last_event_at,
-    (SELECT max(written_at) FROM ${ledger}.fold_progress WHERE is_folded) AS last_fold_at
+    (SELECT max(written_at) FROM ${ledger}.fold_progress) AS last_fold_at
 COMMENT 'These views themselves, exactly one row: version, currency, and how current they are';

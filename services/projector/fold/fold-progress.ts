@@ -1,6 +1,6 @@
 /**
- * How far the batches are folded. A fold first notes its target: up to which batch of each run of a projector it goes. When all its
- * statements have succeeded, it records that target as folded. Both stand in the table fold_progress.
+ * How far the batches are folded. A fold takes the batches that it finds, up to the last one of each run of a projector. When all its
+ * statements have succeeded, it records those as folded, in the table fold_progress.
  */
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import { bounds, type FoldStep, fenceOf, stepParameters } from './fold-statements.ts'
@@ -16,7 +16,15 @@ export interface PendingBatches {
   oldestAt: number
   /** Whether one of them is of a backlog of the log. What only waited for a fold is not. */
   isOfBacklog: boolean
+  /** The runs of projectors that they are of: at most `runsMax`. If there are more runs, their batches are not counted here. */
+  runs: readonly PendingRun[]
 }
+
+/** A run of a projector: its name, its last batch that is folded, and the last one that is pending. */
+export type PendingRun = readonly [projector: string, folded: number, last: number]
+
+// They travel as parameters of a statement. ClickHouse allows one 128 KiB.
+export const runsMax = 300
 
 // If events waited longer than this before they were read, there is a backlog.
 const backlogMs = 10_000
@@ -33,51 +41,36 @@ export function isOfBacklog(oldestAt: number, now: number): boolean {
 export function pendingBatchesStatement(databases: Databases, longRuns: readonly LongRun[]): Statement {
   const { condition, parameters } = unfolded(databases, longRuns)
   return {
-    query: `SELECT count() AS batches, uniqArray(campaign_ids) AS campaigns, sum(batch.keys) AS keys,
-              countIf(restamp_before > 0) > 0 AS isAgain,
-              toUnixTimestamp64Milli(min(oldest_at)) AS oldestAt,
-              max(appended_at - toIntervalMillisecond(${backlogMs}) > oldest_at) > 0 AS isOfBacklog
-            FROM ${databases.ledger}.batch_log AS batch
-            WHERE ${condition}`,
+    query: `SELECT sum(run.batches) AS batches, uniqArrayMerge(run.ids) AS campaigns, sum(run.keys) AS keys, max(run.again) AS isAgain,
+              toUnixTimestamp64Milli(min(run.oldest)) AS oldestAt, max(run.late) AS isOfBacklog,
+              groupArray((run.name, run.first - 1, run.last)) AS runs
+            FROM
+            (
+              SELECT toString(projector) AS name, min(sequence) AS first, max(sequence) AS last, count() AS batches,
+                uniqArrayState(campaign_ids) AS ids, sum(batch.keys) AS keys, countIf(restamp_before > 0) > 0 AS again,
+                min(oldest_at) AS oldest, max(appended_at - toIntervalMillisecond(${backlogMs}) > oldest_at) AS late
+              FROM ${databases.ledger}.batch_log AS batch
+              WHERE ${condition}
+              GROUP BY name ORDER BY name LIMIT ${runsMax}
+            ) AS run`,
     query_params: parameters,
   }
 }
 
-/** Notes the target of the fold that begins with this step: up to which batch of each run of a projector. Later ones are for the next fold. */
-export function noteTargetStatement(
-  databases: Databases,
-  step: FoldStep,
-  longRuns: readonly LongRun[],
-): Statement {
-  const { condition, parameters } = unfolded(databases, longRuns)
-  const { holder, fold_id } = stepParameters(step)
-  return {
-    query: `INSERT INTO ${databases.ledger}.fold_progress (projector, is_folded, sequence, fold_id, elapsed_ms)
-            SELECT batch.projector, false, max(batch.sequence), {fold_id:UInt64}, 0
-            FROM ${databases.ledger}.batch_log AS batch
-            WHERE ${condition} AND ${fenceOf(databases, step)} GROUP BY batch.projector ${bounds(step)}`,
-    query_params: { ...parameters, holder, fold_id },
-  }
-}
-
-/** Records that the batches of a target are in the read tables. A superseded fold worker must not record what it did not write. */
+/** Records that the pending batches of these runs are in the read tables. A superseded fold worker must not record what it did not write. */
 export function recordFoldedStatement(
   databases: Databases,
   step: FoldStep,
-  { target, elapsedMs }: { target: bigint; elapsedMs: number },
+  { runs, elapsedMs }: { runs: readonly PendingRun[]; elapsedMs: number },
 ): Statement {
   const { holder, fold_id } = stepParameters(step)
+  const { projectors, lasts } = parametersOf(runs)
   return {
-    query: `INSERT INTO ${databases.ledger}.fold_progress (projector, is_folded, sequence, fold_id, elapsed_ms)
-            SELECT projector, true, sequence, {fold_id:UInt64}, {elapsed_ms:UInt64}
-            FROM ${databases.ledger}.fold_progress FINAL
-            WHERE NOT is_folded AND fold_id = {target_id:UInt64} AND ${fenceOf(databases, step)} ${bounds(step)}`,
-    query_params: {
-      holder,
-      fold_id,
-      target_id: target.toString(),
-      elapsed_ms: Math.round(elapsedMs),
-    },
+    query: `INSERT INTO ${databases.ledger}.fold_progress (projector, sequence, fold_id, elapsed_ms)
+            SELECT run.1, run.2, {fold_id:UInt64}, {elapsed_ms:UInt64}
+            FROM (SELECT arrayJoin(arrayZip({projectors:Array(String)}, {lasts:Array(UInt64)})) AS run)
+            WHERE ${fenceOf(databases, step)} ${bounds(step)}`,
+    query_params: { holder, fold_id, elapsed_ms: Math.round(elapsedMs), projectors, lasts },
   }
 }
 
@@ -111,8 +104,8 @@ export function readLongRuns(tables: Pick<Tables, 'rows'>, databases: Databases)
 /*
  * Conditions on the batch log (`batch`), which has a month of batches: millions of rows, of which a fold needs the last few.
  *
- * Which batches are folded stands in the table fold_progress: for each run of a projector its last folded batch, and the last one of
- * the fold that is under way. ClickHouse joins the two, so that no list of runs travels with a statement, however many there are.
+ * Which batches are folded stands in the table fold_progress: for each run of a projector its last folded batch. ClickHouse joins the two
+ * where the pending batches are looked for, so that no list of runs travels with that statement, however many there are.
  */
 
 /** A run of a projector that has many folded batches. */
@@ -136,37 +129,42 @@ const termsMax = 300
 export function longRunsStatement({ ledger }: Databases): Statement {
   return {
     query: `SELECT toString(projector) AS projector, sequence FROM ${ledger}.fold_progress FINAL
-            WHERE is_folded AND sequence >= ${termBatchesMin} ORDER BY sequence DESC LIMIT ${termsMax}`,
+            WHERE sequence >= ${termBatchesMin} ORDER BY sequence DESC LIMIT ${termsMax}`,
   }
 }
 
 /** The batches that are not folded. */
-export function unfolded(databases: Databases, longRuns: readonly LongRun[]): Condition {
+export function unfolded({ ledger }: Databases, longRuns: readonly LongRun[]): Condition {
   const { condition, parameters } = skipsFolded(longRuns)
+  // ClickHouse evaluates a scalar subquery once, before it reads the batch log.
+  const progress = `(SELECT (groupArray(toString(projector)), groupArray(sequence)) FROM ${ledger}.fold_progress FINAL)`
+  const folded = lastIn(`tupleElement(${progress}, 1)`, `tupleElement(${progress}, 2)`)
+  return { condition: `${condition} AND batch.sequence > ${folded}`, parameters }
+}
+
+/** The pending batches of these runs. */
+export function ofRuns(longRuns: readonly LongRun[], runs: readonly PendingRun[]): Condition {
+  const { condition, parameters } = skipsFolded(longRuns)
+  const [folded, last] = ['folded', 'lasts'].map(of =>
+    lastIn('{projectors:Array(String)}', `{${of}:Array(UInt64)}`),
+  )
   return {
-    condition: `${condition} AND batch.sequence > ${lastIn(progressOf(databases, 'is_folded'))}`,
-    parameters,
+    condition: `${condition} AND batch.sequence > ${folded} AND batch.sequence <= ${last}`,
+    parameters: { ...parameters, ...parametersOf(runs) },
   }
 }
 
-/** The batches of the fold that is under way. `target`: the fold_id under which they were noted. */
-export function ofTarget(databases: Databases, longRuns: readonly LongRun[], target: bigint): Condition {
-  const { condition, parameters } = unfolded(databases, longRuns)
-  const targets = progressOf(databases, 'NOT is_folded AND fold_id = {target:UInt64}')
+function parametersOf(runs: readonly PendingRun[]): Record<'projectors' | 'folded' | 'lasts', unknown[]> {
   return {
-    condition: `${condition} AND batch.sequence <= ${lastIn(targets)}`,
-    parameters: { ...parameters, target: target.toString() },
+    projectors: runs.map(([projector]) => projector),
+    folded: runs.map(([, folded]) => folded),
+    lasts: runs.map(([, , last]) => last),
   }
 }
 
-/** Two arrays of equal length: runs, and a batch of each. */
-function progressOf({ ledger }: Databases, which: string): string {
-  return `(SELECT (groupArray(toString(projector)), groupArray(sequence)) FROM ${ledger}.fold_progress FINAL WHERE ${which})`
-}
-
-/** ClickHouse evaluates a scalar subquery once, before it reads the batch log. A run that is not in the arrays is at batch 0. */
-function lastIn(progress: string): string {
-  return `transform(toString(batch.projector), tupleElement(${progress}, 1), tupleElement(${progress}, 2), toUInt64(0))`
+/** The number of the batch's run in two arrays of equal length: runs, and a batch of each. A run that is not in them is at batch 0. */
+function lastIn(projectors: string, sequences: string): string {
+  return `transform(toString(batch.projector), ${projectors}, ${sequences}, toUInt64(0))`
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { nameDatabases } from '../../tables/schema/migrate.ts'
 import type { Term } from './fold-epochs.ts'
-import { type LongRun, ofTarget } from './fold-progress.ts'
+import { type LongRun, ofRuns, type PendingRun } from './fold-progress.ts'
 
 /** One fold statement: its share of the campaigns, its term, and its limits of time and memory. */
 export interface FoldStep {
@@ -26,11 +26,18 @@ const files = {
 }
 
 /**
- * The campaigns of the batches that a target notes (fold-progress.ts), without those that were in quarantine when it was noted; or a
- * single campaign; or all that the ledger knows. `isAgain`: some of the batches were read again after a restore (positions.ts).
+ * The campaigns of the pending batches of these runs, without those that were in quarantine before the fold, which began with the number
+ * `foldId`; or a single campaign; or all that the ledger knows. `isAgain`: some of the batches were read again after a restore
+ * (positions.ts).
  */
 export type Touched =
-  | { target: bigint; longRuns: readonly LongRun[]; hasQuarantine: boolean; isAgain: boolean }
+  | {
+      foldId: bigint
+      runs: readonly PendingRun[]
+      longRuns: readonly LongRun[]
+      hasQuarantine: boolean
+      isAgain: boolean
+    }
   | { campaign: string }
   | 'all'
 
@@ -49,7 +56,7 @@ export function foldCampaignsStatement(
   { touched, platformDigits, stampsFrom }: FoldedCampaigns,
 ): Statement {
   const { query, parameters } = pieceOf(databases, touched)
-  const batches = batchesOf(databases, touched)
+  const batches = batchesOf(touched)
   return {
     query: fill(files.foldCampaigns, databases, step, {
       touched: query,
@@ -79,11 +86,11 @@ function restamped({ ledger }: Databases, condition: string): Record<'again' | '
   }
 }
 
-/** Which batches of a target, or about a campaign, may have been read again; `undefined`: none. */
-function batchesOf(databases: Databases, touched: Touched): string | undefined {
+/** Which batches of a fold, or about a campaign, may have been read again; `undefined`: none. */
+function batchesOf(touched: Touched): string | undefined {
   if (touched === 'all') return undefined
   if ('campaign' in touched) return 'has(campaign_ids, {campaign:String})'
-  return touched.isAgain ? ofTarget(databases, touched.longRuns, touched.target).condition : undefined
+  return touched.isAgain ? ofRuns(touched.longRuns, touched.runs).condition : undefined
 }
 
 /** The query of the touched campaigns, in any order, and its parameters. */
@@ -98,15 +105,15 @@ export function touchedCampaigns(
   if ('campaign' in touched) {
     return { query: 'SELECT {campaign:String} AS campaign_id', parameters: { campaign: touched.campaign } }
   }
-  const { condition, parameters } = ofTarget(databases, touched.longRuns, touched.target)
+  const { condition, parameters } = ofRuns(touched.longRuns, touched.runs)
   const all = `SELECT DISTINCT arrayJoin(campaign_ids) AS campaign_id FROM ${ledger}.batch_log AS batch
         WHERE ${condition}`
   // What a piece of this fold puts into quarantine stays in the ids, so that the ranges of the other pieces stay the same.
   const query = touched.hasQuarantine
     ? `SELECT campaign_id FROM (${all}) WHERE campaign_id NOT IN
-          (SELECT campaign_id FROM ${ledger}.quarantine FINAL WHERE is_quarantined AND fold_id < {target:UInt64})`
+          (SELECT campaign_id FROM ${ledger}.quarantine FINAL WHERE is_quarantined AND fold_id < {began:UInt64})`
     : all
-  return { query, parameters }
+  return { query, parameters: { ...parameters, began: touched.foldId.toString() } }
 }
 
 /** The query of one row with the ids of a piece, in order: one of equal ranges of the touched ids. */

@@ -19,10 +19,12 @@ import { holdsEpochStatement, type Term } from './fold-epochs.ts'
 import { createFoldLeadership, type FoldLeadership } from './fold-leadership.ts'
 import {
   type LongRun,
-  noteTargetStatement,
+  type PendingBatches,
+  type PendingRun,
   readLongRuns,
   readPending,
   recordFoldedStatement,
+  runsMax,
 } from './fold-progress.ts'
 import {
   foldCampaignsStatement,
@@ -124,20 +126,29 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     return readPending(tables, databases, longRuns)
   }
 
-  /** Notes what is to be folded, runs `work`, and records it as folded. */
-  async function withTarget(
-    work: (target: bigint) => Promise<number>,
+  /** Runs `work`, and records the pending batches of these runs as folded. */
+  async function recorded(
+    runs: readonly PendingRun[],
+    work: () => Promise<number>,
   ): Promise<Pick<FoldReport, 'elapsedMs' | 'statements'>> {
     const startedAt = monotonicMs()
-    const noting = lead.nextStep(1, 0)
-    await runWhole(lead, noteTargetStatement(databases, noting, longRuns))
-    const statements = await work(noting.foldId)
+    const statements = await work()
     const elapsedMs = monotonicMs() - startedAt
     const step = lead.nextStep(1, 0)
-    await runWhole(lead, recordFoldedStatement(databases, step, { target: noting.foldId, elapsedMs }))
+    await runWhole(lead, recordFoldedStatement(databases, step, { runs, elapsedMs }))
     const [row] = await tables.rows<{ holds: boolean }>(holdsEpochStatement(databases, step.term))
     if (!row?.holds) throw await lead.lost()
     return { elapsedMs, statements }
+  }
+
+  async function foldBatches({ runs, campaigns, keys, isAgain }: PendingBatches): Promise<number> {
+    const { foldId } = lead.nextStep(1, 0)
+    const hasQuarantine = quarantine !== undefined && !quarantine.isEmpty()
+    // Keys come first: they are few, and a new key should soon be active.
+    const statements = keys > 0 && stampsFrom === undefined ? await keyFold.fold() : 0
+    if (campaigns === 0) return statements
+    if (isAgain) await runWhole(lead, noteGapStatement(databases, lead.nextStep(1, 0)))
+    return statements + (await foldCampaigns(campaigns, { foldId, runs, longRuns, hasQuarantine, isAgain }))
   }
 
   async function foldPending(): Promise<FoldReport | undefined> {
@@ -146,32 +157,21 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
       // A campaign that was folded alone may be folded again below, on the next day.
       await lead.keepDays({ campaigns: 1, isOfBacklog: true })
     }
-    const waiting = await pendingBatches()
-    if (!waiting) {
+    const pending = await pendingBatches()
+    if (!pending) {
       await lead.keepDays({ campaigns: 0, isOfBacklog: false })
       await lead.advanceWatermark()
       return undefined
     }
-    let pending = waiting
-    const hasQuarantine = quarantine !== undefined && !quarantine.isEmpty()
-    const foldTarget = async (target: bigint) => {
-      // The target covers batches that came since, too: their keys, for example.
-      pending = (await pendingBatches()) ?? pending
-      const { campaigns, keys, isAgain } = pending
-      // Keys come first: they are few, and a new key should soon be active.
-      const statements = keys > 0 && stampsFrom === undefined ? await keyFold.fold() : 0
-      if (campaigns === 0) return statements
-      if (isAgain) await runWhole(lead, noteGapStatement(databases, lead.nextStep(1, 0)))
-      return statements + (await foldCampaigns(campaigns, { target, longRuns, hasQuarantine, isAgain }))
-    }
-    const done = await inSpan('fold', () => withTarget(foldTarget), {
-      'pledgeview.campaigns': waiting.campaigns,
-      'pledgeview.keys': waiting.keys,
+    const { runs, campaigns, keys, oldestAt, isOfBacklog } = pending
+    const done = await inSpan('fold', () => recorded(runs, () => foldBatches(pending)), {
+      'pledgeview.campaigns': campaigns,
+      'pledgeview.keys': keys,
     })
-    const { campaigns, keys, oldestAt, isOfBacklog } = pending
     await lead.keepDays({ campaigns, isOfBacklog })
     await lead.advanceWatermark()
-    return { campaigns, keys, oldestAt, isOfBacklog, ...done }
+    const report = { campaigns, keys, oldestAt, isOfBacklog, ...done }
+    return runs.length < runsMax ? report : bothOf(report, await foldPending())
   }
 
   return {
@@ -194,16 +194,28 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     },
 
     async foldAll(onProgress) {
-      const { keys, oldestAt, isOfBacklog } = (await pendingBatches()) ?? {
-        ...{ keys: 0, oldestAt: 0, isOfBacklog: false },
+      const { runs, keys, oldestAt, isOfBacklog } = (await pendingBatches()) ?? {
+        ...{ runs: [], keys: 0, oldestAt: 0, isOfBacklog: false },
       }
       const [known] = await tables.rows<{ campaigns: number }>(knownCampaignsStatement(databases))
       const campaigns = known?.campaigns ?? 0
-      const done = await withTarget(() => foldCampaigns(campaigns, 'all', onProgress))
+      const done = await recorded(runs, () => foldCampaigns(campaigns, 'all', onProgress))
       return { campaigns, keys, oldestAt, isOfBacklog, ...done }
     },
 
     foldKeys: keyFold.fold,
+  }
+}
+
+function bothOf(first: FoldReport, second: FoldReport | undefined): FoldReport {
+  if (!second) return first
+  return {
+    campaigns: first.campaigns + second.campaigns,
+    keys: first.keys + second.keys,
+    elapsedMs: first.elapsedMs + second.elapsedMs,
+    oldestAt: Math.min(first.oldestAt, second.oldestAt),
+    isOfBacklog: first.isOfBacklog || second.isOfBacklog,
+    statements: first.statements + second.statements,
   }
 }
 

@@ -227,7 +227,7 @@ FROM (
 }
 
 /**
- * The watermark of what a statement reads: every change with an earlier stamp is in the rows (contracts/tables/generation/0002-progress.sql).
+ * The watermark of what a statement reads: every change with an earlier stamp is in the rows (contracts/tables/generation/0002-batches.sql).
  * ClickHouse evaluates the subquery before it chooses the parts to read. Before the first fold it is the year 1970.
  */
 function watermark({ read }: Pick<Databases, 'read'>): string {

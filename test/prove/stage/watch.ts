@@ -37,7 +37,7 @@ export const batchesIn = (tables: Tables, { ledger }: Databases): Promise<number
 
 /** The last fold that was finished. */
 export const foldsIn = (tables: Tables, { ledger }: Databases): Promise<number> =>
-  numberOf(tables, `SELECT max(fold_id) AS value FROM ${ledger}.fold_progress WHERE is_folded`)
+  numberOf(tables, `SELECT max(fold_id) AS value FROM ${ledger}.fold_progress`)
 
 async function numberOf(tables: Tables, query: string): Promise<number> {
   const [value] = await column(tables, query)

@@ -65,14 +65,9 @@ export function isKeyFold(call: TablesCall): boolean {
   return writes('api_keys', call)
 }
 
-/** Whether it notes up to which batch a fold goes. */
-export function isTargetNote(call: TablesCall): boolean {
-  return writes('fold_progress', call) && !isFoldRecord(call)
-}
-
 /** Whether it is the statement that records a finished fold. */
 export function isFoldRecord(call: TablesCall): boolean {
-  return writes('fold_progress', call) && 'target_id' in call.query_params
+  return writes('fold_progress', call)
 }
 
 export function isWatermark(call: TablesCall): boolean {

@@ -65,17 +65,24 @@ describe('a campaign that cannot be folded within the bounds', () => {
 
   /** The heavy ones of those that a fold's statement looks at, by their names. */
   async function heavyIn({ text, query_params }: TablesCall): Promise<string[]> {
-    const { campaign, target = 0 } = query_params as { campaign?: string; target?: string }
+    const {
+      campaign,
+      began = 0,
+      lasts,
+    } = query_params as {
+      campaign?: string
+      began?: string
+      lasts?: number[]
+    }
     const { pieces, piece } = query_params as { pieces: number; piece: number }
     const { ledger: name } = model.databases
     const rows = await model.tables.rows<{ id: string }>({
       query: `SELECT DISTINCT arrayJoin(campaign_ids) AS id FROM ${name}.batch_log
-              WHERE sequence > (SELECT max(sequence) FROM ${name}.fold_progress FINAL WHERE is_folded)
-                AND sequence <= (SELECT max(sequence) FROM ${name}.fold_progress FINAL WHERE NOT is_folded)
+              WHERE sequence > (SELECT max(sequence) FROM ${name}.fold_progress FINAL) AND sequence <= {last:UInt64}
                 AND (NOT {leaves_out:Bool} OR id NOT IN
-                  (SELECT campaign_id FROM ${name}.quarantine FINAL WHERE is_quarantined AND fold_id < {target:UInt64}))
+                  (SELECT campaign_id FROM ${name}.quarantine FINAL WHERE is_quarantined AND fold_id < {began:UInt64}))
               ORDER BY id`,
-      query_params: { leaves_out: text.includes('.quarantine'), target },
+      query_params: { leaves_out: text.includes('.quarantine'), began, last: lasts?.[0] ?? 0 },
     })
     const ids = rows.map(row => row.id)
     const place = (n: number) => Math.floor((ids.length * n) / pieces)

@@ -13,7 +13,6 @@ import {
   isFoldRecord,
   isKeyFold,
   isOfLine,
-  isTargetNote,
   isWatermark,
   lostConnection,
   type Obstacles,
@@ -56,12 +55,11 @@ describe('the fold', () => {
   const recordedFolds = async () =>
     (
       await model.tables.rows({
-        query: `SELECT fold_id FROM ${model.databases.ledger}.fold_progress FINAL WHERE is_folded`,
+        query: `SELECT fold_id FROM ${model.databases.ledger}.fold_progress FINAL`,
       })
     ).length
 
   const kinds: [string, (call: TablesCall) => boolean][] = [
-    ['a note of what is folded', isTargetNote],
     ['a fold of keys', isKeyFold],
     ['a fold of campaigns', isCampaignFold],
     ['a watermark', isWatermark],
@@ -234,7 +232,7 @@ describe('the fold', () => {
     }
   })
 
-  test('batches that come while a fold notes its target are folded whole', async () => {
+  test('batches that come while a fold runs are for the next one, whole', async () => {
     const first = createIngest(model.tables, model.databases, 'first')
     const late = createIngest(model.tables, model.databases, 'late')
     const key = apiKeyEvent({ key: 'pv_live_late', account_id: 'a1' })
@@ -245,13 +243,13 @@ describe('the fold', () => {
         isDue = false
         await late([key])
       },
-      async after() {},
     })
     const { foldWorker } = createTestFoldWorker(tables, model.databases, { holder: 'tested' })
     await foldWorker.acquireLeadership()
     await first([campaignEvent({ campaign_id: 'c1' })])
     await foldWorker.fold()
     expect(isDue).toBe(false)
+    expect(await foldWorker.fold()).toMatchObject({ campaigns: 0, keys: 1 })
     expect(await foldWorker.fold()).toBeUndefined()
     const keys = await model.tables.rows({
       query: `SELECT api_key FROM ${model.databases.base}.api_keys FINAL`,

@@ -23,11 +23,18 @@ interface StepParameters {
   fold_id: string
 }
 
-/** Which campaigns a fold is about: those of the batches of a target, or a single one. */
-interface TouchedParameters extends StepParameters {
+/** Pending batches: for each of some runs, its last one that is folded, and its last one. */
+interface RunParameters {
+  projectors: string[]
+  folded: number[]
+  lasts: number[]
+}
+
+/** Which campaigns a fold is about: those of pending batches, or a single one. */
+interface TouchedParameters extends StepParameters, RunParameters {
   pieces: number
   piece: number
-  target?: string
+  began: string
   campaign?: string
 }
 
@@ -49,10 +56,8 @@ export function writtenBy(
       const stampOf = stampsOf(state, safeguards, startedAt)
       return !isLeading() && safeguards.fence ? nothing : shown(state, rowsOf(state, statement, stampOf))
     }
-    case 'note target':
-      return isLeading() ? progress(state, targetRows(state, statement)) : nothing
     case 'record folded':
-      return isLeading() ? progress(state, foldedProgress(state, statement)) : nothing
+      return isLeading() ? progress(state, foldedProgress(statement)) : nothing
     case 'record quarantine':
       return isLeading() && safeguards.quarantineRecord ? quarantined(state, statement) : nothing
     case 'advance watermark':
@@ -120,27 +125,16 @@ function progress(state: ModelState, rows: readonly ProgressRow[]): Written {
     rows: rows.length,
     publish() {
       for (const row of rows) {
-        const key = `${row.projector} ${row.isFolded}`
-        if ((state.progress.get(key)?.foldId ?? 0n) <= row.foldId) state.progress.set(key, row)
+        const { projector, foldId } = row
+        if ((state.progress.get(projector)?.foldId ?? 0n) <= foldId) state.progress.set(projector, row)
       }
     },
   }
 }
 
-function targetRows(state: ModelState, { query_params }: Statement): ProgressRow[] {
-  const foldId = BigInt((query_params as unknown as StepParameters).fold_id)
-  const byProjector = Map.groupBy(unfolded(state), ({ projector }) => projector)
-  return [...byProjector].map(([projector, batches]) => {
-    const sequence = Math.max(...batches.map(batch => batch.sequence))
-    return { projector, isFolded: false, sequence, foldId }
-  })
-}
-
-function foldedProgress(state: ModelState, { query_params }: Statement): ProgressRow[] {
-  const { fold_id, target_id } = query_params as { fold_id: string; target_id: string }
-  return [...state.progress.values()]
-    .filter(({ isFolded, foldId }) => !isFolded && foldId === BigInt(target_id))
-    .map(row => ({ ...row, isFolded: true, foldId: BigInt(fold_id) }))
+function foldedProgress({ query_params }: Statement): ProgressRow[] {
+  const { fold_id, projectors, lasts } = query_params as unknown as StepParameters & RunParameters
+  return projectors.map((projector, n) => ({ projector, sequence: lasts[n] ?? 0, foldId: BigInt(fold_id) }))
 }
 
 function quarantined({ quarantine }: ModelState, { query_params }: Statement): Written {
@@ -238,33 +232,44 @@ export function pieceCampaigns(state: ModelState, statement: Statement): object[
 export function pendingBatches(state: ModelState): object[] {
   const pending = unfolded(state)
   const campaigns = new Set(pending.flatMap(({ campaignIds }) => campaignIds)).size
-  return [{ batches: pending.length, campaigns, keys: 0, isAgain: 0, oldestAt: 0, isOfBacklog: 0 }]
+  const byRun = [...Map.groupBy(pending, ({ projector }) => projector)]
+  const runs = byRun.map(([projector, batches]) => {
+    const sequences = batches.map(({ sequence }) => sequence)
+    return [projector, Math.min(...sequences) - 1, Math.max(...sequences)] as const
+  })
+  const none = { keys: 0, isAgain: 0, oldestAt: 0, isOfBacklog: 0 }
+  return [
+    { ...none, batches: pending.length, campaigns, runs: runs.toSorted(([a], [b]) => (a < b ? -1 : 1)) },
+  ]
 }
 
 function unfolded({ batches, progress }: ModelState) {
-  return batches.filter(
-    ({ projector, sequence }) => sequence > (progress.get(`${projector} true`)?.sequence ?? 0),
-  )
+  return batches.filter(({ projector, sequence }) => sequence > (progress.get(projector)?.sequence ?? 0))
 }
 
 /** The touched campaigns of a piece, which is a range of them in order. */
 export function touchedIds(state: ModelState, { query, query_params }: Statement): string[] {
-  const { pieces, piece, campaign, target } = query_params as unknown as TouchedParameters
-  const all = campaign === undefined ? idsOfTarget(state, query, BigInt(target ?? 0)) : [campaign]
+  const parameters = query_params as unknown as TouchedParameters
+  const { pieces, piece, campaign } = parameters
+  const all = campaign === undefined ? pendingIds(state, query, parameters) : [campaign]
   const ids = [...new Set(all)].toSorted()
   const place = (n: number) => Math.floor((ids.length * n) / pieces)
   return ids.slice(place(piece), place(piece + 1))
 }
 
-function idsOfTarget(state: ModelState, query: string, target: bigint): string[] {
+function pendingIds(
+  state: ModelState,
+  query: string,
+  { projectors, folded, lasts, began }: TouchedParameters,
+): string[] {
   const isLeftOut = (id: string) => {
     const found = state.quarantine.get(id)
-    return found?.isQuarantined && found.foldId < target
+    return found?.isQuarantined && found.foldId < BigInt(began)
   }
-  const ids = unfolded(state)
+  const ids = state.batches
     .filter(({ projector, sequence }) => {
-      const to = state.progress.get(`${projector} false`)
-      return to?.foldId === target && sequence <= to.sequence
+      const run = projectors.indexOf(projector)
+      return sequence > (folded[run] ?? 0) && sequence <= (lasts[run] ?? 0)
     })
     .flatMap(({ campaignIds }) => campaignIds)
   return query.includes('.quarantine') ? ids.filter(id => !isLeftOut(id)) : ids

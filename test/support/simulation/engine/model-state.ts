@@ -25,7 +25,6 @@ export interface EpochRow {
 /** How far the batches of a run of a projector are folded, or are to be. */
 export interface ProgressRow {
   projector: string
-  isFolded: boolean
   sequence: number
   foldId: bigint
 }

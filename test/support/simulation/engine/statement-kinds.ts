@@ -19,7 +19,6 @@ import {
 import { untilNoFoldRuns } from '../../../../services/projector/fold/fold-leadership.ts'
 import {
   longRunsStatement,
-  noteTargetStatement,
   pendingBatchesStatement,
   recordFoldedStatement,
 } from '../../../../services/projector/fold/fold-progress.ts'
@@ -54,7 +53,6 @@ export type WriteKind =
   | 'note gap'
   | 'until decided'
   | 'fold keys'
-  | 'note target'
   | 'record folded'
   | 'record quarantine'
   | 'take epoch'
@@ -109,9 +107,9 @@ function addFold(add: Add, databases: Databases): void {
     msMax: 1,
     memoryBytesMax: 1,
   }
-  const target = { target: 1n, longRuns: [] }
+  const pending = { foldId: 1n, runs: [], longRuns: [] }
   const batches = [true, false].flatMap(hasQuarantine =>
-    [true, false].map(isAgain => ({ ...target, hasQuarantine, isAgain })),
+    [true, false].map(isAgain => ({ ...pending, hasQuarantine, isAgain })),
   )
   for (const latest of [undefined, 1]) {
     for (const touched of [...batches, { campaign: '' }]) {
@@ -129,8 +127,7 @@ function addFold(add: Add, databases: Databases): void {
   add('until decided', untilDecidedStatement(databases, step))
   add('pending batches', pendingBatchesStatement(databases, []))
   add('long runs', longRunsStatement(databases))
-  add('note target', noteTargetStatement(databases, step, []))
-  add('record folded', recordFoldedStatement(databases, step, { target: 1n, elapsedMs: 0 }))
+  add('record folded', recordFoldedStatement(databases, step, { runs: [], elapsedMs: 0 }))
   add('take epoch', takeEpochStatement(databases, '', { past: '' }))
   add('epoch holders', epochHoldersStatement(databases))
   add('holds epoch', holdsEpochStatement(databases, step.term))

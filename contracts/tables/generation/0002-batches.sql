@@ -43,19 +43,18 @@ ENGINE = ReplacingMergeTree(next)
 ORDER BY (log, topic, partition, era)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
--- How far the batches of each run of a projector are folded: at most two rows a run stay. A fold first notes up to which batch it
--- goes, and records that as folded at its end. Rows of runs whose batches are dropped go, too.
+-- How far the batches of each run of a projector are folded: one row a run stays. A fold writes them at its end. Rows of runs whose batches
+-- are dropped go, too.
 CREATE TABLE IF NOT EXISTS ${ledger}.fold_progress
 (
     projector  String COMMENT 'As in the batch log',
-    is_folded  Bool COMMENT 'True: batches up to this one are in the read tables. False: the latest fold went up to this one',
-    sequence   UInt64,
+    sequence   UInt64 COMMENT 'Batches up to this one are in the read tables',
     fold_id    UInt64 COMMENT 'The statement that wrote this row. The highest one counts',
     elapsed_ms UInt64 COMMENT 'How long the fold took',
     written_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
 )
 ENGINE = ReplacingMergeTree(fold_id)
-ORDER BY (projector, is_folded)
+ORDER BY projector
 TTL toDateTime(written_at) + INTERVAL 60 DAY
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
