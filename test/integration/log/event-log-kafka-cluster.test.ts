@@ -232,9 +232,11 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
 
     test('whose crash ends the reader', async () => {
       await makeTopics(settings, { partitions: 1 })
-      await (await openWriter(settings)).append(numbered(0, 1))
+      const writer = await openWriter(settings)
       const reader = await openReader({ ...settings, retriesMax: 1 })
       mistake.isMade = true
+      // Only now, so that no earlier fetch has it.
+      await writer.append(numbered(0, 1))
       const polling = async () => {
         for (;;) await reader.poll({ ...generous, waitMsMax: 200 }, never)
       }
