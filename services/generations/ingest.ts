@@ -3,7 +3,7 @@
  * partitions, so it takes none from the projectors and does not change their lag. It is stopped once it has passed a position.
  */
 import { randomUUID } from 'node:crypto'
-import type { EventReader, LogState, PartitionLag, Position } from '../log/port.ts'
+import { type EventReader, type LogState, lagRecords, type PartitionLag, type Position } from '../log/port.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../projector/ingest/reject-circuit-breaker.ts'
 import { createPositions, type Positions } from '../projector/positions/positions.ts'
@@ -15,7 +15,6 @@ import {
 import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
 import { projectorSettings, rejectStoreOf } from '../projector/settings.ts'
 import { createNotifier } from '../runtime/async/notifier.ts'
-import { lagRecords } from '../runtime/ops/checks.ts'
 import { onEach, type RebuildContext } from './context.ts'
 
 const catchUpRoundsMax = 100

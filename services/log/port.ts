@@ -128,6 +128,12 @@ export interface PartitionLag {
   end: number
 }
 
+/** Records that wait, in all partitions together. */
+export function lagRecords(lag: readonly Pick<PartitionLag, 'committed' | 'end'>[]): number {
+  // The ends are read first, so a position may be beyond its end.
+  return lag.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0)
+}
+
 export interface EventWriter {
   /** Appends in order. The journal appends all or nothing. Resolves when the records are durable. */
   append(records: readonly NewRecord[]): Promise<void>

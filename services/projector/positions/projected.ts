@@ -1,7 +1,6 @@
 /** Waits until everything that is in the log now is in the tables. Later events are not waited for. */
-import { type PartitionLag, partitionName } from '../../log/port.ts'
+import { lagRecords, type PartitionLag, partitionName } from '../../log/port.ts'
 import { type RetryDependencies, retry } from '../../runtime/async/retry.ts'
-import { lagRecords } from '../../runtime/ops/checks.ts'
 import type { Shard } from '../../tables/port.ts'
 import { readUnfolded } from '../fold/fold-progress.ts'
 

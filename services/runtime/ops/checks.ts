@@ -1,5 +1,5 @@
 /** The checks of the ops ports of all processes. */
-import type { PartitionLag } from '../../log/port.ts'
+import { lagRecords, type PartitionLag } from '../../log/port.ts'
 import type { Tables } from '../../tables/port.ts'
 import { kept } from '../async/kept.ts'
 import { within } from '../async/sleep.ts'
@@ -36,12 +36,6 @@ export function projectorCheck(failure: string | undefined): Check {
 export function lagCheck(lag: readonly PartitionLag[], recordsMax: number): Check {
   const records = lagRecords(lag)
   return { ok: records <= recordsMax, detail: `${records} records wait, at most ${recordsMax} are allowed` }
-}
-
-/** Records that wait, in all partitions together. */
-export function lagRecords(lag: readonly Pick<PartitionLag, 'committed' | 'end'>[]): number {
-  // The ends are read first, so a position may be beyond its end.
-  return lag.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0)
 }
 
 export function tablesCheck(tables: Pick<Tables, 'rows'>): Promise<Check> {

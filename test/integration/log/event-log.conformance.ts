@@ -10,11 +10,11 @@ import {
   type EventWriter,
   type FindStarts,
   type LogRecord,
+  lagRecords,
   type NewRecord,
   partitionName,
   SupersededAssignment,
 } from '../../../services/log/port.ts'
-import { lagRecords } from '../../../services/runtime/ops/checks.ts'
 import {
   ascending,
   byText,

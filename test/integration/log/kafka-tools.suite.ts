@@ -1,10 +1,11 @@
 /** What operators see of the event log on Kafka, and what a rebuild and a purge do with it. */
+
 import { expect, test } from 'vitest'
 import { topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { type KafkaInspector, openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
 import { rollPortalTopics } from '../../../services/log/kafka/topics.ts'
-import { lagRecords } from '../../../services/runtime/ops/checks.ts'
+import { lagRecords } from '../../../services/log/port.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
 import { readDeliveries } from '../../support/events/event-log-records.ts'
 import { startsAt } from '../../support/events/starts.ts'

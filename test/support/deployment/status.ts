@@ -1,6 +1,7 @@
 /** What the commands of a deployment say, as JSON. */
+
 import { expect, vi } from 'vitest'
-import { lagRecords } from '../../../services/runtime/ops/checks.ts'
+import { lagRecords } from '../../../services/log/port.ts'
 import { untilDrained } from '../events/kickstarter.ts'
 import type { Deployment } from './deployment.ts'
 

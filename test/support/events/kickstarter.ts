@@ -2,6 +2,7 @@
  * Loads the real Kickstarter table as change events with five percent of noise, and computes what the read model must contain
  * when all of it has arrived: the truth. `kickstarter-answers.ts` compares the two.
  */
+
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -9,7 +10,7 @@ import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, 
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, vi } from 'vitest'
-import { lagRecords } from '../../../services/runtime/ops/checks.ts'
+import { lagRecords } from '../../../services/log/port.ts'
 import type { CommandResult, ServiceProcess } from '../deployment/service-process.ts'
 import { keepFolder } from '../runner/keep-folder.ts'
 import { kickstarterFolder } from '../runner/requirements.ts'

@@ -171,3 +171,21 @@ function platformOf(readings: readonly CampaignReading[], totalBackers: number):
 function sumOf(amounts: readonly bigint[]): bigint {
   return amounts.reduce((sum, amount) => sum + amount, 0n)
 }
+
+/** 100 * pledged / goal, rounded half up to two decimals; 0 when the goal is 0. */
+export function percentText(pledged: bigint, goal: bigint): string {
+  return goal === 0n ? '0' : majorText((pledged * 20_000n + goal) / (2n * goal), 2)
+}
+
+/** A non-negative amount in major units, without trailing zeros. */
+export function majorText(minor: bigint, digits: number): string {
+  const text = String(minor).padStart(digits + 1, '0')
+  const whole = text.slice(0, text.length - digits)
+  const fraction = text.slice(text.length - digits).replace(/0+$/, '')
+  return fraction === '' || digits === 0 ? whole : `${whole}.${fraction}`
+}
+
+/** The order of texts in ClickHouse. */
+export function byBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}

@@ -1,5 +1,5 @@
 /** The answers to the examples about the campaigns as they are, computed as plainly as possible from a world. */
-import { byBytes } from '../projector/model-tables.ts'
+import { byBytes } from '../events/model.ts'
 import { mean, median, round, sum } from './arithmetic.ts'
 import type { ExampleWorld, Shown } from './world.ts'
 

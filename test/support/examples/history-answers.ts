@@ -1,5 +1,5 @@
 /** The answers to the examples about the history by day, computed as plainly as possible from a world. */
-import { byBytes } from '../projector/model-tables.ts'
+import { byBytes } from '../events/model.ts'
 import { type Answer, rounded } from './answers.ts'
 import { mean, median, round, sum } from './arithmetic.ts'
 import { dayMs, type ExampleWorld, type Shown } from './world.ts'

@@ -4,9 +4,8 @@
  */
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import { type ChangeEvent, keyOf } from '../../../contracts/events/event.ts'
-import { type CampaignReading, readModelOf } from '../events/model.ts'
+import { type CampaignReading, percentText, readModelOf } from '../events/model.ts'
 import { sampleCampaigns } from '../events/sample-campaigns.ts'
-import { percentText } from '../projector/model-tables.ts'
 
 /** A public campaign. Amounts in major units. */
 export interface Shown {

@@ -2,8 +2,8 @@
 import type { Project, Reward } from '../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import type { CampaignReading } from '../events/model.ts'
+import { majorText, percentText } from '../events/model.ts'
 import { addedFields } from '../events/sample-events.ts'
-import { majorText, percentText } from '../projector/model-tables.ts'
 
 /** The fields of a campaign that do not depend on a clock. */
 export type TimelessProject = Omit<Project, 'days_remaining' | 'updated_at'>

@@ -1,4 +1,5 @@
 /** An embedded service as a process, on a small platform. Tests run rebuilds beside it, watch them and interrupt them. */
+
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,10 +11,10 @@ import { rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { openDataDirectory, readServiceAddress } from '../../../services/local/data-directory.ts'
 import { openRunningTables } from '../../../services/local/tables.ts'
 import { openJournalWriter } from '../../../services/log/local/journal.ts'
+import { lagRecords } from '../../../services/log/port.ts'
 import type { ProjectListBody } from '../../../services/query/endpoints/projects.ts'
 import type { Stats } from '../../../services/query/endpoints/stats.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
-import { lagRecords } from '../../../services/runtime/ops/checks.ts'
 import {
   type CommandResult,
   makeDataDirectory,

@@ -26,7 +26,7 @@ import { generationOf } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { type ClickHouse, openOwnTables } from '../clickhouse/clickhouse.ts'
-import type { CampaignReading, ReadModel } from '../events/model.ts'
+import { byBytes, type CampaignReading, majorText, percentText, type ReadModel } from '../events/model.ts'
 import { newRecordOf } from '../events/sample-events.ts'
 
 export const hashBacker = backerHasher('0123456789abcdef'.repeat(4))
@@ -301,24 +301,6 @@ function rewardRows({ campaign, rewards }: CampaignReading): unknown[] {
     .toSorted((a, b) => byBytes(a.reward_id, b.reward_id))
 }
 
-/** 100 * pledged / goal, rounded half up to two decimals; 0 when the goal is 0. */
-export function percentText(pledged: bigint, goal: bigint): string {
-  return goal === 0n ? '0' : majorText((pledged * 20_000n + goal) / (2n * goal), 2)
-}
-
-/** A non-negative amount in major units, without trailing zeros. */
-export function majorText(minor: bigint, digits: number): string {
-  const text = String(minor).padStart(digits + 1, '0')
-  const whole = text.slice(0, text.length - digits)
-  const fraction = text.slice(text.length - digits).replace(/0+$/, '')
-  return fraction === '' || digits === 0 ? whole : `${whole}.${fraction}`
-}
-
 function digitsOrNull(value: number | bigint | null): string | null {
   return value === null ? null : String(value)
-}
-
-/** The order of texts in ClickHouse. */
-export function byBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }

@@ -6,9 +6,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { currencyCodes, currencyDigits } from '../../../../contracts/events/currencies.ts'
 import { foldCampaignsStatement } from '../../../../services/projector/fold/fold-statements.ts'
+import { percentText } from '../../../support/events/model.ts'
 import { campaignEvent, pledgeEvent, sampleReward } from '../../../support/events/sample-events.ts'
 import { openGiven, type Projected, viewsShow } from '../../../support/projector/given.ts'
-import { createTestFoldWorker, percentText, platformDigits } from '../../../support/projector/model-tables.ts'
+import { createTestFoldWorker, platformDigits } from '../../../support/projector/model-tables.ts'
 
 const longMax = 2n ** 63n - 1n
 const memoryBytesMax = 400_000_000

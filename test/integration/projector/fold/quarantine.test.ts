@@ -65,16 +65,8 @@ describe('a campaign that cannot be folded within the bounds', () => {
 
   /** The heavy ones of those that a fold's statement looks at, by their names. */
   async function heavyIn({ text, query_params }: TablesCall): Promise<string[]> {
-    const {
-      campaign,
-      began = 0,
-      lasts,
-    } = query_params as {
-      campaign?: string
-      began?: string
-      lasts?: number[]
-    }
-    const { pieces, piece } = query_params as { pieces: number; piece: number }
+    const { campaign, began = 0 } = query_params as { campaign?: string; began?: string }
+    const { pieces, piece, lasts } = query_params as { pieces: number; piece: number; lasts?: number[] }
     const { ledger: name } = model.databases
     const rows = await model.tables.rows<{ id: string }>({
       query: `SELECT DISTINCT arrayJoin(campaign_ids) AS id FROM ${name}.batch_log

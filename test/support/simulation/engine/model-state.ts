@@ -22,7 +22,7 @@ export interface EpochRow {
   holder: string
 }
 
-/** How far the batches of a run of a projector are folded, or are to be. */
+/** How far the batches of a run of a projector are folded. */
 export interface ProgressRow {
   projector: string
   sequence: number
