@@ -122,13 +122,6 @@ export function eventsOf({ id, states, pledges }: CampaignHistory, random: Rando
   return events
 }
 
-/** Which state (from 0) of its campaign a title stands for. Throws if the title is not one of ours. */
-export function stateOfTitle(id: string, title: string): number {
-  const n = Number(/ state (\d+)$/.exec(title)?.[1])
-  if (title !== titleOf(id, n)) throw new Error(`${JSON.stringify(title)} is no title of ${id}`)
-  return n
-}
-
 /** The digits, by place, of a sum in the smallest unit. Throws if it is not a sum of pledges. */
 export function digitsOfSum(sum: number): number[] {
   const digits = Array.from({ length: places }, (_, place) => Math.floor(sum / base ** place) % base)

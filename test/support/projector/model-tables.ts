@@ -106,8 +106,6 @@ export interface TestFoldWorker {
   foldWorker: FoldWorker
   /** Moves the fold worker's monotonic clock forward. */
   advance(ms: number): void
-  /** How long the fold worker has slept, in ms of its clock. */
-  sleptMs(): number
 }
 
 /** A fold worker whose clock moves only when the test or a sleep moves it, so that no statement is late by accident. */
@@ -137,7 +135,6 @@ export function createTestFoldWorker(
   } = {},
 ): TestFoldWorker {
   let nowMs = 0
-  let sleptMs = 0
   const foldWorker = createFoldWorker({
     tables,
     databases,
@@ -154,7 +151,6 @@ export function createTestFoldWorker(
     sleep: async ms => {
       await sleep(ms)
       nowMs += Math.max(ms, 0)
-      sleptMs += Math.max(ms, 0)
     },
     random,
     onQuarantine,
@@ -168,7 +164,6 @@ export function createTestFoldWorker(
     advance(ms) {
       nowMs += ms
     },
-    sleptMs: () => sleptMs,
   }
 }
 

@@ -11,16 +11,13 @@ import { readModelOf } from '../../../support/events/model.ts'
 import { pledgeEvent, smallWorld } from '../../../support/events/sample-events.ts'
 import { expectedReading, readViews } from '../../../support/projector/model-tables.ts'
 import { keptRejects } from '../../../support/projector/reject-filters.ts'
+import { type RunningProjector, startProjector } from '../../../support/projector/running-projector.ts'
 import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 import {
   alwaysAnswers,
   type FakeSchemaRegistry,
   startFakeSchemaRegistry,
 } from '../../../support/servers/fake-schema-registry.ts'
-import {
-  type RegistryProjector,
-  startRegistryProjector,
-} from '../../../support/servers/registry-projector.ts'
 
 // Only a hang takes this long.
 const soonMsMax = 60_000
@@ -33,7 +30,7 @@ describe('the ingest loop with a schema registry', () => {
   let databases: Databases
   let fake: FakeSchemaRegistry
   let log: MemoryLog
-  let running: RegistryProjector | undefined
+  let running: RunningProjector | undefined
   let encode: (event: StateEvent) => Buffer
 
   beforeEach(async () => {
@@ -52,16 +49,22 @@ describe('the ingest loop with a schema registry', () => {
     }
   })
 
-  function start(settings: Record<string, string> = {}): RegistryProjector {
-    running = startRegistryProjector({
+  function start(settings: Record<string, string> = {}): RunningProjector {
+    running = startProjector({
       reader: log.reader,
       tables: model.tables,
       databases,
       // That a schema is missing is believed for longer than a test takes.
       schemaRegistry: createSchemaRegistry({ url: fake.url, missingMs: 600_000 }),
-      settings,
+      settings: { PLEDGEVIEW_BATCH_MS_MAX: '20', ...settings },
     })
     return running
+  }
+
+  /** How often the registry was asked again. */
+  async function schemaRetries({ metrics }: RunningProjector): Promise<number> {
+    const { values } = await metrics.retries.get()
+    return values.find(({ labels }) => labels.stage === 'schemas')?.value ?? 0
   }
 
   function recordOf(event: ChangeEvent, schemaId?: number): NewRecord {
@@ -115,9 +118,9 @@ describe('the ingest loop with a schema registry', () => {
     fake.misbehave(unavailable)
     log.append(recordsOf(world))
     const projector = start()
-    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(1), soonMsMax)
+    await vi.waitFor(async () => expect(await schemaRetries(projector)).toBeGreaterThan(1), soonMsMax)
     log.append(recordsOf(world))
-    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(2), soonMsMax)
+    await vi.waitFor(async () => expect(await schemaRetries(projector)).toBeGreaterThan(2), soonMsMax)
     expect(log.delivered()).toBe(world.length)
     expect(log.committed()).toEqual(nothing)
     fake.misbehave(undefined)
