@@ -50,7 +50,6 @@ export const bareSuites: readonly string[] = [
   // ClickHouse comes from npm; openssl does not.
   'test/integration/tables/tables.test.ts',
   'test/integration/deploy/alerts.test.ts',
-  'test/integration/deploy/boards.test.ts',
   // Java, Kafka and kcat.
   'test/integration/log/registry/schema-registry.test.ts',
   // Programs in other languages.
