@@ -1,25 +1,18 @@
-/**
- * An event log with a projector that runs: what is appended is in the ledgers a moment later. In a journal, or on Kafka. It has
- * only the projector's loop, without a fold.
- */
+/** A journal with a projector that runs: what is appended is in the ledgers a moment later. It has only the projector's loop, without a fold. */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { portalKeyOf, portalTopics } from '../../../contracts/events/portal-event.ts'
-import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
-import { openKafkaReader } from '../../../services/log/kafka/reader.ts'
-import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
-import type { EventReader, EventWriter, LogRecord } from '../../../services/log/port.ts'
+import type { EventWriter, LogRecord } from '../../../services/log/port.ts'
 import { recordOf } from '../../../services/portal/own-events.ts'
 import { addDelivery, emptyBatch, ledgerInserts } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { noticeEvent } from '../events/accounts.ts'
-import { makeTopics, readTopic, removeTopics, silent } from '../kafka/topics.ts'
 import { startIngest } from '../projector/ingest-loop.ts'
 import { hashBacker, type ModelTables } from '../projector/model-tables.ts'
 
@@ -30,25 +23,36 @@ export interface ProjectedLog {
   openWriter(): Promise<EventWriter>
   /** Everything that is in the portal's topics, without the code under test. The records of a key are in their order. */
   records(): Promise<LogRecord[]>
-  /** Empties the ledgers, once everything in the log is in them. In a journal only: Kafka has several partitions. */
+  /** Empties the ledgers, once everything in the log is in them. */
   clear(): Promise<void>
   close(): Promise<void>
 }
 
-interface Log {
-  openWriter(): Promise<EventWriter>
-  openReader(): Promise<EventReader>
-  records(): Promise<LogRecord[]>
-  remove(): Promise<void>
-}
-
-/** A log in a journal. */
-export async function projectedJournal(model: ModelTables): Promise<ProjectedLog & { journal: string }> {
+export async function projectedJournal(model: ModelTables): Promise<ProjectedLog> {
+  const { tables } = model
   const directory = mkdtempSync(join(tmpdir(), 'projected-'))
   const path = join(directory, 'journal.sqlite')
-  const log = await project(model, {
-    openWriter: () => openJournalWriter(path),
-    openReader: () => openJournalReader(path, { consumer: 'projector', lookMs: 2 }),
+  const databases = await model.freshDatabases()
+  const closers: (() => unknown)[] = [
+    () => rmSync(directory, { recursive: true }),
+    () => model.giveBack(databases),
+  ]
+  const reader = await openJournalReader(path, { consumer: 'projector', lookMs: 2 })
+  closers.push(() => reader.close())
+  const ingest = startIngest({
+    ...{ reader, tables, databases, now: Date.now },
+    circuitBreaker: { shareMax: 0, windowRecords: 100, rejectsMin: 1 },
+    settings: { batchMsMax: 5, idleMsMax: 50, retryMsMax: 10_000 },
+  })
+  closers.push(() => ingest.stop())
+  return {
+    tables,
+    databases,
+    async openWriter() {
+      const writer = await openJournalWriter(path)
+      closers.push(() => writer.close())
+      return writer
+    },
     async records() {
       const db = new DatabaseSync(path, { readOnly: true })
       const records = portalTopics.flatMap(topic =>
@@ -63,64 +67,9 @@ export async function projectedJournal(model: ModelTables): Promise<ProjectedLog
       db.close()
       return records
     },
-    remove: async () => rmSync(directory, { recursive: true }),
-  })
-  return { ...log, journal: path }
-}
-
-/** A log in new topics of this cluster. */
-export async function projectedKafka(model: ModelTables, settings: KafkaSettings): Promise<ProjectedLog> {
-  await makeTopics(settings, { partitions: 2 })
-  return project(model, {
-    openWriter: () => openKafkaWriter(settings, { logger: silent }),
-    openReader: () =>
-      openKafkaReader({ ...settings, groupId: `${settings.topicPrefix}projector` }, { logger: silent }),
-    async records() {
-      const records: LogRecord[] = []
-      for (const topic of portalTopics) {
-        for (const { partition, offset, timestamp, key, value } of await readTopic(
-          settings,
-          topicName(settings, topic),
-        ))
-          records.push({
-            topic,
-            partition,
-            offset: Number(offset),
-            appendedAt: Number(timestamp),
-            key,
-            value,
-          })
-      }
-      return records
-    },
-    remove: () => removeTopics(settings),
-  })
-}
-
-async function project(model: ModelTables, log: Log): Promise<ProjectedLog> {
-  const { tables } = model
-  const databases = await model.freshDatabases()
-  const closers: (() => Promise<unknown>)[] = [() => log.remove(), () => model.giveBack(databases)]
-  const reader = await log.openReader()
-  closers.push(() => reader.close())
-  const ingest = startIngest({
-    ...{ reader, tables, databases, now: Date.now },
-    circuitBreaker: { shareMax: 0, windowRecords: 100, rejectsMin: 1 },
-    settings: { batchMsMax: 5, idleMsMax: 50, retryMsMax: 10_000 },
-  })
-  closers.push(() => ingest.stop())
-  return {
-    tables,
-    databases,
-    async openWriter() {
-      const writer = await log.openWriter()
-      closers.push(() => writer.close())
-      return writer
-    },
-    records: log.records,
     async clear() {
       const marker = noticeEvent(`marker-${randomUUID()}`)
-      const writer = await log.openWriter()
+      const writer = await openJournalWriter(path)
       await writer.append([recordOf(marker)])
       await writer.close()
       const { base: database } = databases

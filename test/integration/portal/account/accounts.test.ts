@@ -1,23 +1,293 @@
-import { describe } from 'vitest'
-import { settingsFor } from '../../../support/kafka/topics.ts'
-import { projectedJournal, projectedKafka } from '../../../support/portal/projected-log.ts'
+/**
+ * What accounts promise while several portals use them at once. A deleted account stays deleted, and nothing of it is left, whatever
+ * was under way and lands late: in the ledger, and in new tables that read a compacted log again.
+ */
+import { randomBytes, randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { KeyRecord } from '../../../../services/api-keys/api-keys.ts'
+import type { EventWriter } from '../../../../services/log/port.ts'
+import { readAccount } from '../../../../services/portal/account/account-ledger.ts'
+import { type AccountsDependencies, openAccounts } from '../../../../services/portal/account/accounts.ts'
+import {
+  type DeletionPorts,
+  deleteAccount,
+  finishDeletions,
+} from '../../../../services/portal/account/deletions.ts'
+import { createPortalKeys } from '../../../../services/portal/keys/portal-keys.ts'
+import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
+import type { Accounts, PortalKeys } from '../../../../services/portal/ports.ts'
+import { sleep } from '../../../../services/runtime/async/sleep.ts'
+import type { Databases } from '../../../../services/tables/port.ts'
+import { apiKeyEvent, newRecordOf } from '../../../support/events/sample-events.ts'
+import {
+  compacted,
+  type ProjectedLog,
+  projectedJournal,
+  replay,
+} from '../../../support/portal/projected-log.ts'
 import { useModelTables } from '../../../support/projector/use-model-tables.ts'
-import { kafkaService } from '../../../support/services/kafka.ts'
-import { useService } from '../../../support/services/test-service.ts'
-import { describeAccounts } from './accounts.conformance.ts'
-import { describeDeletions } from './deletions.conformance.ts'
+import { whileTime } from '../../../support/runner/while-time.ts'
 
+const portalKey = 'ab'.repeat(32)
+const time = { monotonicMs: () => performance.now(), sleep }
 const model = useModelTables()
+let log: ProjectedLog
+let writers: [EventWriter, EventWriter]
+let keys: PortalKeys
+/** New tables, for a replay. */
+let again: Databases
+let email = ''
 
-describe('in a journal', () => {
-  const make = () => projectedJournal(model)
-  describeAccounts(make)
-  describeDeletions(make, { model: () => model, runs: 15 })
+beforeAll(async () => {
+  log = await projectedJournal(model)
+  again = await model.freshDatabases()
+  writers = [await log.openWriter(), await log.openWriter()]
+  // Without a fold: each key that the ledger has.
+  const query = `SELECT api_key AS key FROM ${log.databases.base}.api_key_ledger FINAL WHERE account_id = {id:String}`
+  const ofAccount = (id: string) => log.tables.rows<KeyRecord>({ query, query_params: { id } })
+  const directory = { find: async () => [], ofAccount }
+  keys = createPortalKeys({ directory, writer: writers[0], pepper: '', now: Date.now, randomBytes, ...time })
+})
+afterAll(() => log?.close())
+// Each test is about another person.
+beforeEach(() => {
+  email = newEmail()
 })
 
-describe(kafkaService.name, () => {
-  const kafka = useService(kafkaService)
-  const make = () => projectedKafka(model, settingsFor(kafka().address))
-  describeAccounts(make)
-  describeDeletions(make, { model: () => model, runs: 6 })
+describe('accounts', () => {
+  let clock: number
+  beforeEach(() => {
+    clock = 1_790_000_000_000
+  })
+  const now = () => clock++
+  const portals = () => [portal({ now }), portal({ now })] as const
+
+  test('are one of sign-ups at once on two portals, however the address is written', async () => {
+    const [one, two] = portals()
+    const spellings = [email.toUpperCase(), `${email} `, email.replace('a', 'A'), email]
+    const signedUp = await Promise.all(
+      spellings.map((spelling, index) => (index % 2 === 0 ? one : two).ofVerifiedEmail(spelling)),
+    )
+    const [first] = signedUp
+    expect(new Set(signedUp.map(({ account_id }) => account_id)).size).toBe(1)
+    for (const accounts of [one, two, portal({ now })]) {
+      const found = await accounts.ofVerifiedEmail(email)
+      expect(found).toMatchObject({ account_id: first?.account_id, email })
+      // A session of any of the sign-ups lives on.
+      for (const { created_at } of signedUp) expect(found.sessions_valid_from).toBeLessThan(created_at)
+    }
+  })
+
+  test('end their sessions everywhere at once, also if a portal whose clock is ahead has written before', async () => {
+    const [one, two] = portals()
+    const { account_id } = await one.ofVerifiedEmail(email)
+    clock += 600_000
+    await one.endSessions(account_id)
+    clock -= 600_000
+    const ahead = (await one.find(account_id))?.sessions_valid_from ?? 0
+    await two.endSessions(account_id)
+    expect((await two.find(account_id))?.sessions_valid_from).toBe(ahead + 1)
+  })
+
+  test('have no session left to end once they are deleted, also while a portal ends them', async () => {
+    const one = portal({ now })
+    const { account_id } = await one.ofVerifiedEmail(email)
+    const writer: Pick<EventWriter, 'append'> = {
+      async append(records) {
+        await one.delete(account_id)
+        await writers[1].append(records)
+      },
+    }
+    const late = portal({ now, writer })
+    await late.endSessions(account_id)
+    await late.endSessions(account_id)
+    expect(await one.find(account_id)).toBeUndefined()
+  })
+
+  test('say within a bounded time that the log does not take a change', async () => {
+    const { account_id } = await portal({ now }).ofVerifiedEmail(email)
+    const never = Promise.withResolvers<never>()
+    const hung = portal({ now, writer: { append: () => never.promise }, writeMsMax: 50 })
+    await expect(hung.endSessions(account_id)).rejects.toThrow(PortalUnavailable)
+    // Reading needs no log.
+    expect(await hung.find(account_id)).toMatchObject({ email })
+  })
 })
+
+/** A sign-out everywhere that is under way. */
+interface Late {
+  /** How far the clock of the portal is ahead, ms. */
+  aheadMs: number
+  /** The portal is killed after it has sent the change. */
+  isKilled: boolean
+}
+
+const late: fc.Arbitrary<Late> = fc.record({
+  aheadMs: fc.constantFrom(-3_600_000, 0, 3_600_000),
+  isKilled: fc.boolean(),
+})
+
+describe('the deletion of an account', () => {
+  const opened: (() => void)[] = []
+  afterEach(() => {
+    for (const open of opened.splice(0)) open()
+  })
+
+  const eager = ({ aheadMs = 0, ...changes }: Partial<AccountsDependencies> & { aheadMs?: number } = {}) =>
+    portal({ now: () => Date.now() + aheadMs, settledMs: 0, writeMsMax: 60_000, ...changes })
+
+  /** A writer whose appends wait until `release`. A killed one has no process that looks afterwards. */
+  function slow(isKilled: boolean) {
+    const gate = Promise.withResolvers<void>()
+    const arrived = Promise.withResolvers<void>()
+    opened.push(gate.resolve)
+    const landed = Promise.withResolvers<void>()
+    const writer: Pick<EventWriter, 'append'> = {
+      async append(records) {
+        arrived.resolve()
+        await gate.promise
+        await writers[1].append(records)
+        landed.resolve()
+        if (isKilled) await new Promise(() => undefined)
+      },
+    }
+    return { writer, arrived: arrived.promise, landed: landed.promise, release: gate.resolve }
+  }
+
+  /** One round of a portal: what it reported. */
+  async function finish(accounts: DeletionPorts['accounts']): Promise<unknown[]> {
+    const errors: unknown[] = []
+    await finishDeletions({ accounts, keys }, new AbortController().signal, error => errors.push(error))
+    return errors
+  }
+
+  /** Finishes deletions until nothing is left to do, as the portals do every half a minute. */
+  async function finishAll(accounts: Accounts): Promise<void> {
+    const round = async () => [...(await finish(accounts)), ...(await accounts.unfinished())]
+    await expect.poll(round, { timeout: 20_000 }).toEqual([])
+  }
+
+  /** What tables have that read the log again after its compaction. */
+  async function replayed(accountId: string) {
+    const { tables } = log
+    await tables.run({ query: `TRUNCATE TABLE ${again.base}.account_ledger` })
+    await replay(tables, again, compacted(await log.records()))
+    return readAccount({ tables, databases: again }, accountId)
+  }
+
+  const addressesOf = (row: Awaited<ReturnType<typeof readAccount>>) =>
+    row && row.email !== '' ? [row.email] : []
+
+  /** A key that the ledger has. */
+  async function addKey(account_id: string): Promise<void> {
+    const key = `pv_live_${randomUUID()}`
+    await writers[0].append([newRecordOf(apiKeyEvent({ key, account_id }))])
+    await expect.poll(() => keys.ofAccount(account_id)).toEqual([expect.objectContaining({ key })])
+  }
+
+  test('stays, in whatever order late writes land, whatever the clocks say, and whoever is killed', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(late, { minLength: 1, maxLength: 4 }),
+        fc.infiniteStream(fc.nat()),
+        fc.boolean(),
+        fc.boolean(),
+        whileTime(90_000, async (lates, order, signsUpAgain, finishesEarly) => {
+          const address = newEmail()
+          const one = eager()
+          const { account_id } = await one.ofVerifiedEmail(address)
+          const under = await Promise.all(
+            lates.map(async ({ aheadMs, isKilled }) => {
+              const hung = slow(isKilled)
+              const late = eager({ writer: hung.writer, aheadMs })
+              const done = late.endSessions(account_id).catch(() => undefined)
+              await hung.arrived
+              return { ...hung, isKilled, done: isKilled ? hung.landed : done }
+            }),
+          )
+          await deleteAccount({ accounts: one, keys }, account_id)
+          // The old life's writes land in the new one, too.
+          const second = signsUpAgain ? await one.ofVerifiedEmail(address) : undefined
+          for (const index of order) {
+            // A portal that lives also mends what lands after the deletion was appended again.
+            if (finishesEarly && !under.some(({ isKilled }) => isKilled)) await finishAll(one)
+            const [next] = under.splice(index % Math.max(1, under.length), 1)
+            if (!next) break
+            next.release()
+            await next.done
+          }
+          // What was appended last has been projected when this has been.
+          await one.ofVerifiedEmail(`marker-${randomUUID()}@example.com`)
+          await finishAll(one)
+          expect(await one.find(account_id)).toEqual(second)
+          const kept = second ? [address] : []
+          expect(addressesOf(await readAccount(log, account_id))).toEqual(kept)
+          if (!signsUpAgain) expect(addressesOf(await replayed(account_id))).toEqual([])
+        }),
+      ),
+      { numRuns: 15 },
+    )
+  }, 180_000)
+
+  test('lets the person sign up again, with the same id, nothing of before, and no session of before', async () => {
+    const [one, two] = [eager(), eager({ aheadMs: 60_000 })]
+    const before = await one.ofVerifiedEmail(email)
+    await one.delete(before.account_id)
+    const after = await two.ofVerifiedEmail(email)
+    expect(after.account_id).toBe(before.account_id)
+    expect(after.sessions_valid_from).toBeGreaterThan(before.created_at)
+  })
+
+  test('is completed by another portal if its own is killed before the keys are deleted; until then nobody signs up again', async () => {
+    const one = eager()
+    const { account_id } = await one.ofVerifiedEmail(email)
+    await addKey(account_id)
+    const killed = { deleteAll: () => Promise.reject(new Error('killed')) }
+    await expect(deleteAccount({ accounts: one, keys: killed }, account_id)).rejects.toThrow('killed')
+    // The account is gone from the first step on.
+    expect(await one.find(account_id)).toBeUndefined()
+    await expect(one.ofVerifiedEmail(email)).rejects.toMatchObject({ code: 'being-deleted' })
+    await one.finishDeletion(account_id)
+    expect(await one.unfinished()).toEqual([account_id])
+    await finishAll(eager())
+    expect(await keys.ofAccount(account_id)).toEqual([])
+    expect(await one.ofVerifiedEmail(email)).toMatchObject({ account_id })
+  })
+
+  test('never deletes the keys of a person who has signed up again', async () => {
+    const one = eager()
+    const { account_id } = await one.ofVerifiedEmail(email)
+    await addKey(account_id)
+    expect(await finish({ ...one, unfinished: async () => [account_id] })).toEqual([])
+    expect(await keys.ofAccount(account_id)).toHaveLength(1)
+    expect(await one.find(account_id)).toMatchObject({ email })
+  })
+
+  test('one that fails is reported, and does not keep the others from their turn', async () => {
+    const one = eager()
+    const { account_id } = await one.ofVerifiedEmail(email)
+    await one.delete(account_id)
+    const unfinished = async () => ['failing', account_id]
+    const find = (id: string) => (id === 'failing' ? Promise.reject(new Error('away')) : one.find(id))
+    expect(await finish({ ...one, unfinished, find })).toEqual([new Error('away')])
+    expect(await one.unfinished()).toEqual([])
+  })
+})
+
+function portal(changes: Partial<AccountsDependencies>): Accounts {
+  const { tables, databases } = log
+  return openAccounts({
+    writer: writers[0],
+    tables,
+    databases,
+    portalKey,
+    now: Date.now,
+    ...time,
+    ...changes,
+  })
+}
+
+function newEmail(): string {
+  return `ann-${randomUUID()}@example.com`
+}
