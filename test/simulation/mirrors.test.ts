@@ -4,7 +4,14 @@
  */
 import { describe, expect, test } from 'vitest'
 import { aloneMsMax } from '../support/simulation/heavy-campaign.ts'
-import { figuresOf, playWorlds, proofSeeds, seedsOf, withLosses } from '../support/simulation/seeds.ts'
+import {
+  figuresOf,
+  playWorlds,
+  proofSeeds,
+  rareSeeds,
+  seedsOf,
+  withLosses,
+} from '../support/simulation/seeds.ts'
 import { playWorld } from '../support/simulation/world.ts'
 
 const timeoutMs = 600_000
@@ -15,7 +22,8 @@ describe('a mirror', () => {
   test('misses no change and keeps nothing that is gone, with any faults of the services', {
     timeout: timeoutMs,
   }, async () => {
-    const outcomes = await playWorlds(seedsOf({ count: proofSeeds }), optionsOf)
+    const seeds = seedsOf({ count: proofSeeds, also: [rareSeeds.fence, rareSeeds.wait] })
+    const outcomes = await playWorlds(seeds, optionsOf)
     console.log(`simulation: ${figuresOf(outcomes)}`)
     expect(withLosses(outcomes)).toEqual([])
     // Some worlds have a campaign that is too heavy for the common fold, and statements that arrive late.
@@ -28,7 +36,7 @@ describe('a mirror', () => {
   test('misses no change if the tables are on replicas, however late a majority of them has what was written', {
     timeout: timeoutMs,
   }, async () => {
-    const seeds = seedsOf({ count: Math.min(proofSeeds, 60) })
+    const seeds = seedsOf({ count: Math.min(proofSeeds, 40), also: [rareSeeds.untilDecided] })
     const outcomes = await playWorlds(seeds, seed => ({ ...optionsOf(seed), hasReplicas: true }))
     console.log(`simulation on replicas: ${figuresOf(outcomes)}`)
     expect(withLosses(outcomes)).toEqual([])

@@ -46,7 +46,6 @@ export const longSuites: readonly string[] = [
  */
 export const bareSuites: readonly string[] = [
   'test/end-to-end/start.test.ts',
-  'test/guides/names.test.ts',
   // ClickHouse comes from npm; openssl does not.
   'test/integration/tables/tables.test.ts',
   'test/integration/deploy/alerts.test.ts',
