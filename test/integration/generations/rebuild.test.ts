@@ -1,5 +1,4 @@
 /** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. Its promotion is in promotion.test.ts. */
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RebuildRefused } from '../../../services/generations/begin.ts'
 import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
@@ -29,52 +28,6 @@ beforeEach(async () => {
   live = await openRebuildableModel(model)
 })
 afterEach(() => live.close())
-
-describe('a rebuild of correct tables', () => {
-  test('changes no row and no stamp, and keeps the previous tables until they are dropped', async () => {
-    const events = platformHistory(60)
-    await live.append(events)
-    await live.settled()
-    const before = await stampsOf(live)
-    const { detail } = await live.rebuild()
-    expect(detail.differences).toMatchObject({ same: before.length, added: 0, removed: 0, different: 0 })
-    expect(detail.records).toBe(events.length)
-    await live.settled()
-    expect(await stampsOf(live)).toEqual(before)
-    expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
-    expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isPreviousKept: true })
-    await expect(live.rebuild()).rejects.toBeInstanceOf(RebuildRefused)
-    await dropOthers(live)
-    expect(await generationsOf(live)).toHaveLength(1)
-    await live.rebuild()
-    await live.settled()
-    expect(await stampsOf(live)).toEqual(before)
-  })
-
-  test('loses nothing that arrives meanwhile, and stamps only what it changed', async () => {
-    const events = platformHistory(40)
-    await live.append(events)
-    await live.settled()
-    const stamps = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
-    const more = Array.from({ length: 60 }, (_, n) =>
-      pledgeEvent({ campaign_id: `c${1 + (n % 3)}`, pledge_id: `more${n}` }),
-    )
-    const traffic = (async () => {
-      for (const event of more) {
-        await live.append([event])
-        await delay(25)
-      }
-    })()
-    await live.rebuild()
-    await traffic
-    await live.settled()
-    expect(await readViews(live.tables, live.databases)).toEqual(
-      expectedReading(readModelOf([...events, ...more])),
-    )
-    const changed = (await stampsOf(live)).filter(({ id, at }) => stamps.get(id) !== at)
-    expect(changed.map(({ id }) => id)).toEqual(['c1', 'c2', 'c3'])
-  })
-})
 
 describe('the rejects of a rebuild', () => {
   test('are not stored again: a dry run stores none, and a rebuild stores only those that are new, once', async () => {

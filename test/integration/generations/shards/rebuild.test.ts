@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { RebuildRefused } from '../../../../services/generations/begin.ts'
-import { dropOthers } from '../../../../services/generations/rebuilds.ts'
+import { dropOthers, rebuildStatus } from '../../../../services/generations/rebuilds.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
 import { obstructed } from '../../../support/clickhouse/faulty-tables.ts'
@@ -65,6 +65,7 @@ test('correct tables come out the same on each shard, and keep their stamps; a r
       column(tables, `SELECT campaign_id AS value FROM ${ledger}.campaign_ledger FINAL ORDER BY value`)
     expect(await idsIn(databases)).toEqual(await idsIn(generationOf(databases, 1)))
   }
+  expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isPreviousKept: true })
   await expect(live.rebuild()).rejects.toBeInstanceOf(RebuildRefused)
   await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'before the rollback' })])
   const changed = await stampsOf(live)
