@@ -5,7 +5,7 @@ import { mirroringSteps } from '../../contracts/api/mirroring.ts'
 import { murmur2, partitionOf } from '../../services/log/kafka/record.ts'
 import { settingNames } from '../../services/runtime/config.ts'
 import { installedCompose } from '../compose/prerequisites.ts'
-import { runCli } from '../support/deployment/service-process.ts'
+import { runHere } from '../support/deployment/run-here.ts'
 import { run } from '../support/runner/programs.ts'
 import { needs } from '../support/runner/requirements.ts'
 import { blocksOf, guides, operatorGuides, readGuide, root } from './blocks.ts'
@@ -13,7 +13,6 @@ import { commandsIn, looseFlagsIn, npmScriptsIn, settingsIn } from './commands.t
 import { anchorsOf, brokenLinks, linksOf, markdownFiles } from './links.ts'
 
 const wordsMax = 700
-const helpMsMax = 120_000
 const topics = [
   '',
   'start',
@@ -27,32 +26,22 @@ const topics = [
   'notify',
 ]
 
-const helps = new Map<string, ReturnType<typeof runCli>>()
-
 describe.each(guides)('%s', guide => {
   const markdown = readGuide(guide)
 
-  test(
-    'names commands and flags that --help lists',
-    async () => {
-      for (const [command, flags] of flagsByCommand(markdown)) {
-        const { code, stdout } = await helpOf(command)
-        expect(code, command).toBe(0)
-        for (const word of [command, ...flags]) expect(stdout, `${command} ${word}`).toContain(word)
-      }
-    },
-    helpMsMax,
-  )
+  test('names commands and flags that --help lists', async () => {
+    for (const [command, flags] of flagsByCommand(markdown)) {
+      const { code, stdout } = await helpOf(command)
+      expect(code, command).toBe(0)
+      for (const word of [command, ...flags]) expect(stdout, `${command} ${word}`).toContain(word)
+    }
+  })
 
-  test(
-    'names flags in its sentences that some command has',
-    async () => {
-      const asked = await Promise.all(topics.map(topic => helpOf(topic)))
-      const all = asked.map(({ stdout }) => stdout).join('\n')
-      for (const flag of looseFlagsIn(markdown)) expect(all).toContain(flag)
-    },
-    helpMsMax,
-  )
+  test('names flags in its sentences that some command has', async () => {
+    const asked = await Promise.all(topics.map(helpOf))
+    const all = asked.map(({ stdout }) => stdout).join('\n')
+    for (const flag of looseFlagsIn(markdown)) expect(all).toContain(flag)
+  })
 
   test('names settings that exist', () => {
     for (const name of settingsIn(markdown)) expect(settingNames).toContain(name)
@@ -156,12 +145,7 @@ describe('links between Markdown files', () => {
   })
 })
 
-/** Each command's help is requested once, because every process takes time. */
-function helpOf(command: string): ReturnType<typeof runCli> {
-  const known = helps.get(command) ?? runCli([...command.split(' ').filter(Boolean), '--help'])
-  helps.set(command, known)
-  return known
-}
+const helpOf = (command: string) => runHere([...command.split(' ').filter(Boolean), '--help'])
 
 function flagsByCommand(markdown: string): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>()
