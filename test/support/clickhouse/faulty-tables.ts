@@ -74,11 +74,6 @@ export function isWatermark(call: TablesCall): boolean {
   return writes('watermarks', call)
 }
 
-/** Whether it records what has become of a campaign in quarantine. */
-export function isQuarantineRecord(call: TablesCall): boolean {
-  return writes('quarantine', call)
-}
-
 /** Whether it is a statement of the fold's line, apart from the look whether all is decided, which writes nothing. */
 export function isOfLine(call: TablesCall): boolean {
   return writtenTables.some(table => writes(table, call)) && !call.text.includes('WHERE false')

@@ -1,5 +1,5 @@
 /** Faults in what the private tables record of batches and folds. Each list is empty if everything is right. */
-import type { Databases, Tables } from '../../../services/tables/port.ts'
+import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 
 export interface FoldFaults {
   /** Folds that were recorded under an epoch that nobody took. */
@@ -41,6 +41,25 @@ export async function livesWithBatches(tables: Tables, { ledger }: Databases): P
 /** The keys that are active in the read table, sorted. */
 export async function activeKeys(tables: Tables, { base }: Databases): Promise<unknown[]> {
   return column(tables, `SELECT api_key AS value FROM ${base}.api_keys FINAL WHERE is_active ORDER BY value`)
+}
+
+/** When each public campaign last changed, Unix ms by its id. */
+export async function stampsById({ tables, databases: { views } }: Shard): Promise<Record<string, number>> {
+  const rows = await tables.rows<{ id: string; at: number }>({
+    query: `SELECT campaign_id AS id, toUnixTimestamp64Milli(updated_at) AS at FROM ${views}.campaigns`,
+  })
+  return Object.fromEntries(rows.map(({ id, at }) => [id, at]))
+}
+
+/** The highest watermark that was written, Unix ms; 0 before the first. */
+export async function highestWatermark({ tables, databases: { read } }: Shard): Promise<number> {
+  const query = `SELECT toUnixTimestamp64Milli(max(reached)) AS value FROM ${read}.watermarks`
+  return Number((await column(tables, query))[0])
+}
+
+/** ClickHouse's clock, Unix ms. */
+export async function clockOf(tables: Tables): Promise<number> {
+  return Number((await column(tables, "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS value"))[0])
 }
 
 /** The values of a query's column `value`. */

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { readModelOf } from '../events/model.ts'
+import { stampsById } from './fold-records.ts'
 import {
   createIngest,
   createTestFoldWorker,
@@ -95,12 +96,7 @@ async function emptyModel(model: ModelTables, platformDigits?: number): Promise<
         await foldWorker.fold()
       }
     },
-    async stamps() {
-      const rows = await tables.rows<{ id: string; at: number }>({
-        query: `SELECT campaign_id AS id, toUnixTimestamp64Milli(updated_at) AS at FROM ${databases.views}.campaigns`,
-      })
-      return Object.fromEntries(rows.map(({ id, at }) => [id, at]))
-    },
+    stamps: () => stampsById({ tables, databases }),
     views: () => readViews(tables, databases),
   }
 }

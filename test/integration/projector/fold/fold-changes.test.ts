@@ -9,6 +9,7 @@ import {
   sampleCampaign,
   sampleReward,
 } from '../../../support/events/sample-events.ts'
+import { clockOf } from '../../../support/projector/fold-records.ts'
 import { openGiven, type Projected, viewsShow } from '../../../support/projector/given.ts'
 
 const longMax = 2n ** 63n - 1n
@@ -52,12 +53,12 @@ describe('the fold', () => {
 
   test('gives all changes of one fold the same stamp, from ClickHouse’s clock', async () => {
     const projected = await given([])
-    const before = await clock(projected)
+    const before = await clockOf(projected.tables)
     await projected.project(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
     const [stamp, ...others] = new Set(Object.values(await projected.stamps()))
     expect(others).toEqual([])
     expect(stamp).toBeGreaterThanOrEqual(before)
-    expect(stamp).toBeLessThanOrEqual(await clock(projected))
+    expect(stamp).toBeLessThanOrEqual(await clockOf(projected.tables))
   })
 
   test('moves the stamp and shows the change when any visible field changes, also from empty to null', async () => {
@@ -178,13 +179,6 @@ async function writtenRows({ tables, databases }: Projected): Promise<{ id: stri
   return tables.rows({
     query: `SELECT campaign_id AS id, toString(fold_id) AS foldId FROM ${databases.read}.campaigns WHERE campaign_id != ''`,
   })
-}
-
-async function clock({ tables }: Projected): Promise<number> {
-  const [row] = await tables.rows<{ now: number }>({
-    query: "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now",
-  })
-  return row?.now ?? Number.NaN
 }
 
 async function titles({ tables, databases }: Projected): Promise<string[]> {

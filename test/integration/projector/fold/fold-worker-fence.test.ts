@@ -8,17 +8,14 @@ import { qualified } from '../../../../services/tables/generations.ts'
 import type { Tables } from '../../../../services/tables/port.ts'
 import {
   isCampaignFold,
-  isFoldRecord,
-  isKeyFold,
   isOfLine,
-  isWatermark,
   obstructed,
   type TablesCall,
   timeoutExceeded,
 } from '../../../support/clickhouse/faulty-tables.ts'
-import { readModelOf } from '../../../support/events/model.ts'
-import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
-import { createTestFoldWorker, expectedReading, readViews } from '../../../support/projector/model-tables.ts'
+import { apiKeyEvent, campaignEvent } from '../../../support/events/sample-events.ts'
+import { column as columnOf } from '../../../support/projector/fold-records.ts'
+import { createTestFoldWorker } from '../../../support/projector/model-tables.ts'
 import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 const lineTables = ['campaigns', 'api_keys', 'watermarks', 'fold_progress', 'quarantine']
@@ -36,38 +33,13 @@ describe('the fence of the fold', () => {
     return createTestFoldWorker(tables, model.databases, { holder, campaignsPerStatementMax: 1 }).foldWorker
   }
 
-  async function column(query: string): Promise<unknown[]> {
-    const rows = await model.tables.rows<{ value: unknown }>({ query })
-    return rows.map(({ value }) => value)
-  }
-
-  /** The first leader has epoch 1. */
-  const recordsOfEpoch = (epoch: number) =>
-    column(
-      `SELECT fold_id AS value FROM ${model.databases.ledger}.fold_progress
-       WHERE bitShiftRight(fold_id, 32) = ${epoch}`,
-    )
+  const column = (query: string) => columnOf(model.tables, query)
   const titles = () => column(`SELECT title AS value FROM ${model.databases.views}.campaigns ORDER BY value`)
 
   test('a fold worker that never acquired leadership writes nothing', async () => {
     await model.ingest([campaignEvent({ campaign_id: 'a' })])
     await expect(foldWorkerNamed('nobody').fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
     expect(await titles()).toEqual([])
-  })
-
-  test('a superseded fold worker writes nothing and records nothing; the new one does', async () => {
-    const old = foldWorkerNamed('old')
-    const next = foldWorkerNamed('next')
-    await old.acquireLeadership()
-    await next.acquireLeadership()
-    await model.ingest([campaignEvent({ campaign_id: 'a' }), apiKeyEvent({ key: 'k', account_id: 'acc' })])
-    await expect(old.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
-    await expect(old.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
-    expect(await titles()).toEqual([])
-    expect(await column(`SELECT api_key AS value FROM ${model.databases.base}.api_keys`)).toEqual([])
-    expect(await recordsOfEpoch(1)).toEqual([])
-    expect(await next.fold()).toMatchObject({ campaigns: 1 })
-    expect(await titles()).toEqual(['Title of a'])
   })
 
   test('a fold worker that was superseded can acquire leadership again, and continues from the progress of the others', async () => {
@@ -85,53 +57,6 @@ describe('the fence of the fold', () => {
     await model.ingest([campaignEvent({ campaign_id: 'c' })])
     expect(await one.fold()).toMatchObject({ campaigns: 1 })
     expect(await titles()).toEqual(['Title of a', 'Title of b', 'Title of c'])
-  })
-
-  const moments: [string, (call: TablesCall) => boolean, number][] = [
-    ['before it folds the keys', isKeyFold, 1],
-    ['before its first statement over campaigns', isCampaignFold, 1],
-    ['between two statements over campaigns', isCampaignFold, 2],
-    ['before it writes the watermark between two of them', isWatermark, 2],
-    ['before it records the fold', isFoldRecord, 1],
-  ]
-
-  test.each(moments)('a fold worker that sleeps %s and wakes up superseded', async (_, isMoment, nth) => {
-    let matches = 0
-    let sleeps = false
-    const next = foldWorkerNamed('next')
-    const newer = [
-      campaignEvent({ campaign_id: 'a', version: 2, title: 'newer' }),
-      campaignEvent({ campaign_id: 'b', version: 2, status: 'SUSPENDED' }),
-    ]
-    const tables = obstructed(model.tables, {
-      async before(call) {
-        // So that the watermark is due before each statement.
-        old.advance(1_000)
-        if (!sleeps || !isMoment(call) || ++matches !== nth) return
-        sleeps = false
-        await next.acquireLeadership()
-        await model.ingest(newer)
-        await next.fold()
-      },
-    })
-    const old = createTestFoldWorker(tables, model.databases, { holder: 'old', campaignsPerStatementMax: 1 })
-    await old.foldWorker.acquireLeadership()
-    const events = [
-      ...['a', 'b', 'c', 'd'].map(campaign_id => campaignEvent({ campaign_id })),
-      pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }),
-      apiKeyEvent({ key: 'k', account_id: 'acc' }),
-    ]
-    await model.ingest(events)
-    sleeps = true
-    await expect(old.foldWorker.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
-    expect(matches).toBeGreaterThanOrEqual(nth)
-    expect(await recordsOfEpoch(1)).toEqual([])
-    expect(await readViews(model.tables, model.databases)).toEqual(
-      expectedReading(readModelOf([...events, ...newer])),
-    )
-    const [newest] = await column(`SELECT max(fold_id) AS value FROM ${model.databases.ledger}.fold_progress`)
-    const [written] = await column(`SELECT max(fold_id) AS value FROM ${model.databases.read}.campaigns`)
-    expect(Number(written)).toBeLessThan(Number(newest))
   })
 
   test('if two fold workers get the same epoch, at most one writes', async () => {

@@ -1,5 +1,5 @@
 /** Campaigns that cannot be folded within the bounds of a fold: they hold no other campaign, lose no change, and leave when deleted. */
-import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { QuarantineChange } from '../../../../services/projector/fold/quarantine.ts'
 import { tablesStatus } from '../../../../services/projector/status.ts'
@@ -7,7 +7,6 @@ import { TablesError } from '../../../../services/tables/port.ts'
 import {
   isAloneFold,
   isCampaignFold,
-  isQuarantineRecord,
   lostConnection,
   type Obstacles,
   obstructed,
@@ -16,6 +15,7 @@ import {
 } from '../../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../../support/events/model.ts'
 import { campaignEvent, campaignTombstone, pledgeEvent } from '../../../support/events/sample-events.ts'
+import { stampsById } from '../../../support/projector/fold-records.ts'
 import {
   createTestFoldWorker,
   expectedReading,
@@ -237,38 +237,11 @@ describe('a campaign that cannot be folded within the bounds', () => {
     await second.foldWorker.fold()
     expect(events()).toEqual(['quarantined', 'released'])
     expect(await views()).toEqual(whole([...others, ...heavy(1)]))
-    const stamps = () =>
-      model.tables.rows({
-        query: `SELECT updated_at FROM ${model.databases.views}.campaigns ORDER BY campaign_id`,
-      })
+    const stamps = () => stampsById(model)
     const shown = await stamps()
     await (await leader({})).foldWorker.foldAll()
     expect(await stamps()).toEqual(shown)
   })
-
-  test.each(['before', 'after'] as const)(
-    'is recorded before the fold of the others is: not lost if the connection was lost %s it was recorded',
-    async side => {
-      const lose = vi
-        .fn(() => {})
-        .mockImplementationOnce(() => {
-          throw lostConnection()
-        })
-      const first = await leader({
-        before: call => (side === 'before' && isQuarantineRecord(call) ? lose() : tooSlow(call)),
-        after: call => (side === 'after' && isQuarantineRecord(call) ? lose() : undefined),
-      })
-      await model.ingest([...others, ...heavy(1)])
-      await expect(first.foldWorker.fold()).rejects.toMatchObject({ retryable: true })
-      const second = await leader({ before: tooSlow })
-      // Its batches are not recorded as folded yet. So it is refused once more, and tried again after a pause.
-      await second.foldWorker.fold()
-      second.advance(1_000)
-      await second.foldWorker.fold()
-      expect(await views()).toEqual(whole([...others, ...heavy(1)]))
-      expect(await inStatus()).toEqual([])
-    },
-  )
 
   test('is shown, and marked when it is hidden, with stamps at or above a watermark that is ahead of the clock', async () => {
     const tested: TestFoldWorker = await leaderThatMet({

@@ -12,6 +12,7 @@ import { generationOf } from '../../../../services/tables/generations.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 import { isCampaignFold, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { campaignEvent } from '../../../support/events/sample-events.ts'
+import { clockOf, column, highestWatermark, stampsById } from '../../../support/projector/fold-records.ts'
 import { createTestFoldWorker } from '../../../support/projector/model-tables.ts'
 import { createStampClock } from '../../../support/projector/stamp-clock.ts'
 import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
@@ -21,13 +22,8 @@ const dayMs = 24 * hourMs
 
 describe('the watermark', () => {
   const model = useFreshModel()
-
-  async function clock(): Promise<number> {
-    const [row] = await model.tables.rows<{ now: number }>({
-      query: "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now",
-    })
-    return row?.now ?? 0
-  }
+  const stamps = () => stampsById(model)
+  const highest = () => highestWatermark(model)
 
   /** Writes a watermark as a leader would have when the clock showed this time. */
   async function reach(at: number, shard = ''): Promise<void> {
@@ -36,13 +32,6 @@ describe('the watermark', () => {
               SELECT {shard:String}, fromUnixTimestamp64Milli({at:Int64}, 'UTC') SETTINGS async_insert = 0`,
       query_params: { at, shard },
     })
-  }
-
-  async function stamps(): Promise<Record<string, number>> {
-    const rows = await model.tables.rows<{ id: string; at: number }>({
-      query: `SELECT campaign_id AS id, toUnixTimestamp64Milli(updated_at) AS at FROM ${model.databases.views}.campaigns`,
-    })
-    return Object.fromEntries(rows.map(({ id, at }) => [id, at]))
   }
 
   /** The watermark of a list, Unix ms. */
@@ -57,7 +46,7 @@ describe('the watermark', () => {
   test('is the least stamp of a fold and of a swap after the clock stepped back by an hour, and two states have two stamps', async () => {
     const { foldWorker } = createTestFoldWorker(model.tables, model.databases)
     await foldWorker.acquireLeadership()
-    const reached = (await clock()) + hourMs
+    const reached = (await clockOf(model.tables)) + hourMs
     await reach(reached)
     const seen: number[] = []
     for (const version of [1, 2, 3]) {
@@ -77,7 +66,7 @@ describe('the watermark', () => {
 
   test('is what a list says; on a cluster the shard that is furthest behind decides', async () => {
     expect(await watermark()).toBe(0)
-    const reached = (await clock()) - hourMs
+    const reached = (await clockOf(model.tables)) - hourMs
     await reach(reached)
     expect(await watermark()).toBe(reached)
     await reach(reached - 1, 'second')
@@ -131,7 +120,7 @@ describe('the watermark', () => {
   })
 
   test('is remembered before any list can say it, and a new leader begins at no less', async () => {
-    let remembered = (await clock()) + hourMs / 2
+    let remembered = (await clockOf(model.tables)) + hourMs / 2
     const begun = remembered
     const written: number[] = []
     const tested = createTestFoldWorker(
@@ -169,7 +158,9 @@ describe('the watermark', () => {
     })
     await model.ingest([campaignEvent({ campaign_id: 'a' })])
     await expect(foldWorker.acquireLeadership()).rejects.toThrow('the log is away')
-    expect(await epochs()).toBe(0)
+    expect(
+      await column(model.tables, `SELECT epoch AS value FROM ${model.databases.ledger}.fold_epochs`),
+    ).toEqual([])
     isAway = false
     await foldWorker.acquireLeadership()
     const reached = await highest()
@@ -179,20 +170,6 @@ describe('the watermark', () => {
     expect(await stamps()).toEqual({})
     expect(await highest()).toBe(reached)
   })
-
-  async function epochs(): Promise<number> {
-    const [row] = await model.tables.rows<{ taken: number }>({
-      query: `SELECT count() AS taken FROM ${model.databases.ledger}.fold_epochs`,
-    })
-    return row?.taken ?? 0
-  }
-
-  async function highest(): Promise<number> {
-    const [row] = await model.tables.rows<{ at: number }>({
-      query: `SELECT toUnixTimestamp64Milli(max(reached)) AS at FROM ${model.databases.read}.watermarks`,
-    })
-    return row?.at ?? 0
-  }
 
   test('is not written by a leader whose own clock is an hour behind ClickHouse’s: nothing is folded until they agree', async () => {
     let ownBehindMs = 0
