@@ -42,12 +42,11 @@ export function pythonEnvironment(name: string, requirements: string): PythonEnv
       requirementOf(name, async () => {
         if (existsSync(installedMark)) return
         const uv = await installedUv()
-        const env = { UV_CACHE_DIR: join(cacheFolder, 'uv'), UV_PYTHON_DOWNLOADS: 'never' }
         await fetched(uv, ['venv', '--quiet', '--clear', '--python', 'python3', environment], {
-          environment: env,
+          environment: uvSettings,
         })
         const install = ['pip', 'install', '--quiet', '--python', program('python'), '-r', requirements]
-        await fetched(uv, install, { environment: env })
+        await fetched(uv, install, { environment: uvSettings })
         writeFileSync(installedMark, '')
       }),
   }
@@ -55,21 +54,23 @@ export function pythonEnvironment(name: string, requirements: string): PythonEnv
 
 // It makes an environment with a tenth of the CPU of venv and pip, and there are eight of them.
 const uvVersion = '0.13.9'
+const uvFolder = join(cacheFolder, `uv-${uvVersion}`)
+export const uvProgram = join(uvFolder, 'bin/uv')
+export const uvSettings = { UV_CACHE_DIR: join(cacheFolder, 'uv'), UV_PYTHON_DOWNLOADS: 'never' }
 
 /** The path of uv. It comes from PyPI, once. */
-async function installedUv(): Promise<string> {
-  const folder = join(cacheFolder, `uv-${uvVersion}`)
-  if (!existsSync(folder)) {
+export async function installedUv(): Promise<string> {
+  if (!existsSync(uvFolder)) {
     const part = mkdtempSync(join(cacheFolder, 'part-'))
     try {
       await fetched('python3', ['-m', 'venv', part])
       await fetched(join(part, 'bin/pip'), ['install', '--quiet', '--no-compile', `uv==${uvVersion}`])
-      keepFolder(part, folder)
+      keepFolder(part, uvFolder)
     } finally {
       rmSync(part, { recursive: true, force: true })
     }
   }
-  return join(folder, 'bin/uv')
+  return uvProgram
 }
 
 /** What a program prints on stdout. Throws with the end of its output if it fails. */

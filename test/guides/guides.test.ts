@@ -41,7 +41,7 @@ describe.each(tried)('the lines of %s work, and print what it shows', guide => {
     { timeout: blockMsMax },
     async ({ block }, context) => {
       needs(context, programsOf(block))
-      if (block.how.kind === 'pypi') needs(context, pyPi())
+      if (block.how.kind === 'pypi') needs(context, await pyPi())
       await paste(block)
     },
   )
