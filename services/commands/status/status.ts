@@ -168,7 +168,8 @@ function absent(asOf: string | null | undefined, { shown }: RememberedWatermark)
   return { at: 'the beginning', reason: `${seen}, and none has folded yet.`, is_noted: false }
 }
 
-function printStatus(heading: Found['heading'], status: ShownStatus, io: Io): void {
+/** Prints the lines about the projectors, and then the rest. */
+export function printStatus(heading: Found['heading'], status: ShownStatus, io: Pick<Io, 'stdout'>): void {
   const { projector, clickhouse, kafka, neighbours, rejects, misplaced } = status
   const lines = [
     ...heading,

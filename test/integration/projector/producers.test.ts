@@ -1,7 +1,9 @@
 /** What a producer does wrong is told by topic, in the status and in the metrics, and stops nothing. What is in order is never told. */
+import { PassThrough } from 'node:stream'
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { printStatus } from '../../../services/commands/status/status.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { createObserver } from '../../../services/projector/observer.ts'
 import { createFaultReport } from '../../../services/projector/producers/fault-report.ts'
@@ -12,9 +14,10 @@ import {
   versionFault,
 } from '../../../services/projector/producers/versions.ts'
 import { readVersionFaults, writeNote } from '../../../services/projector/projector-log.ts'
-import { statusOf } from '../../../services/projector/status.ts'
+import { reachedTables, statusOf, tablesStatus } from '../../../services/projector/status.ts'
 import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
 import type { Databases } from '../../../services/tables/port.ts'
+import { createMemoryLog } from '../../support/events/memory-log.ts'
 import {
   apiKeyEvent,
   campaignEvent,
@@ -151,6 +154,37 @@ test('stale versions and one version for two states are told by topic, with thei
   expect(await compared('pledges', 'stale')).toBe(2)
   expect(await compared('pledges', 'conflicting')).toBe(1)
   expect(await compared('pledges', 'in_order')).toBe(1)
+})
+
+test('records in a wrong partition are projected, and told in the log, the metrics and the status, which another process reads too', async () => {
+  const lines: string[] = []
+  const logger = pino({ level: 'warn' }, { write: line => void lines.push(line) })
+  const { reader, append } = createMemoryLog()
+  const misplaced = ['c1', 'c2'].map(campaign_id => newRecordOf(campaignEvent({ campaign_id })))
+  append(
+    misplaced.map(record => ({ ...record, isMisplaced: true })),
+    { partition: 4 },
+  )
+  append([newRecordOf(campaign(1))])
+  projector = startProjector({ reader, tables: model.tables, databases, metrics, logger })
+  await projector.drained()
+  await projector.stop()
+
+  expect(await metrics.registry.metrics()).toContain(
+    'pledgeview_misplaced_records_total{topic="campaigns"} 2',
+  )
+  const found = lines.filter(line => line.includes('records are not in the partition of their key'))
+  expect(found.map(line => JSON.parse(line))).toMatchObject([
+    { topic: 'campaigns', counts: { records: 2 }, examples: ['campaigns/4 c1', 'campaigns/4 c2'] },
+  ])
+  const ofTables = await reachedTables(() => tablesStatus({ tables: model.tables, databases }))
+  expect(ofTables).toMatchObject({
+    tables: { public_campaigns: 3 },
+    misplaced: { records: 2, last_at: expect.any(String), examples: ['campaigns/4 c1', 'campaigns/4 c2'] },
+  })
+  const stdout = new PassThrough()
+  printStatus([], { ...ofTables, projector: { lag: [], warnings: [] }, cache_seconds_max: 0 }, { stdout })
+  expect(String(stdout.read())).toMatch(/^misplaced +2 records .*\n +campaigns\/4 c1\n +campaigns\/4 c2$/m)
 })
 
 test('what is in order is never counted, with many versions of few keys in each batch, and while the batch itself comes into the ledger', async () => {

@@ -36,7 +36,7 @@ export const longSuites: readonly string[] = [
   'test/integration/portal/keys/portal-keys.test.ts',
   'test/integration/query/auth/revocations.test.ts',
   'test/integration/query/http/connections.test.ts',
-  'test/end-to-end/{erasure,kcat}.test.ts',
+  'test/end-to-end/erasure.test.ts',
   'test/fuzz/**/*.test.ts',
 ]
 
