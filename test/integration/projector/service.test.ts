@@ -1,6 +1,7 @@
 /** The whole projector, on a journal and ClickHouse. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { EventWriter } from '../../../services/log/port.ts'
+import { openJournalReader } from '../../../services/log/local/journal.ts'
+import type { EventReader, EventWriter, NewRecord } from '../../../services/log/port.ts'
 import type { ProjectorService } from '../../../services/projector/service.ts'
 import { loopCheck } from '../../../services/runtime/ops/checks.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
@@ -55,6 +56,7 @@ describe('the projector', () => {
 
   function start(given: {
     tables?: Tables
+    reader?: EventReader
     settings?: Record<string, string>
     monotonicMs?: () => number
   }): RunningProjector {
@@ -118,15 +120,32 @@ describe('the projector', () => {
     expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(world)))
   })
 
-  test('stops both loops at too many rejects, says why, and commits no offset after them', async () => {
-    await writer.append([...smallWorld().map(newRecordOf), noEvent, noEvent])
-    const { service, done } = start({
-      settings: { PLEDGEVIEW_REJECTS_MIN: '1', PLEDGEVIEW_REJECT_SHARE_MAX: '0.1' },
-    })
-    await expect(done).rejects.toThrow('Too many')
-    expect(service.health().failure).toContain('Too many')
-    expect(await service.isDrained()).toBe(false)
-    expect(await keptRejects(model.tables, databases)).toEqual([])
+  test('stops both loops at too many rejects, those of earlier runs too, says why, and writes none of them until an operator lets them pass', async () => {
+    // A run alone stays below the limit with them.
+    const bad = Array.from({ length: 15 }, () => noEvent)
+    async function runWith(more: readonly NewRecord[], settings: Record<string, string> = {}) {
+      await writer.append(more)
+      const reader = await openJournalReader(log.path, { consumer: 'projector' })
+      const { service, done, stop } = start({
+        reader,
+        settings: { PLEDGEVIEW_REJECTS_MIN: '20', ...settings },
+      })
+      const hasEnded = async () => service.health().failure !== undefined || (await service.isDrained())
+      await vi.waitUntil(hasEnded, soon)
+      const isStopped = !(await service.isDrained())
+      if (isStopped) await expect(done).rejects.toThrow(/^Too many of the recent records were rejected/)
+      else await stop()
+      await reader.close()
+      return { isStopped, rejects: (await keptRejects(model.tables, databases)).length }
+    }
+    for (const round of [1, 2, 3]) {
+      expect(await runWith(bad), `round ${round}`).toEqual({ isStopped: round > 1, rejects: bad.length })
+    }
+    // The documented way on. Later runs do not count what passed.
+    const all = await runWith([], { PLEDGEVIEW_REJECT_SHARE_MAX: '1' })
+    expect(all).toEqual({ isStopped: false, rejects: 3 * bad.length })
+    const later = await runWith([...bad, ...smallWorld().map(newRecordOf)])
+    expect(later).toEqual({ isStopped: false, rejects: 4 * bad.length })
   })
 
   test('stops both loops if the fold cannot go on', async () => {

@@ -10,7 +10,7 @@ import { intBetween, pick } from '../../support/runner/random.ts'
 import { type Stage, sessionMs } from '../stage/stage.ts'
 import { batchesIn, currentOf, until } from '../stage/watch.ts'
 
-// The circuit breaker looks at 1,000 records, and trips above a tenth of them: test/end-to-end/reject-memory.
+// The circuit breaker looks at 1,000 records, and trips above a tenth of them: test/integration/projector/service.test.ts.
 const burst = 60
 const clockMsMax = 3_000_000
 const slowMsMax = 300
