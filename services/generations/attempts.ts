@@ -8,45 +8,13 @@
  *   on its way then. So the process that gives it up waits until no such statement runs, and reads which generation is current.
  */
 import type { Sleep } from '../runtime/async/sleep.ts'
-import { encodeRows } from '../tables/clickhouse/row-binary.ts'
 import { untilNoneRuns } from '../tables/clickhouse/statements.ts'
-import { readCurrent } from '../tables/generations.ts'
+import { type GenerationLog, readCurrent, readGenerations, writeRow } from '../tables/generations.ts'
 import type { Tables } from '../tables/port.ts'
-
-/** The generation log, on the server that has it. */
-export interface GenerationLog {
-  tables: Pick<Tables, 'rows' | 'run' | 'insert'>
-  /** Its database. */
-  base: string
-}
-
-export type RowKind = 'attempt' | 'beat' | 'given up' | 'registered' | 'dropped'
-
-export interface LogRow {
-  kind: RowKind
-  generation?: number
-  attempt: number
-  run?: string
-  detail?: string
-}
 
 /** Another attempt is higher, or this one was given up. Nothing was promoted or dropped. */
 export class AttemptLost extends Error {
   override name = 'AttemptLost'
-}
-
-const columns = [
-  { name: 'kind', type: 'LowCardinality(String)' },
-  { name: 'generation', type: 'UInt32' },
-  { name: 'attempt', type: 'UInt64' },
-  { name: 'run', type: 'String' },
-  { name: 'detail', type: 'String' },
-]
-
-export async function writeRow({ tables, base }: GenerationLog, row: LogRow): Promise<void> {
-  const { kind, generation = 0, attempt, run = '', detail = '' } = row
-  const rows = encodeRows(columns, [[kind, generation, attempt, run, detail]])
-  await tables.insert({ table: `${base}.generation_log`, columns, rows })
 }
 
 const takesMax = 6
@@ -89,15 +57,16 @@ export async function promoteGeneration(
 
 /** Notes that a generation is dropped, unless it is the current one. Only then its databases may go. */
 export async function noteDropped(
-  { tables, base }: GenerationLog,
+  log: GenerationLog,
   { attempt, run, generation }: { attempt: number; run: string; generation: number },
 ): Promise<void> {
   const query_params = { attempt, run, of: generation }
-  await tables.run({
-    query: fenced(base, 'dropped', 'current != {of:UInt32}'),
+  await log.tables.run({
+    query: fenced(log.base, 'dropped', 'current != {of:UInt32}'),
     query_params,
   })
-  if ((await droppedGenerations({ tables, base })).includes(generation)) return
+  const all = await readGenerations(log)
+  if (all.some(({ number, isDropped }) => number === generation && isDropped)) return
   throw new AttemptLost(
     `generation ${generation} was not dropped: it is current, or another process took over`,
   )
@@ -116,16 +85,6 @@ function fenced(base: string, kind: 'current' | 'dropped', condition: string): s
           )
           WHERE highest = {attempt:UInt64} AND given_up = 0 AND dropped = 0 AND ${condition}
           SETTINGS async_insert = 0, insert_deduplicate = 0`
-}
-
-export async function droppedGenerations({
-  tables,
-  base,
-}: Pick<GenerationLog, 'tables' | 'base'>): Promise<number[]> {
-  const rows = await tables.rows<{ generation: number }>({
-    query: `SELECT DISTINCT generation FROM ${base}.generation_log WHERE kind = 'dropped'`,
-  })
-  return rows.map(({ generation }) => generation)
 }
 
 const silentMsMax = 60_000

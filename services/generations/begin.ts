@@ -1,15 +1,14 @@
 /** Begins a rebuild, or takes an open one over: decides which generation is built, and takes the attempt. */
 import { programVersion } from '../runtime/program-version.ts'
 import { megabytes } from '../runtime/progress.ts'
-import { registeredGenerations } from '../tables/generations.ts'
+import { keptGeneration, readGenerations, standingGenerations, writeRow } from '../tables/generations.ts'
 import type { Shard } from '../tables/port.ts'
-import { noteDropped, takeAttempt, writeRow } from './attempts.ts'
-import { dropDatabases, type RebuildContext, serversOf } from './context.ts'
+import { takeAttempt } from './attempts.ts'
+import { dropDatabases, dropGeneration, type RebuildContext, serversOf } from './context.ts'
 import {
   aliveMs,
   isAlive,
   isWorking,
-  keptGeneration,
   keptTables,
   latestRebuild,
   type RebuildDetail,
@@ -114,7 +113,7 @@ async function newRebuild(
   latest: RebuildState | undefined,
 ): Promise<RebuildState> {
   if (request.kind === 'rollback' && request.isDry) throw new RebuildRefused('a rollback has no dry run')
-  const kept = await keptGeneration(generationLog)
+  const kept = keptGeneration(await readGenerations(generationLog))
   if (request.kind === 'rebuild' && kept !== undefined) {
     const name = latest ? keptTables(latest) : 'the previous tables'
     throw new RebuildRefused(
@@ -161,26 +160,19 @@ async function dropLeftovers(
   attempt: number,
   open: RebuildState | undefined,
 ): Promise<void> {
-  const never = await generationLog.tables.rows<{ generation: number; isDropped: number }>({
-    query: `SELECT generation, countIf(kind = 'dropped') AS isDropped FROM ${generationLog.base}.generation_log
-            WHERE kind IN ('registered', 'current', 'dropped') GROUP BY generation
-            HAVING isDropped > 0 OR countIf(kind = 'current') = 0`,
-  })
-  for (const { generation, isDropped } of never) {
-    if (generation === open?.generation) continue
-    if (isDropped === 0) await noteDropped(generationLog, { attempt, run, generation })
-    await dropDatabases(place, generation)
+  for (const { number, isDropped, currentAt } of await readGenerations(generationLog)) {
+    if (number === open?.generation) continue
+    if (isDropped) await dropDatabases(place, number)
+    else if (currentAt === null) await dropGeneration({ ...place, generationLog, run }, attempt, number)
   }
 }
 
 /** Before its databases are made, so that none is ever unknown. */
 async function registerNext({ generationLog, run }: BeginDependencies, attempt: number): Promise<number> {
-  const [row] = await generationLog.tables.rows<{ next: number }>({
-    query: `SELECT max(generation) + 1 AS next FROM ${generationLog.base}.generation_log`,
-  })
-  const generation = row?.next ?? 0
+  const last = (await readGenerations(generationLog)).at(-1)
+  const generation = (last?.number ?? 0) + 1
   await writeRow(generationLog, { kind: 'registered', generation, attempt, run })
-  if (!(await registeredGenerations(generationLog.tables, generationLog.base)).includes(generation)) {
+  if (!standingGenerations(await readGenerations(generationLog)).includes(generation)) {
     throw new Error(`generation ${generation} could not be registered`)
   }
   return generation

@@ -10,13 +10,13 @@ import { foldWorkerSettings } from '../projector/settings.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { type Patience, patientTables } from '../tables/clickhouse/patient.ts'
-import { generationOf, readCurrent } from '../tables/generations.ts'
+import { type GenerationLog, generationOf, readCurrent } from '../tables/generations.ts'
 import type { CallOptions, Databases, Shard, Tables } from '../tables/port.ts'
 import { areViewsOf, createGeneration, type MigrateOptions, pointViews } from '../tables/schema/migrate.ts'
 import { distributedDatabases } from '../tables/schema/replicated.ts'
 import { definerUser } from '../tables/schema/roles.ts'
 import { onEveryShard } from '../tables/shards.ts'
-import type { GenerationLog } from './attempts.ts'
+import { noteDropped } from './attempts.ts'
 import type { RebuildState, RebuildTracker, WorkPhase } from './rebuild-log.ts'
 import { createWithdrawals, type Sides, type Withdrawals } from './withdrawals.ts'
 
@@ -143,6 +143,16 @@ async function definitionOf(place: RebuildTables, generation: number) {
   }
   const isReplicated = known?.isReplicated ?? false
   return { tables: cluster ? onEveryShard(cluster.shards, { isReplicated }) : tables, databases, options }
+}
+
+/** Notes that a generation is dropped, then drops it. Throws `AttemptLost` if it is the current one, or if another process took over. */
+export async function dropGeneration(
+  { generationLog, run, ...place }: RebuildTables & Pick<RebuildContext, 'generationLog' | 'run'>,
+  attempt: number,
+  generation: number,
+): Promise<void> {
+  await noteDropped(generationLog, { attempt, run, generation })
+  await dropDatabases(place, generation)
 }
 
 /** Drops the databases of a generation, if they are there. It has to be noted as dropped before. */

@@ -2,8 +2,7 @@
  * The state of each rebuild, as its process writes it to the generation log with every sign of life. It lets others watch a rebuild, and
  * lets a process continue after a kill.
  */
-import { registeredGenerations } from '../tables/generations.ts'
-import { type GenerationLog, writeRow } from './attempts.ts'
+import { type GenerationLog, writeRow } from '../tables/generations.ts'
 import type { Differences } from './differences.ts'
 
 /** The phases in their order. A rebuild ends in one of `endPhases`. */
@@ -153,15 +152,6 @@ export async function writeRebuild(
   const differences = detail.differences && { ...detail.differences, examples: [] }
   const written: Written = { id, phase, detail: { ...detail, differences } }
   await writeRow(place, { ...row, kind: 'beat', detail: JSON.stringify(written) })
-}
-
-/** The generation that was current before, if it is kept. */
-export async function keptGeneration({ tables, base }: GenerationLog): Promise<number | undefined> {
-  const rows = await tables.rows<{ generation: number }>({
-    query: `SELECT generation FROM ${base}.generation_log WHERE kind = 'current' GROUP BY generation ORDER BY max(attempt) DESC`,
-  })
-  const registered = await registeredGenerations(tables, base)
-  return rows.slice(1).find(({ generation }) => registered.includes(generation))?.generation
 }
 
 /* Tracks one run of a rebuild: its phase, its rate, and its signs of life in the rebuild log. */

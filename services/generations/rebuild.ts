@@ -15,12 +15,12 @@ import type { EventReader } from '../log/port.ts'
 import type { FoldProgress } from '../projector/fold/line.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { patientTables } from '../tables/clickhouse/patient.ts'
-import { readCurrent } from '../tables/generations.ts'
-import { noteDropped, untilEnded, writeRow } from './attempts.ts'
+import { readCurrent, writeRow } from '../tables/generations.ts'
+import { untilEnded } from './attempts.ts'
 import { beginRebuild } from './begin.ts'
 import {
   createShards,
-  dropDatabases,
+  dropGeneration,
   enter,
   generationLogOf,
   makeGeneration,
@@ -83,7 +83,7 @@ export async function runRebuild(
 }
 
 async function carryThrough(context: RebuildContext): Promise<void> {
-  const { tracker, history, from, generationLog, run } = context
+  const { tracker, history, from, generationLog } = context
   const { generation, attempt } = tracker
   const { isDry } = tracker.detail.request
   if (generation !== from) {
@@ -99,8 +99,7 @@ async function carryThrough(context: RebuildContext): Promise<void> {
     }
   }
   if (isDry) {
-    await noteDropped(generationLog, { attempt, run, generation })
-    await dropDatabases(context, generation)
+    await dropGeneration(context, attempt, generation)
   } else {
     await untilEnded(generationLog.tables, generationLog.base, context)
     await showCurrent(context)

@@ -6,16 +6,23 @@ import { sleep } from '../runtime/async/sleep.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createRuntime } from '../runtime/runtime.ts'
-import { followMs, readCurrent, registeredGenerations } from '../tables/generations.ts'
-import { type GenerationLog, noteDropped, takeAttempt, untilEnded, writeRow } from './attempts.ts'
+import {
+  followMs,
+  type GenerationLog,
+  keptGeneration,
+  readCurrent,
+  readGenerations,
+  standingGenerations,
+  writeRow,
+} from '../tables/generations.ts'
+import { takeAttempt, untilEnded } from './attempts.ts'
 import { RebuildRefused } from './begin.ts'
-import { dropDatabases, generationLogOf, type RebuildDependencies, type RebuildTables } from './context.ts'
+import { dropGeneration, generationLogOf, type RebuildDependencies, type RebuildTables } from './context.ts'
 import { runRebuild } from './rebuild.ts'
 import {
   consumerOf,
   isAlive,
   isWorking,
-  keptGeneration,
   latestRebuild,
   type RebuildRequest,
   type RebuildState,
@@ -116,7 +123,8 @@ export async function rebuildStatus(place: RebuildTables): Promise<RebuildReport
   const generationLog = await generationLogOf(place)
   const state = await latestRebuild(generationLog)
   if (!state) return undefined
-  const isPreviousKept = !isWorking(state) && (await keptGeneration(generationLog)) !== undefined
+  const isPreviousKept =
+    !isWorking(state) && keptGeneration(await readGenerations(generationLog)) !== undefined
   return { ...state, isAlive: isAlive(state), isPreviousKept }
 }
 
@@ -132,7 +140,7 @@ export async function dropOthers({ isAlone = false, forget, ...place }: DropDepe
     throw new RebuildRefused(`a rebuild is running (${state.phase}): interrupt its command first`)
   }
   const isOpen = state !== undefined && isWorking(state)
-  if (!state || (!isOpen && (await keptGeneration(generationLog)) === undefined)) {
+  if (!state || (!isOpen && keptGeneration(await readGenerations(generationLog)) === undefined)) {
     throw new RebuildRefused('there are no tables but the current ones')
   }
   await untilFollowed(generationLog)
@@ -142,10 +150,8 @@ export async function dropOthers({ isAlone = false, forget, ...place }: DropDepe
   await writeRow(generationLog, { kind: 'given up', attempt: state.attempt, run })
   await untilEnded(tables, base, { sleep, monotonicMs: () => performance.now() })
   const current = await readCurrent(tables, base)
-  for (const generation of await registeredGenerations(tables, base)) {
-    if (generation === current) continue
-    await noteDropped(generationLog, { attempt, run, generation })
-    await dropDatabases(place, generation)
+  for (const generation of standingGenerations(await readGenerations(generationLog))) {
+    if (generation !== current) await dropGeneration({ ...place, generationLog, run }, attempt, generation)
   }
   if (isOpen) await forget(consumerOf(state))
   await writeRebuild(generationLog, {

@@ -158,24 +158,63 @@ export function tablesOfCurrent(
 /** The pause between two looks which generation is current. */
 export const followMs = 1_000
 
-/** The generations that are registered and not dropped. */
-export async function registeredGenerations(tables: Pick<Tables, 'rows'>, base: string): Promise<number[]> {
-  const rows = await tables.rows<{ generation: number }>({
-    query: `SELECT generation FROM ${base}.generation_log WHERE kind IN ('registered', 'dropped') GROUP BY generation
-            HAVING countIf(kind = 'dropped') = 0 ORDER BY generation`,
-  })
-  return rows.map(({ generation }) => generation)
+/** The generation log, on the server that has it. */
+export interface GenerationLog {
+  tables: Pick<Tables, 'rows' | 'run' | 'insert'>
+  /** Its database. */
+  base: string
 }
 
-/** Writes rows that have no condition. */
-export async function logGenerations(
-  tables: Pick<Tables, 'insert'>,
-  base: string,
-  rows: readonly (readonly [kind: string, generation: number])[],
-): Promise<void> {
-  const columns = [
-    { name: 'kind', type: 'LowCardinality(String)' },
-    { name: 'generation', type: 'UInt32' },
-  ]
-  await tables.insert({ table: `${base}.generation_log`, columns, rows: encodeRows(columns, rows) })
+/** What the log says about a generation. */
+export interface LoggedGeneration {
+  number: number
+  isRegistered: boolean
+  isDropped: boolean
+  /** The attempt that made it the current one, most recently. `null`: it never was. */
+  currentAt: number | null
+}
+
+export function readGenerations({ tables, base }: GenerationLog): Promise<LoggedGeneration[]> {
+  return tables.rows<LoggedGeneration>({
+    query: `SELECT generation AS number, toBool(countIf(kind = 'registered')) AS isRegistered,
+              toBool(countIf(kind = 'dropped')) AS isDropped, maxOrNullIf(attempt, kind = 'current') AS currentAt
+            FROM ${base}.generation_log WHERE kind IN ('registered', 'current', 'dropped')
+            GROUP BY generation ORDER BY generation`,
+  })
+}
+
+/** Those that have databases. */
+export function standingGenerations(all: readonly LoggedGeneration[]): number[] {
+  return all.filter(one => one.isRegistered && !one.isDropped).map(({ number }) => number)
+}
+
+/** The generation that was current before, if it is kept. */
+export function keptGeneration(all: readonly LoggedGeneration[]): number | undefined {
+  const [current, ...before] = all
+    .filter(({ currentAt }) => currentAt !== null)
+    .sort((one, other) => Number(other.currentAt) - Number(one.currentAt))
+  return current && standingGenerations(before)[0]
+}
+
+export interface LogRow {
+  kind: 'attempt' | 'beat' | 'given up' | 'registered' | 'current' | 'dropped'
+  generation?: number
+  attempt?: number
+  run?: string
+  detail?: string
+}
+
+const columns = [
+  { name: 'kind', type: 'LowCardinality(String)' },
+  { name: 'generation', type: 'UInt32' },
+  { name: 'attempt', type: 'UInt64' },
+  { name: 'run', type: 'String' },
+  { name: 'detail', type: 'String' },
+]
+
+/** Writes a row that has no condition. */
+export async function writeRow({ tables, base }: GenerationLog, row: LogRow): Promise<void> {
+  const { kind, generation = 0, attempt = 0, run = '', detail = '' } = row
+  const rows = encodeRows(columns, [[kind, generation, attempt, run, detail]])
+  await tables.insert({ table: `${base}.generation_log`, columns, rows })
 }

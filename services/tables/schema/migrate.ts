@@ -6,7 +6,15 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import { encodeRows } from '../clickhouse/row-binary.ts'
-import { generationOf, logGenerations, readCurrent, registeredGenerations } from '../generations.ts'
+import {
+  type GenerationLog,
+  generationOf,
+  type LoggedGeneration,
+  readCurrent,
+  readGenerations,
+  standingGenerations,
+  writeRow,
+} from '../generations.ts'
 import { type BaseDatabases, type Databases, type Tables, TablesError } from '../port.ts'
 import { clusterViews, countsClusterOf } from './cluster-views.ts'
 import { distributedDatabases, type Replicated, replicatedForms } from './replicated.ts'
@@ -74,13 +82,15 @@ export async function migrate(
   for (const query of foundation.flatMap(statement => forms(statement, base, options)))
     await run(tables, query)
   const applied = await runFiles(tables, base, readSqlFiles(directory, base, options))
-  const log = options.replicated ? distributedDatabases(base).base : base.base
-  const first = await registerFirst(tables, { ...names, log })
-  for (const number of first ? [1] : await registeredGenerations(tables, log)) {
+  const log = { tables, base: options.replicated ? distributedDatabases(base).base : base.base }
+  const known = await readGenerations(log)
+  const isFirst = known.every(({ currentAt }) => currentAt === null)
+  if (isFirst) await registerFirst(log, names, known)
+  for (const number of isFirst ? [1] : standingGenerations(known)) {
     applied.push(...(await createGeneration(tables, generationOf(names, number), options)))
   }
-  if (first) await logGenerations(tables, log, [['current', 1]])
-  await pointViews(tables, generationOf(names, await readCurrent(tables, log)), options)
+  if (isFirst) await writeRow(log, { kind: 'current', generation: 1 })
+  await pointViews(tables, generationOf(names, await readCurrent(tables, log.base)), options)
   return applied
 }
 
@@ -177,24 +187,22 @@ function run(tables: Pick<Tables, 'run'>, query: string): Promise<void> {
  * something else.
  */
 async function registerFirst(
-  tables: Tables,
-  { base, log }: Pick<Databases, 'base'> & { log: string },
-): Promise<boolean> {
-  const [row] = await tables.rows<{ current: number; registered: number; found: string[] }>({
-    query: `SELECT (SELECT count() FROM ${log}.generation_log WHERE kind = 'current') AS current,
-              (SELECT count() FROM ${log}.generation_log WHERE kind = 'registered') AS registered,
-              (SELECT groupArray(name) FROM system.databases WHERE match(name, {pattern:String})) AS found`,
+  log: GenerationLog,
+  { base }: BaseDatabases,
+  known: readonly LoggedGeneration[],
+): Promise<void> {
+  if (known.some(({ isRegistered }) => isRegistered)) return
+  const found = await log.tables.rows<{ name: string }>({
+    query: 'SELECT name FROM system.databases WHERE match(name, {pattern:String}) ORDER BY name',
     query_params: { pattern: `^${base}_(ledger|read)_[0-9]+$` },
   })
-  if (row === undefined || row.current > 0) return false
-  if (row.registered === 0 && row.found.length > 0) {
+  if (found.length > 0) {
     throw new Error(
-      `there are the databases ${row.found.join(', ')}, and ${base}.generation_log names no current generation: restore ${base} from ` +
-        'the same backup, or drop them',
+      `there are the databases ${found.map(({ name }) => name).join(', ')}, and ${base}.generation_log names no current generation: ` +
+        `restore ${base} from the same backup, or drop them`,
     )
   }
-  if (row.registered === 0) await logGenerations(tables, log, [['registered', 1]])
-  return true
+  await writeRow(log, { kind: 'registered', generation: 1 })
 }
 
 /** Throws if the cluster over which people are counted is not there, or has other servers than the cluster. */
