@@ -1,7 +1,6 @@
 /** The services of the distributed form, each a process that runs until it is interrupted. */
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
-import { sleep } from '../runtime/async/sleep.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
@@ -33,16 +32,8 @@ export const projectorCommand = serviceCommand(
   },
   async ({ say, ...running }) => {
     const { runProjectorProcess } = await import('../projector/main.ts')
-    const { watchAttempts } = await import('../generations/attempts.ts')
-    const { showCurrent } = await import('../generations/context.ts')
-    const { rebuildUnderWay } = await import('../generations/rebuild-log.ts')
-    await runProjectorProcess({
-      ...running,
-      attempts: place => watchAttempts({ ...place, monotonicMs: () => performance.now(), sleep }),
-      showViews: showCurrent,
-      rebuild: rebuildUnderWay,
-      onReady: ({ opsUrl }) => say(`The projector runs (ops: ${opsUrl})`),
-    })
+    const onReady = ({ opsUrl }: { opsUrl: string }) => say(`The projector runs (ops: ${opsUrl})`)
+    await runProjectorProcess({ ...running, onReady })
   },
 )
 

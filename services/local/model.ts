@@ -9,15 +9,12 @@ import type { Logger } from 'pino'
 import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
 import type { OpenDoor, SqlDoor } from '../clickhouse-server/door.ts'
 import type { ClickHouseServer } from '../clickhouse-server/server.ts'
-import { watchAttempts } from '../generations/attempts.ts'
-import { showCurrent } from '../generations/context.ts'
-import { rebuildUnderWay } from '../generations/rebuild-log.ts'
+import { openLiveProjector } from '../generations/live-projector.ts'
 import { openJournalReader, openJournalWriter } from '../log/local/journal.ts'
 import { lockDataDirectory } from '../log/local/lock.ts'
 import { type EventWriter, lagRecords } from '../log/port.ts'
 import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.ts'
-import { createPositions } from '../projector/positions/positions.ts'
-import { createProjectorService, type ProjectorService } from '../projector/service.ts'
+import type { ProjectorService } from '../projector/service.ts'
 import { opened } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
@@ -78,40 +75,13 @@ export async function openEmbeddedModel({
     await holdTablesIdentity(tables, databases, identityOf(secrets, config))
     const hashBacker = backerHasher(secrets.backerKey)
     const writer = open(await openJournalWriter(directory.journal))
-    const positions = createPositions({
-      tables,
-      databases,
-      shards: [{ tables, databases }],
-      now: Date.now,
-      warn: message => logger.warn(message),
-    })
-    const reader = open(
-      await openJournalReader(directory.journal, { consumer: liveConsumer, starts: positions }),
-    )
-
     const run = `embedded-${randomUUID()}`
-    const projector = createProjectorService({
-      reader,
-      tables,
-      databases,
-      positions,
-      config,
-      hashBacker,
-      run,
-      follow: () => databases.follow(tables),
-      showViews: () => showCurrent({ tables, databases }),
-      isGivenUp: watchAttempts({
-        ...{ tables, base: databases.base, servers: [tables], sleep },
-        monotonicMs: () => performance.now(),
-      }),
-      rebuild: () => rebuildUnderWay({ tables, base: databases.base }),
-      metrics,
-      logger,
-      now: Date.now,
-      monotonicMs: () => performance.now(),
-      random: Math.random,
-    })
     const stop = new AbortController()
+    const { projector } = await openLiveProjector({
+      ...{ tables, databases, config, hashBacker, run, metrics, logger, signal: stop.signal },
+      openReader: async starts =>
+        open(await openJournalReader(directory.journal, { consumer: liveConsumer, starts })),
+    })
     const stopped = projector.run(stop.signal).then(
       () => undefined,
       async (error: Error) => {

@@ -9,6 +9,7 @@ import {
   serverSettings,
   shardsOf,
 } from '../distributed.ts'
+import { openLiveProjector } from '../generations/live-projector.ts'
 import { isOutage } from '../log/kafka/client.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaReader } from '../log/kafka/reader.ts'
@@ -20,17 +21,13 @@ import { createMetrics, type Metrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import { checkParts, partsCheck } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
-import { patientTables } from '../tables/clickhouse/patient.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
-import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
+import { type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
-import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
-import { createPositions } from './positions/positions.ts'
 import { type Compaction, checkAbsence } from './positions/presence.ts'
 import { nextOf, readPositions, readUntilOfNew, type StoredPositions } from './positions/stored-positions.ts'
-import { createProjectorService } from './service.ts'
 import { statusOf } from './status.ts'
 
 export interface ProcessDependencies {
@@ -38,20 +35,6 @@ export interface ProcessDependencies {
   logger: Logger
   /** Ends the process cleanly. */
   signal: AbortSignal
-  /** Watches the attempts on generations (`isGivenUp`). */
-  attempts: (place: {
-    tables: Tables
-    base: string
-    servers: readonly Tables[]
-  }) => (attempt: number) => Promise<boolean>
-  /** Makes the data teams' views show the current generation. */
-  showViews: (place: {
-    tables: Tables
-    databases: Databases
-    cluster: { name: string; shards: readonly Shard[] } | undefined
-  }) => Promise<void>
-  /** The rebuild that is under way, for the metrics. Default: none ever is. */
-  rebuild?: (log: { tables: Tables; base: string }) => Promise<RebuildUnderWay | undefined>
   onReady: (urls: { opsUrl: string }) => void
 }
 
@@ -85,7 +68,7 @@ interface Place {
 }
 
 async function project(
-  { config, logger, signal, attempts, showViews, rebuild, onReady }: ProcessDependencies,
+  { config, logger, signal, onReady }: ProcessDependencies,
   { tables, databases, backerKey, run, open }: Place,
 ): Promise<void> {
   const metrics = createMetrics()
@@ -100,36 +83,12 @@ async function project(
   const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal })
   const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: name } = config
   const cluster = shards && name ? { name, shards: shards.shards } : undefined
-  // Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many.
-  const patient = (of: Tables) => patientTables(of, { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, signal })
-  const positions = createPositions({
-    tables: patient(tables),
-    databases,
-    shards: parts.map(part => ({ ...part, tables: patient(part.tables) })),
-    now: Date.now,
-    warn: message => logger.warn(message),
-  })
-  const reader = open(await openKafkaReader(readerSettings(config), { logger, starts: positions }))
-  const projector = createProjectorService({
-    reader,
-    tables,
-    databases,
-    ...(shards && { shards: shards.shards }),
-    positions,
-    config,
+  const { reader, projector } = await openLiveProjector({
+    ...{ tables, databases, cluster, config, run, metrics, logger, signal },
     hashBacker: backerHasher(backerKey),
     schemaRegistry: registryOf(config),
-    run,
     presenceMs: presenceMsOf(compaction),
-    follow: () => databases.follow(tables),
-    showViews: () => showViews({ tables, databases, cluster }),
-    isGivenUp: attempts({ tables, base: databases.base, servers: parts.map(part => part.tables) }),
-    ...(rebuild && { rebuild: () => rebuild({ tables, base: databases.base }) }),
-    metrics,
-    logger,
-    now: Date.now,
-    monotonicMs: () => performance.now(),
-    random: Math.random,
+    openReader: async starts => open(await openKafkaReader(readerSettings(config), { logger, starts })),
   })
   // While Kafka is away, `lag` tries again for longer than any probe waits.
   const lagAnswered = sharedAnswered(async () =>

@@ -83,8 +83,6 @@ describe('a ledger with a part that the server has set aside', () => {
       }),
       logger: pino({ level: 'silent' }),
       signal: AbortSignal.timeout(20_000),
-      attempts: () => async () => false,
-      showViews: async () => {},
       onReady: () => {},
     })
     await expect(started).rejects.toThrow(RowsSetAside)

@@ -1,0 +1,64 @@
+/**
+ * The projector of the tables that are served, as each form of the service runs it: it begins at the positions that the tables have, follows
+ * which generation is current, and gives the fold to a promotion.
+ */
+import type { EventReader } from '../log/port.ts'
+import { createPositions, type Positions } from '../projector/positions/positions.ts'
+import {
+  createProjectorService,
+  type ProjectorService,
+  type ProjectorServiceDependencies,
+} from '../projector/service.ts'
+import { createRuntime } from '../runtime/runtime.ts'
+import { patientTables } from '../tables/clickhouse/patient.ts'
+import type { FollowedDatabases } from '../tables/generations.ts'
+import type { Tables } from '../tables/port.ts'
+import { watchAttempts } from './attempts.ts'
+import { type RebuildTables, showCurrent } from './context.ts'
+import { rebuildUnderWay } from './rebuild-log.ts'
+
+export interface LiveProjectorDependencies
+  extends RebuildTables,
+    Pick<
+      ProjectorServiceDependencies,
+      'config' | 'hashBacker' | 'schemaRegistry' | 'run' | 'presenceMs' | 'metrics' | 'logger'
+    > {
+  databases: FollowedDatabases
+  openReader: (starts: Positions) => Promise<EventReader>
+  /** Once it is aborted, finding the positions waits for ClickHouse no longer. */
+  signal: AbortSignal
+}
+
+/** It does not run yet. Its reader is open; the caller closes it. */
+export async function openLiveProjector({
+  openReader,
+  signal,
+  ...dependencies
+}: LiveProjectorDependencies): Promise<{ reader: EventReader; projector: ProjectorService }> {
+  const { tables, databases, cluster, config, logger, metrics } = dependencies
+  const runtime = createRuntime(logger, metrics)
+  const log = { tables, base: databases.base }
+  const parts = cluster?.shards ?? [{ tables, databases }]
+  // Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many.
+  const patient = (of: Tables) => patientTables(of, { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, signal })
+  const positions = createPositions({
+    tables: patient(tables),
+    databases,
+    shards: parts.map(part => ({ ...part, tables: patient(part.tables) })),
+    now: runtime.now,
+    warn: message => logger.warn(message),
+  })
+  const reader = await openReader(positions)
+  const projector = createProjectorService({
+    ...dependencies,
+    ...runtime,
+    ...(cluster && { shards: cluster.shards }),
+    reader,
+    positions,
+    follow: () => databases.follow(tables),
+    showViews: () => showCurrent(dependencies),
+    isGivenUp: watchAttempts({ ...log, ...runtime, servers: parts.map(part => part.tables) }),
+    rebuild: () => rebuildUnderWay(log),
+  })
+  return { reader, projector }
+}
