@@ -6,7 +6,6 @@ import { readFileSync } from 'node:fs'
 import { createStateEncoder, encodeState, type StateEncoder } from '../contracts/events/codec.ts'
 import { type KafkaSettings, topicName } from './log/kafka/client.ts'
 import type { KafkaReaderSettings } from './log/kafka/reader.ts'
-import type { TopicSettings } from './log/kafka/topics.ts'
 import type { RegistryAddress } from './log/registry/http.ts'
 import { createSchemaRegistry, registerSchemas, type SchemaRegistry } from './log/registry/schema-registry.ts'
 import { type Config, ConfigError } from './runtime/config.ts'
@@ -69,16 +68,6 @@ export function readerSettings(config: Config): KafkaReaderSettings {
     sessionMs,
     heartbeatMs: sessionMs / 10,
     outageMsMax: config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX,
-  }
-}
-
-export function topicSettings(config: Config): TopicSettings {
-  return {
-    ...kafkaSettings(config),
-    partitions: config.PLEDGEVIEW_KAFKA_PARTITIONS,
-    replication: config.PLEDGEVIEW_KAFKA_REPLICATION,
-    compactionLagMs: config.PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS,
-    tombstoneRetentionMs: config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS,
   }
 }
 

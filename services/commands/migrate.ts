@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { currentDatabases, definitionsOf, serverSettings, topicSettings } from '../distributed.ts'
+import { currentDatabases, definitionsOf, kafkaSettings, serverSettings } from '../distributed.ts'
 import { ensureTopics } from '../log/kafka/topics.ts'
 import { closing } from '../runtime/async/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
@@ -44,7 +44,7 @@ interface Done {
 
 async function migrateDistributed(config: Config): Promise<Done> {
   const logger = createLogger('error')
-  const topics = await ensureTopics(topicSettings(config), {
+  const topics = await ensureTopics(kafkaSettings(config), config, {
     create: config.PLEDGEVIEW_KAFKA_CREATE_TOPICS,
     logger,
   })

@@ -7,9 +7,10 @@
  * settings, which is safe; the next purge resets them.
  */
 
-import { type Sleep, untilFound } from '../runtime/async/sleep.ts'
+import { untilFound } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { counted } from '../runtime/progress.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
 import {
@@ -23,15 +24,12 @@ import {
 import { leftOver, type PurgedCopy, purged, unreached } from './report.ts'
 import { purgeDeleted, purgeRejects } from './rows.ts'
 
-export interface TablesPurge {
+export interface TablesPurge extends Pick<Runtime, 'now' | 'monotonicMs' | 'sleep'> {
   isDry: boolean
   /** Whether all rejects are removed, and not only those of deleted entities. */
   removesRejects: boolean
   /** How long one table may take, ms. */
   msMax: number
-  now: () => number
-  monotonicMs: () => number
-  sleep: Sleep
 }
 
 const quickRemoval = ['old_parts_lifetime = 0', 'min_rows_to_fsync_after_merge = 1'] as const

@@ -7,7 +7,7 @@
  * - If the process of an attempt says nothing for a minute, by the clock of the process that waits for it, it is given up. The row may be
  *   on its way then. So the process that gives it up waits until no such statement runs, and reads which generation is current.
  */
-import type { Sleep } from '../runtime/async/sleep.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import { untilNoneRuns } from '../tables/clickhouse/statements.ts'
 import { type GenerationLog, readCurrent, readGenerations, writeRow } from '../tables/generations.ts'
 import type { Tables } from '../tables/port.ts'
@@ -23,7 +23,7 @@ const takesMax = 6
 export async function takeAttempt(
   { tables, base }: GenerationLog,
   run: string,
-  { sleep, random }: { sleep: Sleep; random: () => number },
+  { sleep, random }: Pick<Runtime, 'sleep' | 'random'>,
 ): Promise<number> {
   const log = `${base}.generation_log`
   for (let take = 1; take <= takesMax; take++) {
@@ -90,14 +90,12 @@ function fenced(base: string, kind: 'current' | 'dropped', condition: string): s
 const silentMsMax = 60_000
 const statementMsMax = 60_000
 
-export interface WatchDependencies {
+export interface WatchDependencies extends Pick<Runtime, 'monotonicMs' | 'sleep'> {
   /** The generation log, as any server reads and writes it. */
   tables: GenerationLog['tables']
   base: string
   /** On one of them the statements of attempts run. */
   servers: readonly Pick<Tables, 'rows'>[]
-  monotonicMs: () => number
-  sleep: (ms: number) => Promise<void>
 }
 
 /**
@@ -132,7 +130,7 @@ export function watchAttempts({
 export function untilEnded(
   named: Pick<Tables, 'rows'>,
   base: string,
-  time: { monotonicMs: () => number; sleep: (ms: number) => Promise<void> },
+  time: Pick<Runtime, 'monotonicMs' | 'sleep'>,
 ): Promise<void> {
   const own = base.replace(/_all$/, '')
   return untilNoneRuns(named, [`INSERT INTO ${own}.generation_log (kind, generation, attempt, run)`], {

@@ -6,7 +6,6 @@ import { untilNoFoldRuns } from '../projector/fold/fold-leadership.ts'
 import { createFoldWorker, type FoldWorker } from '../projector/fold/fold-worker.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import type { Positions } from '../projector/positions/positions.ts'
-import { foldWorkerSettings } from '../projector/settings.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { type Patience, patientTables } from '../tables/clickhouse/patient.ts'
@@ -222,7 +221,6 @@ export async function createShards(
 ): Promise<RebuildShard[]> {
   const { run, config, random, sleep, monotonicMs } = dependencies
   const time = { monotonicMs, sleep }
-  const settings = foldWorkerSettings(config)
   const before = serversOf(dependencies, from)
   return Promise.all(
     serversOf(dependencies, to).map(async ({ tables: own, databases: rebuilt }, index) => {
@@ -240,7 +238,7 @@ export async function createShards(
           tables,
           databases: rebuilt,
           holder: run,
-          settings: { ...settings, foldMsMax: buildMsMax },
+          config: { ...config, PLEDGEVIEW_FOLD_MS_MAX: buildMsMax },
           untilNoneRuns: () => untilNoFoldRuns(tables, rebuilt, { ...time, msMax: buildMsMax }),
           epochFloor: () => highestEpoch(tables, live),
           stampsFrom: live.read,
@@ -250,7 +248,7 @@ export async function createShards(
           tables: tablesOnAllCores,
           databases: live,
           holder: promotionHolder(attempt),
-          settings,
+          config,
           untilNoneRuns: () => untilNoFoldRuns(tables, live, { ...time, msMax: foldEndsMsMax }),
         }),
         withdrawals: createWithdrawals({ tables, live, rebuilt, run }),

@@ -74,11 +74,7 @@ function loopOf(context: RebuildContext): Omit<ProjectorDependencies, 'reader'> 
       storeRejects: rejectStoreOf(tables, rebuilt, config, context.now),
     }),
     decode: createDecoder(context.schemaRegistry?.known),
-    circuitBreaker: createRejectCircuitBreaker({
-      shareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX,
-      windowRecords: config.PLEDGEVIEW_REJECT_WINDOW_RECORDS,
-      rejectsMin: config.PLEDGEVIEW_REJECTS_MIN,
-    }),
+    circuitBreaker: createRejectCircuitBreaker(config),
     // Each stretch counts its batches from 1, so it needs its own name in the batch log.
     projector: `${run}-${randomUUID()}`,
     settings: projectorSettings(config),

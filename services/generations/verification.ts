@@ -6,7 +6,7 @@
  * a platform do not fit into the memory of one statement.
  */
 import type { EventReader } from '../log/port.ts'
-import { foldWorkerSettings } from '../projector/settings.ts'
+import { platformDigitsOf } from '../projector/fold/fold-statements.ts'
 import { idChunks } from '../tables/clickhouse/statements.ts'
 import type { Tables } from '../tables/port.ts'
 import { onEach, type RebuildContext, type RebuildShard } from './context.ts'
@@ -138,7 +138,7 @@ async function verifyReadTables(
       GROUP BY campaign_id
       HAVING max(is_public) != max(is_shown) OR (max(is_shown) = 1 AND notEmpty(wrong))
       ORDER BY campaign_id LIMIT ${mismatchesMax}`,
-    query_params: { ...parameters, platform_digits: foldWorkerSettings(config).platformDigits },
+    query_params: { ...parameters, platform_digits: platformDigitsOf(config) },
   })
   if (mismatches.length === 0) return
   throw new VerificationFailed(

@@ -8,15 +8,12 @@ import type { PartitionLag } from '../log/port.ts'
 import { kept } from '../runtime/async/kept.ts'
 import { answered } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import type { LastFold } from './fold/fold-workers.ts'
 import type { Claims } from './producers/claims.ts'
 import type { OldestRecord, Unfolded } from './waiting.ts'
 
-export interface GaugeDependencies {
-  metrics: Metrics
-  /** Unix ms. */
-  now: () => number
-  monotonicMs: () => number
+export interface GaugeDependencies extends Pick<Runtime, 'metrics' | 'now' | 'monotonicMs'> {
   isRunning: () => boolean
   isLeading: () => boolean
   lastFold: () => LastFold | undefined

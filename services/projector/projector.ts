@@ -11,7 +11,8 @@ import { type Delivery, type EventReader, SupersededAssignment } from '../log/po
 import { SchemaRegistryError } from '../log/registry/answers.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import { outagePauses, retry } from '../runtime/async/retry.ts'
-import { type Sleep, yieldToEventLoop } from '../runtime/async/sleep.ts'
+import { yieldToEventLoop } from '../runtime/async/sleep.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import { type BatchTrace, beginBatch, decodeTraced, inBatch } from '../runtime/traces.ts'
 import { type Databases, type Tables, TablesError } from '../tables/port.ts'
 import { loggedReason, type StoreRejects } from '../tables/rejects.ts'
@@ -47,7 +48,7 @@ export interface ProjectorEvents {
   onTurn(): void
 }
 
-export interface ProjectorDependencies {
+export interface ProjectorDependencies extends Pick<Runtime, 'monotonicMs' | 'now' | 'sleep' | 'random'> {
   reader: EventReader
   tables: Tables
   databases: Databases
@@ -64,13 +65,6 @@ export interface ProjectorDependencies {
   projector: string
   settings: ProjectorSettings
   events: ProjectorEvents
-  /** Milliseconds, monotonic. */
-  monotonicMs: () => number
-  /** Unix ms. */
-  now: () => number
-  sleep: Sleep
-  /** 0 to 1, for the jitter of retries. */
-  random: () => number
 }
 
 // Decoding a slice blocks the event loop. A slice is small, so that an embedded process still answers HTTP in time.

@@ -32,7 +32,7 @@ import { createVersionCheck, versionFault } from './producers/versions.ts'
 import { runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
 import { runRewriteLoop } from './rewrite-loop.ts'
-import { foldWorkerSettings, idleMsMax, projectorSettings, rejectStoreOf, stillMsMaxOf } from './settings.ts'
+import { idleMsMax, projectorSettings, rejectStoreOf, stillMsMaxOf } from './settings.ts'
 import { createUnfolded, watchUncommitted } from './waiting.ts'
 
 export interface ProjectorServiceDependencies extends Omit<Runtime, 'sleep'> {
@@ -105,7 +105,6 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     ...observer,
     shards,
     holder: run,
-    settings: foldWorkerSettings(config),
     leads: () => reader.leads(),
     rememberWatermark: (watermark, shown) => reader.rememberWatermark(watermark, shown).catch(asPause),
     idleMsMax,

@@ -1,26 +1,13 @@
 /** What the loops of a projector take from the configuration. */
-import { currencyDigits } from '../../contracts/events/currencies.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { createRejectStore, type StoreRejects } from '../tables/rejects.ts'
-import type { FoldWorkerSettings } from './fold/fold-worker.ts'
 import { collectMsOf, type ProjectorSettings } from './projector.ts'
 
 /** How long the ingest loop waits for records, and the fold loop for batches of other processes, ms. */
 export const idleMsMax = 500
 // Records of one moment share a batch.
 const batchMsMin = 25
-
-/** The limits of the fold. */
-export function foldWorkerSettings(config: Config): FoldWorkerSettings {
-  return {
-    foldMsMax: config.PLEDGEVIEW_FOLD_MS_MAX,
-    platformDigits: currencyDigits(config.PLEDGEVIEW_PLATFORM_CURRENCY) ?? 2,
-    campaignsPerStatementMax: config.PLEDGEVIEW_FOLD_CAMPAIGNS_MAX,
-    memoryBytesMax: config.PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX,
-    aloneMsMax: config.PLEDGEVIEW_FOLD_ALONE_MS_MAX,
-  }
-}
 
 // Room for a busy machine, and for the last request of a step.
 const stillMarginMs = 30_000

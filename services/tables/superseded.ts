@@ -5,7 +5,8 @@
  * similar size, so under a live stream a row in a large part may stay for months. Here all parts are merged into one.
  * Rows of one key are never twice in one part, so after that no row is superseded that was superseded before.
  */
-import { type Sleep, untilFound } from '../runtime/async/sleep.ts'
+import { untilFound } from '../runtime/async/sleep.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import { ledgersOfBase, ledgersOfGeneration, qualified } from './generations.ts'
 import { type CallOptions, type Databases, type Tables, TablesError } from './port.ts'
 
@@ -44,11 +45,9 @@ export async function readPartsStates(
   return new Map(rows.map(({ table, ...state }) => [table, state]))
 }
 
-export interface RewriteOptions {
+export interface RewriteOptions extends Pick<Runtime, 'monotonicMs' | 'sleep'> {
   /** How long to try, ms. */
   msMax: number
-  monotonicMs: () => number
-  sleep: Sleep
   signal?: AbortSignal | undefined
 }
 

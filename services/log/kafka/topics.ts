@@ -4,18 +4,17 @@ import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { portalTopics } from '../../../contracts/events/portal-event.ts'
 import { retry } from '../../runtime/async/retry.ts'
+import type { Config } from '../../runtime/config.ts'
 import { createKafka, isOutage, type KafkaSettings, topicName, withAdmin } from './client.ts'
 import { readTopicSettings } from './topic-settings.ts'
 
-export interface TopicSettings extends KafkaSettings {
-  partitions: number
-  /** How many brokers hold each partition. */
-  replication: number
-  /** How long a state that a newer event replaces may wait for compaction, ms. */
-  compactionLagMs: number
-  /** How long tombstones are kept, ms. */
-  tombstoneRetentionMs: number
-}
+type TopicConfig = Pick<
+  Config,
+  | 'PLEDGEVIEW_KAFKA_PARTITIONS'
+  | 'PLEDGEVIEW_KAFKA_REPLICATION'
+  | 'PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS'
+  | 'PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS'
+>
 
 /** A topic is missing or has wrong settings. The message has a line for each fault. */
 export class TopicsDiffer extends Error {
@@ -42,10 +41,11 @@ const lookPauseMs = 100
  * `TopicsDiffer` with every difference. An existing topic is never changed.
  */
 export async function ensureTopics(
-  settings: TopicSettings,
+  settings: KafkaSettings,
+  config: TopicConfig,
   { create, logger }: { create: boolean; logger: Logger },
 ): Promise<string[]> {
-  const wanted = wantedTopics(settings)
+  const wanted = wantedTopics(settings, config)
   return withAdmin(settings, logger, async admin => {
     const existing = new Set(await admin.listTopics())
     const missing = wanted.filter(({ name }) => !existing.has(name))
@@ -89,18 +89,17 @@ async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise
   }
 }
 
-function wantedTopics(settings: TopicSettings): WantedTopic[] {
-  const { partitions, replication, compactionLagMs, tombstoneRetentionMs } = settings
+function wantedTopics(settings: KafkaSettings, wanted: TopicConfig): WantedTopic[] {
   return topics.map(topic => ({
     name: topicName(settings, topic),
-    partitions,
-    replication,
+    partitions: wanted.PLEDGEVIEW_KAFKA_PARTITIONS,
+    replication: wanted.PLEDGEVIEW_KAFKA_REPLICATION,
     // Deletion by age or size would delete states that no later event repeats.
     config: { 'cleanup.policy': 'compact' },
     initialConfig: {
-      'delete.retention.ms': String(tombstoneRetentionMs),
+      'delete.retention.ms': String(wanted.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS),
       // By default Kafka compacts only when half of a partition is new, so deleted states may stay for years.
-      'max.compaction.lag.ms': String(compactionLagMs),
+      'max.compaction.lag.ms': String(wanted.PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS),
     },
   }))
 }

@@ -13,12 +13,12 @@
 import { dayMs } from '../../runtime/runtime.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
-import { type FoldStep, fenceOf, fill, stepParameters } from './fold-statements.ts'
+import { type FoldStep, fenceOf, fill, platformDigitsOf, stepParameters } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { type Line, runWhole, splitOrRefuse } from './line.ts'
 
 interface DaysDependencies
-  extends Pick<FoldWorkerDependencies, 'tables' | 'databases' | 'settings' | 'monotonicMs'> {
+  extends Pick<FoldWorkerDependencies, 'tables' | 'databases' | 'config' | 'monotonicMs'> {
   line: Line
   nextStep: (pieces: number, piece: number) => FoldStep
   /** The watermark that this leader wrote last, Unix ms. */
@@ -57,12 +57,13 @@ const deriveRefusalsMax = 5
 export function createDays({
   tables,
   databases,
-  settings: { platformDigits },
+  config,
   line,
   nextStep,
   monotonicMs,
   reached,
 }: DaysDependencies): Days {
+  const platformDigits = platformDigitsOf(config)
   let marks: Marks = { noted: 0, derived: 0, begun: 0 }
   /** Up to which stamp this leader has copied everything. It records it from time to time. */
   let noted = 0

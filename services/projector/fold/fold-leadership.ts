@@ -50,7 +50,7 @@ const epochBits = 32n
 const watermarkEveryMs = 1_000
 
 export function createFoldLeadership(dependencies: FoldWorkerDependencies): FoldLeadership {
-  const { tables, databases, settings, monotonicMs, sleep, random, stampsFrom, signal, untilNoneRuns } =
+  const { tables, databases, config, monotonicMs, sleep, random, stampsFrom, signal, untilNoneRuns } =
     dependencies
   const { rememberWatermark = async (watermark: number) => watermark } = dependencies
   let term: Term | undefined
@@ -102,14 +102,15 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     counter++
     invariant('fold-id-room', counter >> epochBits === 0n)
     const foldId = (term.epoch << epochBits) + counter
-    const { foldMsMax, aloneMsMax, memoryBytesMax } = settings
+    const { PLEDGEVIEW_FOLD_MS_MAX: foldMsMax, PLEDGEVIEW_FOLD_ALONE_MS_MAX: aloneMsMax } = config
+    const memoryBytesMax = config.PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX
     const msMax = isSlow ? Math.max(foldMsMax, aloneMsMax) : foldMsMax
     const latestStamp = dependencies.now && dependencies.now() + aheadMsMax
     return { term, foldId, pieces, piece, msMax, memoryBytesMax, latest: latestStamp }
   }
 
   function ended(how: { elapsedMs: number } | { error: unknown }): void {
-    if ('elapsedMs' in how) isSlow &&= how.elapsedMs > settings.foldMsMax
+    if ('elapsedMs' in how) isSlow &&= how.elapsedMs > config.PLEDGEVIEW_FOLD_MS_MAX
     else isSlow ||= how.error instanceof ServerSlow
   }
 

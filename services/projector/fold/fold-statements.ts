@@ -1,6 +1,8 @@
 /** Builds the statements of the fold as values. Their text is in `sql/`. This module fills in names and parameters. */
+import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import { contentColumns, copiedColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { activeKeysMax } from '../../api-keys/api-keys.ts'
+import type { Config } from '../../runtime/config.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { nameDatabases } from '../../tables/schema/migrate.ts'
@@ -232,4 +234,9 @@ export function fill(
     .replaceAll('${stamp}', stampOf(databases))
     .replaceAll('${seconds_max}', String(step.msMax / 1000))
     .replaceAll('${memory_bytes_max}', String(step.memoryBytesMax))
+}
+
+/** Digits of the platform's currency (ISO 4217). */
+export function platformDigitsOf(config: Pick<Config, 'PLEDGEVIEW_PLATFORM_CURRENCY'>): number {
+  return currencyDigits(config.PLEDGEVIEW_PLATFORM_CURRENCY) ?? 2
 }

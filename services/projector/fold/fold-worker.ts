@@ -12,7 +12,8 @@
  * How it fails: it throws ClickHouse's error. The recorded progress stays as it was. After an error of a statement it leads no
  * longer: the caller acquires leadership again.
  */
-import type { Sleep } from '../../runtime/async/sleep.ts'
+import type { Config } from '../../runtime/config.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import { inSpan } from '../../runtime/traces.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import { holdsEpochStatement, type Term } from './fold-epochs.ts'
@@ -32,36 +33,31 @@ import {
   knownCampaignsStatement,
   noteGapStatement,
   pieceCampaignsStatement,
+  platformDigitsOf,
   type Touched,
 } from './fold-statements.ts'
 import { type FoldProgress, type RefusedPiece, runWhole, ServerSlow, splitOrRefuse } from './line.ts'
 import { createQuarantine, type OnQuarantine, type Quarantine } from './quarantine.ts'
 import type { ClockStep } from './watermark.ts'
 
-export interface FoldWorkerSettings {
-  /** How long a statement on several campaigns may take, ms. A fold that needs more is split. */
-  foldMsMax: number
-  /** Digits of the platform's currency (ISO 4217). */
-  platformDigits: number
-  /** How many campaigns one statement may look at. A fold of more is split. */
-  campaignsPerStatementMax: number
-  /** How much memory one statement may use, bytes. A fold that needs more is split. */
-  memoryBytesMax: number
-  /** How long a campaign in quarantine may take to fold, ms. */
-  aloneMsMax: number
-}
+/** The bounds of a statement. A fold that needs more is split. */
+export type FoldConfig = Pick<
+  Config,
+  | 'PLEDGEVIEW_FOLD_MS_MAX'
+  | 'PLEDGEVIEW_FOLD_CAMPAIGNS_MAX'
+  | 'PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX'
+  | 'PLEDGEVIEW_FOLD_ALONE_MS_MAX'
+  | 'PLEDGEVIEW_PLATFORM_CURRENCY'
+>
 
-export interface FoldWorkerDependencies {
+export interface FoldWorkerDependencies extends Pick<Runtime, 'monotonicMs' | 'sleep' | 'random'> {
   tables: Tables
   databases: Databases
   /** Names this run of this process; unique. */
   holder: string
-  settings: FoldWorkerSettings
-  monotonicMs: () => number
+  config: FoldConfig
   /** See `WatermarkDependencies`. */
   now?: () => number
-  sleep: Sleep
-  random: () => number
   onQuarantine?: OnQuarantine
   /** Whether it is an attempt on generations: it waits for no other, because only the highest can promote. Default: it is not. */
   isAttempt?: boolean
@@ -258,15 +254,14 @@ type FoldCampaigns = (
 
 /** Folds campaigns in pieces. A campaign that cannot be folded is found by splitting, and quarantined. */
 function createCampaignFold(
-  { tables, databases, settings, monotonicMs, stampsFrom }: FoldWorkerDependencies,
+  { tables, databases, config, monotonicMs, stampsFrom }: FoldWorkerDependencies,
   {
     lead,
     quarantine,
     keyFold,
   }: { lead: FoldLeadership; quarantine: Quarantine | undefined; keyFold: KeyFold },
 ): FoldCampaigns {
-  const { platformDigits, campaignsPerStatementMax } = settings
-  const folded = { platformDigits, stampsFrom }
+  const folded = { platformDigits: platformDigitsOf(config), stampsFrom }
 
   /** Throws if ClickHouse cannot even fold no campaign in half of the time: then the reason is not in a campaign. */
   async function checkServer(): Promise<void> {
@@ -300,7 +295,7 @@ function createCampaignFold(
   return (campaigns, touched, onProgress) =>
     lead.runPieces({
       name: 'the fold of campaigns (fold-campaigns.sql)',
-      pieces: Math.max(1, Math.ceil(campaigns / campaignsPerStatementMax)),
+      pieces: Math.max(1, Math.ceil(campaigns / config.PLEDGEVIEW_FOLD_CAMPAIGNS_MAX)),
       statementOf: step => foldCampaignsStatement(databases, step, { ...folded, touched }),
       partsOf: refused => partsOf(touched, refused),
       ...(stampsFrom === undefined && { between: keyFold.foldIfDue }),

@@ -5,7 +5,8 @@
  * works only there. Each fold worker follows the batches of all projectors and picks the campaigns of its shard.
  */
 import { createNotifier, type Notifier } from '../../runtime/async/notifier.ts'
-import { type Sleep, sleep } from '../../runtime/async/sleep.ts'
+import { sleep } from '../../runtime/async/sleep.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import { type Shard, TablesError } from '../../tables/port.ts'
 import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
 import { untilNoFoldRuns } from './fold-leadership.ts'
@@ -16,7 +17,7 @@ export interface FoldWorkersDependencies
   extends Omit<FoldLoopDependencies, 'foldWorker' | 'notifier' | 'sleep'>,
     Pick<
       FoldWorkerDependencies,
-      'holder' | 'settings' | 'onQuarantine' | 'onClockStep' | 'isGivenUp' | 'random'
+      'holder' | 'config' | 'onQuarantine' | 'onClockStep' | 'isGivenUp' | 'random'
     > {
   shards: readonly Shard[]
   /** Looks up which generation is current. Default: it never changes. */
@@ -185,7 +186,7 @@ export async function untilFirstFails(
  * ingest goes on, and each fold does more.
  */
 
-export interface FoldLoopDependencies {
+export interface FoldLoopDependencies extends Pick<Runtime, 'monotonicMs' | 'now' | 'sleep'> {
   foldWorker: { acquireLeadership(): Promise<unknown>; fold(): Promise<FoldReport | undefined> }
   leads: () => boolean
   /** Is notified when this process appended to the batch log. Batches of other processes are found by polling. */
@@ -200,10 +201,6 @@ export interface FoldLoopDependencies {
   onSuperseded: (error: SupersededFoldWorker) => void
   /** This process acquired leadership. */
   onLeadership: () => void
-  monotonicMs: () => number
-  /** Unix ms. */
-  now: () => number
-  sleep: Sleep
 }
 
 // Two processes can both lead, for example if projectors of two consumer groups write to the same tables. Without this

@@ -14,7 +14,13 @@
 import { type Databases, type Statement, TablesError } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import type { FoldLeadership } from './fold-leadership.ts'
-import { type FoldStep, fill, foldCampaignsStatement, stepParameters } from './fold-statements.ts'
+import {
+  type FoldStep,
+  fill,
+  foldCampaignsStatement,
+  platformDigitsOf,
+  stepParameters,
+} from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { runWhole } from './line.ts'
 
@@ -62,7 +68,7 @@ const files = {
 }
 
 export function createQuarantine(dependencies: FoldWorkerDependencies, lead: FoldLeadership): Quarantine {
-  const { tables, databases, settings, monotonicMs, onQuarantine = () => {} } = dependencies
+  const { tables, databases, config, monotonicMs, onQuarantine = () => {} } = dependencies
   let members = new Map<string, Member>()
   let nextTryAt = Number.NEGATIVE_INFINITY
 
@@ -93,15 +99,15 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
 
   async function tryAlone({ campaign, failures, reason }: Member): Promise<void> {
     const startedAt = monotonicMs()
-    const step = { ...lead.nextStep(1, 0), msMax: settings.aloneMsMax }
-    const { platformDigits } = settings
+    const step = { ...lead.nextStep(1, 0), msMax: config.PLEDGEVIEW_FOLD_ALONE_MS_MAX }
+    const platformDigits = platformDigitsOf(config)
     const statement = foldCampaignsStatement(databases, step, { touched: { campaign }, platformDigits })
     const refusal = await lead.run(statement)
     const elapsedMs = monotonicMs() - startedAt
     nextTryAt = monotonicMs() + Math.max(pauseFactor * elapsedMs, pauseMsMin)
     if (refusal) {
       await change({ campaign, event: 'not folded', failures: failures + 1, reason: refusal.reason })
-    } else if (elapsedMs <= settings.foldMsMax / 2) {
+    } else if (elapsedMs <= config.PLEDGEVIEW_FOLD_MS_MAX / 2) {
       await change({ campaign, event: 'released', failures: 0, reason })
     } else if (failures > 0) {
       await change({ campaign, event: 'folded alone', failures: 0, reason })

@@ -7,19 +7,17 @@
  */
 import { partitionName } from '../../log/port.ts'
 import { outagePauses, retry } from '../../runtime/async/retry.ts'
+import type { Config } from '../../runtime/config.ts'
 import { programVersion } from '../../runtime/program-version.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import { rejectSharesOf, writeNote } from '../projector-log.ts'
 import type { ProjectorServiceDependencies } from '../service.ts'
 
-export interface RejectCircuitBreakerSettings {
-  /** Share of recent records that may be rejected, 0 to 1. With 1 it never trips. */
-  shareMax: number
-  /** How many records count as recent. */
-  windowRecords: number
-  /** With fewer rejects than this it never trips: a few bad records in a quiet log are no reason to stop. */
-  rejectsMin: number
-}
+/** With a share of 1 it never trips. With fewer rejects than the minimum neither: a few bad records in a quiet log are no reason to stop. */
+export type CircuitBreakerConfig = Pick<
+  Config,
+  'PLEDGEVIEW_REJECT_SHARE_MAX' | 'PLEDGEVIEW_REJECT_WINDOW_RECORDS' | 'PLEDGEVIEW_REJECTS_MIN'
+>
 
 interface Counts {
   records: number
@@ -35,7 +33,11 @@ export interface RejectCircuitBreaker {
 
 /** `earlier`: the batches of earlier runs that still count, the oldest first. */
 export function createRejectCircuitBreaker(
-  settings: RejectCircuitBreakerSettings,
+  {
+    PLEDGEVIEW_REJECT_SHARE_MAX: shareMax,
+    PLEDGEVIEW_REJECT_WINDOW_RECORDS: windowRecords,
+    PLEDGEVIEW_REJECTS_MIN: rejectsMin,
+  }: CircuitBreakerConfig,
   earlier: readonly Counts[] = [],
 ): RejectCircuitBreaker {
   let recent: Counts[] = [...earlier]
@@ -50,13 +52,13 @@ export function createRejectCircuitBreaker(
       rejects = 0
       let kept = 0
       // Counts whole batches from the newest back until the window is full. The newest always counts.
-      for (let i = recent.length - 1; i >= 0 && records < settings.windowRecords; i--) {
+      for (let i = recent.length - 1; i >= 0 && records < windowRecords; i--) {
         records += recent[i]?.records ?? 0
         rejects += recent[i]?.rejects ?? 0
         kept++
       }
       recent = recent.slice(-kept)
-      return rejects < settings.rejectsMin || rejects <= settings.shareMax * records
+      return rejects < rejectsMin || rejects <= shareMax * records
     },
   }
 }
@@ -85,15 +87,6 @@ export interface LoggedBatch extends BatchCounts {
   next: Readonly<Record<string, number>>
 }
 
-export interface RecentBatchesQuery {
-  /** As `topic/partition`. Other partitions have other producers and do not count. */
-  partitions: readonly string[]
-  /** The share of rejects that this run allows, 0 to 1. */
-  shareMax: number
-  /** How many records count as recent. */
-  windowRecords: number
-}
-
 // Longer than any row is worth reading for: a window that spans a week has no burst in it.
 const ageDaysMax = 7
 const batchesMax = 10_000
@@ -104,11 +97,6 @@ export function openCircuitBreaker(
   signal: AbortSignal,
   onRetry: (error: Error) => void,
 ): Promise<RejectCircuitBreaker> {
-  const settings = {
-    shareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX,
-    windowRecords: config.PLEDGEVIEW_REJECT_WINDOW_RECORDS,
-    rejectsMin: config.PLEDGEVIEW_REJECTS_MIN,
-  }
   const policy = {
     // A rebalance at the start is over soon.
     isRetryable: (error: unknown) => !(error instanceof TablesError) || error.retryable,
@@ -118,21 +106,25 @@ export function openCircuitBreaker(
   }
   async function open(): Promise<RejectCircuitBreaker> {
     const partitions = (await reader.lag()).map(partitionName)
-    const earlier = await readRecentBatches(tables, databases, { ...settings, partitions })
+    const earlier = await readRecentBatches(tables, databases, partitions, config)
     await writeNote(tables, databases, run, {
       kind: 'started',
-      detail: { rejectShareMax: settings.shareMax, version: programVersion },
+      detail: { rejectShareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX, version: programVersion },
     })
-    return createRejectCircuitBreaker(settings, earlier)
+    return createRejectCircuitBreaker(config, earlier)
   }
   return retry(open, policy, { monotonicMs, random, signal })
 }
 
-/** The recent batches of all runs, the oldest first. Throws `TablesError`. */
+/** The recent batches of all runs in these partitions (`topic/partition`), the oldest first: others have other producers. Throws `TablesError`. */
 export async function readRecentBatches(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
-  { partitions, shareMax, windowRecords }: RecentBatchesQuery,
+  partitions: readonly string[],
+  {
+    PLEDGEVIEW_REJECT_SHARE_MAX: shareMax,
+    PLEDGEVIEW_REJECT_WINDOW_RECORDS: windowRecords,
+  }: Omit<CircuitBreakerConfig, 'PLEDGEVIEW_REJECTS_MIN'>,
 ): Promise<BatchCounts[]> {
   const { ledger } = databases
   const rows = await tables.rows<LoggedBatch>({

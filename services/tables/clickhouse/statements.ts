@@ -2,7 +2,8 @@
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client'
-import { type Sleep, untilFound } from '../../runtime/async/sleep.ts'
+import { untilFound } from '../../runtime/async/sleep.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import { type Statement, type Tables, TablesError } from '../port.ts'
 import { answerError } from './clickhouse-errors.ts'
 
@@ -178,11 +179,9 @@ export function timeBound(msMax: number): string {
 
 /* Which statements ClickHouse runs. After a lost connection, only this tells that a statement has ended. */
 
-export interface WaitOptions {
+export interface WaitOptions extends Pick<Runtime, 'monotonicMs' | 'sleep'> {
   /** How long to wait. */
   msMax: number
-  monotonicMs: () => number
-  sleep: Sleep
 }
 
 /** Resolves once no statement runs that contains one of these texts. Throws `TablesError`, a retryable one if it waited in vain. */

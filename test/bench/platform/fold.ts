@@ -1,7 +1,6 @@
 /** Makes the bench's platform ready to be read: loads it, folds it with the projector's fold worker, and merges it. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { createFoldWorker, type FoldWorker } from '../../../services/projector/fold/fold-worker.ts'
-import { foldWorkerSettings } from '../../../services/projector/settings.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
@@ -58,12 +57,11 @@ export async function keepFolding(tables: Tables, databases: Databases): Promise
 
 /** A fold worker with the projector's defaults. No other process folds these tables. */
 export function openPlatformFoldWorker(tables: Tables, databases: Databases): FoldWorker {
-  const config = readConfig({})
   return createFoldWorker({
     tables,
     databases,
     holder: 'bench',
-    settings: foldWorkerSettings(config),
+    config: readConfig({}),
     untilNoneRuns: async () => {},
     monotonicMs: () => performance.now(),
     sleep,

@@ -75,18 +75,18 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
 
   describe('has topics', () => {
     const wanted = {
-      partitions: 2,
-      replication: 1,
-      compactionLagMs: 3_600_000,
-      tombstoneRetentionMs: 604_800_000,
+      PLEDGEVIEW_KAFKA_PARTITIONS: 2,
+      PLEDGEVIEW_KAFKA_REPLICATION: 1,
+      PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS: 3_600_000,
+      PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS: 604_800_000,
     }
     const names = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices']
 
     test('that are made once, compacted within a bound', async () => {
-      const first = await ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })
+      const first = await ensureTopics(settings, wanted, { create: true, logger: silent })
       expect(first).toEqual(names.map(name => `${settings.topicPrefix}${name}`))
-      expect(await ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })).toEqual([])
-      expect(await ensureTopics({ ...settings, ...wanted }, { create: false, logger: silent })).toEqual([])
+      expect(await ensureTopics(settings, wanted, { create: true, logger: silent })).toEqual([])
+      expect(await ensureTopics(settings, wanted, { create: false, logger: silent })).toEqual([])
       const compaction = await withAdmin(settings, admin => readCompaction({ admin, names: settings }))
       expect(compaction.map(topic => topic.compactionLagMs)).toEqual(Array(5).fill(3_600_000))
       const writer = await openWriter(settings)
@@ -107,7 +107,8 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
         ]),
       )
       const check = ensureTopics(
-        { ...settings, ...wanted, replication: 3 },
+        settings,
+        { ...wanted, PLEDGEVIEW_KAFKA_REPLICATION: 3 },
         { create: false, logger: silent },
       )
       const error = await check.catch(cause => cause)

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
-import { topicSettings } from '../../../services/distributed.ts'
+import { kafkaSettings } from '../../../services/distributed.ts'
 import { ensureTopics } from '../../../services/log/kafka/topics.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import type { ClickHouseAddress } from '../clickhouse/clickhouse.ts'
@@ -82,7 +82,8 @@ export async function deploy(
   }
   if (addresses.cluster) {
     // `migrate` would need Keeper for its statements.
-    await ensureTopics(topicSettings(readConfig(environment)), { create: true, logger: silent })
+    const config = readConfig(environment)
+    await ensureTopics(kafkaSettings(config), config, { create: true, logger: silent })
     return deployment
   }
   const migrated = await deployment.command(['migrate'])

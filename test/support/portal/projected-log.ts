@@ -41,7 +41,11 @@ export async function projectedJournal(model: ModelTables): Promise<ProjectedLog
   closers.push(() => reader.close())
   const ingest = startIngest({
     ...{ reader, tables, databases, now: Date.now },
-    circuitBreaker: { shareMax: 0, windowRecords: 100, rejectsMin: 1 },
+    circuitBreaker: {
+      PLEDGEVIEW_REJECT_SHARE_MAX: 0,
+      PLEDGEVIEW_REJECT_WINDOW_RECORDS: 100,
+      PLEDGEVIEW_REJECTS_MIN: 1,
+    },
     settings: { batchMsMax: 5, idleMsMax: 50, retryMsMax: 10_000 },
   })
   closers.push(() => ingest.stop())

@@ -43,10 +43,7 @@ export interface Scenario extends Promise<Projected> {
   when(events: readonly ChangeEvent[], delivery?: Delivery): Scenario
 }
 
-export type Given = (
-  events: readonly ChangeEvent[],
-  options?: Delivery & { platformDigits?: number },
-) => Scenario
+export type Given = (events: readonly ChangeEvent[], options?: Delivery & { currency?: string }) => Scenario
 
 /** Opens a ClickHouse for the tests of the `describe` that calls it. Every `given` in them starts with empty tables. */
 export function openGiven(): Given {
@@ -56,8 +53,8 @@ export function openGiven(): Given {
   })
   afterAll(() => model.dispose())
 
-  return (events, { platformDigits, ...delivery } = {}) =>
-    scenario(emptyModel(model, platformDigits)).when(events, delivery)
+  return (events, { currency = 'USD', ...delivery } = {}) =>
+    scenario(emptyModel(model, currency)).when(events, delivery)
 }
 
 /** A check for `then`: the views say what the plain model says of these events. */
@@ -79,13 +76,14 @@ function scenario(earlier: Promise<Projected>): Scenario {
   })
 }
 
-async function emptyModel(model: ModelTables, platformDigits?: number): Promise<Projected> {
+async function emptyModel(model: ModelTables, currency: string): Promise<Projected> {
   const { tables } = model
   const databases = await model.freshDatabases()
   onTestFinished(() => model.giveBack(databases))
   const ingest = createIngest(tables, databases)
-  const settings = platformDigits === undefined ? {} : { platformDigits }
-  const { foldWorker } = createTestFoldWorker(tables, databases, settings)
+  const { foldWorker } = createTestFoldWorker(tables, databases, {
+    PLEDGEVIEW_PLATFORM_CURRENCY: currency,
+  })
   await foldWorker.acquireLeadership()
   return {
     tables,

@@ -4,8 +4,8 @@ import type { EventReader } from '../../../services/log/port.ts'
 import type { Batch } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder, type Decode } from '../../../services/projector/ingest/decode.ts'
 import {
+  type CircuitBreakerConfig,
   createRejectCircuitBreaker,
-  type RejectCircuitBreakerSettings,
 } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { type ProjectorSettings, runProjector } from '../../../services/projector/projector.ts'
 import { type Sleep, sleep } from '../../../services/runtime/async/sleep.ts'
@@ -23,7 +23,7 @@ export interface IngestSetup {
   decode?: Decode
   positions?: Dependencies['positions']
   settings?: Partial<ProjectorSettings>
-  circuitBreaker?: Partial<RejectCircuitBreakerSettings>
+  circuitBreaker?: Partial<CircuitBreakerConfig>
   clock?: { monotonicMs: () => number; sleep: Sleep }
   events?: Partial<Dependencies['events']>
   /** Unix ms. The events of tests are as old as the epoch, so by default their log is never a backlog. */
@@ -61,7 +61,12 @@ export function ingestDependencies({
       storeRejects: createRejectStore({ tables, databases, keptMs: 86_400_000, now: Date.now }),
     }),
     circuitBreaker: createRejectCircuitBreaker({
-      ...{ shareMax: 0.1, windowRecords: 1_000, rejectsMin: 100, ...circuitBreaker },
+      ...{
+        PLEDGEVIEW_REJECT_SHARE_MAX: 0.1,
+        PLEDGEVIEW_REJECT_WINDOW_RECORDS: 1_000,
+        PLEDGEVIEW_REJECTS_MIN: 100,
+        ...circuitBreaker,
+      },
     }),
     settings: {
       ...{

@@ -8,8 +8,8 @@ import { copiedColumns, ledgerColumns } from '../../../contracts/tables/campaign
 import type { LogRecord } from '../../../services/log/port.ts'
 import {
   createFoldWorker,
+  type FoldConfig,
   type FoldWorker,
-  type FoldWorkerSettings,
 } from '../../../services/projector/fold/fold-worker.ts'
 import type { OnQuarantine } from '../../../services/projector/fold/quarantine.ts'
 import type { ClockStep } from '../../../services/projector/fold/watermark.ts'
@@ -121,8 +121,8 @@ export function createTestFoldWorker(
     rememberWatermark = async watermark => watermark,
     now,
     onClockStep = () => {},
-    ...settings
-  }: Partial<FoldWorkerSettings> & {
+    ...config
+  }: Partial<FoldConfig> & {
     holder?: string
     random?: () => number
     sleep?: Sleep
@@ -139,13 +139,13 @@ export function createTestFoldWorker(
     tables,
     databases,
     holder,
-    settings: {
-      foldMsMax: 30_000,
-      platformDigits,
-      campaignsPerStatementMax: 20_000,
-      memoryBytesMax: 2_000_000_000,
-      aloneMsMax: 60_000,
-      ...settings,
+    config: {
+      PLEDGEVIEW_FOLD_MS_MAX: 30_000,
+      PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: 20_000,
+      PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX: 2_000_000_000,
+      PLEDGEVIEW_FOLD_ALONE_MS_MAX: 60_000,
+      PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
+      ...config,
     },
     monotonicMs: () => nowMs,
     sleep: async ms => {

@@ -75,12 +75,12 @@ async function startFoldWorker(
     tables,
     databases,
     holder: `fold-worker-${number}`,
-    settings: {
-      foldMsMax,
-      platformDigits: 2,
-      campaignsPerStatementMax,
-      memoryBytesMax: 2_000_000_000,
-      aloneMsMax,
+    config: {
+      PLEDGEVIEW_FOLD_MS_MAX: foldMsMax,
+      PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: campaignsPerStatementMax,
+      PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX: 2_000_000_000,
+      PLEDGEVIEW_FOLD_ALONE_MS_MAX: aloneMsMax,
+      PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
     },
     untilNoneRuns: async () => {
       if (safeguards.wait) await untilNoFoldRuns(tables, databases, wait)

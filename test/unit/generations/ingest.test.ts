@@ -120,7 +120,7 @@ function dependenciesOf(log: MemoryLog, read: Set<string>): IngestDependencies {
       read.add(`${topic}/${partition} ${offset}`)
       return { reason: 'it is not an event' }
     },
-    circuitBreaker: { shareMax: 1, rejectsMin: 1_000 },
+    circuitBreaker: { PLEDGEVIEW_REJECT_SHARE_MAX: 1, PLEDGEVIEW_REJECTS_MIN: 1_000 },
     settings: { batchRecordsMax: 10, batchMsMax: 2, idleMsMax: 5, retryMsMax: 10_000 },
     clock: { monotonicMs: () => performance.now(), sleep: ms => delay(ms) },
   })

@@ -127,7 +127,7 @@ function startProjector({ log, settings, insert, positions, onTurn = () => {} }:
     storesRejects: false,
     decode: () => ({ reason: 'it is not an event' }),
     ...(positions && { positions }),
-    circuitBreaker: { shareMax: 1, rejectsMin: 1_000 },
+    circuitBreaker: { PLEDGEVIEW_REJECT_SHARE_MAX: 1, PLEDGEVIEW_REJECTS_MIN: 1_000 },
     settings: { batchRecordsMax: 4, retryMsMax: 10_000, ...settings },
     events: { onLogged: batch => void written.push(batch.records), onTurn },
     clock: { monotonicMs: () => performance.now(), sleep },

@@ -16,6 +16,7 @@ import {
 } from '../../port.ts'
 import { isOutage, type KafkaSettings, requestRetry, topicName, topicOfName } from '../client.ts'
 import type { TopicPartition } from '../offsets.ts'
+import type { KafkaReaderSettings } from '../reader.ts'
 import type { ReadMessage } from '../record.ts'
 import { foldPartition, metadataOf } from './commits.ts'
 
@@ -54,15 +55,8 @@ export interface Member {
   close(): Promise<void>
 }
 
-export interface MemberSettings extends KafkaSettings {
-  groupId: string
-  /** How long a member may be silent before the group removes it, ms. */
-  sessionMs: number
-  /** How often a member sends a heartbeat, ms. */
-  heartbeatMs: number
-  /** How long the cluster may be away before the member fails, ms. */
-  outageMsMax: number
-}
+type MemberSettings = KafkaSettings &
+  Required<Pick<KafkaReaderSettings, 'groupId' | 'sessionMs' | 'heartbeatMs' | 'outageMsMax'>>
 
 /**
  * The most that one fetch from one broker returns, before decompression, unless its first batch alone is larger. It

@@ -205,8 +205,8 @@ test('thousands of runs within 30 days, as of a projector that is started again 
     query: `INSERT INTO ${base}.projector_log (projector, kind, detail)
             SELECT projector, 'started', '{"rejectShareMax":0.5}' FROM ${ledger}.batch_log SETTINGS async_insert = 0`,
   })
-  const query = { partitions: ['pledges/0'], shareMax: 0.5, windowRecords: 10_000 }
-  expect(await readRecentBatches(tables.tables, databases, query)).not.toEqual([])
+  const config = { PLEDGEVIEW_REJECT_SHARE_MAX: 0.5, PLEDGEVIEW_REJECT_WINDOW_RECORDS: 10_000 }
+  expect(await readRecentBatches(tables.tables, databases, ['pledges/0'], config)).not.toEqual([])
   const { foldWorker } = createTestFoldWorker(tables.tables, databases)
   await foldWorker.acquireLeadership()
   await foldWorker.fold()

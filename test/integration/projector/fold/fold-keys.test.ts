@@ -125,7 +125,7 @@ describe('active keys', () => {
         },
       }),
       databases,
-      { holder: 'other', campaignsPerStatementMax: 1 },
+      { holder: 'other', PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: 1 },
     )
     await foldWorker.acquireLeadership()
     await ingest(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))

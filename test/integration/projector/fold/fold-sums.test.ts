@@ -28,13 +28,13 @@ describe('a campaign’s figures', () => {
   const given = openGiven()
 
   test.each([
-    [0, '12345'],
-    [3, '12.345'],
-    [4, '1.2345'],
-  ])('follow the platform’s currency: %i digits', async (digits, platform) => {
+    ['JPY', '12345'],
+    ['KWD', '12.345'],
+    ['CLF', '1.2345'],
+  ])('follow the digits of the platform’s currency: %s', async (currency, platform) => {
     const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p', platform_amount_minor: 12_345 })
-    await given([campaignEvent({ campaign_id: 'a' }), pledge], { platformDigits: digits }).then(
-      async projected => expect(await figures(projected)).toMatchObject({ a: { platform } }),
+    await given([campaignEvent({ campaign_id: 'a' }), pledge], { currency }).then(async projected =>
+      expect(await figures(projected)).toMatchObject({ a: { platform } }),
     )
   })
 

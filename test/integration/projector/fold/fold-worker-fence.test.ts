@@ -30,7 +30,8 @@ describe('the fence of the fold', () => {
   })
 
   function foldWorkerNamed(holder: string, tables: Tables = model.tables): FoldWorker {
-    return createTestFoldWorker(tables, model.databases, { holder, campaignsPerStatementMax: 1 }).foldWorker
+    return createTestFoldWorker(tables, model.databases, { holder, PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: 1 })
+      .foldWorker
   }
 
   const column = (query: string) => columnOf(model.tables, query)

@@ -1,6 +1,7 @@
 /** Campaigns that cannot be folded within the bounds of a fold: they hold no other campaign, lose no change, and leave when deleted. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import type { FoldConfig } from '../../../../services/projector/fold/fold-worker.ts'
 import type { QuarantineChange } from '../../../../services/projector/fold/quarantine.ts'
 import { tablesStatus } from '../../../../services/projector/status.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
@@ -41,15 +42,15 @@ describe('a campaign that cannot be folded within the bounds', () => {
     reports = []
   })
 
-  async function leader(obstacles: Obstacles, settings: { memoryBytesMax?: number } = {}) {
+  async function leader(obstacles: Obstacles, config: Partial<FoldConfig> = {}) {
     const tested = createTestFoldWorker(obstructed(model.tables, obstacles), model.databases, {
       holder: `fold-worker-${Math.random()}`,
-      foldMsMax,
+      PLEDGEVIEW_FOLD_MS_MAX: foldMsMax,
       onQuarantine(all, change) {
         named = all.map(({ campaign }) => campaign)
         if (change) reports.push({ ...change, all: all.length })
       },
-      ...settings,
+      ...config,
     })
     await tested.foldWorker.acquireLeadership()
     return tested
@@ -185,7 +186,7 @@ describe('a campaign that cannot be folded within the bounds', () => {
     await model.ingest(shown)
     await first.foldWorker.fold()
     await writeManyPledges()
-    const tested = await leader({}, { memoryBytesMax })
+    const tested = await leader({}, { PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX: memoryBytesMax })
     await model.ingest(heavy(2))
     await tested.foldWorker.fold()
     await tested.foldWorker.fold()
@@ -212,7 +213,7 @@ describe('a campaign that cannot be folded within the bounds', () => {
     expect(events().at(-1)).toBe('released')
     expect(await shownIds()).toEqual(['heavy', 'other'])
     // It is in no quarantine now, and no fold of this leader could compute its row.
-    const last = await leader({}, { memoryBytesMax })
+    const last = await leader({}, { PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX: memoryBytesMax })
     await model.ingest([campaignTombstone('heavy')])
     await last.foldWorker.fold()
     await last.foldWorker.fold()

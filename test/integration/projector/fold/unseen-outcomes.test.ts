@@ -47,7 +47,7 @@ describe('the fold', () => {
         ...(after && { after }),
       }),
       model.databases,
-      { holder, campaignsPerStatementMax: 1, untilNoneRuns: async () => void did.push('none runs') },
+      { holder, PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: 1, untilNoneRuns: async () => void did.push('none runs') },
     )
     return { ...tested, did }
   }
@@ -216,7 +216,10 @@ describe('the fold', () => {
         if (Number(seconds) * 1_000 < needsMs) throw timeoutExceeded()
       },
     })
-    const tested = createTestFoldWorker(busy, model.databases, { foldMsMax: 2_500, aloneMsMax: 10_000 })
+    const tested = createTestFoldWorker(busy, model.databases, {
+      PLEDGEVIEW_FOLD_MS_MAX: 2_500,
+      PLEDGEVIEW_FOLD_ALONE_MS_MAX: 10_000,
+    })
     await expect(tested.foldWorker.acquireLeadership()).rejects.toThrow('TIMEOUT_EXCEEDED')
     const events = [campaignEvent({ campaign_id: 'c' })]
     await model.ingest(events)

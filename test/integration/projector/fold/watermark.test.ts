@@ -90,7 +90,7 @@ describe('the watermark', () => {
         },
       }),
       model.databases,
-      { campaignsPerStatementMax: 1 },
+      { PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: 1 },
     )
     await tested.foldWorker.acquireLeadership()
     await model.ingest(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
@@ -132,7 +132,7 @@ describe('the watermark', () => {
       }),
       model.databases,
       {
-        campaignsPerStatementMax: 1,
+        PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: 1,
         async rememberWatermark(watermark) {
           remembered = Math.max(remembered, watermark)
           return remembered

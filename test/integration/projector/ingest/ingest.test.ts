@@ -104,7 +104,11 @@ describe('the ingest loop', () => {
     const running = start({
       reader: log.reader,
       tables: model.tables,
-      circuitBreaker: { rejectsMin: 3, shareMax: 0.5, windowRecords: 4 },
+      circuitBreaker: {
+        PLEDGEVIEW_REJECTS_MIN: 3,
+        PLEDGEVIEW_REJECT_SHARE_MAX: 0.5,
+        PLEDGEVIEW_REJECT_WINDOW_RECORDS: 4,
+      },
     })
     await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soon)
     const before = await ledgerRows()

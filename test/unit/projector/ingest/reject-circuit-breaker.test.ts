@@ -23,7 +23,11 @@ test('the circuit breaker lets batches pass exactly while the rejects in the win
       fc.constantFrom(0, 0.1, 0.1, 0.1, 1),
       fc.array(batch, { maxLength: 40, size: 'max' }),
       (shareMax, batches) => {
-        const breaker = createRejectCircuitBreaker({ shareMax, windowRecords, rejectsMin })
+        const breaker = createRejectCircuitBreaker({
+          PLEDGEVIEW_REJECT_SHARE_MAX: shareMax,
+          PLEDGEVIEW_REJECT_WINDOW_RECORDS: windowRecords,
+          PLEDGEVIEW_REJECTS_MIN: rejectsMin,
+        })
         for (const [index, counts] of batches.entries()) {
           let records = 0
           let rejects = 0
