@@ -51,15 +51,13 @@ async function purgeJournal(
 }
 
 function eventLogCopy(report: CompactionReport, isDry: boolean): PurgedCopy {
-  const { records, unread, bytesBefore, bytesAfter, isRewritten } = report
+  const { records, bytesBefore, bytesAfter, isRewritten } = report
   const copy = 'event log'
   if (isDry) return purged(copy, `removes ${counted(records, 'record')} of ${megabytes(bytesBefore)}`)
   const done = `removed ${counted(records, 'record')}, ${megabytes(bytesBefore)} to ${megabytes(bytesAfter)}`
-  const left = [
-    ...(unread > 0 ? [`${counted(unread, 'record')} that a rebuild or the projector has not read yet`] : []),
-    ...(isRewritten ? [] : ['perhaps remains in free pages: stop the service, then run the purge again']),
-  ]
-  return left.length === 0 ? purged(copy, done) : { ...unreached(copy, left.join('; ')), done }
+  if (isRewritten) return purged(copy, done)
+  const left = 'perhaps remains in free pages: stop the service, then run the purge again'
+  return { ...unreached(copy, left), done }
 }
 
 /** The journal keeps the records of rejects, too, and keeps them for ever. */

@@ -3,7 +3,7 @@
  * embedded mode.
  *
  * Every implementation keeps these promises (test/integration/log/event-log.conformance.ts):
- * - records of one partition are delivered in offset order, and nothing after a committed position is lost;
+ * - records of one partition are delivered in offset order, and none is left out;
  * - only positions that `commit` was given are committed, and a commit of a superseded assignment commits nothing;
  * - a reader that is told where to begin begins there, and if the log has another record there, at the start of the partition;
  * - after `restart` it begins where it is told then, under another assignment;

@@ -4,7 +4,7 @@
  *
  * Promises:
  * - The outcome of a replay is the same as before.
- * - Positions of consumers stay valid: offsets do not change, and a record that a consumer has not read is not removed.
+ * - Positions of readers stay valid: offsets do not change.
  * - Removed bytes are gone from the files of the journal when this resolves. The blocks that the file system has freed
  *   are not overwritten.
  * - It can be repeated after a kill at any point.
@@ -26,7 +26,6 @@ import {
   recordsTable,
   withLockRetry,
 } from './file.ts'
-import { readPositions } from './positions.ts'
 
 export interface CompactionOptions {
   /** The version of the event that a record holds; `undefined` if it is no valid event. */
@@ -42,17 +41,10 @@ export interface CompactionOptions {
 export interface CompactionReport {
   /** Superseded records that were removed, or in a dry run found. */
   records: number
-  /** Superseded records that some consumer has not read yet. They stay. */
-  unread: number
   bytesBefore: number
   bytesAfter: number
   /** Whether the file was rewritten: only then no remains of removed records are in its free pages. */
   isRewritten: boolean
-}
-
-interface Found {
-  superseded: number[]
-  unread: number
 }
 
 interface Place {
@@ -71,20 +63,18 @@ export async function compactJournal(path: string, options: CompactionOptions): 
     db.exec('PRAGMA secure_delete = ON')
     const bytesBefore = bytesOf(path)
     let records = 0
-    let unread = 0
     for (const topic of topics) {
-      const found = findSuperseded(db, topic, options)
-      records += found.superseded.length
-      unread += found.unread
+      const superseded = findSuperseded(db, topic, options)
+      records += superseded.length
       if (options.isDry) continue
       const unwanted = (options.unwanted ?? []).filter(one => one.topic === topic).map(({ offset }) => offset)
-      await removeRecords(db, path, topic, [...found.superseded, ...unwanted])
+      await removeRecords(db, path, topic, [...superseded, ...unwanted])
     }
-    if (options.isDry) return { records, unread, bytesBefore, bytesAfter: bytesBefore, isRewritten: false }
+    if (options.isDry) return { records, bytesBefore, bytesAfter: bytesBefore, isRewritten: false }
     const isRewritten = bytesBefore <= options.rewriteBytesMax
     if (isRewritten) await withLockRetry(path, () => db.exec('VACUUM'))
     await emptyWal(db, path)
-    return { records, unread, bytesBefore, bytesAfter: bytesOf(path), isRewritten }
+    return { records, bytesBefore, bytesAfter: bytesOf(path), isRewritten }
   } finally {
     db.close()
   }
@@ -96,11 +86,10 @@ function bytesOf(path: string): number {
   return statSync(path).size + (wal?.size ?? 0)
 }
 
-function findSuperseded(db: DatabaseSync, topic: Topic, { versionOf }: CompactionOptions): Found {
-  const readBefore = readByAll(db, topic)
+function findSuperseded(db: DatabaseSync, topic: Topic, { versionOf }: CompactionOptions): number[] {
   const end = endOf(db, topic)
   const one = db.prepare(`SELECT appended_at, key, value FROM ${recordsTable[topic]} WHERE offset = ?`)
-  const found: Found = { superseded: [], unread: 0 }
+  const superseded: number[] = []
 
   function versionAt({ offset }: Place): bigint | undefined {
     const row = one.get(offset)
@@ -118,10 +107,7 @@ function findSuperseded(db: DatabaseSync, topic: Topic, { versionOf }: Compactio
   }
 
   function take(ofKey: readonly Place[]): void {
-    for (const offset of supersededOf(topic, ofKey, versionAt)) {
-      if (offset < readBefore) found.superseded.push(offset)
-      else found.unread++
-    }
+    for (const offset of supersededOf(topic, ofKey, versionAt)) superseded.push(offset)
   }
 
   let key: Buffer | undefined
@@ -142,7 +128,7 @@ function findSuperseded(db: DatabaseSync, topic: Topic, { versionOf }: Compactio
     ofKey.push({ offset: Number(row.offset), isTombstone: row.is_tombstone === 1 })
   }
   take(ofKey)
-  return found
+  return superseded
 }
 
 /** The offsets of one key's records that a record which stays supersedes. `ofKey`: by offset. */
@@ -166,12 +152,6 @@ function supersededOf(
   return versions
     .filter(place => place !== kept && (place.version !== undefined || place.offset < kept.offset))
     .map(({ offset }) => offset)
-}
-
-/** Every consumer has read all records before this offset. */
-function readByAll(db: DatabaseSync, topic: Topic): number {
-  const consumers = db.prepare('SELECT name FROM consumers').all()
-  return Math.min(endOf(db, topic), ...consumers.map(({ name }) => readPositions(db, String(name))[topic]))
 }
 
 async function removeRecords(

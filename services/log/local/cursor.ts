@@ -8,7 +8,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Topic } from '../../../contracts/events/event.ts'
 import type { LogRecord } from '../port.ts'
-import { onlyPartition, recordsTable } from './file.ts'
+import { endOf, onlyPartition, recordsTable } from './file.ts'
 
 export interface Cursor {
   readonly topic: Topic
@@ -18,7 +18,7 @@ export interface Cursor {
   lastAt?: number
   /** For how many polls in a row the topic got nothing because there was no room. */
   passedOver: number
-  /** How many records come next, up to `rowsMax`, and the bytes of their keys and values. */
+  /** How many records come next, up to `rowsMax`, and the bytes of their keys and values. If none comes, moves to the end. */
   measure(rowsMax: number): { rows: number; bytes: number }
   /** Returns the next records, up to `rowsMax`, and moves behind them. Blocks the thread meanwhile. */
   read(rowsMax: number): LogRecord[]
@@ -46,8 +46,13 @@ export function openCursor(db: DatabaseSync, topic: Topic, next: number): Cursor
     next,
     passedOver: 0,
     measure(rowsMax) {
+      // Read first, so that a record that is appended meanwhile is not passed over.
+      const end = endOf(db, topic)
       const row = measure.get(this.next, rowsMax)
-      return { rows: Number(row?.row_count), bytes: Number(row?.bytes) }
+      const rows = Number(row?.row_count)
+      // A compaction may have removed the last records.
+      if (rows === 0) this.next = Math.max(this.next, end)
+      return { rows, bytes: Number(row?.bytes) }
     },
     read(rowsMax) {
       const row = read.get(this.next, rowsMax)

@@ -26,7 +26,7 @@ export const recordsTable: Readonly<Record<Topic, string>> = {
   notices: 'state_notices',
 }
 
-const schemaVersion = 1
+const schemaVersion = 2
 // "PVEJ": distinguishes a journal from any other SQLite file.
 const applicationId = 0x5056454a
 const pageBytes = 8192

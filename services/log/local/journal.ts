@@ -1,9 +1,9 @@
 /**
  * The embedded event log: the port over one SQLite file, the journal.
  *
- * Any number of processes append and read at once. A consumer has one reader: opening it again supersedes the
- * previous one. Each topic has one partition, 0, and its own position, so a backlog of pledges does not hold up a
- * key.
+ * Any number of processes append and read at once. The positions of readers stand with the tables that they fill
+ * (projector/positions): the file remembers only watermarks. One process holds a data directory (lock.ts), so a reader is superseded only by
+ * its own restart. Each topic has one partition, 0, and its own position, so a backlog of pledges does not hold up a key.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Topic, topics } from '../../../contracts/events/event.ts'
@@ -15,6 +15,7 @@ import {
   type NewRecord,
   type PartitionRange,
   partitionName,
+  type RememberedWatermark,
   SupersededAssignment,
 } from '../port.ts'
 import { openCursor } from './cursor.ts'
@@ -28,7 +29,6 @@ import {
   untilWritten,
 } from './file.ts'
 import { pollCursors } from './poll.ts'
-import { readPositions, storePositions, storeWatermark } from './positions.ts'
 
 export interface JournalWriterOptions {
   /** The log's clock, in ms since the epoch. */
@@ -36,10 +36,10 @@ export interface JournalWriterOptions {
 }
 
 export interface JournalReaderOptions {
-  /** The owner of the positions. A new name reads from the start. */
+  /** Under which name watermarks are remembered. */
   consumer: string
-  /** Where reading begins. Default: at what the consumer has committed. */
-  starts?: FindStarts
+  /** Where reading begins. */
+  starts: FindStarts
   /** How often an empty log is polled, in ms. */
   lookMs?: number
   /** How many rows are read before the reader yields to the event loop. */
@@ -80,21 +80,18 @@ function insertRecords(
   for (const { topic, key, value } of records) inserts.get(topic)?.run(appendedAt, key, value)
 }
 
-/** Opens the journal for the consumer, creates it if needed, and supersedes the consumer's previous reader. */
+/** Opens the journal for reading, and creates it if needed. */
 export async function openJournalReader(
   path: string,
   { consumer, starts, lookMs = 25, sliceRowsMax = 2_000 }: JournalReaderOptions,
 ): Promise<EventReader> {
   const db = await openJournalFile(path)
-  /** The last one that this reader took. */
-  let generation = 0
+  let begins = 0
 
   async function begin() {
-    generation = await inWriteTransaction(db, path, () => raiseGeneration(db, consumer))
-    const assignment = assignmentOf(consumer, generation)
-    const committed = starts
-      ? await findStarts(db, path, { consumer, assignment, starts })
-      : readPositions(db, consumer)
+    const assignment = `${consumer}/${++begins}`
+    const remembered = await rememberWatermark(db, path, consumer, { watermark: 0, shown: 0 })
+    const committed = await findStarts(db, { assignment, remembered, starts })
     return { assignment, committed, cursors: topics.map(topic => openCursor(db, topic, committed[topic])) }
   }
 
@@ -102,12 +99,6 @@ export async function openJournalReader(
     db.close()
     throw cause
   })
-
-  function checkAssignment(fetchedUnder: string): void {
-    const latest = assignmentOf(consumer, readGeneration(db, consumer))
-    if (fetchedUnder === present.assignment && latest === fetchedUnder) return
-    throw new SupersededAssignment(`the assignment ${fetchedUnder} is superseded by ${latest}`)
-  }
 
   return {
     log: '',
@@ -118,29 +109,19 @@ export async function openJournalReader(
     },
 
     async restart() {
-      // Another reader may have superseded this one. It must not take the consumer back.
-      if (readGeneration(db, consumer) !== generation) {
-        throw new SupersededAssignment(`${present.assignment} is superseded by another reader`)
-      }
       present = await begin()
     },
 
-    commit: (fetchedUnder, positions) =>
-      inWriteTransaction(db, path, () => {
-        checkAssignment(fetchedUnder)
-        storePositions(db, consumer, positions)
-      }).then(() => {
-        if (fetchedUnder !== present.assignment) return
-        const { committed } = present
-        for (const { topic, next } of positions) committed[topic] = Math.max(committed[topic], next)
-      }),
+    async commit(fetchedUnder, positions) {
+      const { assignment, committed } = present
+      if (fetchedUnder !== assignment) {
+        throw new SupersededAssignment(`the assignment ${fetchedUnder} is superseded by ${assignment}`)
+      }
+      for (const { topic, next } of positions) committed[topic] = Math.max(committed[topic], next)
+    },
 
-    rememberWatermark: async (watermark, shown = 0) => {
-      const remembered = await inWriteTransaction(db, path, () => {
-        checkAssignment(present.assignment)
-        return storeWatermark(db, consumer, { watermark, shown })
-      })
-      return remembered.watermark
+    async rememberWatermark(watermark, shown = 0) {
+      return (await rememberWatermark(db, path, consumer, { watermark, shown })).watermark
     },
 
     async lag() {
@@ -155,6 +136,7 @@ export async function openJournalReader(
     leads: () => true,
 
     async close() {
+      await untilWritten(db)
       if (db.isOpen) db.close()
     },
   }
@@ -163,12 +145,13 @@ export async function openJournalReader(
 /** Where reading begins in each topic. A topic that has another record than the one that was read last is read from its start. */
 async function findStarts(
   db: DatabaseSync,
-  path: string,
-  { consumer, assignment, starts }: { consumer: string; assignment: string; starts: FindStarts },
+  {
+    assignment,
+    remembered,
+    starts,
+  }: { assignment: string; remembered: RememberedWatermark; starts: FindStarts },
 ): Promise<Record<Topic, number>> {
   const partitions = topics.map(topic => rangeOf(db, topic))
-  const none = { watermark: 0, shown: 0 }
-  const remembered = await inWriteTransaction(db, path, () => storeWatermark(db, consumer, none))
   const found = await starts.find({ log: '', assignment, partitions, remembered })
   const begins = partitions.map(range => {
     const { topic, low, end } = range
@@ -195,19 +178,23 @@ function appendedAt(db: DatabaseSync, topic: Topic, offset: number): number | un
   return row && Number(row.appended_at)
 }
 
-function assignmentOf(consumer: string, generation: number): string {
-  return `${consumer}/${generation}`
-}
-
-function raiseGeneration(db: DatabaseSync, consumer: string): number {
-  db.prepare(
-    'INSERT INTO consumers VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET generation = generation + 1',
-  ).run(consumer)
-  return readGeneration(db, consumer)
-}
-
-function readGeneration(db: DatabaseSync, consumer: string): number {
-  return Number(db.prepare('SELECT generation FROM consumers WHERE name = ?').get(consumer)?.generation)
+/** Remembers what is higher than before. Resolves with the highest. */
+function rememberWatermark(
+  db: DatabaseSync,
+  path: string,
+  consumer: string,
+  { watermark, shown }: RememberedWatermark,
+): Promise<RememberedWatermark> {
+  return inWriteTransaction(db, path, () => {
+    const row = db
+      .prepare(
+        `INSERT INTO watermarks VALUES (?, ?, ?) ON CONFLICT (consumer)
+         DO UPDATE SET watermark = max(watermark, excluded.watermark), shown = max(shown, excluded.shown)
+         RETURNING watermark, shown`,
+      )
+      .get(consumer, watermark, shown)
+    return { watermark: Number(row?.watermark), shown: Number(row?.shown) }
+  })
 }
 
 /* The journal's history, for a rebuild. */
@@ -219,10 +206,9 @@ export async function openJournalHistory(path: string): Promise<History> {
     open: (consumer, starts) => openJournalReader(path, { consumer, starts }),
 
     async forget(consumer) {
-      await inWriteTransaction(db, path, () => {
-        db.prepare('DELETE FROM positions WHERE consumer = ?').run(consumer)
-        db.prepare('DELETE FROM consumers WHERE name = ?').run(consumer)
-      })
+      await inWriteTransaction(db, path, () =>
+        db.prepare('DELETE FROM watermarks WHERE consumer = ?').run(consumer),
+      )
     },
 
     async ends() {

@@ -31,8 +31,8 @@ export async function pollCursors(
   { lookMs, sliceRowsMax, signal }: PollOptions,
 ): Promise<Pick<Delivery, 'records' | 'positions'>> {
   const deadline = performance.now() + bounds.waitMsMax
+  const before = cursors.map(cursor => cursor.next)
   while (!signal.aborted) {
-    const before = cursors.map(cursor => cursor.next)
     const records = await readRound(cursors, bounds, sliceRowsMax)
     const waitMs = Math.min(lookMs, deadline - performance.now())
     if (records.length > 0 || waitMs <= 0) {

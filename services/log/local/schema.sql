@@ -1,4 +1,4 @@
--- The journal: the embedded event log, one SQLite file. Schema version 1 (PRAGMA user_version).
+-- The journal: the embedded event log, one SQLite file. Schema version 2 (PRAGMA user_version).
 --
 -- A topic is one table with one partition, 0. AUTOINCREMENT makes offsets only grow: an offset is never used twice,
 -- even after a deletion. The first offset is 1. Writers wait for each other, so offsets become visible in order.
@@ -44,20 +44,10 @@ CREATE TABLE state_notices
     value       BLOB
 ) STRICT;
 
--- Opening a consumer raises its generation, so its previous reader can commit no more.
-CREATE TABLE consumers
+-- The watermarks that a reader remembers, Unix ms: no list has shown a higher one; lists have shown this one.
+CREATE TABLE watermarks
 (
-    name       TEXT PRIMARY KEY,
-    generation INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- The offset that a consumer reads next, as committed. The rows of the topics 'watermark' and 'shown watermark' are
--- the watermarks that it remembers, Unix ms.
-CREATE TABLE positions
-(
-    consumer  TEXT NOT NULL,
-    topic     TEXT NOT NULL,
-    partition INTEGER NOT NULL,
-    next      INTEGER NOT NULL,
-    PRIMARY KEY (consumer, topic, partition)
+    consumer  TEXT PRIMARY KEY,
+    watermark INTEGER NOT NULL,
+    shown     INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

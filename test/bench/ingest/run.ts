@@ -10,6 +10,7 @@ import { openJournalReader } from '../../../services/log/local/journal.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import { fromStart } from '../../support/events/starts.ts'
 import { benchInput, createCpuMeter, serveBench } from '../bench-process.ts'
 import { peakMemoryBytes } from '../machine.ts'
 import { cpuSecondsOf, memoryOf } from '../process-usage.ts'
@@ -67,7 +68,10 @@ async function readAndDecode(root: string): Promise<IngestRunResult> {
     bytesMax: readConfig({}).PLEDGEVIEW_BATCH_BYTES_MAX,
     waitMsMax: 0,
   }
-  const reader = await openJournalReader(openDataDirectory(root).journal, { consumer: 'ceiling' })
+  const reader = await openJournalReader(openDataDirectory(root).journal, {
+    consumer: 'ceiling',
+    starts: fromStart,
+  })
   const decode = createDecoder()
   const cpuMs = createCpuMeter()
   const startedMs = performance.now()

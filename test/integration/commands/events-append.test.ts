@@ -15,6 +15,7 @@ import { openJournalReader, openJournalWriter } from '../../../services/log/loca
 import type { LogRecord } from '../../../services/log/port.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
+import { fromStart } from '../../support/events/starts.ts'
 
 const batchRows = 10
 let directory: string
@@ -278,7 +279,7 @@ async function failureOf(work: Promise<unknown>): Promise<EventsAppendError> {
 }
 
 async function appendedRecords(path = journal): Promise<readonly LogRecord[]> {
-  const reader = await openJournalReader(path, { consumer: `test-${Math.random()}` })
+  const reader = await openJournalReader(path, { consumer: 'test', starts: fromStart })
   const bounds = { recordsMax: 10_000, bytesMax: 1024 ** 2, waitMsMax: 0 }
   const { records } = await reader.poll(bounds, new AbortController().signal)
   await reader.close()

@@ -12,7 +12,7 @@ import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { Header, NewRecord } from '../../../services/log/port.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { makeDataDirectory } from '../../support/deployment/service-process.ts'
-import { journalEnds } from '../../support/events/journal-positions.ts'
+import { journalEnds } from '../../support/events/journal-ends.ts'
 import { readModelOf } from '../../support/events/model.ts'
 import {
   campaignEvent,

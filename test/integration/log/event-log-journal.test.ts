@@ -10,10 +10,12 @@ import {
   type LogRecord,
   type NewRecord,
   type PollBounds,
-  SupersededAssignment,
+  partitionName,
+  type Start,
 } from '../../../services/log/port.ts'
-import { journalEnds } from '../../support/events/journal-positions.ts'
-import { describeEventLog } from './event-log.conformance.ts'
+import { journalEnds } from '../../support/events/journal-ends.ts'
+import { fromStart } from '../../support/events/starts.ts'
+import { describeEventLog, type LogUnderTest } from './event-log.conformance.ts'
 import { startChild } from './event-log-process.ts'
 
 describeEventLog('in a journal', async () => {
@@ -22,8 +24,7 @@ describeEventLog('in a journal', async () => {
   return {
     address: { kind: 'journal', path },
     openWriter: () => openJournalWriter(path),
-    openReader: (consumer, starts) => openJournalReader(path, { consumer, ...(starts && { starts }) }),
-    supersede: consumer => openJournalReader(path, { consumer }),
+    openReader: readersWithPositions(path),
     appendsWhole: true,
     remove: async () => rmSync(directory, { recursive: true }),
   }
@@ -54,7 +55,7 @@ describe('the journal', () => {
       ...recordsOf('campaigns', 500),
       ...recordsOf('api-keys', 1),
     ])
-    const reader = await openJournalReader(path, { consumer: 'projector' })
+    const reader = await openJournalReader(path, { consumer: 'projector', starts: fromStart })
     const { records } = await reader.poll({ ...bounds, recordsMax: 100 }, never)
     expect(countsByTopic(records)).toEqual({ 'api-keys': 1, campaigns: 50, pledges: 49 })
     expect(records[0]?.topic).toBe('api-keys')
@@ -68,7 +69,7 @@ describe('the journal', () => {
     { recordsMax: 100, bytesMax: 250 },
   ])('lets no topic starve, however tight a poll is: %o', async tight => {
     await append([...recordsOf('pledges', 40), ...recordsOf('campaigns', 40), ...recordsOf('api-keys', 40)])
-    const reader = await openJournalReader(path, { consumer: 'projector' })
+    const reader = await openJournalReader(path, { consumer: 'projector', starts: fromStart })
     const delivered: LogRecord[] = []
     for (let poll = 0; poll < 12; poll++) {
       delivered.push(...(await reader.poll({ ...bounds, ...tight }, never)).records)
@@ -80,7 +81,11 @@ describe('the journal', () => {
 
   test('gives the event loop its turn while it reads a long backlog', async () => {
     await append(recordsOf('pledges', 10_000))
-    const reader = await openJournalReader(path, { consumer: 'projector', sliceRowsMax: 500 })
+    const reader = await openJournalReader(path, {
+      consumer: 'projector',
+      starts: fromStart,
+      sliceRowsMax: 500,
+    })
     let turns = 0
     let isReading = true
     const count = () => {
@@ -93,30 +98,6 @@ describe('the journal', () => {
     expect(records).toHaveLength(10_000)
     expect(turns).toBeGreaterThanOrEqual(10_000 / 500)
     await reader.close()
-  })
-
-  test('never moves a position back', async () => {
-    await append(recordsOf('pledges', 20))
-    const reader = await openJournalReader(path, { consumer: 'projector' })
-    const early = await reader.poll({ ...bounds, recordsMax: 5 }, never)
-    const late = await reader.poll({ ...bounds, recordsMax: 5 }, never)
-    await reader.commit(late.assignment, late.positions)
-    await reader.commit(early.assignment, early.positions)
-    await reader.close()
-
-    const again = await openJournalReader(path, { consumer: 'projector' })
-    expect((await again.poll(bounds, never)).records[0]?.offset).toBe(11)
-    await again.close()
-  })
-
-  test('remembers no watermark of a reader that was superseded, and says so', async () => {
-    const first = await openJournalReader(path, { consumer: 'projector' })
-    await first.rememberWatermark(1_000)
-    const second = await openJournalReader(path, { consumer: 'projector' })
-    await expect(first.rememberWatermark(2_000)).rejects.toThrow(SupersededAssignment)
-    expect(await second.rememberWatermark(0)).toBe(1_000)
-    await first.close()
-    await second.close()
   })
 
   test('appends nothing of a batch that fails', async () => {
@@ -134,7 +115,7 @@ describe('the journal', () => {
     db.exec('DELETE FROM records_pledges')
     db.close()
     await append(recordsOf('pledges', 1))
-    const reader = await openJournalReader(path, { consumer: 'projector' })
+    const reader = await openJournalReader(path, { consumer: 'projector', starts: fromStart })
     expect((await reader.poll(bounds, never)).records.map(({ offset }) => offset)).toEqual([4])
     await reader.close()
   })
@@ -150,13 +131,13 @@ describe('the journal', () => {
   test.each([
     [
       'a newer program',
-      'PRAGMA user_version = 2',
-      /schema version 2, made by newer software; this one reads 1/,
+      'PRAGMA user_version = 3',
+      /schema version 3, made by newer software; this one reads 2/,
     ],
     [
       'an older program',
-      'PRAGMA user_version = 0',
-      /schema version 0, made by older software; this one reads 1/,
+      'PRAGMA user_version = 1',
+      /schema version 1, made by older software; this one reads 2/,
     ],
     ['another application', 'PRAGMA application_id = 7', /is not a journal/],
   ])('refuses a file of %s, and says so', async (_name, pragma, message) => {
@@ -165,7 +146,9 @@ describe('the journal', () => {
     db.exec(pragma)
     db.close()
     await expect(openJournalWriter(path)).rejects.toThrow(message)
-    await expect(openJournalReader(path, { consumer: 'projector' })).rejects.toThrow(message)
+    await expect(openJournalReader(path, { consumer: 'projector', starts: fromStart })).rejects.toThrow(
+      message,
+    )
   })
 
   test('does not touch a file that is not a journal', async () => {
@@ -214,6 +197,24 @@ describe('a data directory', () => {
     expect(statSync(join(directory, 'lock.sqlite')).mode & 0o777).toBe(0o600)
   })
 })
+
+/** Readers of a journal that begin after what was committed, as those do whose positions stand in tables. */
+function readersWithPositions(path: string): LogUnderTest['openReader'] {
+  const committed = new Map<string, Map<string, Start>>()
+  return async (consumer, given) => {
+    const own = committed.get(consumer) ?? new Map<string, Start>()
+    committed.set(consumer, own)
+    const starts = given ?? { find: async () => own, beginAnew() {} }
+    const reader = await openJournalReader(path, { consumer, starts })
+    return {
+      ...reader,
+      async commit(assignment, positions) {
+        await reader.commit(assignment, positions)
+        for (const at of positions) own.set(partitionName(at), { next: at.next, lastAt: at.lastAt ?? 0 })
+      },
+    }
+  }
+}
 
 async function answerOf(...args: string[]): Promise<string | undefined> {
   const child = startChild(...args)

@@ -1,9 +1,10 @@
 /** The event log's promises, on real Kafka brokers of both lines that are in use. */
-import { describe, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { type KafkaReader, openKafkaReader } from '../../../services/log/kafka/reader.ts'
 import { partitionOf } from '../../../services/log/kafka/record.ts'
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
-import type { FindStarts } from '../../../services/log/port.ts'
+import { type FindStarts, lagRecords, SupersededAssignment } from '../../../services/log/port.ts'
+import { pledges, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import { makeTopics, removeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
 import { kafkaServices } from '../../support/services/kafka.ts'
 import { useService } from '../../support/services/test-service.ts'
@@ -19,7 +20,7 @@ const takeOvers = ['a', 'z']
 describe.each(kafkaServices)('$name', service => {
   const kafka = useService(service)
 
-  describeEventLog(`on ${service.name}`, async (): Promise<LogUnderTest> => {
+  async function openLog(): Promise<LogUnderTest & { supersede(consumer: string): Promise<KafkaReader> }> {
     const settings = settingsFor(kafka().address)
     await makeTopics(settings, { partitions })
 
@@ -38,6 +39,7 @@ describe.each(kafkaServices)('$name', service => {
       address: { kind: 'kafka', settings },
       openWriter: () => openKafkaWriter(settings, { logger: silent }),
       openReader: (consumer, starts) => openReader(consumer, { starts }),
+      /** Makes another reader of the consumer the one that counts, and returns it. */
       async supersede(consumer) {
         for (const name of takeOvers) {
           const reader = await openReader(consumer, { clientId: `${name}-${settings.clientId}` })
@@ -59,5 +61,21 @@ describe.each(kafkaServices)('$name', service => {
       appendsWhole: false,
       remove: () => removeTopics(settings),
     }
+  }
+
+  describeEventLog(`on ${service.name}`, openLog)
+
+  test('commits nothing of an assignment that was superseded, and says so', async () => {
+    const log = await openLog()
+    const writer = await log.openWriter()
+    await writer.append(pledges(0, 10))
+    const first = await log.openReader('projector')
+    const [late] = await readDeliveries(first, 10)
+    const second = await log.supersede('projector')
+    await expect(first.commit(late.assignment, late.positions)).rejects.toThrow(SupersededAssignment)
+    expect(await readRecords(second, 10)).toHaveLength(10)
+    expect(lagRecords(await second.lag())).toBe(10)
+    for (const part of [writer, first, second]) await part.close()
+    await log.remove()
   })
 })

@@ -10,7 +10,6 @@ import {
   type EventWriter,
   type FindStarts,
   type LogRecord,
-  lagRecords,
   type NewRecord,
   partitionName,
   SupersededAssignment,
@@ -41,9 +40,8 @@ import { startChild } from './event-log-process.ts'
 export interface LogUnderTest {
   address: LogAddress
   openWriter(): Promise<EventWriter>
+  /** Default of `starts`: after what readers of the consumer have committed. */
   openReader(consumer: string, starts?: FindStarts): Promise<EventReader>
-  /** Makes another reader of the consumer the one that counts, and returns it. */
-  supersede(consumer: string): Promise<EventReader>
   /** Whether an `append` is all or nothing, a crash included. */
   appendsWhole: boolean
   remove(): Promise<void>
@@ -167,17 +165,6 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
         const again = await readRecords(await openReader(), rest.length)
         expect(numbersOf(again).toSorted(ascending)).toEqual(rest)
         expect(await readRecords(await openReader('rebuild'), 100)).toHaveLength(100)
-      })
-
-      test('nothing of an assignment that was superseded, and says so', async () => {
-        const writer = await openWriter()
-        await writer.append(pledges(0, 10))
-        const first = await openReader()
-        const [late] = await readDeliveries(first, 10)
-        const second = kept(await log.supersede('projector'))
-        await expect(first.commit(late.assignment, late.positions)).rejects.toThrow(SupersededAssignment)
-        expect(await readRecords(second, 10)).toHaveLength(10)
-        expect(lagRecords(await second.lag())).toBe(10)
       })
 
       test('what lag then no longer counts', async () => {

@@ -13,6 +13,7 @@ import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { noticeEvent } from '../events/accounts.ts'
+import { fromStart } from '../events/starts.ts'
 import { startIngest } from '../projector/ingest-loop.ts'
 import { hashBacker, type ModelTables } from '../projector/model-tables.ts'
 
@@ -37,7 +38,7 @@ export async function projectedJournal(model: ModelTables): Promise<ProjectedLog
     () => rmSync(directory, { recursive: true }),
     () => model.giveBack(databases),
   ]
-  const reader = await openJournalReader(path, { consumer: 'projector', lookMs: 2 })
+  const reader = await openJournalReader(path, { consumer: 'projector', starts: fromStart, lookMs: 2 })
   closers.push(() => reader.close())
   const ingest = startIngest({
     ...{ reader, tables, databases, now: Date.now },

@@ -3,9 +3,10 @@
  *
  *     fork('test/support/projector/projector-child.ts', [DATA_DIRECTORY])
  *
- * It sends `open` once it projects. On the message `clickhouse` it sends the process id of its ClickHouse. On any other
- * message it waits until everything is folded, closes and exits with 0. It ends at once when its parent has gone.
+ * It sends `open` once it projects. On the message `clickhouse` it sends the process id of its ClickHouse. On the message `work` it sends
+ * `worked`, once it has written a batch. On any other message it waits until everything is folded, closes and exits with 0. It ends at once when its parent has gone.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { openDataDirectory } from '../../../services/local/data-directory.ts'
 import { openEmbeddedModel } from '../../../services/local/model.ts'
@@ -28,6 +29,11 @@ process.once('disconnect', () => process.exit())
 process.on('message', async message => {
   if (message === 'clickhouse') {
     process.send?.({ clickHouse: model.clickHouse.pid() })
+    return
+  }
+  if (message === 'work') {
+    while (model.projector.health().records === 0) await sleep(5)
+    process.send?.('worked')
     return
   }
   await model.whenDrained()

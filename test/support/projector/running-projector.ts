@@ -9,6 +9,7 @@ import type { EventReader, EventWriter } from '../../../services/log/port.ts'
 import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
+import { fromStart } from '../events/starts.ts'
 import { hashBacker } from './model-tables.ts'
 
 type Dependencies = Parameters<typeof createProjectorService>[0]
@@ -67,7 +68,7 @@ export async function openTestJournal(): Promise<TestJournal> {
   const root = await mkdtemp(join(tmpdir(), 'pledgeview-journal-'))
   const path = join(root, 'journal.sqlite')
   const writer = await openJournalWriter(path)
-  const reader = await openJournalReader(path, { consumer: 'projector' })
+  const reader = await openJournalReader(path, { consumer: 'projector', starts: fromStart })
   return {
     ...{ path, writer, reader },
     async close() {
