@@ -5,7 +5,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { openJournalWriter } from '../../../services/log/local/journal.ts'
@@ -97,12 +96,8 @@ const campaign = (campaign_id: string, version = 1, more = {}) =>
   campaignEvent({ campaign_id, version, title: `${campaign_id} ${version}`, ...more })
 
 describe('a projector', () => {
-  test('reads on from the tables, not from what the log was told', async () => {
+  test('reads on from the positions in the tables', async () => {
     await project(campaign('a'), campaign('b'))
-    // As after a restore of the log's own state, or by a tool.
-    const db = new DatabaseSync(journal)
-    db.exec("DELETE FROM positions WHERE topic NOT LIKE '%watermark'")
-    db.close()
     expect(await project(campaign('c'))).toBe(1)
     expect(Object.keys(await changedSince(0))).toEqual(['a', 'b', 'c'])
     expect(warnings).toEqual([])

@@ -22,6 +22,7 @@ import {
 } from '../../support/events/sample-events.ts'
 import { startIngest } from '../../support/projector/ingest-loop.ts'
 import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
+import { positionsIn } from '../../support/projector/positions.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
 import {
   openTestJournal,
@@ -125,9 +126,10 @@ describe('the projector', () => {
     const bad = Array.from({ length: 15 }, () => noEvent)
     async function runWith(more: readonly NewRecord[], settings: Record<string, string> = {}) {
       await writer.append(more)
-      const reader = await openJournalReader(log.path, { consumer: 'projector' })
+      const positions = positionsIn({ tables: model.tables, databases })
+      const reader = await openJournalReader(log.path, { consumer: 'projector', starts: positions })
       const { service, done, stop } = start({
-        reader,
+        ...{ reader, positions },
         settings: { PLEDGEVIEW_REJECTS_MIN: '20', ...settings },
       })
       const hasEnded = async () => service.health().failure !== undefined || (await service.isDrained())
