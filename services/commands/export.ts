@@ -1,17 +1,7 @@
 import { resolve } from 'node:path'
-import { currentDatabases, serverSettings } from '../distributed.ts'
 import { type OnExported, writeExport } from '../exports/write.ts'
-import { childSettings } from '../local/tables.ts'
-import { closing } from '../runtime/async/closing.ts'
 import { createPaintedLine, grouped, megabytes, progressText } from '../runtime/progress.ts'
-import {
-  inSession,
-  openTables,
-  type ServerTables,
-  type TablesSettings,
-} from '../tables/clickhouse/clickhouse.ts'
 import { presentOf } from '../tables/generations.ts'
-import type { Databases } from '../tables/port.ts'
 import {
   type Command,
   commonOptions,
@@ -22,7 +12,7 @@ import {
   UsageError,
 } from './command.ts'
 import { jsonOption } from './help.ts'
-import { onModel } from './on-model.ts'
+import { type Model, onModel } from './on-model.ts'
 
 export const exportCommand: Command = {
   help: {
@@ -44,10 +34,13 @@ export const exportCommand: Command = {
     const [directory, ...more] = positionals
     if (directory === undefined || more.length > 0) throw new UsageError('export takes one directory')
     const progress = progressOf(io)
-    const write = (tables: ServerTables, databases: Databases) =>
-      writeExport({ tables, databases: presentOf(databases) }, resolve(directory), progress.show)
+    const write = async ({ databases, ...model }: Model) => {
+      const tables = model.session()
+      await databases.follow(tables)
+      return writeExport({ tables, databases: presentOf(databases) }, resolve(directory), progress.show)
+    }
     try {
-      const manifest = await withSession(values['data-dir'], write)
+      const manifest = await onModel(values['data-dir'], write, { isCaughtUp: true })
       progress.wipe()
       if (values.json) printJson(io, { directory: resolve(directory), ...manifest })
       else {
@@ -60,26 +53,6 @@ export const exportCommand: Command = {
     }
     return 0
   },
-}
-
-type Write<T> = (tables: ServerTables, databases: Databases) => Promise<T>
-
-/** Runs the work in a session of its own on the server that has the tables. */
-function withSession<T>(dataDir: string | undefined, work: Write<T>): Promise<T> {
-  const inOwn = (
-    settings: TablesSettings,
-    databasesOf: (tables: ServerTables) => Databases | Promise<Databases>,
-  ) =>
-    closing(async open => {
-      const tables = open(openTables(inSession(settings)))
-      return work(tables, await databasesOf(tables))
-    })
-  return onModel(
-    dataDir,
-    config => inOwn(serverSettings(config), tables => currentDatabases(config, tables)),
-    ({ clickHouse, databases }, config) => inOwn(childSettings(clickHouse, config), () => databases),
-    { isCaughtUp: true },
-  )
 }
 
 function progressOf(io: Io): { show: OnExported; wipe: () => void } {

@@ -1,14 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { issueKey, type KeyAdmin, type KeyRecord, keyDirectory, revokeKey } from '../api-keys/api-keys.ts'
 import { keyPrefix, keyPrefixLength } from '../api-keys/credentials.ts'
-import { databasesOf, kafkaSettings, required, serverSettings, stateEncoderOf } from '../distributed.ts'
-import { openKafkaWriter } from '../log/kafka/writer.ts'
 import { checkKeyFields, type KeyFields } from '../portal/keys/key-fields.ts'
-import { closing } from '../runtime/async/closing.ts'
-import type { Config } from '../runtime/config.ts'
-import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse/clickhouse.ts'
-import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import {
   type Command,
   commonOptions,
@@ -131,22 +124,14 @@ async function revoke([key, ...rest]: string[], values: Values, io: Io): Promise
 function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
   return onModel(
     values['data-dir'],
-    config => withDistributedAdmin(config, work),
-    ({ keys, writer, secrets }) => work({ ...clocks, directory: keys, writer, pepper: secrets.keyPepper }),
-    { isCaughtUp: true },
+    async ({ tables, databases, ...model }) => {
+      const pepper = await model.secret('PLEDGEVIEW_KEY_PEPPER')
+      const encode = await model.encoder()
+      const directory = keyDirectory(tables, databases)
+      return work({ ...clocks, directory, writer: await model.writer(), encode, pepper })
+    },
+    { isCaughtUp: true, settings: ['PLEDGEVIEW_KEY_PEPPER'] },
   )
-}
-
-async function withDistributedAdmin<T>(config: Config, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
-  const { PLEDGEVIEW_KEY_PEPPER: pepper } = required(config, ['PLEDGEVIEW_KEY_PEPPER'])
-  return closing(async open => {
-    const tables = open(openTables(serverSettings(config)))
-    const databases = databasesOf(config)
-    await holdTablesIdentity(tables, databases, { PLEDGEVIEW_KEY_PEPPER: pepper })
-    const encode = await stateEncoderOf(config)
-    const writer = open(await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') }))
-    return work({ ...clocks, directory: keyDirectory(tables, databases), writer, encode, pepper })
-  })
 }
 
 const clocks = { now: Date.now, monotonicMs: () => performance.now(), randomBytes }

@@ -1,7 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { versions } from '../../contracts/api/versions.ts'
-import { databasesOf, kafkaSettings, required, serverSettings } from '../distributed.ts'
-import { openKafkaWriter } from '../log/kafka/writer.ts'
 import {
   type Announcement,
   type AnnouncementReport,
@@ -11,12 +9,7 @@ import {
   namePattern,
 } from '../portal/notices/announcement.ts'
 import { openNotices } from '../portal/notices/notices.ts'
-import { closing } from '../runtime/async/closing.ts'
-import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse/clickhouse.ts'
-import { checkTablesIdentity } from '../tables/schema/identity.ts'
 import {
   type Command,
   commonOptions,
@@ -69,12 +62,14 @@ export const notifyCommand: Command = {
     const announcement = { ...announcementOf(values), isDry: values['dry-run'] }
     const report = await onModel(
       values['data-dir'],
-      config => announceDistributed(config, announcement),
-      model => {
-        const { portalKey } = model.secrets
-        return announce({ ...model, notices: openNotices(model), portalKey }, announcement, Date.now())
+      async model => {
+        const portalKey = await model.secret('PLEDGEVIEW_PORTAL_KEY')
+        const { tables, databases } = model
+        const notices = openNotices({ tables, databases, writer: await model.writer() })
+        return announce({ tables, databases, notices, portalKey }, announcement, Date.now())
       },
-      { isCaughtUp: true },
+      // The portals need the mail server.
+      { isCaughtUp: true, settings: ['PLEDGEVIEW_PORTAL_KEY', 'PLEDGEVIEW_SMTP_URL'] },
     )
     if (values.json) printJson(io, { id: announcement.name, is_dry_run: announcement.isDry, ...report })
     else print(io, report, announcement.isDry)
@@ -105,25 +100,6 @@ function readText(path: string): Uint8Array {
   } catch (error) {
     throw new UsageError(`--text ${path} cannot be read: ${messageOf(error)}`)
   }
-}
-
-function announceDistributed(config: Config, announcement: Announcement): Promise<AnnouncementReport> {
-  const { PLEDGEVIEW_PORTAL_KEY: portalKey } = required(config, [
-    'PLEDGEVIEW_PORTAL_KEY',
-    'PLEDGEVIEW_CLICKHOUSE_URL',
-    // The portals need it.
-    'PLEDGEVIEW_SMTP_URL',
-  ])
-  return closing(async open => {
-    const place = { tables: open(openTables(serverSettings(config))), databases: databasesOf(config) }
-    await checkTablesIdentity(place.tables, place.databases, { PLEDGEVIEW_PORTAL_KEY: portalKey })
-    const writer = open(await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') }))
-    return announce(
-      { ...place, notices: openNotices({ ...place, writer }), portalKey },
-      announcement,
-      Date.now(),
-    )
-  })
 }
 
 function print(io: Io, report: AnnouncementReport, isDry: boolean): void {

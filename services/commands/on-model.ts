@@ -1,19 +1,28 @@
 /** Where a command works: on Kafka and ClickHouse, or on the model of a data directory. */
-import { type ModelAccess, withModel } from '../local/access.ts'
-import { type DataDirectory, openExistingDataDirectory } from '../local/data-directory.ts'
+import { type EmbeddedAccess, withModel } from '../local/access.ts'
+import { openExistingDataDirectory } from '../local/data-directory.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { embeddedDirectory } from './command.ts'
+import { type ServersAccess, withServers } from './on-servers.ts'
 
-/** Runs the work at its place. `isCaughtUp`: everything in the journal is folded before the work begins. Default: it need not be. */
+/** What commands work with. In one of the two forms there is more of it. */
+export type Model = EmbeddedAccess | ServersAccess
+
+interface Needs {
+  /** In a data directory, everything in the journal is folded before the work begins. Default: it need not be. */
+  isCaughtUp?: boolean
+  /** Settings that it needs on servers. A data directory has its own secrets. */
+  settings?: readonly (keyof Config)[]
+}
+
+/** Runs the work at its place. */
 export async function onModel<T>(
   dataDir: string | undefined,
-  distributed: (config: Config) => Promise<T>,
-  embedded: (model: ModelAccess, config: Config, directory: DataDirectory) => Promise<T>,
-  { isCaughtUp }: { isCaughtUp: boolean } = { isCaughtUp: false },
+  work: (model: Model) => Promise<T>,
+  { isCaughtUp = false, settings = [] }: Needs = {},
 ): Promise<T> {
   const config = readConfig(process.env)
   const root = embeddedDirectory(dataDir, config)
-  if (root === undefined) return distributed(config)
-  const directory = openExistingDataDirectory(root)
-  return withModel(directory, config, { isCaughtUp }, model => embedded(model, config, directory))
+  if (root === undefined) return withServers(config, settings, work)
+  return withModel(openExistingDataDirectory(root), config, { isCaughtUp }, work)
 }

@@ -1,4 +1,4 @@
-import { withDistributedCopies } from '../erasure/distributed.ts'
+import { distributedCopies } from '../erasure/distributed.ts'
 import { embeddedCopies } from '../erasure/embedded.ts'
 import { purge } from '../erasure/purge.ts'
 import type { PurgedCopy, PurgeReport } from '../erasure/report.ts'
@@ -56,11 +56,10 @@ export const purgeCommand: Command = {
       monotonicMs: () => performance.now(),
       sleep,
     }
-    const report = await onModel(
-      values['data-dir'],
-      config => withDistributedCopies(config, copies => purge(copies, settings, config)),
-      (model, config, directory) => purge(embeddedCopies(directory, model), settings, config),
-    )
+    const report = await onModel(values['data-dir'], async model => {
+      const copies = await (model.isEmbedded ? embeddedCopies(model) : distributedCopies(model))
+      return purge(copies, settings, model.config)
+    })
     if (values.json) printJson(io, reportJson(report))
     else io.stdout.write(reportText(report))
     return report.copies.every(({ isReached }) => isReached) ? 0 : 1

@@ -1,8 +1,6 @@
-import { currentDatabases, readerSettings, serverSettings, shardsOf } from '../distributed.ts'
 import { openDataDirectory } from '../local/data-directory.ts'
 import { liveConsumer } from '../local/model.ts'
 import { openEmbeddedTables } from '../local/tables.ts'
-import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openJournalReader } from '../log/local/journal.ts'
 import { lockDataDirectory } from '../log/local/lock.ts'
 import type { LogState } from '../log/port.ts'
@@ -11,7 +9,6 @@ import { type PositionsShard, readPositions } from '../projector/positions/store
 import { closing } from '../runtime/async/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import {
   type Command,
@@ -23,6 +20,7 @@ import {
   readArguments,
 } from './command.ts'
 import { jsonOption } from './help.ts'
+import { withServers } from './on-servers.ts'
 
 export const restoredCommand: Command = {
   help: {
@@ -61,13 +59,9 @@ interface Model {
 }
 
 function ofCluster(config: Config, io: Io): Promise<Again[]> {
-  return closing(async open => {
-    const tables = open(openTables(serverSettings(config)))
-    const databases = await currentDatabases(config, tables)
-    const shards = open(await shardsOf(config))?.shards ?? [{ tables, databases }]
-    const inspector = open(
-      await openKafkaInspector(readerSettings(config), { logger: createLogger('error') }),
-    )
+  return withServers(config, [], async ({ tables, databases, ...model }) => {
+    const shards = await model.shards()
+    const inspector = await model.inspector()
     const { members } = await inspector.group()
     if (members > 0) throw new Error(`the consumer group has ${members} projectors: stop them first`)
     return readAgain({ tables, databases, shards }, await inspector.log(), io)

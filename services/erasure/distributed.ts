@@ -1,13 +1,11 @@
 /** What Kafka and a ClickHouse server or cluster keep. Kafka compacts its topics by itself, so a purge says until when. */
 import type { Topic } from '../../contracts/events/event.ts'
 import { portalTopics } from '../../contracts/events/portal-event.ts'
-import { kafkaSettings, readerSettings } from '../distributed.ts'
-import { withDistributedRebuilds } from '../generations/distributed.ts'
+import { kafkaSettings } from '../distributed.ts'
+import type { ModelAccess } from '../local/access.ts'
 import { withAdmin } from '../log/kafka/client.ts'
-import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { readCompaction, type TopicCompaction } from '../log/kafka/topic-settings.ts'
 import { rollPortalTopics } from '../log/kafka/topics.ts'
-import { readNextPositions } from '../projector/positions/stored-positions.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
@@ -16,30 +14,18 @@ import type { Copies } from './purge.ts'
 import { leftOver, type PurgedCopy, unreached } from './report.ts'
 import type { TablesPurge } from './tables.ts'
 
-/** Runs the work with what a purge needs of Kafka and ClickHouse, and closes it. Throws `ConfigError`. */
-export function withDistributedCopies<T>(config: Config, work: (copies: Copies) => Promise<T>): Promise<T> {
-  const logger = createLogger('error')
-  return withDistributedRebuilds(config, { logger }, (rebuilds, { tables, databases, cluster }) => {
-    const whole = { tables, databases }
-    const shards = cluster?.shards ?? [whole]
-    return work({
-      whole,
-      shards,
-      rebuilds,
-      isServed: true,
-      async withLag(wait) {
-        const positions = (log: string) => readNextPositions(shards, log)
-        const inspector = await openKafkaInspector(readerSettings(config), { logger, positions })
-        try {
-          return await wait(async () => (await inspector.group()).lag)
-        } finally {
-          await inspector.close()
-        }
-      },
-      purgeLog: settings => purgeTopics(config, settings),
-      others: () => systemLogs(shards),
-    })
-  })
+/** Throws an error if the tables are not migrated. */
+export async function distributedCopies({ config, ...model }: ModelAccess): Promise<Copies> {
+  const shards = await model.shards()
+  return {
+    whole: model,
+    shards,
+    rebuilds: await model.rebuilds(),
+    isServed: true,
+    lag: model.lag,
+    purgeLog: settings => purgeTopics(config, settings),
+    others: () => systemLogs(shards),
+  }
 }
 
 /** Never throws. */

@@ -1,7 +1,6 @@
 /** What a data directory keeps: the journal, and the tables. A service may run on it: both can be used by several processes. */
 import { portalVersionOf } from '../../contracts/events/portal-event.ts'
-import type { ModelAccess } from '../local/access.ts'
-import type { DataDirectory } from '../local/data-directory.ts'
+import type { EmbeddedAccess } from '../local/access.ts'
 import { type CompactionReport, compactJournal } from '../log/local/compact.ts'
 import type { LogRecord } from '../log/port.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
@@ -12,33 +11,25 @@ import type { Copies } from './purge.ts'
 import { type PurgedCopy, purged, unreached } from './report.ts'
 import type { TablesPurge } from './tables.ts'
 
-export type EmbeddedAccess = Pick<ModelAccess, 'service' | 'tables' | 'databases' | 'rebuilds' | 'status'>
-
 // Rewriting takes about a second for each of these, and writers give up after 15 s.
 const rewriteBytesMaxBeside = 512 * 1024 ** 2
 
-export function embeddedCopies(directory: DataDirectory, access: EmbeddedAccess): Copies {
-  const { tables, databases, rebuilds, service } = access
-  const whole = { tables, databases }
+export async function embeddedCopies(access: EmbeddedAccess): Promise<Copies> {
   return {
-    whole,
-    shards: [whole],
-    rebuilds,
-    isServed: service !== undefined,
-    withLag: wait => wait(async () => (await access.status()).projector.lag),
-    purgeLog: settings => purgeJournal(directory, access, settings),
+    whole: access,
+    shards: await access.shards(),
+    rebuilds: await access.rebuilds(),
+    isServed: access.service !== undefined,
+    lag: access.lag,
+    purgeLog: settings => purgeJournal(access, settings),
     others: async () => [],
   }
 }
 
-async function purgeJournal(
-  directory: DataDirectory,
-  access: EmbeddedAccess,
-  settings: TablesPurge,
-): Promise<PurgedCopy[]> {
+async function purgeJournal(access: EmbeddedAccess, settings: TablesPurge): Promise<PurgedCopy[]> {
   const { isDry } = settings
   try {
-    const report = await compactJournal(directory.journal, {
+    const report = await compactJournal(access.directory.journal, {
       versionOf: eventVersions(),
       unwanted: await unwantedRecords(access, settings),
       isDry,

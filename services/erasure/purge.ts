@@ -19,8 +19,8 @@ export interface Copies {
   rebuilds: Pick<Rebuilds, 'report' | 'drop'>
   /** Whether query processes may run. */
   isServed: boolean
-  /** Runs the work with the projectors' lag. */
-  withLag(wait: (lag: () => Promise<PartitionLag[]>) => Promise<void>): Promise<void>
+  /** The projectors' lag. */
+  lag(): Promise<PartitionLag[]>
   /** Never throws. */
   purgeLog(settings: TablesPurge): Promise<PurgedCopy[]>
   /** What nothing here can purge. */
@@ -36,12 +36,12 @@ export async function purge(copies: Copies, settings: TablesPurge, config: Confi
     // Only then the tables know what was deleted.
     const wayOn = ': let the projector get to the end of the log, then run the purge again'
     const bounds = { msMax: settings.msMax, wayOn }
-    await copies.withLag(lag => untilProjected(lag, bounds, settings))
+    await untilProjected(copies.lag, bounds, settings)
     for (const shard of shards) await untilFolded(shard, bounds, settings)
   }
   const done = await copies.purgeLog(settings)
   for (const [index, shard] of shards.entries()) {
-    const prefix = shard === whole ? '' : `shard ${index + 1}, `
+    const prefix = shard.tables === whole.tables ? '' : `shard ${index + 1}, `
     done.push(...(await purgeTables(shard, settings, prefix)))
   }
   done.push(await purgeRebuilds(rebuilds, isDry), ...(await copies.others()))

@@ -1,61 +1,38 @@
-/** Rebuilds on Kafka and a ClickHouse server or cluster: opens what a command needs for them, and checks the configuration. */
-import type { Logger } from 'pino'
-import {
-  databasesOf,
-  readerSettings,
-  registryOf,
-  required,
-  serverSettings,
-  shardsOf,
-} from '../distributed.ts'
+/** Rebuilds on Kafka and a ClickHouse server or cluster. */
+import { readerSettings, registryOf, required } from '../distributed.ts'
 import { openKafkaHistory } from '../log/kafka/history.ts'
-import type { History } from '../log/port.ts'
 import { backerHasher } from '../projector/ingest/backer-hash.ts'
+import { closing } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse/clickhouse.ts'
+import type { Shard } from '../tables/port.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import { checkMigrated } from '../tables/schema/migrate.ts'
 import { RebuildRefused } from './begin.ts'
 import { hasReplicas, type RebuildCluster, type RebuildTables } from './context.ts'
 import { createRebuilds, type Rebuilds } from './rebuilds.ts'
 
-/**
- * Runs the work with the rebuilds, and closes what it opened. Kafka is only contacted if the work needs it.
- * Throws `ConfigError`, or an error if the tables are not migrated.
- */
-export async function withDistributedRebuilds<T>(
-  config: Config,
-  { logger }: { logger: Logger },
-  work: (rebuilds: Rebuilds, place: RebuildTables) => Promise<T>,
-): Promise<T> {
-  required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
-  const tables = openTables(serverSettings(config))
-  const databases = databasesOf(config)
-  const opened = await shardsOf(config, databases).catch(async error => {
-    await tables.close()
-    throw error
+/** Throws an error if the tables are not migrated. Kafka is only contacted by what needs it. */
+export async function distributedRebuilds({
+  config,
+  tables,
+  databases,
+  shards,
+}: Pick<RebuildTables, 'tables' | 'databases'> & {
+  config: Config
+  /** Those that have the rows of the tables: themselves, if it is one server. */
+  shards: readonly Shard[]
+}): Promise<Rebuilds> {
+  for (const shard of shards) await checkMigrated(shard.tables, shard.databases)
+  const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
+  const place = { tables, databases, cluster: name === undefined ? undefined : { name, shards } }
+  const logger = createLogger('error')
+  return createRebuilds({
+    ...{ ...place, config, logger: createLogger('warn'), isAlone: false },
+    withHistory: work =>
+      closing(async open => work(open(await openKafkaHistory(readerSettings(config), { logger })))),
+    decoding: () => decodingOf(config, place),
   })
-  try {
-    await databases.follow(tables)
-    for (const shard of opened?.shards ?? [{ tables, databases }]) {
-      await checkMigrated(shard.tables, shard.databases)
-    }
-    const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
-    const cluster = opened && name ? { name, shards: opened.shards } : undefined
-    const place = { tables, databases, cluster }
-    return await work(
-      createRebuilds({
-        ...{ ...place, config, logger, isAlone: false },
-        withHistory: read => withKafkaHistory(config, read),
-        decoding: () => decodingOf(config, place),
-      }),
-      place,
-    )
-  } finally {
-    await opened?.close()
-    await tables.close()
-  }
 }
 
 async function decodingOf(config: Config, place: RebuildTables) {
@@ -69,15 +46,6 @@ async function decodingOf(config: Config, place: RebuildTables) {
   })
   const hashBacker = backerHasher(backerKey)
   return { hashBacker, schemaRegistry: registryOf(config) }
-}
-
-async function withKafkaHistory<T>(config: Config, work: (history: History) => Promise<T>): Promise<T> {
-  const history = await openKafkaHistory(readerSettings(config), { logger: createLogger('error') })
-  try {
-    return await work(history)
-  } finally {
-    await history.close()
-  }
 }
 
 async function refuseReplicas(place: Pick<RebuildTables, 'tables'>, { name }: RebuildCluster): Promise<void> {

@@ -2,41 +2,55 @@
  * Gives a command access to the model of a data directory: through the service that runs on it, or, if none runs, by
  * opening the model for the duration of the command.
  */
-import { type Logger, pino } from 'pino'
-import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
+import { pino } from 'pino'
+import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import { createRebuilds, type Rebuilds } from '../generations/rebuilds.ts'
 import { openJournalHistory, openJournalWriter } from '../log/local/journal.ts'
 import { DataDirectoryInUse } from '../log/local/lock.ts'
-import type { EventWriter } from '../log/port.ts'
-import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.ts'
+import type { EventWriter, PartitionLag } from '../log/port.ts'
+import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import { type Status, statusOf } from '../projector/status.ts'
-import { closing } from '../runtime/async/closing.ts'
+import { closing, type Open } from '../runtime/async/closing.ts'
 import { retry } from '../runtime/async/retry.ts'
 import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
-import type { Databases, Tables } from '../tables/port.ts'
+import { inSession, openTables, type ServerTables } from '../tables/clickhouse/clickhouse.ts'
+import type { FollowedDatabases } from '../tables/generations.ts'
+import type { Shard, Tables } from '../tables/port.ts'
 import { checkTablesIdentity } from '../tables/schema/identity.ts'
-import {
-  type DataDirectory,
-  readSecrets,
-  readServiceAddress,
-  type Secrets,
-  type ServiceAddress,
-} from './data-directory.ts'
-import { identityOf, openEmbeddedModel } from './model.ts'
-import { openRunningTables } from './tables.ts'
+import { type DataDirectory, readSecrets, readServiceAddress, type ServiceAddress } from './data-directory.ts'
+import { type EmbeddedModel, identityOf, openEmbeddedModel } from './model.ts'
+import { childSettings, openRunningTables } from './tables.ts'
 
+/**
+ * What a command works with, in both forms: on a data directory, or on Kafka and ClickHouse (commands/on-servers.ts). A part that is
+ * a function opens when it is first called.
+ */
 export interface ModelAccess {
+  config: Config
+  tables: Tables
+  /** On servers the generation is only known once `shards` or `follow` was called. */
+  databases: FollowedDatabases
+  /** Those that have the rows of the tables, with the current generation. */
+  shards(): Promise<readonly Shard[]>
+  /** The tables in a session of its own. */
+  session(): ServerTables
+  writer(): Promise<EventWriter>
+  /** The encoder for what is written. */
+  encoder(): Promise<StateEncoder>
+  /** Throws `IdentityDiffers` if the tables began with another value. */
+  secret(name: SecretName): Promise<string>
+  lag(): Promise<PartitionLag[]>
+  rebuilds(): Promise<Rebuilds>
+}
+
+type SecretName = 'PLEDGEVIEW_KEY_PEPPER' | 'PLEDGEVIEW_PORTAL_KEY'
+
+export interface EmbeddedAccess extends ModelAccess {
+  isEmbedded: true
+  directory: DataDirectory
   /** The service that runs on the directory, if there is one. */
   service: ServiceAddress | undefined
-  keys: KeyDirectory
-  writer: EventWriter
-  secrets: Secrets
-  tables: Tables
-  databases: Databases
-  /** The address of its ClickHouse server. */
-  clickHouse: ServiceAddress['clickhouse']
-  rebuilds: Rebuilds
   status(): Promise<Status>
 }
 
@@ -53,7 +67,7 @@ export async function withModel<T>(
   directory: DataDirectory,
   config: Config,
   { isCaughtUp }: { isCaughtUp: boolean },
-  work: (access: ModelAccess) => Promise<T>,
+  work: (access: EmbeddedAccess) => Promise<T>,
 ): Promise<T> {
   async function attempt(): Promise<T> {
     try {
@@ -73,21 +87,16 @@ async function withService<T>(
   directory: DataDirectory,
   config: Config,
   service: ServiceAddress,
-  work: (access: ModelAccess) => Promise<T>,
+  work: (access: EmbeddedAccess) => Promise<T>,
 ): Promise<T> {
   const secrets = readSecrets(directory, config)
   return closing(async open => {
     const { tables, databases } = open(await openRunningTables(service.clickhouse, config))
     await checkTablesIdentity(tables, databases, identityOf(secrets, config))
     const writer = open(await openJournalWriter(directory.journal))
-    const rebuilds = createEmbeddedRebuilds({
-      ...{ tables, databases, config, logger, journal: directory.journal, isAlone: false },
-      hashBacker: backerHasher(secrets.backerKey),
-    })
+    const model = { tables, databases, writer, secrets, clickHouse: service.clickhouse }
     const status = () => statusFrom(service)
-    const keys = keyDirectory(tables, databases)
-    const clickHouse = service.clickhouse
-    return work({ service, keys, writer, secrets, tables, databases, clickHouse, rebuilds, status })
+    return work(accessTo(model, { directory, config, service, status }, open))
   })
 }
 
@@ -95,20 +104,46 @@ function withOwnModel<T>(
   directory: DataDirectory,
   config: Config,
   isCaughtUp: boolean,
-  work: (access: ModelAccess) => Promise<T>,
+  work: (access: EmbeddedAccess) => Promise<T>,
 ): Promise<T> {
   return closing(async open => {
     const model = open(await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger }))
-    const rebuilds = createEmbeddedRebuilds({
-      ...model,
-      journal: directory.journal,
-      isAlone: true,
-      config,
-      logger,
-    })
     if (isCaughtUp) await model.whenDrained()
-    return work({ ...model, service: undefined, rebuilds, status: () => statusOf(model) })
+    const status = () => statusOf(model)
+    return work(accessTo(model, { directory, config, service: undefined, status }, open))
   })
+}
+
+/** Rebuilds run in the process of their command. So they take no time from the answers of the service, and end with their command. */
+function accessTo(
+  {
+    tables,
+    databases,
+    writer,
+    secrets,
+    clickHouse,
+  }: Pick<EmbeddedModel, 'tables' | 'databases' | 'writer' | 'secrets'> & {
+    clickHouse: ServiceAddress['clickhouse']
+  },
+  place: Pick<EmbeddedAccess, 'directory' | 'config' | 'service' | 'status'>,
+  open: Open,
+): EmbeddedAccess {
+  const { directory, config, service, status } = place
+  return {
+    ...{ ...place, isEmbedded: true, tables, databases },
+    shards: async () => [{ tables, databases }],
+    session: () => open(openTables(inSession(childSettings(clickHouse, config)))),
+    writer: async () => writer,
+    encoder: async () => encodeState,
+    secret: async name => identityOf(secrets, config)[name],
+    lag: async () => (await status()).projector.lag,
+    rebuilds: async () =>
+      createRebuilds({
+        ...{ tables, databases, config, logger, isAlone: service === undefined },
+        decoding: async () => ({ hashBacker: backerHasher(secrets.backerKey) }),
+        withHistory: work => closing(async open => work(open(await openJournalHistory(directory.journal)))),
+      }),
+  }
 }
 
 /** Whether the process is alive. A killed process leaves its address behind. */
@@ -129,33 +164,4 @@ async function statusFrom({ pid, ops_url: url }: ServiceAddress): Promise<Status
   )
   if (!response.ok) throw new Error(`the service answered /status with ${response.status}`)
   return (await response.json()) as Status
-}
-
-/*
- * Rebuilds of an embedded model. They run in the process of their command, over the same ClickHouse server and the same journal as
- * the service. So they take no time from its answers, and end with their command.
- */
-
-export interface EmbeddedRebuildsDependencies {
-  tables: Tables
-  databases: Databases
-  /** The file of the event log. */
-  journal: string
-  hashBacker: HashBacker
-  /** Whether no service runs on the tables. */
-  isAlone: boolean
-  config: Config
-  logger: Logger
-}
-
-export function createEmbeddedRebuilds({
-  journal,
-  hashBacker,
-  ...dependencies
-}: EmbeddedRebuildsDependencies): Rebuilds {
-  return createRebuilds({
-    ...dependencies,
-    decoding: async () => ({ hashBacker }),
-    withHistory: work => closing(async open => work(open(await openJournalHistory(journal)))),
-  })
 }

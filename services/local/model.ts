@@ -113,7 +113,7 @@ export async function openEmbeddedModel({
 }
 
 /** What the tables of a directory depend on. */
-export function identityOf({ backerKey, keyPepper, portalKey }: Secrets, config: Config): Identity {
+export function identityOf({ backerKey, keyPepper, portalKey }: Secrets, config: Config): Required<Identity> {
   const { PLEDGEVIEW_PLATFORM_CURRENCY } = config
   const secrets = { PLEDGEVIEW_BACKER_KEY: backerKey, PLEDGEVIEW_KEY_PEPPER: keyPepper }
   return { ...secrets, PLEDGEVIEW_PORTAL_KEY: portalKey, PLEDGEVIEW_PLATFORM_CURRENCY }

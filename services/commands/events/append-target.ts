@@ -6,7 +6,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodeState, type StateEncoder } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { databasesOf, kafkaSettings, serverSettings, stateEncoderOf } from '../../distributed.ts'
+import { currentDatabases, kafkaSettings, serverSettings, stateEncoderOf } from '../../distributed.ts'
 import { isAlive } from '../../local/access.ts'
 import { openDataDirectory, readServiceAddress } from '../../local/data-directory.ts'
 import { openRunningTables } from '../../local/tables.ts'
@@ -14,12 +14,12 @@ import { openKafkaWriter } from '../../log/kafka/writer.ts'
 import { openJournalWriter } from '../../log/local/journal.ts'
 import type { EventWriter } from '../../log/port.ts'
 import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
+import { opened } from '../../runtime/async/closing.ts'
 import type { Config } from '../../runtime/config.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
 import { openTables } from '../../tables/clickhouse/clickhouse.ts'
 import { entityOf, ledgerVersions } from '../../tables/ledger-versions.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
 
 /** An event log that is open for appending, and the encoder for its values. */
 export interface AppendTarget {
@@ -71,26 +71,15 @@ async function openStaleCounter(
   }
 }
 
-interface Ledger {
-  tables: Tables
-  databases: Databases
-  close(): Promise<void>
-}
-
-async function ofServer(config: Config): Promise<Ledger | undefined> {
+async function ofServer(config: Config) {
   if (config.PLEDGEVIEW_CLICKHOUSE_URL === undefined) return undefined
-  const tables = openTables(serverSettings(config))
-  const databases = databasesOf(config)
-  try {
-    await databases.follow(tables)
-    return { tables, databases, close: () => tables.close() }
-  } catch (error) {
-    await tables.close()
-    throw error
-  }
+  return opened(async open => {
+    const tables = open(openTables(serverSettings(config)))
+    return { tables, databases: await currentDatabases(config, tables) }
+  })
 }
 
-async function ofService(directory: string, config: Config): Promise<Ledger | undefined> {
+async function ofService(directory: string, config: Config) {
   const service = readServiceAddress(openDataDirectory(directory))
   return service && isAlive(service) ? openRunningTables(service.clickhouse, config) : undefined
 }

@@ -1,10 +1,5 @@
 /** `pledgeview explain`: why the API shows what it shows of a campaign, or why it shows nothing. */
-
-import { currentDatabases, serverSettings, shardsOf } from '../../distributed.ts'
 import { partitionName } from '../../log/port.ts'
-import { closing } from '../../runtime/async/closing.ts'
-import type { Config } from '../../runtime/config.ts'
-import { openTables } from '../../tables/clickhouse/clickhouse.ts'
 import {
   type Command,
   commonOptions,
@@ -34,25 +29,14 @@ export const explainCommand: Command = {
     const { values, positionals } = readArguments({ args, options: commonOptions, allowPositionals: true })
     const [campaign, ...more] = positionals
     if (campaign === undefined || more.length > 0) throw new UsageError('explain takes one campaign')
-    const explanation = await onModel(
-      values['data-dir'],
-      config => explainOnServer(campaign, config),
-      model => explainCampaign(campaign, [model], model),
+    const explanation = await onModel(values['data-dir'], async model =>
+      explainCampaign(campaign, await model.shards(), model),
     )
     const why = whyOf(explanation)
     if (values.json) printJson(io, { ...explanation, why })
     else print(explanation, why, io)
     return explanation.ledger === null && explanation.shown === null ? 1 : 0
   },
-}
-
-function explainOnServer(campaign: string, config: Config): Promise<Explanation> {
-  return closing(async open => {
-    const tables = open(openTables(serverSettings(config)))
-    const whole = { tables, databases: await currentDatabases(config, tables) }
-    const cluster = open(await shardsOf(config))
-    return explainCampaign(campaign, cluster?.shards ?? [whole], whole)
-  })
 }
 
 /** The answer, in sentences. The first one says what is shown, the others what may still change it. */

@@ -1,7 +1,5 @@
-import { withDistributedRebuilds } from '../../generations/distributed.ts'
 import type { RebuildRequest, RebuildState } from '../../generations/rebuild-log.ts'
 import type { RebuildReport, Rebuilds } from '../../generations/rebuilds.ts'
-import { createLogger } from '../../runtime/ops/logger.ts'
 import { createPaintedLine } from '../../runtime/progress.ts'
 import { type Command, type Io, printJson, readArguments, UsageError } from '../command.ts'
 import { onModel } from '../on-model.ts'
@@ -50,7 +48,8 @@ export const rebuildCommand: Command = {
       if (values[name] && !isTaken) throw new UsageError(`rebuild ${verb} does not take --${name}`)
     }
     const request = requestOf(verb, values)
-    return withRebuilds(values['data-dir'], async rebuilds => {
+    return onModel(values['data-dir'], async model => {
+      const rebuilds = await model.rebuilds()
       switch (verb) {
         case 'begin':
         case 'rollback':
@@ -86,14 +85,6 @@ function requestOf(verb: Verb, values: Values): RebuildRequest {
     acceptsLoss: values['accept-loss'],
     ignoresDisk: values['ignore-disk'],
   }
-}
-
-function withRebuilds<T>(root: string | undefined, work: (rebuilds: Rebuilds) => Promise<T>): Promise<T> {
-  return onModel(
-    root,
-    config => withDistributedRebuilds(config, { logger: createLogger('warn') }, work),
-    ({ rebuilds }) => work(rebuilds),
-  )
 }
 
 async function carryThrough(

@@ -48,16 +48,12 @@ export async function retryRejects(source: RejectSource, options: RetryOptions, 
   const target = isDry ? undefined : await source.openTarget()
   const { take, outcome } = createRetry(source, target)
   let settlement: Settlement = { settled: 0, not_settled: 0, rejected_again: [] }
-  try {
-    for await (const rejects of walkRejects(source, wanted)) {
-      await take(rejects)
-      for (const { record } of rejects) missing.delete(placeName(record))
-    }
-    if (outcome.retried > 0) await target?.untilProjected()
-    if (target && outcome.retried + outcome.outdated > 0) settlement = await settle(source, wanted, since)
-  } finally {
-    await target?.close()
+  for await (const rejects of walkRejects(source, wanted)) {
+    await take(rejects)
+    for (const { record } of rejects) missing.delete(placeName(record))
   }
+  if (outcome.retried > 0) await target?.untilProjected()
+  if (target && outcome.retried + outcome.outdated > 0) settlement = await settle(source, wanted, since)
   if (json) printJson(io, { dry_run: isDry, ...outcome, ...settlement, missing_places: [...missing] })
   else printOutcome({ ...outcome, ...settlement }, [...missing], isDry, io)
   const asked = outcome.matched + missing.size

@@ -1,20 +1,14 @@
 /** What the rejects commands work on: the dead-letter table, and the log that a retry appends to again. */
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { databasesOf, kafkaSettings, readerSettings, registryOf, serverSettings } from '../../distributed.ts'
-import { openKafkaInspector } from '../../log/kafka/inspector.ts'
-import { openKafkaWriter } from '../../log/kafka/writer.ts'
+import { registryOf } from '../../distributed.ts'
 import type { LogRecord, NewRecord } from '../../log/port.ts'
 import { schemaMissingMs } from '../../log/registry/schema-registry.ts'
 import { schemaIdsOf, type WriterSchemas } from '../../projector/ingest/decode.ts'
 import { NotProjected, untilProjected } from '../../projector/positions/projected.ts'
-import { closing } from '../../runtime/async/closing.ts'
 import { sleep } from '../../runtime/async/sleep.ts'
-import type { Config } from '../../runtime/config.ts'
-import { createLogger } from '../../runtime/ops/logger.ts'
-import { openTables } from '../../tables/clickhouse/clickhouse.ts'
 import { ledgerVersions } from '../../tables/ledger-versions.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
-import { onModel } from '../on-model.ts'
+import { type Model, onModel } from '../on-model.ts'
 
 export interface RejectSource {
   tables: Pick<Tables, 'rows' | 'run'>
@@ -40,7 +34,6 @@ export interface RetryTarget {
   append(records: readonly NewRecord[]): Promise<void>
   /** Waits for the projectors to read what was appended, but not for ever. */
   untilProjected(): Promise<void>
-  close(): Promise<void>
 }
 
 /** Runs the work on the rejects: of Kafka's log if it is configured and no data directory is given. */
@@ -48,28 +41,9 @@ export function withRejects<T>(
   dataDir: string | undefined,
   work: (source: RejectSource) => Promise<T>,
 ): Promise<T> {
-  return onModel(
-    dataDir,
-    config => withDistributedRejects(config, work),
-    ({ tables, databases, writer, status }) => {
-      const lag = async () => (await status()).projector.lag
-      const schemas = { known: undefined, learn: async () => {}, untilAskedAgain: async () => {} }
-      const append = (records: readonly NewRecord[]) => writer.append(records)
-      const projected = () => untilProjected(lag, { msMax: projectedMsMax, wayOn }).catch(ifWaiting)
-      return work({
-        ...{ tables, databases, schemas },
-        openTarget: async () => ({ append, untilProjected: projected, close: async () => {} }),
-        versions: events => ledgerVersions(tables, databases, events),
-      })
-    },
-  )
-}
-
-function withDistributedRejects<T>(config: Config, work: (source: RejectSource) => Promise<T>): Promise<T> {
-  return closing(async open => {
-    const tables = open(openTables(serverSettings(config)))
-    const registry = registryOf(config)
-    const databases = databasesOf(config)
+  return onModel(dataDir, model => {
+    const { tables, databases } = model
+    const registry = model.isEmbedded ? undefined : registryOf(model.config)
     let askedAgain: Promise<void> | undefined
     const schemas: Schemas = {
       known: registry?.known,
@@ -77,7 +51,7 @@ function withDistributedRejects<T>(config: Config, work: (source: RejectSource) 
       untilAskedAgain: () => (askedAgain ??= sleep(schemaMissingMs)),
     }
     return work({
-      ...{ tables, databases, schemas, openTarget: () => openKafkaTarget(config) },
+      ...{ tables, databases, schemas, openTarget: () => openTarget(model) },
       async versions(events) {
         await databases.follow(tables)
         return ledgerVersions(tables, databases, events)
@@ -90,23 +64,11 @@ function withDistributedRejects<T>(config: Config, work: (source: RejectSource) 
  * Kafka's topics may be compacted: they keep the record of a key that was appended last. So a version must not be appended after
  * a newer one, or a rebuild would return to it. The ledger knows the versions when everything in the log is projected.
  */
-async function openKafkaTarget(config: Config): Promise<RetryTarget> {
-  const logger = createLogger('error')
-  const inspector = await openKafkaInspector(readerSettings(config), { logger })
-  try {
-    const lag = async () => (await inspector.group()).lag
-    const projected = () => untilProjected(lag, { msMax: projectedMsMax, wayOn })
-    await projected()
-    const writer = await openKafkaWriter(kafkaSettings(config), { logger })
-    return {
-      append: records => writer.append(records),
-      untilProjected: () => projected().catch(ifWaiting),
-      close: async () => void (await Promise.all([writer.close(), inspector.close()])),
-    }
-  } catch (error) {
-    await inspector.close()
-    throw error
-  }
+async function openTarget({ isEmbedded, lag, writer }: Model): Promise<RetryTarget> {
+  const projected = () => untilProjected(lag, { msMax: projectedMsMax, wayOn })
+  if (!isEmbedded) await projected()
+  const { append } = await writer()
+  return { append, untilProjected: () => projected().catch(ifWaiting) }
 }
 
 /** Something may be a newer version of a retried record. */

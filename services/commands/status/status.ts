@@ -1,5 +1,5 @@
-import { currentDatabases, readerSettings, serverSettings, shardsOf } from '../../distributed.ts'
-import type { ModelAccess } from '../../local/access.ts'
+import { readerSettings } from '../../distributed.ts'
+import type { EmbeddedAccess } from '../../local/access.ts'
 import type { ServiceAddress } from '../../local/data-directory.ts'
 import { openKafkaInspector } from '../../log/kafka/inspector.ts'
 import { compactionWarnings } from '../../log/kafka/topic-settings.ts'
@@ -18,12 +18,12 @@ import type { Config } from '../../runtime/config.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import type { Check } from '../../runtime/ops/checks.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
-import { openTables } from '../../tables/clickhouse/clickhouse.ts'
-import { type Shard, type Tables, TablesError } from '../../tables/port.ts'
+import { type Tables, TablesError } from '../../tables/port.ts'
 import { type ProjectorStop, stopText, unnoted } from '../../tables/projector-stops.ts'
 import { type Command, commonOptions, dataDirOption, type Io, printJson, readArguments } from '../command.ts'
 import { jsonOption } from '../help.ts'
 import { onModel } from '../on-model.ts'
+import type { ServersAccess } from '../on-servers.ts'
 import { printable } from '../printable.ts'
 import { type Neighbours, neighboursOf } from './neighbours.ts'
 
@@ -41,7 +41,9 @@ export const statusCommand: Command = {
 
   async run(args, io) {
     const { values } = readArguments({ args, options: commonOptions })
-    const found = await onModel(values['data-dir'], distributedStatus, embeddedStatus)
+    const found = await onModel(values['data-dir'], model =>
+      model.isEmbedded ? embeddedStatus(model) : serversStatus(model),
+    )
     if (values.json) printJson(io, found.status)
     else printStatus(found.heading, found.status, io)
     const { clickhouse, kafka, stopped } = found.status
@@ -66,13 +68,13 @@ interface Found {
   status: ShownStatus
 }
 
-async function embeddedStatus(access: ModelAccess, config: Config): Promise<Found> {
+async function embeddedStatus(access: EmbeddedAccess): Promise<Found> {
   const service = shownService(access.service)
   const found = await access.status()
   const { state, failure } = found.projector
   // Without a service, no projector ran until this command opened the directory.
   const stopped = service || found.stopped?.is_noted ? found.stopped : null
-  const status = { service, ...found, stopped, cache_seconds_max: cacheSeconds(config) }
+  const status = { service, ...found, stopped, cache_seconds_max: cacheSeconds(access.config) }
   return {
     heading: [
       ['service', service ? `process ${service.pid}, port ${service.port}` : 'not running'],
@@ -91,37 +93,29 @@ function shownService(service: ServiceAddress | undefined): { pid: number; port:
   return service ? { pid: service.pid, port: service.port } : null
 }
 
-function distributedStatus(config: Config): Promise<Found> {
-  return closing(async open => {
-    const tables = open(openTables(serverSettings(config)))
-    let asked: Promise<unknown> | undefined
-    const withShards = async <T>(work: (shards: readonly Shard[]) => Promise<T>): Promise<T> => {
-      // Asked once. Each of the statements would wait for a server that hangs as long as a batch does.
-      asked ??= answerOf(tables, AbortSignal.timeout(answerMsMax))
-      await asked
-      return closing(async openShards => {
-        const shards = openShards(await shardsOf(config))?.shards
-        return work(shards ?? [{ tables, databases: await currentDatabases(config, tables) }])
-      })
-    }
-    const log = await logStatus(config, place => withShards(parts => readNextPositions(parts, place)))
-    const ofTables = await reachedTables(() =>
-      withShards(async shards =>
-        tablesStatus({ tables, databases: await currentDatabases(config, tables), shards }),
-      ),
-    )
-    const { remembered, ...ofLog } = log
-    const neighbours = await neighboursOf(config)
-    const status: ShownStatus = {
-      ...ofLog,
-      ...ofTables,
-      neighbours,
-      cache_seconds_max: cacheSeconds(config),
-    }
-    const { members } = log.projector
-    if (members === 0 && remembered) status.stopped ??= absent(status.lag?.as_of, remembered)
-    return { heading: members === null ? [] : [['projectors', String(members)]], status }
-  })
+async function serversStatus({ config, tables, databases, ...model }: ServersAccess): Promise<Found> {
+  // Asked once. Each of the statements would wait for a server that hangs as long as a batch does.
+  let asked: Promise<unknown> | undefined
+  const shards = async () => {
+    asked ??= answerOf(tables, AbortSignal.timeout(answerMsMax))
+    await asked
+    return model.shards()
+  }
+  const log = await logStatus(config, async place => readNextPositions(await shards(), place))
+  const ofTables = await reachedTables(async () =>
+    tablesStatus({ tables, databases, shards: await shards() }),
+  )
+  const { remembered, ...ofLog } = log
+  const neighbours = await neighboursOf(config)
+  const status: ShownStatus = {
+    ...ofLog,
+    ...ofTables,
+    neighbours,
+    cache_seconds_max: cacheSeconds(config),
+  }
+  const { members } = log.projector
+  if (members === 0 && remembered) status.stopped ??= absent(status.lag?.as_of, remembered)
+  return { heading: members === null ? [] : [['projectors', String(members)]], status }
 }
 
 const answerMsMax = 10_000
