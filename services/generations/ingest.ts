@@ -13,8 +13,9 @@ import {
   writePositions,
 } from '../projector/positions/stored-positions.ts'
 import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
-import { projectorSettings, rejectStoreOf } from '../projector/settings.ts'
+import { projectorSettings } from '../projector/settings.ts'
 import { createNotifier } from '../runtime/async/notifier.ts'
+import { createRejectStore } from '../tables/rejects.ts'
 import { onEach, type RebuildContext } from './context.ts'
 
 const catchUpRoundsMax = 100
@@ -71,7 +72,10 @@ function loopOf(context: RebuildContext): Omit<ProjectorDependencies, 'reader'> 
     databases: rebuilt,
     // The table belongs to no generation, and has the rejects that the projectors have stored already. A dry run stores none.
     ...(!tracker.detail.request.isDry && {
-      storeRejects: rejectStoreOf(tables, rebuilt, config, context.now),
+      storeRejects: createRejectStore({
+        ...{ tables, databases: rebuilt, now: context.now },
+        keptMs: config.PLEDGEVIEW_REJECT_RETENTION_MS,
+      }),
     }),
     decode: createDecoder(context.schemaRegistry?.known),
     circuitBreaker: createRejectCircuitBreaker(config),

@@ -14,9 +14,6 @@ export interface Observer {
   onCompared(found: ComparedVersions): void
   onFold(report: FoldReport): void
   onRetry(stage: 'schemas' | 'ingest' | 'fold', error: Error): void
-  /** `what`: a table, or the history of deleted campaigns. */
-  onRewrite(rewrite: { what: string; elapsedMs: number }): void
-  onRewriteFailure(error: Error): void
   onSuperseded(error: Error): void
   onLeadership(): void
   onClockStep(step: ClockStep): void
@@ -76,18 +73,6 @@ export function createObserver({
       const failed =
         stage === 'schemas' ? 'the schema registry did not answer' : 'ClickHouse did not accept it'
       logger.warn({ stage, error: error.message }, `${failed}; trying again`)
-    },
-
-    onRewrite(rewrite) {
-      logger.info(rewrite, 'superseded rows were removed from disk')
-    },
-
-    onRewriteFailure(error) {
-      metrics.retries.inc({ stage: 'rewrite' })
-      logger.warn(
-        { error: error.message },
-        'superseded rows could not be removed from disk yet; trying again later',
-      )
     },
 
     onSuperseded(error) {

@@ -11,11 +11,9 @@ import type { Runtime } from '../runtime/runtime.ts'
 import { findDeletedDays, removeRows } from '../tables/deleted.ts'
 import type { Shard } from '../tables/port.ts'
 import { readPartsStates, rewriteParts } from '../tables/superseded.ts'
-import type { Observer } from './observer.ts'
 
 export interface RewriteLoopDependencies
-  extends Pick<Observer, 'onRewrite' | 'onRewriteFailure'>,
-    Pick<Runtime, 'monotonicMs' | 'sleep'> {
+  extends Pick<Runtime, 'monotonicMs' | 'sleep' | 'metrics' | 'logger'> {
   shard: Shard
   leads: () => boolean
   /** How long superseded rows may stay, ms. */
@@ -26,7 +24,7 @@ const lookMsMax = 60_000
 
 /** Runs until the signal aborts. Never throws. */
 export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: AbortSignal): Promise<void> {
-  const { shard, leads, msMax, onRewriteFailure, monotonicMs, sleep } = loop
+  const { shard, leads, msMax, metrics, logger, monotonicMs, sleep } = loop
   const lookMs = Math.min(lookMsMax, msMax / 4)
   const doneAt = new Map<string, number>()
   while (!signal.aborted) {
@@ -42,7 +40,10 @@ export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: Abor
     try {
       if (!signal.aborted) await work()
     } catch (error) {
-      if (!signal.aborted) onRewriteFailure(error instanceof Error ? error : new Error(messageOf(error)))
+      if (signal.aborted) return
+      metrics.retries.inc({ stage: 'rewrite' })
+      const found = { error: messageOf(error) }
+      logger.warn(found, 'superseded rows could not be removed from disk yet; trying again later')
     }
   }
 
@@ -71,6 +72,6 @@ export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: Abor
     const startedAt = monotonicMs()
     await work()
     doneAt.set(what, monotonicMs())
-    loop.onRewrite({ what, elapsedMs: monotonicMs() - startedAt })
+    logger.info({ what, elapsedMs: monotonicMs() - startedAt }, 'superseded rows were removed from disk')
   }
 }

@@ -14,6 +14,7 @@ import type { Runtime } from '../runtime/runtime.ts'
 import { tablesOfCurrent } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
 import { reportProjection } from '../tables/projector-stops.ts'
+import { createRejectStore } from '../tables/rejects.ts'
 import { rejectCounts } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
 import { isOfBacklog } from './fold/fold-progress.ts'
@@ -32,7 +33,7 @@ import { createVersionCheck, versionFault } from './producers/versions.ts'
 import { runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
 import { runRewriteLoop } from './rewrite-loop.ts'
-import { idleMsMax, projectorSettings, rejectStoreOf, stillMsMaxOf } from './settings.ts'
+import { idleMsMax, projectorSettings, stillMsMaxOf } from './settings.ts'
 import { createUnfolded, watchUncommitted } from './waiting.ts'
 
 export interface ProjectorServiceDependencies extends Omit<Runtime, 'sleep'> {
@@ -131,7 +132,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const rewriteLoops = shards.map(shard => (signal: AbortSignal) => {
     const { leads } = reader
     const msMax = config.PLEDGEVIEW_SUPERSEDED_MS_MAX
-    return runRewriteLoop({ ...observer, shard, leads, msMax, monotonicMs, sleep }, signal)
+    return runRewriteLoop({ ...dependencies, shard, leads, msMax, sleep }, signal)
   })
 
   const following = follow
@@ -183,7 +184,10 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         ...dependencies,
         reader,
         tables: noted,
-        storeRejects: rejectStoreOf(noted, databases, config, dependencies.now),
+        storeRejects: createRejectStore({
+          ...{ tables: noted, databases, now: dependencies.now },
+          keptMs: config.PLEDGEVIEW_REJECT_RETENTION_MS,
+        }),
         decode,
         circuitBreaker,
         projector: run,

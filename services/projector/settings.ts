@@ -1,7 +1,5 @@
 /** What the loops of a projector take from the configuration. */
 import type { Config } from '../runtime/config.ts'
-import type { Databases, Tables } from '../tables/port.ts'
-import { createRejectStore, type StoreRejects } from '../tables/rejects.ts'
 import { collectMsOf, type ProjectorSettings } from './projector.ts'
 
 /** How long the ingest loop waits for records, and the fold loop for batches of other processes, ms. */
@@ -21,16 +19,6 @@ export function stillMsMaxOf(config: Config): number {
     { isBacklog: true, sinceLastMs: 0 },
   )
   return Math.max(statementMs, config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX, collectMs) + stillMarginMs
-}
-
-/** The rejects of these tables. */
-export function rejectStoreOf(
-  tables: Tables,
-  databases: Databases,
-  config: Config,
-  now: () => number,
-): StoreRejects {
-  return createRejectStore({ tables, databases, keptMs: config.PLEDGEVIEW_REJECT_RETENTION_MS, now })
 }
 
 /** The limits of the ingest loop. */
