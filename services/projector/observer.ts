@@ -1,9 +1,8 @@
-/** Reports what the ingest loop and the fold do, to the metrics and to the log. */
+/** Reports batches, quarantine and steps of the clock to the metrics and to the log. */
 import { topics } from '../../contracts/events/event.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { loggedReason } from '../tables/rejects.ts'
-import type { FoldReport } from './fold/fold-worker.ts'
 import type { OnQuarantine, QuarantineChange } from './fold/quarantine.ts'
 import type { ClockStep } from './fold/watermark.ts'
 import type { Batch } from './ingest/batch.ts'
@@ -12,10 +11,7 @@ import { type ComparedVersions, outcomes } from './producers/versions.ts'
 export interface Observer {
   onBatch(batch: Batch, timing: { writeMs: number }): void
   onCompared(found: ComparedVersions): void
-  onFold(report: FoldReport): void
-  onRetry(stage: 'schemas' | 'ingest' | 'fold', error: Error): void
-  onSuperseded(error: Error): void
-  onLeadership(): void
+  onRetry(stage: 'schemas' | 'ingest', error: Error): void
   onClockStep(step: ClockStep): void
   onQuarantine: OnQuarantine
 }
@@ -30,13 +26,7 @@ const quarantineTexts: Readonly<Record<QuarantineChange['event'], string>> = {
   released: 'a campaign is not in quarantine any more',
 }
 
-/** `run`: names this run of this process. */
-export function createObserver({
-  run,
-  metrics,
-  logger,
-  now,
-}: Pick<Runtime, 'metrics' | 'logger' | 'now'> & { run: string }): Observer {
+export function createObserver({ metrics, logger }: Pick<Runtime, 'metrics' | 'logger'>): Observer {
   startCounters(metrics)
   return {
     onBatch(batch, { writeMs }) {
@@ -61,29 +51,11 @@ export function createObserver({
       for (const outcome of outcomes) metrics.comparedVersions.inc({ topic, outcome }, counts[outcome])
     },
 
-    onFold(report) {
-      metrics.foldSeconds.observe(report.elapsedMs / 1000)
-      metrics.foldCampaigns.observe(report.campaigns)
-      metrics.freshnessSeconds.observe(Math.max(0, now() - report.oldestAt) / 1000)
-      logger.debug(report, 'fold')
-    },
-
     onRetry(stage, error) {
       metrics.retries.inc({ stage })
       const failed =
         stage === 'schemas' ? 'the schema registry did not answer' : 'ClickHouse did not accept it'
       logger.warn({ stage, error: error.message }, `${failed}; trying again`)
-    },
-
-    onSuperseded(error) {
-      logger.warn(
-        { error: error.message },
-        'another projector folds these tables; if this goes on, two consumer groups write to the same tables',
-      )
-    },
-
-    onLeadership() {
-      logger.info({ holder: run }, 'this process folds now')
     },
 
     onClockStep({ stepMs, behindMs }) {

@@ -110,7 +110,6 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     rememberWatermark: (watermark, shown) => reader.rememberWatermark(watermark, shown).catch(asPause),
     idleMsMax,
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    onRetry: error => observer.onRetry('fold', error),
   })
 
   const unfolded = createUnfolded(shards, () => foldWorkers.lastFold()?.beganAt, dependencies)

@@ -15,10 +15,7 @@ import type { QuarantinedCampaign } from './quarantine.ts'
 
 export interface FoldWorkersDependencies
   extends Omit<FoldLoopDependencies, 'foldWorker' | 'notifier' | 'sleep'>,
-    Pick<
-      FoldWorkerDependencies,
-      'holder' | 'config' | 'onQuarantine' | 'onClockStep' | 'isGivenUp' | 'random'
-    > {
+    Pick<FoldWorkerDependencies, 'config' | 'onQuarantine' | 'onClockStep' | 'isGivenUp' | 'random'> {
   shards: readonly Shard[]
   /** Looks up which generation is current. Default: it never changes. */
   follow?: () => Promise<unknown>
@@ -186,7 +183,8 @@ export async function untilFirstFails(
  * ingest goes on, and each fold does more.
  */
 
-export interface FoldLoopDependencies extends Pick<Runtime, 'monotonicMs' | 'now' | 'sleep'> {
+export interface FoldLoopDependencies
+  extends Pick<Runtime, 'monotonicMs' | 'now' | 'sleep' | 'metrics' | 'logger'> {
   foldWorker: { acquireLeadership(): Promise<unknown>; fold(): Promise<FoldReport | undefined> }
   leads: () => boolean
   /** Is notified when this process appended to the batch log. Batches of other processes are found by polling. */
@@ -195,12 +193,8 @@ export interface FoldLoopDependencies extends Pick<Runtime, 'monotonicMs' | 'now
   idleMsMax: number
   /** How long retryable failures are retried before the loop throws, ms. */
   retryMsMax: number
-  onFold: (report: FoldReport) => void
-  onRetry: (error: Error) => void
-  /** Another fold worker took over. As long as this process leads, it acquires leadership again, with growing backoff. */
-  onSuperseded: (error: SupersededFoldWorker) => void
-  /** This process acquired leadership. */
-  onLeadership: () => void
+  /** Names this run of this process. */
+  holder: string
 }
 
 // Two processes can both lead, for example if projectors of two consumer groups write to the same tables. Without this
@@ -221,7 +215,7 @@ function restMs({ elapsedMs, isOfBacklog }: FoldReport): number {
 
 /** Runs until the signal aborts. Throws a failure that is not retryable, or that lasts longer than `retryMsMax`. */
 export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSignal): Promise<void> {
-  const { foldWorker, notifier, monotonicMs, sleep } = loop
+  const { foldWorker, notifier, monotonicMs, now, sleep, metrics, logger, holder } = loop
   let isLeader = false
   let failingSince: number | undefined
   let supersededBackoffMs = supersededBackoffMsMin
@@ -234,7 +228,7 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
       }
       if (!isLeader) {
         await foldWorker.acquireLeadership()
-        loop.onLeadership()
+        logger.info({ holder }, 'this process folds now')
       }
       isLeader = true
       const report = await foldWorker.fold()
@@ -244,7 +238,10 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
         await notifier.wait(loop.idleMsMax, signal)
         continue
       }
-      loop.onFold(report)
+      metrics.foldSeconds.observe(report.elapsedMs / 1000)
+      metrics.foldCampaigns.observe(report.campaigns)
+      metrics.freshnessSeconds.observe(Math.max(0, now() - report.oldestAt) / 1000)
+      logger.debug(report, 'fold')
       await sleep(restMs(report), signal)
     } catch (error) {
       // A fold in many pieces ends between two of them.
@@ -256,7 +253,11 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
       }
       if (error instanceof SupersededFoldWorker) {
         isLeader = false
-        loop.onSuperseded(error)
+        logger.warn(
+          { error: error.message },
+          'another projector folds these tables; if this goes on, two consumer groups write to the same tables',
+        )
+        // As long as this process leads, it acquires leadership again.
         await sleep(supersededBackoffMs, signal)
         supersededBackoffMs = Math.min(2 * supersededBackoffMs, supersededBackoffMsMax)
         continue
@@ -266,7 +267,8 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
       isLeader = false
       failingSince ??= monotonicMs()
       if (monotonicMs() - failingSince > loop.retryMsMax) throw error
-      loop.onRetry(error)
+      metrics.retries.inc({ stage: 'fold' })
+      logger.warn({ stage: 'fold', error: error.message }, 'ClickHouse did not accept it; trying again')
       await sleep(1_000, signal)
     }
   }

@@ -119,7 +119,7 @@ test('stale versions and one version for two states are told by topic, with thei
     onFailure: error => expect.unreachable(error.message),
     monotonicMs: () => 0,
   })
-  const observer = createObserver({ run: 'run', metrics, logger: pino({ level: 'silent' }), now: Date.now })
+  const observer = createObserver({ metrics, logger: pino({ level: 'silent' }) })
   const { next, close } = compareTo(found => {
     observer.onCompared(found)
     report.note(versionFault(found))

@@ -1,10 +1,11 @@
 /** The projectors of a world: they write to the ledger, and run the real fold workers. */
-
+import { pino } from 'pino'
 import { untilNoFoldRuns } from '../../../services/projector/fold/fold-leadership.ts'
 import { createFoldWorker } from '../../../services/projector/fold/fold-worker.ts'
 import { runFoldLoop } from '../../../services/projector/fold/fold-workers.ts'
 import type { Notifier } from '../../../services/runtime/async/notifier.ts'
 import type { Sleep } from '../../../services/runtime/async/sleep.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { campaignEvent, campaignTombstone } from '../events/sample-events.ts'
 import { createIngest } from '../projector/model-tables.ts'
@@ -27,6 +28,8 @@ export interface ProjectorsDependencies {
 // As in the service.
 const stillRunningMsMax = 60_000
 const dayMs = 24 * 60 * 60 * 1_000
+// Nothing reads them.
+const [metrics, logger] = [createMetrics(), pino({ level: 'silent' })]
 
 /** Delivers all changes and replays. Resolves when ClickHouse has confirmed the last one. */
 export async function ingestAll(dependencies: ProjectorsDependencies): Promise<void> {
@@ -71,10 +74,11 @@ async function startFoldWorker(
   // A pause of less than a tick would take no time.
   const pause = (ms: number) => sleep(Math.max(ms, scenario.tickMs))
   const wait = { msMax: stillRunningMsMax, monotonicMs: now, sleep: pause }
+  const holder = `fold-worker-${number}`
   const foldWorker = createFoldWorker({
     tables,
     databases,
-    holder: `fold-worker-${number}`,
+    holder,
     config: {
       PLEDGEVIEW_FOLD_MS_MAX: foldMsMax,
       PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: campaignsPerStatementMax,
@@ -97,10 +101,7 @@ async function startFoldWorker(
       notifier: sleepingNotifier(sleep),
       idleMsMax: idleMs,
       retryMsMax: Number.POSITIVE_INFINITY,
-      onFold: () => {},
-      onRetry: () => {},
-      onSuperseded: () => {},
-      onLeadership: () => {},
+      ...{ holder, metrics, logger },
       monotonicMs: now,
       now,
       sleep,

@@ -1,7 +1,9 @@
+import type { Logger } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { FoldPaused, SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import type { FoldReport } from '../../../../services/projector/fold/fold-worker.ts'
 import { type FoldLoopDependencies, runFoldLoop } from '../../../../services/projector/fold/fold-workers.ts'
+import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 
 const passing = () => new TablesError('away', { retryable: true })
@@ -49,10 +51,14 @@ async function play({
     notifier: { notify() {}, wait: async ms => wait('notifier', ms) },
     idleMsMax: 500,
     retryMsMax,
-    onFold: report => did.push(`folded ${report.campaigns}`),
-    onRetry: error => did.push(`retry: ${error.message}`),
-    onSuperseded: error => did.push(`superseded: ${error.message}`),
-    onLeadership: () => {},
+    holder: 'holder',
+    metrics: createMetrics(),
+    logger: {
+      debug: (report: FoldReport) => did.push(`folded ${report.campaigns}`),
+      info: () => {},
+      warn: ({ stage, error }: { stage?: string; error: string }) =>
+        did.push(`${stage ? 'retry' : 'superseded'}: ${error}`),
+    } as unknown as Logger,
     monotonicMs: () => nowMs,
     now: () => nowMs,
     sleep: async ms => wait('sleep', ms),
