@@ -7,6 +7,7 @@
  * settings, which is safe; the next purge resets them.
  */
 
+import { readQuarantine } from '../projector/status.ts'
 import { untilFound } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { counted } from '../runtime/progress.ts'
@@ -186,13 +187,9 @@ async function detachedParts(tables: Tables, { base, ledger, read }: Databases):
 }
 
 /** What campaigns in quarantine last were is shown until they can be folded. No entry if no campaign is in quarantine. */
-async function purgeQuarantine(tables: Tables, { ledger }: Databases): Promise<PurgedCopy[]> {
-  const campaigns = await tables.rows<{ id: string; failures: number }>({
-    query: `SELECT campaign_id AS id, failures FROM ${ledger}.quarantine FINAL WHERE is_quarantined
-              AND campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger FINAL WHERE is_public)
-            ORDER BY id`,
-  })
-  return campaigns.map(({ id, failures }) =>
+async function purgeQuarantine(tables: Tables, databases: Databases): Promise<PurgedCopy[]> {
+  const campaigns = await readQuarantine({ tables, databases })
+  return campaigns.map(({ campaign_id: id, failures }) =>
     failures > 0
       ? unreached(
           `campaign ${id}`,

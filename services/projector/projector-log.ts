@@ -4,6 +4,7 @@
  */
 import type { Topic } from '../../contracts/events/event.ts'
 import { encodeRows } from '../tables/clickhouse/row-binary.ts'
+import { iso } from '../tables/clickhouse/statements.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 
 export type ProjectorNote =
@@ -54,7 +55,7 @@ export async function readMisplaced(
 ): Promise<MisplacedStatus> {
   const [found] = await tables.rows<MisplacedStatus>({
     query: `SELECT sum(JSONExtractUInt(detail, 'counts', 'records')) AS records,
-              if(count() = 0, NULL, formatDateTime(max(noted_at), '%Y-%m-%dT%H:%i:%S.%fZ')) AS last_at,
+              if(count() = 0, NULL, ${iso('max(noted_at)')}) AS last_at,
               arraySlice(arrayDistinct(arrayFlatten(groupArray(JSONExtract(detail, 'examples', 'Array(String)')))), 1, ${examplesMax}) AS examples
             FROM (SELECT detail, noted_at FROM ${base}.projector_log
                   WHERE kind = 'misplaced' AND noted_at > now() - INTERVAL ${misplacedDays} DAY ORDER BY noted_at DESC)`,
@@ -81,7 +82,7 @@ export function readVersionFaults(
   return tables.rows({
     query: `SELECT JSONExtractString(detail, 'topic') AS topic, sum(JSONExtractUInt(detail, 'counts', 'stale')) AS stale,
               sum(JSONExtractUInt(detail, 'counts', 'conflicting')) AS conflicting,
-              formatDateTime(max(noted_at), '%Y-%m-%dT%H:%i:%S.%fZ') AS last_at,
+              ${iso('max(noted_at)')} AS last_at,
               arraySlice(arrayFlatten(groupArray(JSONExtract(detail, 'examples', 'Array(String)'))), 1, ${examplesMax}) AS examples
             FROM (SELECT detail, noted_at FROM ${base}.projector_log
                   WHERE kind = 'versions' AND noted_at > now() - INTERVAL ${misplacedDays} DAY ORDER BY noted_at DESC)

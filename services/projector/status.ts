@@ -2,6 +2,7 @@
 import type { PartitionLag } from '../log/port.ts'
 import { within } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
+import { iso } from '../tables/clickhouse/statements.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { type ProjectorStop, readProjection } from '../tables/projector-stops.ts'
 import { rejectCounts } from '../tables/stored-rejects.ts'
@@ -205,17 +206,22 @@ async function readFold({ tables, databases }: Shard): Promise<{ fold: FoldStatu
   const pending = await readPending(tables, databases, await readLongRuns(tables, databases))
   const [fold] = await tables.rows<Omit<FoldStatus, 'quarantine' | 'pending_batches'>>({
     query: `SELECT
-        if(count() = 0, NULL, formatDateTime(max(written_at), '%Y-%m-%dT%H:%i:%S.%fZ')) AS last_finished_at,
+        if(count() = 0, NULL, ${iso('max(written_at)')}) AS last_finished_at,
         argMax(elapsed_ms, fold_id) AS last_elapsed_ms
       FROM ${ledger}.fold_progress`,
   })
   if (!fold) throw new Error('the progress of the fold returned no row')
-  const quarantine = await tables.rows<QuarantineStatus>({
-    query: `SELECT campaign_id, formatDateTime(since, '%Y-%m-%dT%H:%i:%S.%fZ') AS since, failures, reason
+  const quarantine = await readQuarantine({ tables, databases })
+  const waitsSeconds = pending ? Math.max(0, Date.now() - pending.oldestAt) / 1000 : 0
+  return { fold: { ...fold, pending_batches: pending?.batches ?? 0, quarantine }, waitsSeconds }
+}
+
+/** The public campaigns in quarantine, by id. */
+export function readQuarantine({ tables, databases: { ledger } }: Shard): Promise<QuarantineStatus[]> {
+  return tables.rows({
+    query: `SELECT campaign_id, ${iso('since')} AS since, failures, reason
             FROM ${ledger}.quarantine FINAL WHERE is_quarantined
               AND campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger FINAL WHERE is_public)
             ORDER BY campaign_id`,
   })
-  const waitsSeconds = pending ? Math.max(0, Date.now() - pending.oldestAt) / 1000 : 0
-  return { fold: { ...fold, pending_batches: pending?.batches ?? 0, quarantine }, waitsSeconds }
 }

@@ -8,6 +8,7 @@ import { within } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { encodeRows } from './clickhouse/row-binary.ts'
+import { iso } from './clickhouse/statements.ts'
 import type { Databases, Tables } from './port.ts'
 
 export interface ProjectorStop {
@@ -79,10 +80,6 @@ export async function readProjection(
 export function unnoted(at: string, seen: string): ProjectorStop {
   const reason = `${seen}, and none has left a reason: it was killed, it hangs, or it cannot reach ClickHouse or Kafka. Its log may tell.`
   return { at, reason, is_noted: false }
-}
-
-function iso(column: string): string {
-  return `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ')`
 }
 
 /** Brings the gauges up to date, for a scrape. */

@@ -4,6 +4,7 @@
  */
 import { readLongRuns, unfolded } from '../../projector/fold/fold-progress.ts'
 import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
+import { iso } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Shard, Tables } from '../../tables/port.ts'
 
 export interface Explanation {
@@ -56,7 +57,6 @@ interface Batch {
 }
 
 const batchesMax = 5
-const iso = (column: string) => `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ')`
 
 /** Finds a campaign by its id, or by the slug that it is shown by. On a cluster it asks the shard that has it. */
 export async function explainCampaign(

@@ -3,6 +3,7 @@
  * never came, and claims of a tier beyond its quantity, because the platform sold too many. The last two are not wrong in themselves: a
  * campaign may come after its first pledge.
  */
+import { iso } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Shard, Tables } from '../../tables/port.ts'
 
 export interface UnknownCampaigns {
@@ -76,7 +77,7 @@ export async function unknownSince(
 ): Promise<string | null> {
   if (campaigns.length === 0) return null
   const [row] = await tables.rows<{ since: string | null }>({
-    query: `SELECT if(count() = 0, NULL, formatDateTime(min(oldest_at), '%Y-%m-%dT%H:%i:%S.%fZ')) AS since
+    query: `SELECT if(count() = 0, NULL, ${iso('min(oldest_at)')}) AS since
             FROM ${ledger}.batch_log WHERE hasAny(campaign_ids, {campaigns:Array(String)})`,
     query_params: { campaigns },
   })

@@ -172,6 +172,11 @@ export function* idChunks(ids: readonly string[], countMax: number): Generator<s
 // A few rows are read sooner by one thread than they are shared among several. The buffers are as small as what is read.
 export const fewRows = 'max_threads = 1, max_read_buffer_size = 65536'
 
+/** SQL of a moment in UTC as ISO 8601. */
+export function iso(column: string): string {
+  return `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ')`
+}
+
 // The caller stops waiting by its signal. This setting also stops the work in ClickHouse, which nothing would read.
 export function timeBound(msMax: number): string {
   return `max_execution_time = ${Math.ceil(msMax / 1000)}`
