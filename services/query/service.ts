@@ -15,13 +15,7 @@ import { createRuntime, type Runtime } from '../runtime/runtime.ts'
 import { type FollowedDatabases, followMs } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { createQueryApp } from './app.ts'
-import {
-  createKeyRing,
-  defaultKeyRingOptions,
-  defaultRevocationsOptions,
-  type KeyRing,
-  withRevocations,
-} from './auth/key-ring.ts'
+import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './auth/key-ring.ts'
 import { createCache, type OnLookup } from './cache/cache.ts'
 import { responses } from './cache/response-cache.ts'
 import type { RequestDone } from './http/request-log.ts'
@@ -59,12 +53,9 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
   const onError = oncePerMinute(error =>
     logger.warn({ error: String(error) }, 'the tables could not be read'),
   )
-  const reading = { tables, databases, ...runtime, onError }
-  const readMsMax = config.PLEDGEVIEW_KEYS_READ_MS_MAX
-  const keyRing = withRevocations(
-    createKeyRing({ ...defaultKeyRingOptions, readMsMax }, reading),
-    { ...defaultRevocationsOptions, readMsMax },
-    reading,
+  const keyRing = createKeyRing(
+    { ...defaultKeyRingOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX },
+    { tables, databases, ...runtime, onError },
   )
   const process = `query-${randomUUID()}`
   const onUsageError = oncePerMinute(error =>

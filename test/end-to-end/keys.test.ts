@@ -1,7 +1,7 @@
 /** API keys from the command line to the API: issue, list, revoke, and the bound on active keys. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { defaultRevocationsOptions } from '../../services/query/auth/key-ring.ts'
+import { defaultKeyRingOptions } from '../../services/query/auth/key-ring.ts'
 import {
   makeDataDirectory,
   runCli,
@@ -46,7 +46,7 @@ describe('API keys', () => {
     expect(revoked.code, revoked.stderr).toBe(0)
     await expect.poll(() => statusWith(key, secret)).toBe(401)
     // How long a look takes is up to the machine. A look that takes longer than this is not what is promised.
-    const { pollMs, pollMsMax } = defaultRevocationsOptions
+    const { pollMs, pollMsMax } = defaultKeyRingOptions
     expect(pollMs + pollMsMax).toBeLessThan(2_000)
     expect((await keys('revoke', key)).code).toBe(1)
   })

@@ -32,7 +32,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
     'a revocation is read past the fold, and after it: keys are loaded each minute': [
       ['query/auth/key-ring.ts', 'refused.has(key) ? undefined : found', 'found'],
       ['query/auth/key-ring.ts', 'else known?.delete(row.api_key)', ''],
-      ['query/auth/key-ring.ts', ' || keys.size !== row?.active', ''],
+      ['query/auth/key-ring.ts', ' || keys.size !== state.active', ''],
     ],
   },
   whole: {

@@ -1,25 +1,26 @@
 /**
- * The key ring: the active API keys in memory. It follows the read table, so authentication needs no query. A revoked
- * key is refused before the fold has it: see `withRevocations`.
+ * The key ring: the active API keys in memory. It follows the read table, so authentication needs no query.
  *
- * Every `pollMs` it asks for the highest fold id and the number of active keys, and reads the rows of higher fold ids than it
- * has: the fold writes in one line, so nothing comes later under a lower one. If the numbers still differ, or the table has gone back,
- * the table was restored. Then it loads all keys, in pages. A load that fails goes on where it stopped.
+ * Every `pollMs` it looks at the highest fold id, the number of active keys, and the keys that the ledger knows as revoked. If the
+ * fold id is higher than what it has, it reads the rows of higher ids: the fold writes in one line, so nothing comes later under a lower
+ * one. If the numbers still differ, or the table has gone back, the table was restored. Then it loads all keys, in pages. A load that
+ * fails goes on where it stopped. Looks go on beside all that, so that a long load delays no revocation.
  *
- * Promise: valid keys are known while ClickHouse answers each statement within `readMsMax`, however many keys there are
- * and however long a load takes. If nothing could be read for `staleMsMax`, the keys are unknown. If the last complete
- * comparison is older than `freshMsMax`, the ring reports that it is not ready.
+ * A revocation must not wait for a fold, which may have a backlog, a rebuild to promote or no leader. So a key that the ledger knows as
+ * revoked (the view `revoked_keys`) is refused, although the read table still has it.
+ *
+ * Promises:
+ * - valid keys are known while ClickHouse answers each statement within `readMsMax`, however many keys there are and however long a
+ *   load takes;
+ * - a key is refused within two seconds of the insert of its revocation into the ledger, while ClickHouse answers;
+ * - if nothing could be read for `staleMsMax`, the keys are unknown, and none passes: one may be revoked, or its time may be over. If
+ *   the last complete comparison is older than `freshMsMax`, the ring reports that it is not ready. Refused keys stay refused.
  */
+import { type Rounds, startRounds } from '../../runtime/async/rounds.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import { timeBound } from '../../tables/clickhouse/statements.ts'
-import type { Databases, Statement } from '../../tables/port.ts'
-import {
-  createPolling,
-  defaultPollingOptions,
-  type Polling,
-  type PollingContext,
-  type Read,
-} from './polling.ts'
+import type { Databases, Statement, Tables } from '../../tables/port.ts'
 
 export interface ApiKey {
   key: string
@@ -28,7 +29,11 @@ export interface ApiKey {
   scopes: readonly string[]
 }
 
-export interface KeyRing extends Polling {
+export interface KeyRing {
+  /** Looks once, and then again and again. Resolves after the first look and what it caused, even if they failed. */
+  start(): Promise<void>
+  /** Stops, and waits for what is running. */
+  close(): Promise<void>
   /** The active key of that name, or `undefined`. Throws `KeysUnavailableError` if it is not known. */
   lookup(key: string): ApiKey | undefined
   /** Whether the table answered recently enough to notice a revoked key in time. */
@@ -38,11 +43,35 @@ export interface KeyRing extends Polling {
 export type KeyRingOptions = typeof defaultKeyRingOptions
 
 export const defaultKeyRingOptions = {
-  ...defaultPollingOptions,
+  /** Pause between two looks. */
+  pollMs: 500,
+  /**
+   * Time limit of a look. It is short, so that a look on a lost connection is soon tried again. After a failure the limit doubles, up
+   * to `readMsMax`, and it is at least twice what the last look took.
+   */
+  pollMsMax: 1_000,
+  /** Time limit of the other statements. */
+  readMsMax: 15_000,
+  /** How long the ring is ready after its keys were equal to the table. */
+  freshMsMax: 2_000,
+  /** If nothing could be read for this long, it is not known which keys are valid. */
+  staleMsMax: 60_000,
   /** A statement of a load reads this number of keys, so that it is short. */
   pageKeysMax: 20_000,
-  /** Every key is loaded at least this often, even if it has not changed. One poll loads one page of them. */
+  /** Every key is loaded at least this often, even if it has not changed. One look loads one page of them. */
   reloadMsMax: 60_000,
+  /**
+   * How long a key stays refused at least after it has left the view of the revoked ones. Then the fold has made it inactive, and
+   * the ring needs some time to notice.
+   */
+  refusedMsMin: 300_000,
+}
+
+export interface KeyRingContext extends Pick<Runtime, 'now' | 'sleep'> {
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+  /** Called for every failure, for the log. */
+  onError: (error: unknown) => void
 }
 
 /** The keys are not known: they were never loaded, or the last successful read is too long ago. */
@@ -57,13 +86,19 @@ interface Load {
   after: string
   /** The highest fold id when it began. */
   reached: bigint
-  /** The present keys may be wrong, so it does not wait for the next poll between two pages. */
+  /** The present keys may be wrong, so it does not wait for the next look between two pages. */
   isUrgent: boolean
 }
 
+/** Runs a statement, which gets its time limit. */
+type Read = <Row>(statementFor: (msMax: number) => Statement) => Promise<Row[]>
+
 /** Creates a key ring. Call `start` to load the keys. */
-export function createKeyRing(options: KeyRingOptions, context: PollingContext): KeyRing {
-  const { databases, now } = context
+export function createKeyRing(
+  options: KeyRingOptions,
+  { tables, databases, now, sleep, onError }: KeyRingContext,
+): KeyRing {
+  const { pollMs, pollMsMax, readMsMax } = options
   let keys: Map<string, ApiKey> | undefined
   let load: Load | undefined
   /** The keys have every row up to this fold id. */
@@ -73,6 +108,13 @@ export function createKeyRing(options: KeyRingOptions, context: PollingContext):
   let confirmedAt = Number.NEGATIVE_INFINITY
   /** When keys were last read, or confirmed. */
   let readAt = Number.NEGATIVE_INFINITY
+  /** Each refused key, and when it was last in the view. */
+  const refused = new Map<string, number>()
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let lookMsMax = pollMsMax
+  let looks: Rounds | undefined
+  /** What a look caused, while it runs. */
+  let following: Promise<void> | undefined
 
   async function loadPage(read: Read, loading: Load): Promise<void> {
     const startedAt = now()
@@ -102,39 +144,71 @@ export function createKeyRing(options: KeyRingOptions, context: PollingContext):
     reached = newest
   }
 
-  async function poll(first: Read, read: Read): Promise<void> {
-    const startedAt = now()
-    const [row] = await first<{ newest: string; active: number }>(msMax =>
-      keyStateStatement(databases, msMax),
-    )
-    const newest = BigInt(row?.newest ?? 0)
+  /** Makes the keys equal to the table as a look saw it at `startedAt`. What changes meanwhile is left to the next look. */
+  async function follow(state: KeyState, startedAt: number, read: Read): Promise<void> {
+    const newest = BigInt(state.newest)
     if (keys !== undefined && newest > reached) await readChanges(read, newest)
-    else if (keys === undefined || newest < reached || keys.size !== row?.active) {
+    else if (keys === undefined || newest < reached || keys.size !== state.active) {
       load = load?.isUrgent ? load : { keys: new Map(), after: '', reached: newest, isUrgent: true }
     }
-    // What changes meanwhile is read by the next poll.
     while (load?.isUrgent) await loadPage(read, load)
     confirmedAt = startedAt
     readAt = Math.max(readAt, startedAt)
+    for (const [key, at] of refused) if (startedAt - at > options.refusedMsMin) refused.delete(key)
     if (load === undefined && startedAt - loadedAt >= options.reloadMsMax) {
       load = { keys: new Map(), after: '', reached, isUrgent: false }
     }
     if (load !== undefined) await loadPage(read, load)
   }
 
+  async function look(stopping: AbortSignal): Promise<void> {
+    const within = <Row>(statementFor: (msMax: number) => Statement, msMax: number) =>
+      tables.rows<Row>(statementFor(msMax), {
+        signal: AbortSignal.any([stopping, AbortSignal.timeout(msMax)]),
+      })
+    const startedAt = now()
+    const msMax = lookMsMax
+    lookMsMax = Math.min(readMsMax, 2 * msMax)
+    const [state] = await within<KeyState>(limit => keyStateStatement(databases, limit), msMax)
+    lookMsMax = Math.min(readMsMax, Math.max(pollMsMax, 2 * (now() - startedAt)))
+    if (state === undefined) throw new Error('the statement of the keys returned no row')
+    for (const key of state.revoked) refused.set(key, startedAt)
+    lookedAt = startedAt
+    following ??= follow(state, startedAt, statementFor => within(statementFor, readMsMax))
+      .catch(error => stopping.aborted || onError(error))
+      .then(() => {
+        following = undefined
+      })
+  }
+
   return {
-    ...createPolling(poll, options, context),
+    async start() {
+      looks = startRounds(look, { pauseMs: pollMs, onError, sleep })
+      await looks.first
+      await following
+    },
+
+    async close() {
+      await looks?.close()
+      await following
+    },
 
     lookup(key) {
-      const ageMs = now() - readAt
+      const ageMs = now() - Math.min(readAt, lookedAt)
       if (ageMs > options.staleMsMax) throw new KeysUnavailableError(`last read ${ageMs} ms ago`)
       const found = (keys ?? load?.keys)?.get(key)
       if (found === undefined && keys === undefined) throw new KeysUnavailableError('not loaded yet')
-      return found
+      return refused.has(key) ? undefined : found
     },
 
     isReady: () => now() - confirmedAt <= options.freshMsMax,
   }
+}
+
+interface KeyState {
+  newest: string
+  active: number
+  revoked: string[]
 }
 
 interface ApiKeyRow {
@@ -155,19 +229,23 @@ function toApiKey({ api_key, secret_hash, scopes }: ApiKeyRow, known: ApiKey | u
     : { key: api_key, secretHash: secret_hash, scopes }
 }
 
-/** The highest fold id of the keys, and the number of active ones: one row {newest, active}. */
-export function keyStateStatement({ base }: Databases, msMax: number): Statement {
+/**
+ * One row {newest, active, revoked}: the highest fold id of the keys, the number of active ones, and those to refuse although the
+ * table still has them as active.
+ */
+function keyStateStatement({ base }: Databases, msMax: number): Statement {
   return {
     query: `SELECT
     toString(max(fold_id)) AS newest,
-    (SELECT count() FROM ${base}.api_keys FINAL WHERE is_active) AS active
+    (SELECT count() FROM ${base}.api_keys FINAL WHERE is_active) AS active,
+    (SELECT groupArray(api_key) FROM ${base}.revoked_keys) AS revoked
 FROM ${base}.api_keys
 SETTINGS ${timeBound(msMax)}`,
   }
 }
 
 /** The keys that changed after this fold id, as they are now: rows of type `ChangedKeyRow`. */
-export function changedKeysStatement(after: bigint, { base }: Databases, msMax: number): Statement {
+function changedKeysStatement(after: bigint, { base }: Databases, msMax: number): Statement {
   return {
     query: `SELECT
     api_key,
@@ -183,12 +261,7 @@ SETTINGS ${timeBound(msMax)}`,
 }
 
 /** The next active keys after this one, in order: rows of type `ApiKeyRow`. */
-export function apiKeysStatement(
-  after: string,
-  rowsMax: number,
-  { base }: Databases,
-  msMax: number,
-): Statement {
+function apiKeysStatement(after: string, rowsMax: number, { base }: Databases, msMax: number): Statement {
   return {
     query: `SELECT api_key, secret_hash, scopes
 FROM ${base}.api_keys FINAL
@@ -197,72 +270,5 @@ ORDER BY api_key
 LIMIT {rows_max:UInt32}
 SETTINGS ${timeBound(msMax)}`,
     query_params: { after, rows_max: rowsMax },
-  }
-}
-
-/*
- * Revocations: refuses a key as soon as the ledger knows that it is revoked.
- *
- * The key ring follows the read table, so it learns of a revocation only after a fold. A fold may wait: for a backlog, for
- * the promotion of a rebuild, or for a new leader. A revocation must not wait, so it is read from the ledger (the view
- * `revoked_keys`).
- *
- * Promise: a key is refused within two seconds of the insert of its revocation into the ledger, while ClickHouse answers.
- * If the last read is older than `freshMsMax`, this reports that it is not ready. The keys that it has read stay refused. If
- * it is older than `staleMsMax`, it lets no key pass: a key may be revoked, or its time may be over.
- */
-
-export const defaultRevocationsOptions = {
-  ...defaultPollingOptions,
-  /**
-   * How long a key stays refused at least after it has left the view. Then the fold has made it inactive, and the key ring
-   * needs some time to notice.
-   */
-  refusedMsMin: 300_000,
-}
-
-/** The same key ring, but it also refuses the keys that are revoked and not folded yet. */
-export function withRevocations(
-  keyRing: KeyRing,
-  options: typeof defaultRevocationsOptions,
-  context: PollingContext,
-): KeyRing {
-  const { databases, now } = context
-  // Each refused key, and when it was last in the view.
-  const refused = new Map<string, number>()
-  let readAt = Number.NEGATIVE_INFINITY
-
-  async function poll(first: Read): Promise<void> {
-    const startedAt = now()
-    const rows = await first<{ api_key: string }>(msMax => revokedKeysStatement(databases, msMax))
-    for (const { api_key: key } of rows) refused.set(key, startedAt)
-    readAt = startedAt
-    // The key ring has just been equal to the table, so it knows without help what is active.
-    if (!keyRing.isReady()) return
-    for (const [key, at] of refused) if (startedAt - at > options.refusedMsMin) refused.delete(key)
-  }
-  const polling = createPolling(poll, options, context)
-
-  return {
-    start: async () => void (await Promise.all([keyRing.start(), polling.start()])),
-    close: async () => void (await Promise.all([keyRing.close(), polling.close()])),
-
-    lookup(key) {
-      const found = keyRing.lookup(key)
-      const ageMs = now() - readAt
-      if (ageMs > options.staleMsMax) throw new KeysUnavailableError(`revocations last read ${ageMs} ms ago`)
-      return refused.has(key) ? undefined : found
-    },
-
-    isReady: () => keyRing.isReady() && now() - readAt <= options.freshMsMax,
-  }
-}
-
-/** The keys to refuse although the key table still has them as active: rows {api_key}. */
-export function revokedKeysStatement(databases: Databases, msMax: number): Statement {
-  return {
-    query: `SELECT api_key
-FROM ${databases.base}.revoked_keys
-SETTINGS ${timeBound(msMax)}`,
   }
 }

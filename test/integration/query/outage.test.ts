@@ -10,6 +10,7 @@ let outage: Error | undefined
 let app: TestApp
 let valid: Credentials
 let log: string[]
+let statements: string[]
 const failing = <T>(rows: T[]) => {
   if (outage) throw outage
   return rows
@@ -18,14 +19,17 @@ const failing = <T>(rows: T[]) => {
 beforeEach(async () => {
   outage = undefined
   log = []
+  statements = []
   const whole = fakeTables()
   const { tables } = fakeTables({
     snapshot: () => failing([snapshotRow]),
   })
   app = await startTestApp({
     log,
+    options: { PLEDGEVIEW_QUERY_MS_MAX: 1_500 },
     tables: {
       rows: async (statement, call) => {
+        statements.push(statement.query)
         if (outage) throw outage
         return (statement.query.includes('groupArray(campaign_id)') ? tables : whole.tables).rows(
           statement,
@@ -44,6 +48,12 @@ const ask = async (path: string) => {
   return response
 }
 const paths = ['/projects', '/projects/a-slug', '/stats']
+
+it.each(paths)('each statement of %s bounds its own time, in whole seconds rounded up', async path => {
+  await ask(path)
+  expect(statements.length).toBeGreaterThan(0)
+  for (const text of statements) expect(text).toMatch(/SETTINGS .*max_execution_time = 2$/)
+})
 
 describe('while ClickHouse is unavailable', () => {
   it('cached responses are served until they expire', async () => {

@@ -35,6 +35,8 @@ beforeEach(() => {
 afterEach(async () => {
   await Promise.all(rings.splice(0).map(ring => ring.close()))
   await store.clear()
+  // ClickHouse ends what the ring no longer waits for.
+  for (const { query } of statements) expect(query).toMatch(/SETTINGS max_execution_time = \d+$/)
 })
 
 const keyRow = (api_key: string, fields: Partial<KeyRow> = {}): KeyRow => ({
@@ -167,6 +169,7 @@ describe('the key ring', () => {
   describe('with a large or slow key table', () => {
     const keyCount = 4_000
     const read: number[] = []
+    let looks = 0
 
     /** Inserts keys `key 0`, `key 1` and so on. The secret of each is its name. */
     async function putMany(count: number): Promise<void> {
@@ -179,14 +182,21 @@ describe('the key ring', () => {
     }
 
     /** A ring whose tables need `rowMs` for each row that a statement returns. `faults` fail the first statements. */
-    function openSlowRing(rowMs: number, options: Partial<KeyRingOptions>, isFault = (_: number) => false) {
+    function openSlowRing(
+      rowMs: number,
+      options: Partial<KeyRingOptions>,
+      isFault: (times: number) => boolean | Promise<boolean> = () => false,
+    ) {
       read.length = 0
       const tables: Pick<Tables, 'rows'> = {
         async rows<Row>(statement: Statement, call?: CallOptions) {
-          if (statement.query.includes('max(fold_id)')) return store.tables.rows<Row>(statement, call)
           const rows = await store.tables.rows<Row>(statement, call)
+          if (statement.query.includes('max(fold_id)')) {
+            looks++
+            return rows
+          }
           await delay(rows.length * rowMs, undefined, call?.signal ? { signal: call.signal } : {})
-          if (isFault(read.push(rows.length))) throw new Error('the connection was lost')
+          if (await isFault(read.push(rows.length))) throw new Error('the connection was lost')
           return rows
         },
       }
@@ -233,12 +243,15 @@ describe('the key ring', () => {
       await putMany(keyCount)
       let isLoaded = false
       let lookups = 0
-      const ring = openSlowRing(0, { pageKeysMax: 400 }, () => {
+      const ring = openSlowRing(0, { pageKeysMax: 400 }, async () => {
         // It throws if the key is not known. Then the load fails, which is in the errors.
         if (isLoaded) expect(ring.lookup('key 1')).toBeDefined()
         if (isLoaded) lookups++
         // Between two pages nearly the whole time passes for which nothing may be read.
         clock.advance(defaultKeyRingOptions.staleMsMax - 1_000)
+        // A look was under way, and another one is made meanwhile.
+        const looked = looks
+        await vi.waitFor(() => expect(looks).toBeGreaterThan(looked + 1), { interval: 1, timeout: 20_000 })
         return false
       })
       await ring.start()

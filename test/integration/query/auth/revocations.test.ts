@@ -3,9 +3,9 @@ import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { ApiKeyState } from '../../../../contracts/events/event.ts'
 import {
-  defaultRevocationsOptions,
+  createKeyRing,
+  defaultKeyRingOptions,
   KeysUnavailableError,
-  withRevocations,
 } from '../../../../services/query/auth/key-ring.ts'
 import { type QueryService, startQueryService } from '../../../../services/query/service.ts'
 import { memoryState } from '../../../../services/query/shared-state.ts'
@@ -13,12 +13,13 @@ import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { defaultDatabases } from '../../../../services/tables/generations.ts'
-import type { Databases } from '../../../../services/tables/port.ts'
+import type { Databases, Statement } from '../../../../services/tables/port.ts'
 import { apiKeyEvent, campaignEvent } from '../../../support/events/sample-events.ts'
 import { openRebuildableModel } from '../../../support/generations/rebuilds.ts'
 import { activeKeys } from '../../../support/projector/fold-records.ts'
 import { createIngest, createTestFoldWorker } from '../../../support/projector/model-tables.ts'
 import { useModelTables } from '../../../support/projector/use-model-tables.ts'
+import { testClock } from '../../../support/query/app.ts'
 
 const soon = { timeout: 20_000, interval: 50 }
 const config = readConfig({})
@@ -69,33 +70,63 @@ describe('a revoked key', () => {
     ).rejects.toThrow()
   })
 
+  /** A ring over tables that have the key `k`. `loaded`: what a statement that loads keys waits for. */
+  function openRing(look: () => { active: number; revoked: string[] }, loaded = async () => {}) {
+    const clock = testClock()
+    async function rows({ query }: Statement) {
+      if (query.includes('revoked_keys')) return [{ newest: '1', ...look() }] as never[]
+      await loaded()
+      return [{ api_key: 'k', secret_hash: 'hash', scopes: [] }] as never[]
+    }
+    const context = {
+      tables: { rows },
+      databases: defaultDatabases,
+      now: clock.now,
+      sleep,
+      onError: () => {},
+    }
+    return { ring: createKeyRing({ ...defaultKeyRingOptions, pollMs: 1 }, context), clock }
+  }
+
   test('cannot be told from the others once revocations could not be read for a minute: no key passes then', async () => {
-    let clock = 1_000
     let isAway = false
-    const ring = {
-      start: async () => {},
-      close: async () => {},
-      isReady: () => true,
-      lookup: () => undefined,
-    }
-    const tables = {
-      async rows() {
-        if (isAway) throw new Error('the view cannot be read')
-        return []
-      },
-    }
-    const context = { tables, databases: defaultDatabases, now: () => clock, sleep, onError: () => {} }
-    const following = withRevocations(ring, { ...defaultRevocationsOptions, pollMs: 1 }, context)
-    await following.start()
-    expect(() => following.lookup('k')).not.toThrow()
+    const { ring, clock } = openRing(() => {
+      if (isAway) throw new Error('the view cannot be read')
+      return { active: 1, revoked: [] }
+    })
+    await ring.start()
+    expect(ring.lookup('k')).toBeDefined()
     isAway = true
-    clock += defaultRevocationsOptions.staleMsMax
-    await vi.waitFor(() => expect(following.isReady()).toBe(false))
-    clock += 1
-    await vi.waitFor(() => expect(() => following.lookup('k')).toThrow(KeysUnavailableError))
+    clock.advance(defaultKeyRingOptions.staleMsMax)
+    await vi.waitFor(() => expect(ring.isReady()).toBe(false))
+    clock.advance(1)
+    await vi.waitFor(() => expect(() => ring.lookup('k')).toThrow(KeysUnavailableError))
     isAway = false
-    await vi.waitFor(() => expect(() => following.lookup('k')).not.toThrow(), soon)
-    await following.close()
+    await vi.waitFor(() => expect(() => ring.lookup('k')).not.toThrow(), soon)
+    await ring.close()
+  })
+
+  test('is refused while all keys are being loaded, and afterwards, though the load has it', async () => {
+    let state = { active: 1, revoked: [] as string[] }
+    let loads = 0
+    const loading = Promise.withResolvers<void>()
+    const { ring } = openRing(
+      () => state,
+      async () => {
+        if (++loads > 1) await loading.promise
+      },
+    )
+    await ring.start()
+    expect(ring.lookup('k')).toBeDefined()
+    // Another number of keys than the ring has.
+    state = { active: 2, revoked: [] }
+    await vi.waitFor(() => expect(loads).toBe(2), soon)
+    state = { active: 2, revoked: ['k'] }
+    await vi.waitFor(() => expect(ring.lookup('k')).toBeUndefined(), soon)
+    loading.resolve()
+    await vi.waitFor(() => expect(loads).toBeGreaterThan(2), soon)
+    expect(ring.lookup('k')).toBeUndefined()
+    await ring.close()
   })
 
   test('and a key whose time passes is refused then, without an event and without a fold; the fold counts it on', async () => {
