@@ -120,19 +120,33 @@ async function inHeap(texts: readonly string[]): Promise<string[]> {
 const untilGone = (texts: readonly string[]) =>
   expect.poll(() => inHeap(texts), { timeout: 30_000, interval: 1_000 }).toEqual([])
 
-describe.each([
-  ['one server', openQueryTables],
-  ['two shards', openQueryShards],
-])('the texts of a campaign on %s', { timeout: 120_000 }, (_, open) => {
+function useTables(open: () => Promise<QueryTables>): void {
   beforeAll(async () => {
     store = await open()
   })
   afterAll(() => store?.close())
   beforeEach(start)
   afterEach(() => app.close())
+}
 
-  // A description is only in the bytes of an answer, which are not part of the heap.
-  const kept = halves.slice(0, 3)
+// A description is only in the bytes of an answer, which are not part of the heap.
+const kept = halves.slice(0, 3)
+
+async function leaveAfterPurge(): Promise<void> {
+  await put(false)
+  const snapshot = await askForEverything()
+  await put(true)
+  await writePurge(store.tables, store.databases, 'the moment of a purge')
+  await pass(purgeLookMs, purgeLookMs)
+  // Its id stays in the list of the walk.
+  const texts = kept.slice(1)
+  await untilGone(texts)
+  expect(await ask('/projects?limit=2')).toBe(snapshot)
+  await untilGone(texts)
+}
+
+describe('the texts of a campaign', { timeout: 120_000 }, () => {
+  useTables(openQueryTables)
 
   test('leave the memory of a query process within five minutes of its deletion, without any request', async () => {
     await put(false)
@@ -153,16 +167,11 @@ describe.each([
     await untilGone(kept)
   })
 
-  test('leave it at once after a purge, and a walk goes on in its snapshot', async () => {
-    await put(false)
-    const snapshot = await askForEverything()
-    await put(true)
-    await writePurge(store.tables, store.databases, 'the moment of a purge')
-    await pass(purgeLookMs, purgeLookMs)
-    // Its id stays in the list of the walk.
-    const texts = kept.slice(1)
-    await untilGone(texts)
-    expect(await ask('/projects?limit=2')).toBe(snapshot)
-    await untilGone(texts)
-  })
+  test('leave it at once after a purge, and a walk goes on in its snapshot', leaveAfterPurge)
+})
+
+describe('the texts of a campaign on two shards', { timeout: 120_000 }, () => {
+  useTables(openQueryShards)
+
+  test('leave the memory at once after a purge, and a walk goes on in its snapshot', leaveAfterPurge)
 })
