@@ -73,26 +73,6 @@ async function untilPast(ms: number): Promise<void> {
 }
 
 describe('the response cache of several processes over one Redis', () => {
-  it('returns the same bytes and headers in every process', async () => {
-    const { a, b, close } = await openTwo()
-    const body = Buffer.from([0, 0xff, 0x80, 0x0a, 0x56])
-    const loaded = {
-      ...entryOf('x', a.now),
-      body,
-      asOf: '2026-01-01T00:00:00.000Z',
-      snapshotId: 'a snapshot',
-      link: '</x>; rel="next"',
-    }
-    const first = await a.cache.get('key', async () => loaded)
-    const second = await b.cache.get('key', never)
-    for (const got of [first, second]) {
-      expect(Buffer.compare(got.body, body)).toBe(0)
-      const { etag, asOf, snapshotId, link } = loaded
-      expect(got).toMatchObject({ etag, asOf, snapshotId, link })
-    }
-    close()
-  })
-
   it('lets the next process load after a failed load, and rejects only for the callers of that load', async () => {
     const { a, b, close } = await openTwo()
     const load = openLoad(() => entryOf('never', a.now))
