@@ -1,7 +1,7 @@
 /**
  * The tables port: what the services need of ClickHouse. The adapter is in clickhouse.ts.
  *
- * Promises (test/integration/tables/tables.conformance.ts):
+ * Promises (test/integration/tables/tables.test.ts):
  * - a resolved `insert` or `run` is durable and visible to every later statement;
  * - statements run side by side; a slow one does not hold up the others;
  * - a failed statement rejects with `TablesError`, which says whether trying again can help.

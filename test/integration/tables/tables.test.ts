@@ -1,54 +1,32 @@
+/**
+ * The promises of the tables port (services/tables/port.ts), on any server. That values arrive as they are is in
+ * tables-values.test.ts. "Side by side" is shown by the order in which statements end, never by time.
+ */
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { idChunks } from '../../../services/tables/clickhouse/statements.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
-import type { Tables } from '../../../services/tables/port.ts'
-import { migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
-import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
+import { TablesError } from '../../../services/tables/port.ts'
+import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
+import { rowsOf, useDatabase } from '../../support/clickhouse/use-database.ts'
 import { openssl } from '../../support/kafka/certificate.ts'
 import { needs } from '../../support/runner/requirements.ts'
 import { answers, startMisbehavingServer } from '../../support/servers/misbehaving-server.ts'
-import { clickHouseService } from '../../support/services/clickhouse.ts'
-import { useService } from '../../support/services/test-service.ts'
-import { describeTables } from './tables.conformance.ts'
 
-const server = useService(clickHouseService)
+// Half of what one ClickHouse block may sleep. That is long compared to everything else in these tests.
+const slowSeconds = 1.5
 
-describeTables('ClickHouse over HTTP', async () => {
-  const tables = openTables(settingsFor(server()))
-  return { tables, dispose: tables.close }
-})
+const { server, tables, freshTable } = useDatabase()
 
 describe('ClickHouse over HTTP', () => {
-  let clickHouse: ClickHouse
-  let tables: Tables
-
-  beforeAll(async () => {
-    clickHouse = await startClickHouse()
-    tables = openTables(settingsFor(clickHouse))
-  })
-
-  afterAll(async () => {
-    await tables.close()
-    await clickHouse.stop()
-  })
-
-  test('takes the migrations', async () => {
-    expect(await migrate(tables, defaultDatabases)).toEqual(
-      readMigrations(defaultDatabases).map(migration => migration.name),
-    )
-    expect(await migrate(tables, defaultDatabases)).toEqual([])
-  })
-
   test('takes as many long ids in one parameter as a server accepts by default', async () => {
     const all = Array.from({ length: 1_000 }, (_, n) => `${n}'\\`.padStart(256, 'é'))
     const [ids = []] = idChunks(all, all.length)
     expect(ids.length).toBeGreaterThan(100)
-    const [row] = await tables.rows<{ ids: string[] }>({
+    const [row] = await tables().rows<{ ids: string[] }>({
       query: 'SELECT {ids:Array(String)} AS ids',
       query_params: { ids },
     })
@@ -57,49 +35,178 @@ describe('ClickHouse over HTTP', () => {
 
   test('keeps a statement that works for longer than it may be silent', async () => {
     // Shorter than the statements, but longer than a busy machine stands still.
-    const impatient = openTables({ ...settingsFor(clickHouse), silenceMsMax: 3_000 })
-    await impatient.run({ query: 'CREATE TABLE slow (n UInt8) ENGINE = MergeTree ORDER BY n' })
+    const impatient = openTables({ ...settingsFor(server()), silenceMsMax: 3_000 })
+    const slow = await freshTable('n UInt8')
     const slowly = 'FROM numbers(60) SETTINGS max_block_size = 1, async_insert = 0'
     const late = impatient.run({ query: `SELECT throwIf(sleepEachRow(0.1) = 0 AND number = 55) ${slowly}` })
     await Promise.all([
-      impatient.run({ query: `INSERT INTO slow SELECT sleepEachRow(0.1) ${slowly}` }),
+      impatient.run({ query: `INSERT INTO ${slow} SELECT sleepEachRow(0.1) ${slowly}` }),
       expect(late).rejects.toMatchObject({
         type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
         retryable: false,
       }),
     ])
-    expect(await tables.rows({ query: 'SELECT count() AS rows FROM slow' })).toEqual([{ rows: 60 }])
+    expect(await tables().rows({ query: `SELECT count() AS rows FROM ${slow}` })).toEqual([{ rows: 60 }])
     await impatient.close()
   })
 
   test('refuses to write when rows are requested', async () => {
-    await tables.run({ query: 'CREATE TABLE kept (n UInt8) ENGINE = MergeTree ORDER BY n' })
-    const written = tables.rows({ query: 'INSERT INTO kept SELECT 1' })
+    const kept = await freshTable('n UInt8')
+    const written = tables().rows({ query: `INSERT INTO ${kept} SELECT 1` })
     await expect(written).rejects.toMatchObject({ type: 'READONLY', retryable: false })
-    expect(await tables.rows({ query: 'SELECT n FROM kept' })).toEqual([])
+    expect(await tables().rows({ query: `SELECT n FROM ${kept}` })).toEqual([])
   })
 
   test('says that credentials are wrong, without saying them', async () => {
-    const stranger = openTables({ ...settingsFor(clickHouse), password: 'wrong-password' })
+    const stranger = openTables({ ...settingsFor(server()), password: 'wrong-password' })
     const refused = stranger.run({ query: 'SELECT 1' })
     await expect(refused).rejects.toMatchObject({ type: 'AUTHENTICATION_FAILED', retryable: false })
     await expect(refused).rejects.not.toThrow('wrong-password')
     await stranger.close()
   })
+})
 
-  test('is there again after a server that was killed comes back, with what was acknowledged', async () => {
-    const first = await startClickHouse()
-    const { port } = new URL(first.url)
-    const lasting = openTables(settingsFor(first))
-    await lasting.run({ query: 'CREATE TABLE kept (n UInt32) ENGINE = MergeTree ORDER BY n' })
-    await lasting.run({ query: 'INSERT INTO kept SELECT 1' })
-    await first.kill()
-    await expect(lasting.rows({ query: 'SELECT n FROM kept' })).rejects.toMatchObject({ retryable: true })
-    const second = await startClickHouse({ directory: first.directory, httpPort: Number(port) })
-    expect(await lasting.rows({ query: 'SELECT n FROM kept' })).toEqual([{ n: 1 }])
-    await lasting.close()
-    await second.stop()
-    await first.stop()
+describe('statements side by side', () => {
+  test('slow statements do not hold up others, with parameters or without', async () => {
+    const ended: string[] = []
+    const note = (name: string) => () => ended.push(name)
+    const query_params = { seconds: slowSeconds }
+    await Promise.all([
+      tables().rows({ query: 'SELECT sleep({seconds:Float64})', query_params }).then(note('slow')),
+      tables().run({ query: 'SELECT sleep({seconds:Float64})', query_params }).then(note('slow')),
+      tables().rows({ query: 'SELECT 1' }).then(note('quick')),
+      tables()
+        .rows({ query: 'SELECT {n:UInt8}', query_params: { n: 1 } })
+        .then(note('quick')),
+    ])
+    expect(ended).toEqual(['quick', 'quick', 'slow', 'slow'])
+  })
+
+  test('an aborted wait ends at once, and nothing queues up behind the statement that goes on', async () => {
+    const table = await freshTable('n UInt32')
+    const abort = new AbortController()
+    // It outlasts the dozen statements after it on any machine.
+    const slow = 'SELECT sleepEachRow(1) FROM numbers(20)'
+    const query = `INSERT INTO ${table} ${slow} SETTINGS max_block_size = 1, async_insert = 0`
+    const waits = tables().run({ query }, { signal: abort.signal })
+    abort.abort()
+    await expect(waits).rejects.toBeInstanceOf(Error)
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, () => tables().rows({ query: `SELECT count() AS rows FROM ${table}` })),
+    )
+    // Had one of them waited for the aborted statement, it would have found its row.
+    expect(new Set(answers.map(rows => JSON.stringify(rows)))).toEqual(new Set(['[{"rows":0}]']))
+  })
+
+  test('a statement whose signal is aborted already does not run', async () => {
+    const table = await freshTable('n UInt32')
+    const insert = rowsOf(table, { n: 'UInt32' }, [[1]])
+    await expect(tables().insert(insert, { signal: AbortSignal.abort() })).rejects.toBeInstanceOf(Error)
+    expect(await tables().rows({ query: `SELECT count() AS rows FROM ${table}` })).toEqual([{ rows: 0 }])
+  })
+
+  test('a statement uses no more threads than its caller lets it, and the next one as many as before', async () => {
+    const table = await freshTable('threads UInt32')
+    const threads = "SELECT toUInt32(getSetting('max_threads')) AS threads"
+    const [before] = await tables().rows({ query: threads })
+    expect(await tables().rows({ query: threads }, { threadsMax: 3 })).toEqual([{ threads: 3 }])
+    await tables().run({ query: `INSERT INTO ${table} ${threads}` }, { threadsMax: 4 })
+    expect(await tables().rows({ query: `SELECT threads FROM ${table}` })).toEqual([{ threads: 4 }])
+    expect(await tables().rows({ query: threads })).toEqual([before])
+  })
+
+  test('settings of one statement do not reach another, on any connection', async () => {
+    const table = await freshTable('n UInt32')
+    const settings = 'SETTINGS max_execution_time = 17, max_result_rows = 3, join_use_nulls = 1'
+    const statements = Array.from({ length: 12 }, (_, n) =>
+      n % 2 === 0
+        ? tables().rows({ query: `SELECT {n:UInt32} AS n ${settings}`, query_params: { n } })
+        : tables().run({ query: `INSERT INTO ${table} SELECT {n:UInt32} ${settings}`, query_params: { n } }),
+    )
+    await Promise.all([
+      ...statements,
+      tables()
+        .rows({ query: `SELECT throwIf(1) ${settings}` })
+        .catch(() => {}),
+    ])
+    const left = await Promise.all(
+      Array.from({ length: 12 }, () =>
+        tables().rows<{ time: string; rows: string; nulls: string }>({
+          query: `SELECT toString(getSetting('max_execution_time')) AS time,
+                    toString(getSetting('max_result_rows')) AS rows, toString(getSetting('join_use_nulls')) AS nulls`,
+        }),
+      ),
+    )
+    for (const [row] of left) {
+      expect(Number(row?.time)).not.toBe(17)
+      expect(row?.rows).toBe('0')
+      expect(row?.nulls).not.toMatch(/^(1|true)$/)
+    }
+  })
+})
+
+describe('a failure', () => {
+  test('a statement that ClickHouse ended for its time may be tried again, and says so', async () => {
+    const query =
+      'SELECT max(sipHash64(number)) FROM numbers(1000000000000) SETTINGS max_execution_time = 0.05'
+    await expect(tables().rows({ query })).rejects.toMatchObject({
+      name: 'TablesError',
+      retryable: true,
+      type: 'TIMEOUT_EXCEEDED',
+    })
+  })
+
+  test('a statement that found no memory may be tried again', async () => {
+    const query = 'SELECT groupArray(number) FROM numbers(10000000) SETTINGS max_memory_usage = 10000000'
+    await expect(tables().rows({ query })).rejects.toMatchObject({ name: 'TablesError', retryable: true })
+  })
+
+  test.each([
+    ['a syntax error', 'SELEC 1', 'SYNTAX_ERROR'],
+    ['an unknown table', 'SELECT * FROM system.no_such_table', 'UNKNOWN_TABLE'],
+    ['a thrown error', 'SELECT throwIf(1)', 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO'],
+  ])('%s may not', async (_, query, type) => {
+    const failed = tables().run({ query })
+    await expect(failed).rejects.toBeInstanceOf(TablesError)
+    await expect(failed).rejects.toMatchObject({ retryable: false, type })
+  })
+
+  test.each([
+    ['cut off in a row', (rows: Uint8Array) => rows.subarray(0, -5)],
+    [
+      'with more than there should be',
+      (rows: Uint8Array) => Buffer.concat([rows, Buffer.from('private.example')]),
+    ],
+    ['with a length that cannot be', (rows: Uint8Array) => Buffer.concat([rows, Buffer.alloc(9, 255)])],
+  ] as const)('an insert %s is refused whole, and its rows are not quoted', async (_, spoil) => {
+    const table = await freshTable('a UInt32, b String')
+    const columns = { a: 'UInt32', b: 'String' }
+    const whole = rowsOf(
+      table,
+      columns,
+      Array.from({ length: 3 }, (_, n) => [n, `mind@private.example ${'long '.repeat(200)}`]),
+    )
+    const failed = await tables()
+      .insert({ ...whole, rows: spoil(whole.rows) })
+      .catch((error: unknown) => error)
+    expect(failed).toBeInstanceOf(TablesError)
+    expect(failed).toMatchObject({ retryable: false })
+    expect(everyTextOf(failed)).not.toContain('private.example')
+    expect(await tables().rows({ query: `SELECT count() AS rows FROM ${table}` })).toEqual([{ rows: 0 }])
+  })
+
+  test('after failures, statements succeed as before', async () => {
+    await Promise.allSettled(
+      Array.from({ length: 12 }, (_, n) =>
+        tables()
+          .rows({ query: n % 2 ? 'SELEC 1' : 'SELECT throwIf(1)' })
+          .catch(() => {}),
+      ),
+    )
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, () => tables().rows({ query: 'SELECT 1 AS one' })),
+    )
+    expect(answers).toEqual(Array.from({ length: 12 }, () => [{ one: 1 }]))
   })
 })
 
@@ -131,4 +238,10 @@ async function selfSigned(): Promise<{ key: string; cert: string }> {
   const pair = { key: await readFile(key, 'utf8'), cert: await readFile(cert, 'utf8') }
   await rm(directory, { recursive: true })
   return pair
+}
+
+/** All that a log could print of an error: messages, stacks and the chain of causes. */
+function everyTextOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return `${error.stack} ${error.message} ${JSON.stringify(error)} ${everyTextOf(error.cause)}`
 }

@@ -1,14 +1,29 @@
 /** The promises of the tables port on values: what is written, and what a statement gets as a parameter, arrives as it is. */
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
-import { encodeRows } from '../../../services/tables/clickhouse/row-binary.ts'
-import type { TableInsert, Tables } from '../../../services/tables/port.ts'
+import { describe, expect, test } from 'vitest'
+import { rowsOf, useDatabase } from '../../support/clickhouse/use-database.ts'
 
-/** Creates an empty table with these columns and resolves with its name. */
-export type FreshTable = (columns: string) => Promise<string>
+const { tables, freshTable } = useDatabase()
 
-/** What is inserted comes back as it was, or is refused. */
-export function describeWriting(tables: () => Tables, freshTable: FreshTable): void {
+const nastyTexts = [
+  '',
+  ' ',
+  'tab\tnewline\ncarriage return\rback\bfeed\f',
+  'backslash \\ \\n \\t \\N \\\\',
+  'NUL \0 in the middle',
+  '\0',
+  "'single' \"double\" `back` ''",
+  "'); DROP TABLE t; --",
+  'semicolon; and more;\n;',
+  '{value:String} ${value} %s $1',
+  '-- no comment /* nor this */ # nor that',
+  '\u{1F469}\u200D\u{1F680} \u{10FFFF} \uFEFF \u202E é 日本語',
+  '\\',
+  '\t',
+  '\n',
+]
+
+describe('what is inserted', () => {
   test('a resolved insert is visible to every later statement', async () => {
     const table = await freshTable('n UInt32')
     for (let n = 1; n <= 5; n++) {
@@ -119,10 +134,9 @@ export function describeWriting(tables: () => Tables, freshTable: FreshTable): v
       },
     ])
   })
-}
+})
 
-/** Parameters arrive as they are. */
-export function describeParameters(tables: () => Tables): void {
+describe('parameters', () => {
   const values: [type: string, value: unknown, expected?: unknown][] = [
     ...nastyTexts.map(text => ['String', text] as [string, unknown]),
     ['String', 'NULL'],
@@ -190,32 +204,4 @@ export function describeParameters(tables: () => Tables): void {
     const failed = tables().rows({ query: 'SELECT {missing:UInt8}', query_params: { other: 1 } })
     await expect(failed).rejects.toMatchObject({ name: 'TablesError', retryable: false })
   })
-}
-
-const nastyTexts = [
-  '',
-  ' ',
-  'tab\tnewline\ncarriage return\rback\bfeed\f',
-  'backslash \\ \\n \\t \\N \\\\',
-  'NUL \0 in the middle',
-  '\0',
-  "'single' \"double\" `back` ''",
-  "'); DROP TABLE t; --",
-  'semicolon; and more;\n;',
-  '{value:String} ${value} %s $1',
-  '-- no comment /* nor this */ # nor that',
-  '\u{1F469}\u200D\u{1F680} \u{10FFFF} \uFEFF \u202E é 日本語',
-  '\\',
-  '\t',
-  '\n',
-]
-
-/** `types`: of the columns, by their names. */
-export function rowsOf(
-  table: string,
-  types: Readonly<Record<string, string>>,
-  rows: unknown[][],
-): TableInsert {
-  const columns = Object.entries(types).map(([name, type]) => ({ name, type }))
-  return { table, columns, rows: encodeRows(columns, rows) }
-}
+})
