@@ -2,7 +2,7 @@
  * The cache of a query process: finished responses, and snapshots of lists. Behind it there may be a Redis, which several
  * processes share (shared-values.ts).
  *
- * Promises, with Redis and without (test/integration/query/cache/response-cache.conformance.ts):
+ * Promises, with Redis and without (test/integration/query/cache/response-cache.test.ts):
  * - A value is never returned at or after its `expiresAt`, except to callers that waited for that same load.
  * - While a load of a key runs, all other callers of that key in this process wait for it and do not load.
  * - A failed load is not kept: each waiting caller gets the error, and the next caller loads again.

@@ -15,20 +15,9 @@ import {
 } from '../../../support/servers/redis-caches.ts'
 import { redisService } from '../../../support/services/redis.ts'
 import { useService } from '../../../support/services/test-service.ts'
-import { bytesMax, describeResponseCache } from './response-cache.conformance.ts'
 
 const redis = useService(redisService)
 let prefixes = 0
-
-describeResponseCache('Redis', async () => {
-  const { cache, connection } = await openCache(redis(), { bytesMax })
-  return {
-    cache,
-    now: async () => Date.now(),
-    advance: untilPast,
-    close: async () => connection.close(),
-  }
-})
 
 /** The caches of two processes that keep nothing locally. */
 async function openTwo(settings: TestCacheSettings = {}, other: TestCacheSettings = {}) {
