@@ -60,14 +60,3 @@ function pageOffset(index: number, anywhere: number): number {
 function listPath(parameters: ListParameters): string {
   return `/projects?${formatListQuery(parameters)}`
 }
-
-/** A seeded generator (mulberry32), so that every run makes the same requests. */
-export function seededRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
-}

@@ -2,11 +2,12 @@
  * Cold answers: how long one client waits for uncached answers over HTTP, at 400 k campaigns and 10 M pledges, with one
  * request at a time.
  */
+import { randomOf } from '../../support/runner/random.ts'
 import { type BenchProcess, startBenchProcess } from '../bench-process.ts'
 import { type BenchReport, type Figure, figureOf, type Target } from '../report.ts'
 import { quantile, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
-import { coldPaths, seededRandom } from './cold-requests.ts'
+import { coldPaths } from './cold-requests.ts'
 import type { ColdAnswer, ColdInput, ColdReady, ColdRequest } from './cold-service.ts'
 
 const campaigns = 400_000
@@ -57,7 +58,7 @@ export async function benchCold(workspace: Workspace): Promise<BenchReport> {
 }
 
 async function measure({ ready, ask }: BenchProcess<ColdReady>): Promise<Figure[]> {
-  const paths = coldPaths({ campaigns, categories, count: requests + warmUps }, seededRandom(seed))
+  const paths = coldPaths({ campaigns, categories, count: requests + warmUps }, randomOf(seed))
   const stats = Array.from({ length: statsRequests + warmUps }, () => '/stats')
   return [
     ...(await timed(ready, 'list', paths.lists, { atMost: 8 })),

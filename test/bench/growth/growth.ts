@@ -3,7 +3,8 @@
  * and rows of the batch log, each with the others fixed. Everything beyond is derived from the slope, and is called derived.
  */
 
-import { coldPaths, seededRandom } from '../api/cold-requests.ts'
+import { randomOf } from '../../support/runner/random.ts'
+import { coldPaths } from '../api/cold-requests.ts'
 import { startBenchProcess } from '../bench-process.ts'
 import type { PollersRequest, PollersResult } from '../lists/pollers.ts'
 import type { PlatformSize } from '../platform/platform.ts'
@@ -116,7 +117,7 @@ async function onPlatform<T>(
 function platformCosts(workspace: Workspace, size: PlatformSize): Promise<Costs> {
   return onPlatform(workspace, size, async ({ ready, ask }) => {
     const sizes = { campaigns: size.campaigns, categories, count: requests + warmUps }
-    const { lists, details } = coldPaths(sizes, seededRandom(seed))
+    const { lists, details } = coldPaths(sizes, randomOf(seed))
     const stats = Array.from({ length: statsRequests + warmUps }, () => '/stats')
     return {
       'fold of everything': { value: ready.foldSeconds, unit: 's' },

@@ -3,7 +3,7 @@
  * index takes to load and hold is in the growth bench.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { seededRandom } from '../api/cold-requests.ts'
+import { randomOf } from '../../support/runner/random.ts'
 import { runBenchProcess, startBenchProcess } from '../bench-process.ts'
 import { type BenchReport, type Figure, figureOf, type Target } from '../report.ts'
 import { quantile, summarize } from '../samples.ts'
@@ -62,7 +62,7 @@ async function servedFigures(directory: string): Promise<Figure[]> {
 
 async function latencyFigures(ready: ListsServiceReady): Promise<Figure[]> {
   const size = { campaigns, categories, count: requestsPerKind + warmUps, now: Date.now() }
-  const requests = listRequests(size, seededRandom(seed))
+  const requests = listRequests(size, randomOf(seed))
   const kinds = [
     ['list of recent changes', requests.recent],
     ['filtered list', requests.filtered],

@@ -3,7 +3,7 @@
  * and then public; each pledge comes once. It is computed from its size, and is the same in every run. Pure.
  */
 import type { CampaignState, PledgeState, PublicStatus, StateEvent } from '../../../contracts/events/event.ts'
-import { seededRandom } from '../api/cold-requests.ts'
+import { randomOf } from '../../support/runner/random.ts'
 import { campaignIdOf, type PlatformSize } from '../platform/platform.ts'
 
 export const campaignVersions = 2
@@ -33,7 +33,7 @@ export function eventCount({ campaigns, pledges }: PlatformSize): number {
 
 /** Campaigns first, in the order of their versions, then pledges. The log has a topic for each. */
 export function* historyEvents(size: PlatformSize): Generator<StateEvent> {
-  const random = seededRandom(seed)
+  const random = randomOf(seed)
   const below = (bound: number) => Math.floor(random() * bound)
   const finals = Array.from({ length: size.campaigns }, () => below(statusesOfTen.length))
   for (let number = 0; number < size.campaigns; number++) {

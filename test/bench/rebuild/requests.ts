@@ -5,7 +5,8 @@
  * The time of an answer counts from the moment its request was due, so that requests queued behind a slow one count in full.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { coldPaths, seededRandom } from '../api/cold-requests.ts'
+import { randomOf } from '../../support/runner/random.ts'
+import { coldPaths } from '../api/cold-requests.ts'
 import { benchInput, serveBench } from '../bench-process.ts'
 import { categories } from './history.ts'
 
@@ -37,7 +38,7 @@ const seed = 42
 const stride = 7_919
 
 const { apiUrl, headers, campaigns, perSecond } = benchInput<RebuildRequestsInput>()
-const { lists } = coldPaths({ campaigns, categories, count: listsMax }, seededRandom(seed))
+const { lists } = coldPaths({ campaigns, categories, count: listsMax }, randomOf(seed))
 let asked = 0
 let stop = async (): Promise<Answer[]> => []
 

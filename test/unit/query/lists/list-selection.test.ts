@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { sorts } from '../../../../contracts/api/parameters.ts'
 import { createListIndex, slugCodeOf } from '../../../../services/query/lists/list-index.ts'
 import { type EntriesRow, type ListQuery, noDate } from '../../../../services/query/lists/list-statements.ts'
-import { seededRandom } from '../../../bench/api/cold-requests.ts'
+import { randomOf } from '../../../support/runner/random.ts'
 
 interface Campaign {
   id: string
@@ -17,7 +17,7 @@ interface Campaign {
 }
 
 const now = 100
-const random = seededRandom(3)
+const random = randomOf(3)
 const below = (bound: number) => Math.floor(random() * bound)
 const oneOf = <T>(values: readonly T[]): T => values[below(values.length)] as T
 
