@@ -1,6 +1,5 @@
 /** Issuing and revoking keys while a projector runs: at most three keys are active, and no secret is stored. */
 
-import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { encodeState } from '../../../contracts/events/codec.ts'
@@ -10,67 +9,36 @@ import {
   type KeyAdmin,
   type KeyDirectory,
   KeyError,
-  keyDirectory,
   type NewKey,
   revokeKey,
 } from '../../../services/api-keys/api-keys.ts'
 import { keyPrefix, verifySecret } from '../../../services/api-keys/credentials.ts'
 import { qualified } from '../../../services/tables/generations.ts'
-import type { Databases } from '../../../services/tables/port.ts'
+import { type KeyModel, openKeyModel, pepper } from '../../support/portal/key-model.ts'
 import { column } from '../../support/projector/fold-records.ts'
-import { type ModelTables, openModelTables } from '../../support/projector/model-tables.ts'
-import {
-  openTestJournal,
-  type RunningProjector,
-  startProjector,
-  type TestJournal,
-} from '../../support/projector/running-projector.ts'
-
-const pepper = 'pepper'.repeat(8)
 
 describe('API keys', () => {
-  let model: ModelTables
-  let databases: Databases
-  let log: TestJournal
-  let projector: RunningProjector
-  let directory: KeyDirectory
+  let model: KeyModel
   let admin: KeyAdmin
+  let directory: KeyDirectory
   let account: string
   let accounts = 0
   /** The keys from before this test. */
   let before: string[]
 
   beforeAll(async () => {
-    model = await openModelTables()
-    databases = await model.freshDatabases()
-    log = await openTestJournal()
-    directory = keyDirectory(model.tables, databases)
-    projector = startProjector({
-      ...{ reader: log.reader, tables: model.tables, databases },
-      settings: { PLEDGEVIEW_BATCH_MS_MAX: '10' },
-    })
+    model = await openKeyModel()
+    admin = (await model.openPortal()).admin
+    directory = admin.directory
   })
 
-  afterAll(async () => {
-    await projector.stop()
-    await log.close()
-    await model.dispose()
-  })
+  afterAll(() => model.close())
 
   beforeEach(async () => {
-    before = (
-      await column(model.tables, `SELECT api_key AS value FROM ${databases.base}.api_key_ledger FINAL`)
-    ).map(String)
+    const ledger = `${model.databases.base}.api_key_ledger`
+    before = (await column(model.tables, `SELECT api_key AS value FROM ${ledger} FINAL`)).map(String)
     accounts++
     account = `account-${accounts}`
-    admin = {
-      directory,
-      writer: log.writer,
-      pepper,
-      now: Date.now,
-      monotonicMs: () => performance.now(),
-      randomBytes,
-    }
   })
 
   function wanted(name: string): NewKey {
@@ -85,8 +53,8 @@ describe('API keys', () => {
   function foldedKeys(): Promise<object[]> {
     return model.tables.rows({
       query: `SELECT toUInt8(folded.is_active) AS is_active, toUInt8(ledger.is_unrevoked) AS is_unrevoked
-              FROM ${databases.base}.api_key_ledger AS ledger FINAL
-              INNER JOIN ${databases.base}.api_keys AS folded FINAL ON folded.api_key = ledger.api_key
+              FROM ${model.databases.base}.api_key_ledger AS ledger FINAL
+              INNER JOIN ${model.databases.base}.api_keys AS folded FINAL ON folded.api_key = ledger.api_key
               WHERE ledger.account_id IN ('', {account:String}) AND NOT has({before:Array(String)}, ledger.api_key)`,
       query_params: { account, before },
     })
@@ -115,7 +83,7 @@ describe('API keys', () => {
   test('a key that would be the fourth is refused before anything is written, and the active keys are named; a revoked one frees its place', async () => {
     const keys = await Promise.all(['1', '2', '3'].map(name => issueKey(admin, wanted(name))))
     const prefixes = keys.map(({ key }) => keyPrefix(key))
-    const silent = { ...log.writer, append: () => Promise.reject(new Error('written')) }
+    const silent = { ...admin.writer, append: () => Promise.reject(new Error('written')) }
     const refusal = issueKey({ ...admin, writer: silent }, wanted('4'))
     await expect(refusal).rejects.toThrow(KeyError)
     for (const prefix of prefixes) await expect(refusal).rejects.toThrow(prefix)
@@ -170,7 +138,7 @@ describe('API keys', () => {
         expires_at: null,
       }),
     )
-    await log.writer.append(
+    await admin.writer.append(
       revoked.map(data => ({
         topic: 'api-keys',
         key: Buffer.from(data.key),
@@ -188,12 +156,12 @@ describe('API keys', () => {
 
   test('the secret is stored neither in the log nor in a table', async () => {
     const { key, secret } = await issueKey(admin, wanted('1'))
-    const files = [log.path, `${log.path}-wal`].map(file => readFile(file))
+    const files = [model.journal, `${model.journal}-wal`].map(file => readFile(file))
     const written = Buffer.concat(await Promise.all(files))
     expect(written.includes(key)).toBe(true)
     expect(written.includes(secret)).toBe(false)
     for (const table of ['api_key_ledger', 'api_keys']) {
-      const rows = await model.tables.rows({ query: `SELECT * FROM ${qualified(table, databases)}` })
+      const rows = await model.tables.rows({ query: `SELECT * FROM ${qualified(table, model.databases)}` })
       expect(JSON.stringify(rows)).toContain(key)
       expect(JSON.stringify(rows)).not.toContain(secret)
     }
