@@ -80,7 +80,7 @@ describe('a server without TLS that is not named as the loopback', () => {
 
   test('gets no mail', async () => {
     const { mails, error } = await send(port => `smtp://0.0.0.0:${port}`)
-    expect({ mails, error }).toEqual({ mails: 0, error: expect.stringMatching('refused: E') })
+    expect({ mails, error }).toEqual({ mails: 0, error: expect.stringMatching('the mail server refused: E') })
   })
 
   test('gets mails if the operator has turned TLS off', async () => {
@@ -90,10 +90,4 @@ describe('a server without TLS that is not named as the loopback', () => {
   test('gets no password, also if the operator has turned TLS off', async () => {
     expect(await send(port => `smtp://user:password@0.0.0.0:${port}?tls=off`)).toMatchObject({ mails: 0 })
   })
-})
-
-test('a server that does not listen is named by its fault', async () => {
-  const mailer = createSmtpMailer({ url: 'smtp://127.0.0.1:1', from: 'a@portal.example', sendMsMax: 5_000 })
-  closers.push(() => mailer.close())
-  await expect(mailer.send(mail)).rejects.toThrow('the mail server refused: ESOCKET')
 })

@@ -108,12 +108,6 @@ test('a cookie that was changed is not believed', async () => {
   expect((await browser.get(callback)).status).toBe(400)
 })
 
-test('the provider leads to no other site', async () => {
-  const browser = portal.browser()
-  const answer = await browser.get(await callbackOf(browser, 'ada', '//evil.example'))
-  expect(answer.location).toBe('/access')
-})
-
 test('an answer of the provider that is too large is not read, also if it is small before it is unpacked', async () => {
   const large = createServer((_, response) => {
     const url = `http://127.0.0.1:${(large.address() as AddressInfo).port}`

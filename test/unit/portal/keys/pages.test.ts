@@ -171,17 +171,6 @@ describe('the page of a new key', () => {
 })
 
 describe('the form of a key', () => {
-  it('names every fault at its field, and keeps what was typed', () => {
-    const { fields, faults } = readKeyForm({ name: ' ', url: 'ftp://x', contact_email: 'a@b, c@d' })
-    const { text } = keyForm({ path: undefined, fields, faults, csrf, formToken: 'once' })
-    expect(Object.keys(faults)).toEqual(['name', 'url', 'contact_email'])
-    for (const name of ['name', 'url', 'contact_email']) {
-      expect(text).toContain(`aria-describedby="${name}-fault ${name}-hint" aria-invalid="true"`)
-      expect(text).toContain(`<a href="#${name}">`)
-    }
-    expect(text).toContain('value="ftp://x"')
-  })
-
   it('takes a field that was given twice as missing', () => {
     const { faults } = readKeyForm({
       name: ['a', 'b'],
