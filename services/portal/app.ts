@@ -8,10 +8,12 @@ import { randomUUID } from 'node:crypto'
 import fastifyCookie from '@fastify/cookie'
 import fastifyFormbody from '@fastify/formbody'
 import Fastify, { type FastifyInstance } from 'fastify'
+import type { Config } from '../runtime/config.ts'
 import { addressMatcher } from '../runtime/http/addresses.ts'
 import { createConnections } from '../runtime/http/connections.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { addAccountPages } from './account/account-pages.ts'
+import type { Accounts } from './account/accounts.ts'
 import { addDataPage } from './guide/data-page.ts'
 import { addPublicPages } from './guide/public-pages.ts'
 import type { Answers, DataPictures, LiveState } from './guide/readings.ts'
@@ -22,8 +24,10 @@ import { addPages, answerBadAddress } from './http/pages.ts'
 import { addRequestLog, serverOptions } from './http/server-options.ts'
 import { addSessionHook } from './http/session-hook.ts'
 import { addStaticFiles } from './http/static-files.ts'
+import type { PortalKeys } from './keys/portal-keys.ts'
 import { addAccessRoutes } from './keys/routes.ts'
-import type { Accounts, KeyNotices, Mailer, PortalKeys } from './ports.ts'
+import type { KeyNotices } from './notices/key-notices.ts'
+import type { Mailer } from './ports.ts'
 import type { OidcSettings } from './sign-in/oidc.ts'
 import { addSignInRoutes, addSignOutRoutes } from './sign-in/routes.ts'
 import { createSessions, type Sessions } from './sign-in/sessions.ts'
@@ -32,7 +36,15 @@ import { addStatusPage } from './status/status-page.ts'
 import type { PortalStore } from './store/port.ts'
 import type { RequestsOf, UsageOf } from './usage/usage-reader.ts'
 
-export interface PortalOptions {
+type PortalConfig = Pick<
+  Config,
+  | 'PLEDGEVIEW_EXPORT_DIR'
+  | 'PLEDGEVIEW_TRUST_PROXY'
+  | 'PLEDGEVIEW_CONNECTIONS_MAX'
+  | 'PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX'
+>
+
+export interface PortalOptions extends PortalConfig {
   /** The public address of the portal: its origin. */
   portalUrl: string
   /** The public address of the API, with `/api/v1`. */
@@ -43,16 +55,8 @@ export interface PortalOptions {
   viewsDatabase: string
   /** 64 hex digits. Signs what the portal gives to browsers. */
   portalKey: string
-  /** Of `pledgeview export`. Undefined: the portal offers no whole copy. */
-  exportDirectory?: string | undefined
   /** Names that the portal answers for, beside the one of `portalUrl`. */
   hosts: readonly string[]
-  /** The addresses and ranges of the proxies in front of the portal. */
-  trustProxy: readonly string[]
-  /** Connections beyond this number are closed on arrival. */
-  connectionsMax: number
-  /** Open connections of one address. See `runtime/http/connections.ts`. */
-  connectionsPerAddressMax: number
   /** The provider through which people can sign in. */
   oidc?: OidcSettings | undefined
 }
@@ -85,17 +89,20 @@ export interface Portal extends PortalDependencies {
 export async function createPortalApp(dependencies: PortalDependencies): Promise<FastifyInstance> {
   const { options, logger } = dependencies
   const headers = securityHeaders(options)
-  const isTrustedProxy = addressMatcher(options.trustProxy)
+  const isTrustedProxy = addressMatcher(options.PLEDGEVIEW_TRUST_PROXY)
   const app = Fastify({
     ...serverOptions,
-    trustProxy: options.trustProxy.length > 0 && isTrustedProxy,
+    trustProxy: options.PLEDGEVIEW_TRUST_PROXY.length > 0 && isTrustedProxy,
     genReqId: () => randomUUID(),
     // Fastify runs no hook for these errors.
     frameworkErrors: (_error, request, reply) => void answerBadAddress(request, reply, headers),
   })
-  if (options.portalUrl.startsWith('https:') && options.trustProxy.length === 0) logger.warn(noProxy)
-  app.server.maxConnections = options.connectionsMax
-  createConnections({ perAddressMax: options.connectionsPerAddressMax, isTrustedProxy }).listen(app.server)
+  if (options.portalUrl.startsWith('https:') && options.PLEDGEVIEW_TRUST_PROXY.length === 0)
+    logger.warn(noProxy)
+  app.server.maxConnections = options.PLEDGEVIEW_CONNECTIONS_MAX
+  createConnections({ perAddressMax: options.PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX, isTrustedProxy }).listen(
+    app.server,
+  )
 
   const portal: Portal = {
     ...dependencies,

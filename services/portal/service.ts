@@ -15,7 +15,7 @@ import { createRuntime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { openAccounts } from './account/accounts.ts'
 import { finishDeletions } from './account/deletions.ts'
-import { createPortalApp } from './app.ts'
+import { createPortalApp, type PortalOptions } from './app.ts'
 import { createDataAnswers, createDataPictures, createLiveState } from './guide/readings.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
 import { createKeyNotices } from './notices/key-notices.ts'
@@ -28,16 +28,11 @@ import { createFreshness } from './status/freshness.ts'
 import type { PortalStore } from './store/port.ts'
 import { createRequestsReader, createUsageReader } from './usage/usage-reader.ts'
 
-export interface PortalServiceDependencies {
+type PublicOptions = Pick<PortalOptions, 'portalUrl' | 'apiUrl' | 'sqlUrl' | 'portalKey' | 'hosts'>
+
+/** `sqlUrl`: what the setting says goes before it. */
+export interface PortalServiceDependencies extends PublicOptions {
   config: Config
-  /** The public addresses, of the portal and of the API with `/api/v1`. */
-  portalUrl: string
-  apiUrl: string
-  /** Where people reach the SQL port. Default: the setting. */
-  sqlUrl?: string | undefined
-  portalKey: string
-  /** Names that the portal answers for, beside the one of its address. */
-  hosts: readonly string[]
   /** The service closes it. */
   store: PortalStore
   /** Undefined: people cannot sign in by mail. The service closes it. */
@@ -62,15 +57,16 @@ const measurePauseMs = 20_000
 
 /** Creates the app. */
 export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
-  const { config, portalKey, store, mailer, tables, databases, logger } = dependencies
+  const { config, apiUrl, portalKey, hosts, store, mailer, tables, databases, logger } = dependencies
+  const portalUrl = new URL(dependencies.portalUrl).origin
   const { writer } = dependencies.keyAdmin
   const runtime = { ...createRuntime(logger), randomBytes }
   const place = { tables, databases }
   const accounts = openAccounts({ writer, ...place, portalKey, ...runtime })
   const keys = createPortalKeys({ ...dependencies.keyAdmin, ...runtime })
   const noteParts = {
-    ...{ notices: openNotices({ writer, ...place }), ...place, store, portalKey },
-    ...{ portalUrl: new URL(dependencies.portalUrl).origin, ...runtime },
+    ...{ notices: openNotices({ writer, ...place }), ...place, store, portalKey, portalUrl },
+    ...runtime,
   }
   const liveState = createLiveState(place, runtime)
   const freshness = createFreshness(place, liveState, runtime)
@@ -88,16 +84,9 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     answers: createDataAnswers(place, runtime),
     store,
     options: {
-      portalUrl: noteParts.portalUrl,
-      apiUrl: dependencies.apiUrl,
-      sqlUrl: config.PLEDGEVIEW_SQL_URL ?? dependencies.sqlUrl,
+      ...config,
+      ...{ portalUrl, apiUrl, portalKey, hosts, sqlUrl: config.PLEDGEVIEW_SQL_URL ?? dependencies.sqlUrl },
       viewsDatabase: databases.views,
-      exportDirectory: config.PLEDGEVIEW_EXPORT_DIR,
-      portalKey,
-      hosts: dependencies.hosts,
-      trustProxy: config.PLEDGEVIEW_TRUST_PROXY,
-      connectionsMax: config.PLEDGEVIEW_CONNECTIONS_MAX,
-      connectionsPerAddressMax: config.PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX,
       oidc: oidcSettings(config),
     },
     now: runtime.now,

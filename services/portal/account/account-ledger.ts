@@ -4,16 +4,9 @@ import { readSql } from '../../tables/read-sql.ts'
 import type { Account } from '../ports.ts'
 import { type Place, readRows } from '../reading.ts'
 
-/** The row of an account. Times are Unix milliseconds. */
-export interface LedgerRow {
-  account_id: string
+/** The state of an account, deleted if it has no address, and how long the ledger has had it by ClickHouse's clock. */
+export interface LedgerRow extends Omit<AccountEvent['data'], 'version'> {
   version: bigint
-  /** Empty: deleted. */
-  email: string
-  created_at_ms: number
-  sessions_valid_from_ms: number
-  changed_at_ms: number
-  /** Since the row came, by ClickHouse's clock. */
   age_ms: number
 }
 
@@ -46,25 +39,13 @@ export async function hasKeys(place: Place, account_id: string): Promise<boolean
 /** The account, unless it is deleted. */
 export function liveAccount(account: LedgerRow | undefined): (Account & { version: bigint }) | undefined {
   if (!account || account.email === '') return undefined
-  const { account_id, email, version, created_at_ms, sessions_valid_from_ms } = account
-  return {
-    account_id,
-    email,
-    version,
-    created_at: created_at_ms,
-    sessions_valid_from: sessions_valid_from_ms,
-  }
+  const { account_id, email, version, created_at, sessions_valid_from } = account
+  return { account_id, email, version, created_at, sessions_valid_from }
 }
 
 /** The state that a row was written from. */
-export function eventOf(row: LedgerRow): AccountEvent {
-  const { account_id, email } = row
-  const times = {
-    created_at: row.created_at_ms,
-    sessions_valid_from: row.sessions_valid_from_ms,
-    changed_at: row.changed_at_ms,
-  }
-  return { type: 'account', data: { account_id, email, ...times, version: longOf(row.version) } }
+export function eventOf({ age_ms, version, ...state }: LedgerRow): AccountEvent {
+  return { type: 'account', data: { ...state, version: longOf(version) } }
 }
 
 /** The version as Avro takes it. */

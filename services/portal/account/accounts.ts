@@ -20,7 +20,7 @@ import {
   versionIn,
 } from '../../../contracts/events/portal-event.ts'
 import { type OwnEventsDependencies, recordOf, writeOwn } from '../own-events.ts'
-import type { Accounts } from '../ports.ts'
+import type { Account } from '../ports.ts'
 import type { Place } from '../reading.ts'
 import {
   eventOf,
@@ -58,20 +58,23 @@ const signUpTriesMax = 3
 // Two sign-ups at once are this close together. The later record must not end the session that the earlier one began.
 const meetMsMax = 10_000
 
-export function openAccounts(dependencies: AccountsDependencies): Accounts {
+/** What a call has written, every later call sees, in every portal. */
+export type Accounts = ReturnType<typeof openAccounts>
+
+export function openAccounts(dependencies: AccountsDependencies) {
   return { ...people(dependencies), ...deletions(dependencies) }
 }
 
-function people(
-  dependencies: AccountsDependencies,
-): Pick<Accounts, 'find' | 'ofVerifiedEmail' | 'endSessions'> {
+function people(dependencies: AccountsDependencies) {
   const { portalKey, now } = dependencies
   return {
-    async find(accountId) {
+    /** The account with this id, as the ledger has it now. */
+    async find(accountId: string): Promise<Account | undefined> {
       return liveAccount(await readAccount(dependencies, accountId))
     },
 
-    async ofVerifiedEmail(text) {
+    /** The account of a verified e-mail address. Creates it if there is none. */
+    async ofVerifiedEmail(text: string): Promise<Account> {
       const checked = checkEmail(text)
       if ('reason' in checked) throw new AccountError('invalid', `The e-mail address ${checked.reason}.`)
       const { email } = checked
@@ -90,7 +93,8 @@ function people(
       return liveAccount(held) ?? fail(beingDeleted())
     },
 
-    async endSessions(accountId) {
+    /** Ends every session that began before now. An account that does not exist any more has none. */
+    async endSessions(accountId: string): Promise<void> {
       const account = liveAccount(await readAccount(dependencies, accountId))
       // Its sessions ended with it. So they do if it is deleted from here on.
       if (!account) return
@@ -106,21 +110,22 @@ function people(
   }
 }
 
-function deletions(
-  dependencies: AccountsDependencies,
-): Pick<Accounts, 'delete' | 'unfinished' | 'finishDeletion'> {
+function deletions(dependencies: AccountsDependencies) {
   const { now, settledMs = settledMsDefault } = dependencies
   return {
-    async delete(accountId) {
+    /** Deletes the account: from now on it does not exist. Its keys have to be deleted after it. */
+    async delete(accountId: string): Promise<void> {
       const account = liveAccount(await readAccount(dependencies, accountId))
       if (!account) return
       const life = lifeOf(account.version) + 1n
       await write(dependencies, deletionOf(accountId, versionIn(life, 0), now()))
     },
 
+    /** The accounts of which something is left after a deletion, or whose deletion has to be appended again. */
     unfinished: () => readUnfinished(dependencies, settledMs),
 
-    async finishDeletion(accountId) {
+    /** Appends a deletion again if its time has come. */
+    async finishDeletion(accountId: string): Promise<void> {
       const account = await readAccount(dependencies, accountId)
       // A deletion that was appended once has the part 0.
       const isDue = account?.email === '' && partOf(account.version) === 0 && account.age_ms >= settledMs

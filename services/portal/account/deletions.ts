@@ -5,7 +5,8 @@
  * A deletion may be interrupted: its process was killed, the log or the tables were away, or something was written meanwhile and
  * landed later. So every portal looks for what is left and completes it. Several may complete the same one: each step can be done again.
  */
-import type { Accounts, PortalKeys } from '../ports.ts'
+import type { PortalKeys } from '../keys/portal-keys.ts'
+import type { Accounts } from './accounts.ts'
 
 export interface DeletionPorts {
   accounts: Pick<Accounts, 'find' | 'delete' | 'unfinished' | 'finishDeletion'>

@@ -10,7 +10,8 @@ import type { Portal } from '../app.ts'
 import type { Html } from '../html/html.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
-import type { Account, KeyNotices, PortalKey } from '../ports.ts'
+import type { KeyNotices } from '../notices/key-notices.ts'
+import type { Account, PortalKey } from '../ports.ts'
 import { type KeyView, keyOfPath } from './key-state.ts'
 
 export interface Access extends Portal {

@@ -19,8 +19,8 @@ const formats: Readonly<Record<ExportFile, string>> = {
 
 /** The manifest of the latest copy; undefined if there is none, or if it cannot be read. The rest of the page is shown all the same. */
 export async function copyOf({ options, logger }: Pick<Access, 'options' | 'logger'>) {
-  if (options.exportDirectory === undefined) return undefined
-  return latestManifest(options.exportDirectory).catch(error => {
+  if (options.PLEDGEVIEW_EXPORT_DIR === undefined) return undefined
+  return latestManifest(options.PLEDGEVIEW_EXPORT_DIR).catch(error => {
     logger.warn({ error: messageOf(error) }, 'the latest whole copy cannot be read')
     return undefined
   })
@@ -36,7 +36,7 @@ export function copySection({ campaigns, as_of, files }: Manifest): Html {
 
 export function addCopyRoutes(pages: FastifyInstance, { options, sessions, cookies }: Access): void {
   // Each look reads the store and the tables.
-  const send = createDownloads(options.exportDirectory, { ...defaultBounds, lookMs: 10_000 })
+  const send = createDownloads(options.PLEDGEVIEW_EXPORT_DIR, { ...defaultBounds, lookMs: 10_000 })
   for (const name of exportNames) {
     pages.get(`${folder}/${name}`, async (request, reply) => {
       const begin = () => {

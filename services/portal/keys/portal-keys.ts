@@ -24,7 +24,7 @@ import { keyPrefix } from '../../api-keys/credentials.ts'
 import { changedState, expiringState } from '../../api-keys/key-states.ts'
 import { sleep, untilFound } from '../../runtime/async/sleep.ts'
 import { dayMs } from '../../runtime/runtime.ts'
-import type { Overlap, PortalKeys } from '../ports.ts'
+import type { Overlap, PortalKey } from '../ports.ts'
 import { type KeyFields, lifetimeOf } from './key-fields.ts'
 
 const overlapMs: Readonly<Record<Exclude<Overlap, 'at-once'>, number>> = {
@@ -32,7 +32,9 @@ const overlapMs: Readonly<Record<Exclude<Overlap, 'at-once'>, number>> = {
   'one-day': dayMs,
 }
 
-export function createPortalKeys(admin: KeyAdmin): PortalKeys {
+export type PortalKeys = ReturnType<typeof createPortalKeys>
+
+export function createPortalKeys(admin: KeyAdmin) {
   const { directory, now, randomBytes } = admin
 
   async function ownKey(accountId: string, keyOrPrefix: string) {
@@ -45,6 +47,7 @@ export function createPortalKeys(admin: KeyAdmin): PortalKeys {
     return { own, keys }
   }
 
+  /** Resolves when the key is active. `livesMs`: how long it works; by default until it is revoked. */
   function issue(account: string, { name, url, contact_email: email }: KeyFields, livesMs?: number) {
     return issueKey(admin, { account, name, url, email, livesMs })
   }
@@ -57,23 +60,30 @@ export function createPortalKeys(admin: KeyAdmin): PortalKeys {
   }
 
   return {
-    ofAccount: accountId => directory.ofAccount(accountId),
+    /** The keys of an account, oldest first. It includes the revoked and the ended ones. */
+    ofAccount: (accountId: string): Promise<PortalKey[]> => directory.ofAccount(accountId),
 
     issue,
 
-    async change(accountId, key, fields) {
+    /** Gives the key another name, web address or contact. Throws `KeyError` if it has ended. */
+    async change(accountId: string, key: string, fields: KeyFields): Promise<void> {
       const { own } = await ownKey(accountId, key)
       if (!isAlive(own)) throw new KeyError(`the key ${keyPrefix(own.key)} has ended`)
       await write(changedState(own, fields, now(), randomBytes))
     },
 
-    async revoke(accountId, key) {
+    /** By the first 16 characters or the whole key. Throws `KeyError` if the account has no such key. */
+    async revoke(accountId: string, key: string): Promise<PortalKey> {
       const { own } = await ownKey(accountId, key)
       // A form that is sent twice asks for what is done already.
       return own.status === 'revoked' ? own : revokeKey(admin, own.key)
     },
 
-    async replace(accountId, key, overlap, onRevoked = () => undefined) {
+    /**
+     * A new key with the fields and the lifetime of the old one. The old one ends first, or gets its end. `onRevoked`: it was revoked at
+     * once; called also if no new one can be made after all.
+     */
+    async replace(accountId: string, key: string, overlap: Overlap, onRevoked = () => {}) {
       const { own: old, keys } = await ownKey(accountId, key)
       if (!isAlive(old)) throw new KeyError(`the key ${keyPrefix(old.key)} has ended; create another one`)
       const lifeEnd = old.expires_at_ms ?? Number.POSITIVE_INFINITY
@@ -95,7 +105,8 @@ export function createPortalKeys(admin: KeyAdmin): PortalKeys {
       })
     },
 
-    deleteAll: accountId => deleteAll(admin, accountId),
+    /** Deletes every key of the account, also the revoked ones, with the addresses that they carry. */
+    deleteAll: (accountId: string) => deleteAll(admin, accountId),
   }
 }
 

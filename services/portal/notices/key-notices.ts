@@ -6,7 +6,8 @@ import { dayMs } from '../../runtime/runtime.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { checkEmail } from '../account/email.ts'
 import { sealOf } from '../http/cookies.ts'
-import type { KeyNotices } from '../ports.ts'
+import type { KeyFields } from '../keys/key-fields.ts'
+import type { Account } from '../ports.ts'
 import { type Place, readRows } from '../reading.ts'
 import type { PortalStore } from '../store/port.ts'
 import type { NewNotice, Notices } from './notices.ts'
@@ -53,13 +54,19 @@ async function recipientOf(
   return undefined
 }
 
-/** Mails about keys, to the account's address and to the contact of the key. One mail if both are the same. */
-export function createKeyNotices(parts: NoteParts): KeyNotices {
+type KeyOwner = Pick<KeyFields, 'name' | 'contact_email'>
+export type KeyNotices = ReturnType<typeof createKeyNotices>
+
+/**
+ * Mails about a key that was created or revoked, to the account's address and to the contact of the key. One mail if both are the
+ * same. Resolves when they are noted; they are sent elsewhere, and retried.
+ */
+export function createKeyNotices(parts: NoteParts) {
   const { portalUrl } = parts
 
   async function note(
     rule: NoticeRule,
-    { account_id, email }: { account_id: string; email: string },
+    { account_id, email }: Account,
     contact: string,
     keyPrefix: string,
     mail: MailText,
@@ -72,9 +79,9 @@ export function createKeyNotices(parts: NoteParts): KeyNotices {
   }
 
   return {
-    created: (account, { name, contact_email }, keyPrefix) =>
+    created: (account: Account, { name, contact_email }: KeyOwner, keyPrefix: string) =>
       note('KEY_CREATED', account, contact_email, keyPrefix, keyCreatedText(name, keyPrefix, portalUrl)),
-    revoked: (account, { name, contact_email }, keyPrefix) =>
+    revoked: (account: Account, { name, contact_email }: KeyOwner, keyPrefix: string) =>
       note('KEY_REVOKED', account, contact_email, keyPrefix, keyRevokedText(name, keyPrefix, portalUrl)),
   }
 }

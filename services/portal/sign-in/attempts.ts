@@ -7,8 +7,8 @@
  */
 import { randomInt } from 'node:crypto'
 import { z } from 'zod'
+import type { Accounts } from '../account/accounts.ts'
 import { isSame, randomText, sealOf } from '../http/cookies.ts'
-import type { Accounts } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 
 /** What is known of a sign-in: the address, and where the person wanted to go. */

@@ -10,8 +10,9 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { dayMs, type Runtime } from '../../runtime/runtime.ts'
+import type { Accounts } from '../account/accounts.ts'
 import { randomText } from '../http/cookies.ts'
-import type { Account, Accounts } from '../ports.ts'
+import type { Account } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 
 export type Sessions = ReturnType<typeof createSessions>

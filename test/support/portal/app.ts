@@ -69,7 +69,8 @@ export async function startTestPortal({
     }),
     options: {
       ...{ portalUrl: url, apiUrl: 'http://127.0.0.1:8080/api/v1', viewsDatabase: 'crowdfunding', portalKey },
-      ...{ hosts: loopbackHosts, trustProxy: [], connectionsMax: 100, connectionsPerAddressMax: 50 },
+      ...{ hosts: loopbackHosts, PLEDGEVIEW_EXPORT_DIR: undefined, PLEDGEVIEW_TRUST_PROXY: [] },
+      ...{ PLEDGEVIEW_CONNECTIONS_MAX: 100, PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX: 50 },
       ...options,
     },
     logger: pino({ level: 'debug' }, { write: line => void log.push(line) }),

@@ -2,16 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { KeyError } from '../../../services/api-keys/api-keys.ts'
 import { generateApiKey, generateSecret } from '../../../services/api-keys/credentials.ts'
+import type { Accounts } from '../../../services/portal/account/accounts.ts'
 import type { KeyFields } from '../../../services/portal/keys/key-fields.ts'
-import type {
-  Account,
-  Accounts,
-  KeyNotices,
-  Mail,
-  Mailer,
-  PortalKey,
-  PortalKeys,
-} from '../../../services/portal/ports.ts'
+import type { PortalKeys } from '../../../services/portal/keys/portal-keys.ts'
+import type { KeyNotices } from '../../../services/portal/notices/key-notices.ts'
+import type { Account, Mail, Mailer, PortalKey } from '../../../services/portal/ports.ts'
 
 /** Accounts in memory. `account_id` is the address, so that tests can find it. */
 export function memoryAccounts(now: () => number) {

@@ -4,9 +4,9 @@ SELECT
     account_id,
     toString(version) AS version,
     email,
-    toUnixTimestamp64Milli(created_at) AS created_at_ms,
-    toUnixTimestamp64Milli(sessions_valid_from) AS sessions_valid_from_ms,
-    toUnixTimestamp64Milli(changed_at) AS changed_at_ms,
+    toUnixTimestamp64Milli(created_at) AS created_at,
+    toUnixTimestamp64Milli(sessions_valid_from) AS sessions_valid_from,
+    toUnixTimestamp64Milli(changed_at) AS changed_at,
     toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(written_at) AS age_ms
 FROM ${base}.account_ledger FINAL
 WHERE account_id = {account_id:String}

@@ -8,15 +8,18 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { KeyRecord } from '../../../../services/api-keys/api-keys.ts'
 import type { EventWriter } from '../../../../services/log/port.ts'
 import { readAccount } from '../../../../services/portal/account/account-ledger.ts'
-import { type AccountsDependencies, openAccounts } from '../../../../services/portal/account/accounts.ts'
+import {
+  type Accounts,
+  type AccountsDependencies,
+  openAccounts,
+} from '../../../../services/portal/account/accounts.ts'
 import {
   type DeletionPorts,
   deleteAccount,
   finishDeletions,
 } from '../../../../services/portal/account/deletions.ts'
-import { createPortalKeys } from '../../../../services/portal/keys/portal-keys.ts'
+import { createPortalKeys, type PortalKeys } from '../../../../services/portal/keys/portal-keys.ts'
 import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
-import type { Accounts, PortalKeys } from '../../../../services/portal/ports.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
 import { apiKeyEvent, newRecordOf } from '../../../support/events/sample-events.ts'

@@ -261,7 +261,7 @@ describe('the latest whole copy', () => {
   it('is offered to people who are signed in, whole and in parts', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'pledgeview-copies-'))
     await portal.close()
-    portal = await startTestPortal({ options: { exportDirectory: directory } })
+    portal = await startTestPortal({ options: { PLEDGEVIEW_EXPORT_DIR: directory } })
     person = await portal.signIn('a@example.com')
     expect((await person.browser.get('/access')).text).not.toContain('Everything at once')
     expect((await person.browser.get(file)).status).toBe(404)
@@ -285,7 +285,7 @@ describe('the latest whole copy', () => {
     onTestFinished(() => void vi.useRealTimers())
     const directory = await mkdtemp(join(tmpdir(), 'pledgeview-copies-'))
     await portal.close()
-    portal = await startTestPortal({ options: { exportDirectory: directory } })
+    portal = await startTestPortal({ options: { PLEDGEVIEW_EXPORT_DIR: directory } })
     person = await portal.signIn('a@example.com')
     // Larger than all buffers on the way. It takes no room.
     await writeCopy(directory, '', 1_000_000_000)

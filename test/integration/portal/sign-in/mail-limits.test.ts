@@ -10,7 +10,7 @@ import type { Browser } from '../../../support/portal/browser.ts'
 const email = 'ada@example.com'
 let portal: TestPortal
 beforeEach(async () => {
-  portal = await startTestPortal({ options: { trustProxy: ['127.0.0.1'] } })
+  portal = await startTestPortal({ options: { PLEDGEVIEW_TRUST_PROXY: ['127.0.0.1'] } })
 })
 afterEach(() => portal.close())
 
