@@ -1,7 +1,11 @@
-/** The path from the first page to a key and back, with Tab, Enter, Space and letters: no mouse, and nothing that a program alone can do. */
+/**
+ * The path from the first page to a key and back, with Tab, Enter, Space and letters: no mouse, no script of the page, and nothing
+ * that a program alone can do.
+ */
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import type { Portal } from './service.ts'
+import { type Portal, statusOf } from './service.ts'
+import { waitForUsage } from './steps.ts'
 
 /** More than any page has. */
 const stopsMax = 150
@@ -18,30 +22,41 @@ export async function walkByKeyboard(page: Page, portal: Portal): Promise<void> 
 
   await go(page, 'Create a key', 'Create a key')
   await type(page, 'Name', 'Keyboard board')
+  await reach(page, 'Create the key')
+  await page.keyboard.press('Enter')
+  await page.getByText('Nothing was saved.').waitFor()
   await type(page, 'Web address', 'https://board.example')
   await go(page, 'Create the key', 'Your new key')
-  await go(page, 'Open the reference with this key', 'Reference')
-  await reach(page, 'Send the request')
-  await page.keyboard.press('Space')
-  await page.getByText('Status 200').waitFor()
-
+  const first = await curlLineOf(page)
+  expect(await statusOf(first)).toBe(200)
   await go(page, 'API access', 'API access')
-  await go(page, 'Replace', /^Replace/)
+  await go(page, 'Keyboard board', /^Key /)
+  await waitForUsage(page)
+
+  await go(page, 'Replace this key', /^Replace/)
   await reach(page, 'After 1 hour')
   await page.keyboard.press('Space')
   await reach(page, 'Replace this key')
   await page.keyboard.press('Enter')
   await page.getByText('works for one more hour').waitFor()
+  const second = await curlLineOf(page)
+  const statuses = () => Promise.all([first, second].map(statusOf))
+  expect(await statuses()).toEqual([200, 200])
 
   await go(page, 'API access', 'API access')
   await go(page, 'Revoke', /^Revoke/)
   await reach(page, 'Revoke this key')
   await page.keyboard.press('Enter')
   await page.getByText('The key was revoked.').waitFor()
+  await expect.poll(statuses, { timeout: 60_000, interval: 200 }).toEqual([401, 200])
 
   await go(page, 'Account', 'Account')
   await go(page, 'Delete the account', /^Delete/)
   await go(page, 'Delete the account', 'The account is deleted')
+}
+
+async function curlLineOf(page: Page): Promise<string> {
+  return (await page.locator('#curl').textContent()) ?? ''
 }
 
 /** Follows a link or presses a button, up to the page with this heading. */
@@ -58,7 +73,7 @@ async function type(page: Page, label: string, text: string): Promise<void> {
 }
 
 /** Tabs to the element with this name. Where one is can be seen at each stop. */
-async function reach(page: Page, name: string): Promise<void> {
+export async function reach(page: Page, name: string): Promise<void> {
   const seen: string[] = []
   for (let stops = 0; stops < stopsMax; stops++) {
     await page.keyboard.press('Tab')

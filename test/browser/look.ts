@@ -3,43 +3,54 @@
  * must find nothing serious. With SCREENSHOTS_FOLDER set to a folder it also leaves pictures there.
  */
 import { join } from 'node:path'
-import axe from 'axe-core'
+import axe, { type RunOnly } from 'axe-core'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 
-const widths = [390, 1_280] as const
-const schemes = ['light', 'dark'] as const
 const height = 900
-/** Colours depend on the scheme, what stands where on the width: axe, which is slow, sees each of them once. */
-const withAxe = new Set(['light 1280', 'dark 390'])
-const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
+const everything: RunOnly = { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }
+/** What the colours or the width can change. The rest of a page is the same text. */
+const ofAppearance: RunOnly = {
+  type: 'rule',
+  values: ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'],
+}
+/** Colours depend on the scheme, what stands where on the width: two looks see each of them. The others are for pictures. */
+const looks: readonly { width: number; colorScheme: 'light' | 'dark'; runOnly?: RunOnly }[] = [
+  { width: 1_280, colorScheme: 'light', runOnly: everything },
+  { width: 390, colorScheme: 'dark', runOnly: ofAppearance },
+  { width: 390, colorScheme: 'light' },
+  { width: 1_280, colorScheme: 'dark' },
+]
 const folder = process.env.SCREENSHOTS_FOLDER
 
-/** Leaves the page as it was: wide and light. Axe needs timers, which a page without scripts does not have. */
-export async function lookAt(page: Page, name: string, { scripts = true } = {}): Promise<void> {
+/**
+ * Leaves the page as it was: wide and light. Axe needs timers, which a page without scripts does not have. `part`: axe has seen the rest
+ * of the page; it sees everything of the part at each width.
+ */
+export async function lookAt(
+  page: Page,
+  name: string,
+  { scripts = true, part }: { scripts?: boolean; part?: string | undefined } = {},
+): Promise<void> {
   // A click on a link ends as soon as the next page has begun: half of it and no style may be there yet.
   await page.waitForLoadState('load')
-  for (const colorScheme of schemes) {
+  for (const { width, colorScheme, runOnly } of looks) {
+    if (!runOnly && !folder) continue
     await page.emulateMedia({ colorScheme })
-    for (const width of widths) {
-      await page.setViewportSize({ width, height })
-      const where = `${name}, ${width} px, ${colorScheme}`
-      expect(await overflowOf(page), `${where}: scrolls sideways`).toEqual([])
-      if (scripts && withAxe.has(`${colorScheme} ${width}`)) expect(await faultsOf(page), where).toBe('')
-      if (folder) {
-        const path = join(folder, `${name}-${width}-${colorScheme}.png`)
-        await page.screenshot({ path, fullPage: true })
-      }
+    await page.setViewportSize({ width, height })
+    const where = `${name}, ${width} px, ${colorScheme}`
+    if (runOnly) {
+      expect(await page.evaluate(overflowInPage), `${where}: scrolls sideways`).toEqual([])
+      if (scripts) expect(await faultsOf(page, part ? everything : runOnly, part), where).toBe('')
     }
+    if (folder)
+      await page.screenshot({ path: join(folder, `${name}-${width}-${colorScheme}.png`), fullPage: true })
   }
   await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize({ width: 1_280, height })
 }
 
 /** The elements that reach beyond the right edge, if the page can be scrolled there. */
-async function overflowOf(page: Page): Promise<string[]> {
-  return page.evaluate(overflowInPage)
-}
-
 // Text, because it runs in the page: the types of this program are those of Node.
 const overflowInPage = `(() => {
   const root = document.documentElement
@@ -51,11 +62,11 @@ const overflowInPage = `(() => {
 })()`
 
 /** What axe-core calls serious or critical, each with the places. */
-async function faultsOf(page: Page): Promise<string> {
+async function faultsOf(page: Page, runOnly: RunOnly, part = 'html'): Promise<string> {
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe.source)
   const { violations } = await page.evaluate(
-    values => (globalThis as unknown as { axe: typeof axe }).axe.run({ runOnly: { type: 'tag', values } }),
-    rules,
+    ([only, within]) => (globalThis as unknown as { axe: typeof axe }).axe.run(within, { runOnly: only }),
+    [runOnly, part] as const,
   )
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')

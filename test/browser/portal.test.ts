@@ -9,6 +9,7 @@ import { type Portal, shellWithCurl, startPortal, statusOf } from './service.ts'
 import {
   createKey,
   findRequest,
+  type Look,
   noLook,
   openKey,
   replaceKey,
@@ -39,7 +40,7 @@ beforeEach(context => {
 
 test('a person gets a key by the mailed link, uses, replaces and revokes it, on pages that everybody can use', async () => {
   const { page, complaints, close } = await openWindow(browser, { scripts: true })
-  const look = (name: string) => lookAt(page, name)
+  const look: Look = (name, part) => lookAt(page, name, { part })
   await signUp(page, { portal, email: 'ada@example.com', by: 'link', look })
   await createKey(page, look)
   const copied = async () => {
@@ -68,34 +69,16 @@ test('a person gets a key by the mailed link, uses, replaces and revokes it, on 
   await close()
 }, 600_000)
 
-test('the same path works in a browser that runs no scripts, by the mailed code', async () => {
+test('the keyboard alone is enough, in a browser that runs no scripts, from the first page to a key, another key and no account', async () => {
   const { page, complaints, close } = await openWindow(browser, { scripts: false })
-  await signUp(page, { portal, email: 'grace@example.com', by: 'code', look: noLook })
-  await createKey(page, noLook)
-  const first = (await page.locator('#curl').textContent()) ?? ''
-  expect(await statusOf(first)).toBe(200)
-
-  await openKey(page, portal)
-  await waitForUsage(page)
-  await replaceKey(page, noLook)
-  const second = (await page.locator('#curl').textContent()) ?? ''
-  expect([await statusOf(first), await statusOf(second)]).toEqual([200, 200])
-  await revokeKey(page, portal, noLook)
-  await expect.poll(() => statusOf(second), { timeout: 60_000, interval: 200 }).toBe(401)
+  await walkByKeyboard(page, portal)
   expect(complaints).toEqual([])
   await close()
 }, 600_000)
 
-test('the keyboard alone is enough from the first page to a key, a request, another key and no account', async () => {
-  const { page, complaints, close } = await openWindow(browser, { scripts: true })
-  await walkByKeyboard(page, portal)
-  expect(complaints).toEqual([])
-  await close()
-}, 300_000)
-
 test('every other page is without serious faults for people with disabilities, on a phone, in the dark', async () => {
   const { page, complaints, close } = await openWindow(browser, { scripts: true })
-  const look = (name: string) => lookAt(page, name)
+  const look: Look = (name, part) => lookAt(page, name, { part })
   await tourPublicPages(page, portal, look)
   await signUp(page, { portal, email: 'linus@example.com', by: 'code', look: noLook })
   await tourAccess(page, portal, look)

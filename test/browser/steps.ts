@@ -3,7 +3,8 @@ import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import type { Portal } from './service.ts'
 
-export type Look = (name: string) => Promise<void>
+/** `part`: of the page, the rest of which was looked at before. */
+export type Look = (name: string, part?: string) => Promise<void>
 
 export const noLook: Look = async () => {}
 
