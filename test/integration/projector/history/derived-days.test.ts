@@ -3,8 +3,9 @@
 import { describe, expect, test } from 'vitest'
 import type { CampaignState, ChangeEvent } from '../../../../contracts/events/event.ts'
 import { isOfLine, lostConnection, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
+import { readModelOf } from '../../../support/events/model.ts'
 import { campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
-import { createTestFoldWorker } from '../../../support/projector/model-tables.ts'
+import { createTestFoldWorker, expectedReading, readViews } from '../../../support/projector/model-tables.ts'
 import { dayMs } from '../../../support/projector/stamp-clock.ts'
 import { useHistory } from '../../../support/projector/use-history.ts'
 import { chance, intBetween, pick, pickWeighted, randomOf } from '../../../support/runner/random.ts'
@@ -201,7 +202,8 @@ describe('the days before the history', () => {
     for (let last = 0; failures === last; last++) {
       await world.model.giveBack(world.databases)
       await world.open()
-      await world.ingest(backfill())
+      const events = backfill()
+      await world.ingest(events)
       let left = last
       const tables = obstructed(world.clock.on(world.model.tables), {
         after(call) {
@@ -220,6 +222,8 @@ describe('the days before the history', () => {
       await world.worker.foldWorker.fold()
       await world.worker.foldWorker.fold()
       expect(await history(), `after statement ${last}`).toEqual(expected)
+      const shown = expectedReading(readModelOf(events))
+      expect(await readViews(world.model.tables, world.databases), `after statement ${last}`).toEqual(shown)
     }
     expect(failures).toBeGreaterThan(6)
   }, 120_000)
