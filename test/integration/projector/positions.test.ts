@@ -12,7 +12,7 @@ import type { EventWriter } from '../../../services/log/port.ts'
 import { createRemovals } from '../../../services/query/lists/campaign-lists.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
-import { projectJournal, projectorOf, watermarkIn } from '../../support/projector/positions.ts'
+import { backUpTables, projectJournal, projectorOf, watermarkIn } from '../../support/projector/positions.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 const soon = { timeout: 30_000, interval: 20 }
@@ -74,20 +74,7 @@ async function backUp({ hoursAgo = 0 } = {}): Promise<() => Promise<void>> {
     }
   }
   const { base, ledger, read } = databases
-  const names = await tables.rows<{ database: string; name: string }>({
-    query: `SELECT database, name FROM system.tables
-            WHERE database IN ('${base}', '${ledger}', '${read}') AND engine LIKE '%MergeTree' AND name NOT LIKE 'backup_%'`,
-  })
-  for (const { database, name } of names) {
-    await tables.run({ query: `CREATE OR REPLACE TABLE ${database}.backup_${name} AS ${database}.${name}` })
-    await tables.run({ query: `INSERT INTO ${database}.backup_${name} SELECT * FROM ${database}.${name}` })
-  }
-  return async () => {
-    for (const { database, name } of names) {
-      await tables.run({ query: `TRUNCATE TABLE ${database}.${name}` })
-      await tables.run({ query: `INSERT INTO ${database}.${name} SELECT * FROM ${database}.backup_${name}` })
-    }
-  }
+  return backUpTables(tables, [base, ledger, read])
 }
 
 const removals = () => createRemovals(model.tables, databases, { keptMs: 86_400_000, msMax: 60_000 })(null)

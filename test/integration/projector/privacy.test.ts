@@ -8,6 +8,7 @@ import type { CampaignState, ChangeEvent } from '../../../contracts/events/event
 import type { NewRecord } from '../../../services/log/port.ts'
 import { findDeletedDays, removeRows } from '../../../services/tables/deleted.ts'
 import type { Databases } from '../../../services/tables/port.ts'
+import { tablesWith } from '../../support/events/find-texts.ts'
 import {
   apiKeyEvent,
   campaignEvent,
@@ -51,29 +52,13 @@ describe('private values', () => {
     await projector.drained()
   }
 
-  /** Without views that have parameters: they have no columns, and show rows of a table that is searched. */
-  async function tablesOf(database: string): Promise<string[]> {
-    const rows = await model.tables.rows<{ name: string }>({
-      query:
-        'SELECT DISTINCT table AS name FROM system.columns WHERE database = {database:String} ORDER BY name',
-      query_params: { database },
-    })
-    return rows.map(({ name }) => name)
-  }
-
-  /** The tables and views that contain the text in any column of any row, as `database.table`. */
+  /** The tables and views that contain the text in any column of any row. */
   async function placesOf(text: string): Promise<string[]> {
-    const places: string[] = []
-    for (const database of Object.values(databases)) {
-      for (const table of await tablesOf(database)) {
-        const [row] = await model.tables.rows<{ rows: number }>({
-          query: `SELECT countIf(position(toJSONString(tuple(*)), {text:String}) > 0) AS rows FROM ${database}.${table}`,
-          query_params: { text },
-        })
-        if (row && row.rows > 0) places.push(`${database === databases.views ? 'views' : 'model'}.${table}`)
-      }
-    }
-    return places.toSorted()
+    const places = await tablesWith(model.tables, [text])
+    return places
+      .map(place => place.split('.'))
+      .map(([database, table]) => `${database === databases.views ? 'views' : 'model'}.${table}`)
+      .toSorted()
   }
 
   /** Does what the leading projector does within its bounds (rewrite-loop.test.ts). */

@@ -8,10 +8,10 @@ import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventWriter } from '../../../services/log/port.ts'
 import { readPositions } from '../../../services/projector/positions/stored-positions.ts'
-import type { Databases, Tables } from '../../../services/tables/port.ts'
+import type { Tables } from '../../../services/tables/port.ts'
 import { type ShardServers, startShards } from '../../support/clickhouse/shards.ts'
 import { campaignEvent, campaignTombstone, newRecordOf } from '../../support/events/sample-events.ts'
-import { projectJournal } from '../../support/projector/positions.ts'
+import { backUpTables, projectJournal, tablesOf } from '../../support/projector/positions.ts'
 
 const ids = Array.from({ length: 20 }, (_, index) => `c${index}`)
 
@@ -47,20 +47,10 @@ async function shown(): Promise<string[]> {
   return rows.map(({ id }) => id).toSorted()
 }
 
-/** Copies the tables of one shard, and returns what puts the copies back. */
-async function backUpShard(number: number): Promise<() => Promise<void>> {
+/** The tables of a shard, and the databases of their generation. */
+function generationOn(number: number): [tables: Tables, databases: string[]] {
   const { tables, databases } = shards.shards[number] as (typeof shards.shards)[number]
-  const names = await ownTables(tables, databases)
-  for (const { database, name } of names) {
-    await tables.run({ query: `CREATE TABLE ${database}.backup_${name} AS ${database}.${name}` })
-    await tables.run({ query: `INSERT INTO ${database}.backup_${name} SELECT * FROM ${database}.${name}` })
-  }
-  return async () => {
-    for (const { database, name } of names) {
-      await tables.run({ query: `TRUNCATE TABLE ${database}.${name}` })
-      await tables.run({ query: `INSERT INTO ${database}.${name} SELECT * FROM ${database}.backup_${name}` })
-    }
-  }
+  return [tables, [databases.ledger, databases.read]]
 }
 
 async function nextOnShards(): Promise<(number | undefined)[]> {
@@ -76,7 +66,7 @@ test('are written to each shard, and a projector reads on from them', async () =
 })
 
 test('a shard that is restored alone is noticed, and gets what it lacks: deletions and new campaigns', async () => {
-  const restore = await backUpShard(1)
+  const restore = await backUpTables(...generationOn(1))
   const more = Array.from({ length: 20 }, (_, index) => `d${index}`)
   await project(...ids.map(campaignTombstone), ...more.map(campaign_id => campaignEvent({ campaign_id })))
   expect(await shown()).toEqual(more.toSorted())
@@ -95,24 +85,13 @@ test('a shard that is restored alone is noticed, and gets what it lacks: deletio
 })
 
 test('a shard whose tables are empty is filled from the start of the log', async () => {
-  const { tables, databases } = shards.shards[0] as (typeof shards.shards)[number]
+  const [tables, databases] = generationOn(0)
   const before = await shown()
-  for (const { database, name } of await ownTables(tables, databases)) {
+  for (const [database, name] of await tablesOf(tables, databases))
     await tables.run({ query: `TRUNCATE TABLE ${database}.${name}` })
-  }
   expect((await shown()).length).toBeLessThan(before.length)
   expect(await project()).toBe(60)
   expect(await shown()).toEqual(before)
   expect(await nextOnShards()).toEqual([61, 61])
   expect(await project()).toBe(0)
 })
-
-/** Those of the generation. */
-function ownTables(
-  tables: Tables,
-  { ledger, read }: Databases,
-): Promise<{ database: string; name: string }[]> {
-  return tables.rows({
-    query: `SELECT database, name FROM system.tables WHERE database IN ('${ledger}', '${read}') AND engine LIKE '%MergeTree'`,
-  })
-}

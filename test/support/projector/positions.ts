@@ -81,3 +81,33 @@ export async function watermarkIn({ tables, databases: { read } }: Place): Promi
   })
   return row?.at ?? 0
 }
+
+/** The tables of these databases that hold rows. */
+export async function tablesOf(
+  tables: Tables,
+  databases: readonly string[],
+): Promise<[database: string, name: string][]> {
+  const rows = await tables.rows<{ database: string; name: string }>({
+    query: `SELECT database, name FROM system.tables
+            WHERE database IN ('${databases.join("','")}') AND engine LIKE '%MergeTree' AND name NOT LIKE 'backup_%'`,
+  })
+  return rows.map(({ database, name }) => [database, name])
+}
+
+/** Copies all tables of these databases, and returns what puts the copies back. */
+export async function backUpTables(
+  tables: Tables,
+  databases: readonly string[],
+): Promise<() => Promise<void>> {
+  const names = await tablesOf(tables, databases)
+  for (const [database, name] of names) {
+    await tables.run({ query: `CREATE OR REPLACE TABLE ${database}.backup_${name} AS ${database}.${name}` })
+    await tables.run({ query: `INSERT INTO ${database}.backup_${name} SELECT * FROM ${database}.${name}` })
+  }
+  return async () => {
+    for (const [database, name] of names) {
+      await tables.run({ query: `TRUNCATE TABLE ${database}.${name}` })
+      await tables.run({ query: `INSERT INTO ${database}.${name} SELECT * FROM ${database}.backup_${name}` })
+    }
+  }
+}
