@@ -6,9 +6,9 @@ import {
   rebuildUnderWay,
   writeRebuild,
 } from '../../../services/generations/rebuild-log.ts'
-import type { EventReader, EventWriter } from '../../../services/log/port.ts'
+import type { EventReader } from '../../../services/log/port.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
-import type { Databases, Tables } from '../../../services/tables/port.ts'
+import type { Tables } from '../../../services/tables/port.ts'
 import {
   isFoldRecord,
   lostConnection,
@@ -17,60 +17,35 @@ import {
 } from '../../support/clickhouse/faulty-tables.ts'
 import { campaignEvent, newRecordOf, noEvent } from '../../support/events/sample-events.ts'
 import { createIngest } from '../../support/projector/model-tables.ts'
-import {
-  openTestJournal,
-  type RunningProjector,
-  startProjector,
-  type TestJournal,
-} from '../../support/projector/running-projector.ts'
-import { useModelTables } from '../../support/projector/use-model-tables.ts'
+import { type RunningProjector, useProjector } from '../../support/projector/running-projector.ts'
 
-const model = useModelTables()
-let databases: Databases
-let log: TestJournal
-let writer: EventWriter
+const world = useProjector({ mayFail: true })
 let tables: Tables
 /** The statements that fail at present. */
 let isBroken: (call: TablesCall) => boolean
 /** How far the clock of the projectors is ahead, ms. */
 let aheadMs: number
-let stops: (() => Promise<void>)[]
 
-beforeEach(async () => {
-  databases = await model.freshDatabases()
+beforeEach(() => {
   aheadMs = 0
-  log = await openTestJournal()
-  writer = log.writer
   isBroken = () => false
-  tables = obstructed(model.tables, {
+  tables = obstructed(world.tables, {
     before: call => {
       if (isBroken(call)) throw lostConnection()
     },
   })
-  stops = []
 })
-
-afterEach(async () => {
+afterEach(() => {
   isBroken = () => false
-  for (const stop of stops) await stop()
-  await log.close()
-  await model.giveBack(databases)
 })
 
-function start(
-  run: string,
-  own: Partial<EventReader> = {},
-  settings: Record<string, string> = {},
-): RunningProjector {
-  const projector = startProjector({
-    reader: { ...log.reader, ...own },
-    ...{ tables, databases, run },
+function start(own: Partial<EventReader> = {}, settings: Record<string, string> = {}): RunningProjector {
+  return world.start({
+    ...{ tables, reader: { ...world.reader, ...own } },
     settings: { PLEDGEVIEW_RETRY_MS_MAX: '600000', ...settings },
-    rebuild: () => rebuildUnderWay({ tables, base: databases.base }),
+    rebuild: () => rebuildUnderWay({ tables, base: world.databases.base }),
     now: () => Date.now() + aheadMs,
   })
-  stops.push(() => projector.stop().catch(() => {}))
-  return projector
 }
 
 /** The values of a scrape, by metric and labels. */
@@ -90,7 +65,6 @@ async function answeredScrape(projector: RunningProjector): Promise<Record<strin
   }
 }
 
-const drained = ({ service }: RunningProjector) => expect.poll(() => service.isDrained()).toBe(true)
 /** A reader that holds no partition with records. */
 const nothing: EventReader['poll'] = async ({ waitMsMax }, signal) => {
   await sleep(waitMsMax, signal)
@@ -100,16 +74,16 @@ const campaign = (id: string, version = 1) => newRecordOf(campaignEvent({ campai
 const campaignLag = 'lag_seconds{topic="campaigns",partition="0"}'
 
 test('freshness grows while the fold is stuck, and is 0 once everything is visible', async () => {
-  const projector = start('run')
-  await writer.append([campaign('a')])
-  await drained(projector)
+  const projector = start()
+  await world.writer.append([campaign('a')])
+  await projector.drained()
   const before = await answeredScrape(projector)
   expect(before).toMatchObject({ freshness_seconds: 0, [campaignLag]: 0, is_leader: 1 })
   expect(before.projector_running).toBe(1)
 
   let foldsThatFailed = 0
   isBroken = call => isFoldRecord(call) && ++foldsThatFailed > 0
-  await writer.append([campaign('a', 2)])
+  await world.writer.append([campaign('a', 2)])
   // Before a fold fails, one may find nothing to fold and complete, at whatever time the clock shows then.
   await expect.poll(() => foldsThatFailed).toBeGreaterThan(0)
   await expect.poll(async () => (await scrape(projector))[campaignLag]).toBe(0)
@@ -123,21 +97,21 @@ test('freshness grows while the fold is stuck, and is 0 once everything is visib
   expect(completed).toBeLessThan(Date.now() / 1000 + 1)
 
   isBroken = () => false
-  await drained(projector)
+  await projector.drained()
   const after = await scrape(projector)
   expect(after.freshness_seconds).toBe(0)
   expect(after.fold_completed_timestamp_seconds).toBeGreaterThan(completed)
 })
 
 test('lag and freshness grow while ClickHouse is away, and an event that was visible before does not count', async () => {
-  const projector = start('run')
-  await writer.append([campaign('a')])
-  await drained(projector)
+  const projector = start()
+  await world.writer.append([campaign('a')])
+  await projector.drained()
   isBroken = () => true
   aheadMs = 100_000
   expect(await scrape(projector)).toMatchObject({ freshness_seconds: 0, [campaignLag]: 0, clickhouse_up: 0 })
 
-  await writer.append([campaign('b')])
+  await world.writer.append([campaign('b')])
   await expect.poll(async () => (await scrape(projector))[campaignLag]).toBeGreaterThanOrEqual(100)
   aheadMs = 500_000
   const away = await scrape(projector)
@@ -145,14 +119,19 @@ test('lag and freshness grow while ClickHouse is away, and an event that was vis
   expect(away.freshness_seconds).toBeGreaterThanOrEqual(500)
 
   isBroken = () => false
-  await drained(projector)
+  await projector.drained()
   expect(await answeredScrape(projector)).toMatchObject({ freshness_seconds: 0, [campaignLag]: 0 })
 })
 
 test('what a projector wrote that has died since counts in the freshness of the leader', async () => {
   isBroken = isFoldRecord
-  const projector = start('run')
-  await createIngest(model.tables, databases, 'dead', () => 1_000)([campaignEvent({ campaign_id: 'a' })])
+  const projector = start()
+  await createIngest(
+    world.tables,
+    world.databases,
+    'dead',
+    () => 1_000,
+  )([campaignEvent({ campaign_id: 'a' })])
   await expect
     .poll(async () => (await scrape(projector)).freshness_seconds)
     .toBeGreaterThan(Date.now() / 1000 - 100)
@@ -161,8 +140,8 @@ test('what a projector wrote that has died since counts in the freshness of the 
 })
 
 test('a projector that does not lead knows when its events are visible', async () => {
-  const follower = start('follower', { leads: () => false })
-  await writer.append([campaign('a')])
+  const follower = start({ leads: () => false })
+  await world.writer.append([campaign('a')])
   await expect
     .poll(async () => (await scrape(follower))['events_total{topic="campaigns",outcome="accepted"}'])
     .toBe(1)
@@ -170,15 +149,15 @@ test('a projector that does not lead knows when its events are visible', async (
   const waiting = await scrape(follower)
   expect(waiting).toMatchObject({ is_leader: 0, fold_completed_timestamp_seconds: 0 })
   expect(waiting.freshness_seconds).toBeGreaterThanOrEqual(50)
-  const leader = start('leader', { poll: nothing })
+  const leader = start({ poll: nothing })
   await expect.poll(async () => (await scrape(follower)).freshness_seconds).toBe(0)
   expect((await scrape(leader)).is_leader).toBe(1)
 })
 
 test('a projector that stopped says so, and the age of what it did not commit goes on growing', async () => {
-  await writer.append([noEvent])
+  await world.writer.append([noEvent])
   const settings = { PLEDGEVIEW_REJECTS_MIN: '1', PLEDGEVIEW_REJECT_SHARE_MAX: '0.1' }
-  const projector = start('run', {}, settings)
+  const projector = start({}, settings)
   await expect(projector.done).rejects.toThrow('Too many')
   aheadMs = 1_000_000
   const stopped = await scrape(projector)
@@ -189,14 +168,14 @@ test('a projector that stopped says so, and the age of what it did not commit go
 })
 
 test('a rebuild that is under way has its phase and the time since its last sign of life', async () => {
-  const projector = start('run')
+  const projector = start()
   const silence = 'rebuild_silent_seconds'
   const phase = 'rebuild_phase{phase="folding"}'
   await expect.poll(() => scrape(projector)).toMatchObject({ [silence]: 0, clickhouse_up: 1 })
   const request = { kind: 'rebuild' } as RebuildRequest
   const detail = { request, phaseMs: {} } as RebuildDetail
   const state = { id: 'r', run: 'rebuilder', attempt: 1, generation: 2, detail }
-  const log = { tables: model.tables, base: databases.base }
+  const log = { tables: world.tables, base: world.databases.base }
   await writeRebuild(log, { ...state, phase: 'folding' })
   const present = await answeredScrape(projector)
   expect(present[phase]).toBe(1)

@@ -3,11 +3,10 @@
  * both databases is searched, including superseded rows, and all log output.
  */
 import { pino } from 'pino'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { CampaignState, ChangeEvent } from '../../../contracts/events/event.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import { findDeletedDays, removeRows } from '../../../services/tables/deleted.ts'
-import type { Databases } from '../../../services/tables/port.ts'
 import { tablesWith } from '../../support/events/find-texts.ts'
 import {
   apiKeyEvent,
@@ -18,61 +17,44 @@ import {
   pledgeTombstone,
   sampleReward,
 } from '../../support/events/sample-events.ts'
-import {
-  openTestJournal,
-  type RunningProjector,
-  startProjector,
-  type TestJournal,
-} from '../../support/projector/running-projector.ts'
-import { useModelTables } from '../../support/projector/use-model-tables.ts'
+import { type RunningProjector, useProjector } from '../../support/projector/running-projector.ts'
 
 describe('private values', () => {
-  const model = useModelTables()
-  let databases: Databases
-  let log: TestJournal
+  const world = useProjector()
   let projector: RunningProjector
   let logged: string
 
-  beforeEach(async () => {
-    databases = await model.freshDatabases()
-    log = await openTestJournal()
+  beforeEach(() => {
     logged = ''
-    const logger = pino({ level: 'trace' }, { write: line => (logged += line) })
-    projector = startProjector({ reader: log.reader, tables: model.tables, databases, logger })
-  })
-
-  afterEach(async () => {
-    await projector.stop()
-    await log.close()
-    await model.giveBack(databases)
+    projector = world.start({ logger: pino({ level: 'trace' }, { write: line => (logged += line) }) })
   })
 
   async function project(events: readonly ChangeEvent[], more: readonly NewRecord[] = []): Promise<void> {
-    await log.writer.append([...events.map(newRecordOf), ...more])
+    await world.writer.append([...events.map(newRecordOf), ...more])
     await projector.drained()
   }
 
   /** The tables and views that contain the text in any column of any row. */
   async function placesOf(text: string): Promise<string[]> {
-    const places = await tablesWith(model.tables, [text])
+    const places = await tablesWith(world.tables, [text])
     return places
       .map(place => place.split('.'))
-      .map(([database, table]) => `${database === databases.views ? 'views' : 'model'}.${table}`)
+      .map(([database, table]) => `${database === world.databases.views ? 'views' : 'model'}.${table}`)
       .toSorted()
   }
 
   /** Does what the leading projector does within its bounds (rewrite-loop.test.ts). */
   async function mergeAll(): Promise<void> {
-    const engines = await model.tables.rows<{ name: string }>({
+    const engines = await world.tables.rows<{ name: string }>({
       query: `SELECT concat(database, '.', name) AS name FROM system.tables
               WHERE database IN {names:Array(String)} AND engine LIKE '%MergeTree'`,
-      query_params: { names: Object.values(databases) },
+      query_params: { names: Object.values(world.databases) },
     })
     for (const { name } of engines) {
-      await model.tables.run({ query: `OPTIMIZE TABLE ${name} FINAL` })
+      await world.tables.run({ query: `OPTIMIZE TABLE ${name} FINAL` })
     }
-    const deleted = await findDeletedDays(model.tables, databases)
-    await removeRows({ tables: model.tables, databases }, 'campaign_days', deleted)
+    const deleted = await findDeletedDays(world.tables, world.databases)
+    await removeRows(world, 'campaign_days', deleted)
   }
 
   function stateFull(text: string): Omit<CampaignState, 'campaign_id' | 'version' | 'status'> {
@@ -165,8 +147,8 @@ describe('private values', () => {
     await project([pledgeEvent({ campaign_id: 'a', pledge_id: 'p', version: 2, status: 'REFUNDED' })])
     await mergeAll()
     expect(
-      await model.tables.rows({
-        query: `SELECT backer_hash, amount_minor FROM ${databases.ledger}.pledge_ledger`,
+      await world.tables.rows({
+        query: `SELECT backer_hash, amount_minor FROM ${world.databases.ledger}.pledge_ledger`,
       }),
     ).toEqual([{ backer_hash: 0, amount_minor: 0 }])
   })

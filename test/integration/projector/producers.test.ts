@@ -1,7 +1,7 @@
 /** What a producer does wrong is told by topic, in the status and in the metrics, and stops nothing. What is in order is never told. */
 import { PassThrough } from 'node:stream'
 import { pino } from 'pino'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { printStatus } from '../../../services/commands/status/status.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
@@ -16,7 +16,6 @@ import {
 import { readVersionFaults, writeNote } from '../../../services/projector/projector-log.ts'
 import { reachedTables, statusOf, tablesStatus } from '../../../services/projector/status.ts'
 import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
-import type { Databases } from '../../../services/tables/port.ts'
 import { createMemoryLog } from '../../support/events/memory-log.ts'
 import {
   apiKeyEvent,
@@ -27,42 +26,24 @@ import {
   sampleReward,
 } from '../../support/events/sample-events.ts'
 import { createIngest, hashBacker } from '../../support/projector/model-tables.ts'
-import {
-  openTestJournal,
-  type RunningProjector,
-  startProjector,
-  type TestJournal,
-} from '../../support/projector/running-projector.ts'
-import { useModelTables } from '../../support/projector/use-model-tables.ts'
+import { type RunningProjector, useProjector } from '../../support/projector/running-projector.ts'
 
 const wait = { timeout: 60_000 }
-const model = useModelTables()
+const world = useProjector()
 let metrics: Metrics
-let databases: Databases
-let log: TestJournal
 let projector: RunningProjector | undefined
 
-beforeEach(async () => {
+beforeEach(() => {
   metrics = createMetrics()
-  databases = await model.freshDatabases()
-  log = await openTestJournal()
   projector = undefined
 })
 
-afterEach(async () => {
-  await projector?.stop()
-  await log.close()
-})
-
 function start(): void {
-  projector = startProjector({
-    ...{ reader: log.reader, tables: model.tables, databases, metrics },
-    settings: { PLEDGEVIEW_BATCH_MS_MAX: '50' },
-  })
+  projector = world.start({ metrics, settings: { PLEDGEVIEW_BATCH_MS_MAX: '50' } })
 }
 
 async function project(...events: ChangeEvent[]): Promise<void> {
-  await log.writer.append(events.map(newRecordOf))
+  await world.writer.append(events.map(newRecordOf))
   await projector?.drained()
 }
 
@@ -74,7 +55,8 @@ async function compared(topic: string, outcome: string): Promise<number> {
 
 async function status() {
   if (projector === undefined) return expect.unreachable()
-  return (await statusOf({ projector: projector.service, tables: model.tables, databases })).producers
+  return (await statusOf({ projector: projector.service, tables: world.tables, databases: world.databases }))
+    .producers
 }
 
 const campaign = (version: number, title = 'Lanterns') => campaignEvent({ campaign_id: 'c', version, title })
@@ -86,7 +68,7 @@ const key = (version: number, secret_hash = 'ab'.repeat(32), name = 'k') =>
 /** Compares what a batch of these events has, as the projector does when it begins to write it. */
 function compareTo(onCompared: (found: ComparedVersions) => void) {
   const check = createVersionCheck({
-    ...{ tables: model.tables, databases, hashBacker, decode: createDecoder(), onCompared },
+    ...{ tables: world.tables, databases: world.databases, hashBacker, decode: createDecoder(), onCompared },
     onError: error => expect.unreachable(error.message),
     monotonicMs: () => 0,
   })
@@ -102,8 +84,8 @@ function compareTo(onCompared: (found: ComparedVersions) => void) {
 
 test('stale versions and one version for two states are told by topic, with their places', async () => {
   await createIngest(
-    model.tables,
-    databases,
+    world.tables,
+    world.databases,
   )([
     campaign(5),
     pledge(7),
@@ -115,7 +97,7 @@ test('stale versions and one version for two states are told by topic, with thei
   ])
   const report = createFaultReport({
     warn: () => undefined,
-    write: note => writeNote(model.tables, databases, 'run', note),
+    write: note => writeNote(world.tables, world.databases, 'run', note),
     onFailure: error => expect.unreachable(error.message),
     monotonicMs: () => 0,
   })
@@ -136,7 +118,7 @@ test('stale versions and one version for two states are told by topic, with thei
   )
   await close()
   await report.close()
-  expect(await readVersionFaults(model.tables, databases)).toEqual(
+  expect(await readVersionFaults(world.tables, world.databases)).toEqual(
     [
       {
         topic: 'api-keys',
@@ -166,7 +148,7 @@ test('records in a wrong partition are projected, and told in the log, the metri
     { partition: 4 },
   )
   append([newRecordOf(campaign(1))])
-  projector = startProjector({ reader, tables: model.tables, databases, metrics, logger })
+  projector = world.start({ reader, metrics, logger })
   await projector.drained()
   await projector.stop()
 
@@ -177,7 +159,9 @@ test('records in a wrong partition are projected, and told in the log, the metri
   expect(found.map(line => JSON.parse(line))).toMatchObject([
     { topic: 'campaigns', counts: { records: 2 }, examples: ['campaigns/4 c1', 'campaigns/4 c2'] },
   ])
-  const ofTables = await reachedTables(() => tablesStatus({ tables: model.tables, databases }))
+  const ofTables = await reachedTables(() =>
+    tablesStatus({ tables: world.tables, databases: world.databases }),
+  )
   expect(ofTables).toMatchObject({
     tables: { public_campaigns: 3 },
     misplaced: { records: 2, last_at: expect.any(String), examples: ['campaigns/4 c1', 'campaigns/4 c2'] },
@@ -188,7 +172,7 @@ test('records in a wrong partition are projected, and told in the log, the metri
 })
 
 test('what is in order is never counted, with many versions of few keys in each batch, and while the batch itself comes into the ledger', async () => {
-  const ingest = createIngest(model.tables, databases)
+  const ingest = createIngest(world.tables, world.databases)
   const found: ComparedVersions[] = []
   const { next, close } = compareTo(one => found.push(one))
   let version = 0
@@ -264,13 +248,17 @@ test('a slug that several public campaigns have is in the metrics of the leader 
     named('c3', 'boats'),
     named('c4', 'boats', 'DRAFT'),
   ]
-  await log.writer.append(all.map(newRecordOf))
+  await world.writer.append(all.map(newRecordOf))
   start()
   await project()
   if (projector === undefined) return expect.unreachable()
   await projector.service.beforeScrape()
   expect(await metrics.registry.metrics()).toContain('\npledgeview_shared_slugs 1\n')
-  const { tables } = await statusOf({ projector: projector.service, tables: model.tables, databases })
+  const { tables } = await statusOf({
+    projector: projector.service,
+    tables: world.tables,
+    databases: world.databases,
+  })
   expect(tables?.shared_slugs).toEqual({
     count: 1,
     examples: [{ slug: 'lanterns', campaign_ids: ['c1', 'c2'] }],

@@ -1,9 +1,8 @@
 /** Deleted and replaced content leaves the disk within a bound, although events keep coming, which holds back ClickHouse's own merges. */
 
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { qualified } from '../../../services/tables/generations.ts'
-import type { Databases } from '../../../services/tables/port.ts'
 import {
   apiKeyEvent,
   campaignEvent,
@@ -12,42 +11,25 @@ import {
   pledgeEvent,
   pledgeTombstone,
 } from '../../support/events/sample-events.ts'
-import {
-  openTestJournal,
-  startProjector,
-  type TestJournal,
-} from '../../support/projector/running-projector.ts'
-import { useModelTables } from '../../support/projector/use-model-tables.ts'
+import { useProjector } from '../../support/projector/running-projector.ts'
 
 // A busy machine is no failure.
 const soon = { timeout: 45_000, interval: 100 }
 vi.setConfig({ testTimeout: 150_000 })
 
-const model = useModelTables()
-
 describe('while pledges keep coming', () => {
-  let databases: Databases
-  let log: TestJournal
-  let stop: () => Promise<void>
+  const world = useProjector()
+  let stopStream: () => Promise<void>
 
-  beforeEach(async () => {
-    databases = await model.freshDatabases()
-    log = await openTestJournal()
-  })
+  afterEach(() => stopStream())
 
-  afterEach(async () => {
-    await stop()
-    await log.close()
-    await model.giveBack(databases)
-  })
-
-  async function start(settings: Record<string, string>): Promise<void> {
+  function start(settings: Record<string, string>): void {
+    world.start({ settings })
     const streamed = new AbortController()
-    const projector = startProjector({ reader: log.reader, tables: model.tables, databases, settings })
     const streaming = stream(streamed.signal)
-    stop = async () => {
+    stopStream = () => {
       streamed.abort()
-      await Promise.all([projector.stop(), streaming])
+      return streaming
     }
   }
 
@@ -60,15 +42,15 @@ describe('while pledges keep coming', () => {
     }
   }
 
-  const append = (events: readonly ChangeEvent[]) => log.writer.append(events.map(newRecordOf))
+  const append = (events: readonly ChangeEvent[]) => world.writer.append(events.map(newRecordOf))
 
   /** In how many rows of active parts the text stands, superseded ones included, by table. */
   async function rowsWith(text: string): Promise<Record<string, number>> {
-    const rows = await model.tables.rows<{ place: string; rows: number }>({
+    const rows = await world.tables.rows<{ place: string; rows: number }>({
       query: ['campaign_ledger', 'campaigns', 'api_key_ledger']
         .map(
           table =>
-            `SELECT '${table}' AS place, count() AS rows FROM ${qualified(table, databases)} WHERE position(toJSONString(tuple(*)), {text:String}) > 0`,
+            `SELECT '${table}' AS place, count() AS rows FROM ${qualified(table, world.databases)} WHERE position(toJSONString(tuple(*)), {text:String}) > 0`,
         )
         .join(' UNION ALL '),
       query_params: { text },
@@ -82,22 +64,22 @@ describe('while pledges keep coming', () => {
    */
   async function makeLargeParts(): Promise<void> {
     for (const table of ['campaign_ledger', 'campaigns', 'api_key_ledger', 'pledge_ledger']) {
-      const name = `${qualified(table, databases)}`
+      const name = `${qualified(table, world.databases)}`
       const text = { campaign_ledger: 'description', campaigns: 'description', pledge_ledger: 'reward_id' }[
         table
       ]
       const key = table === 'api_key_ledger' ? 'api_key' : 'campaign_id'
-      await model.tables.run({
+      await world.tables.run({
         query: `INSERT INTO ${name} (${key}, ${text ?? 'secret_hash'}) SELECT concat('bulk', toString(number)), randomPrintableASCII(200) FROM numbers(20000)`,
       })
-      await model.tables.run({ query: `OPTIMIZE TABLE ${name} FINAL` })
+      await world.tables.run({ query: `OPTIMIZE TABLE ${name} FINAL` })
     }
   }
 
   /** Rows of pledges that count, superseded ones included. */
   async function countingPledges(campaignId: string): Promise<number> {
-    const [row] = await model.tables.rows<{ rows: number }>({
-      query: `SELECT count() AS rows FROM ${databases.ledger}.pledge_ledger WHERE counts AND campaign_id = {id:String}`,
+    const [row] = await world.tables.rows<{ rows: number }>({
+      query: `SELECT count() AS rows FROM ${world.databases.ledger}.pledge_ledger WHERE counts AND campaign_id = {id:String}`,
       query_params: { id: campaignId },
     })
     return row?.rows ?? 0
@@ -105,15 +87,15 @@ describe('while pledges keep coming', () => {
 
   /** Rows of the history. */
   async function daysOf(campaignId: string): Promise<number> {
-    const [row] = await model.tables.rows<{ rows: number }>({
-      query: `SELECT count() AS rows FROM ${databases.base}.campaign_days WHERE campaign_id = {id:String}`,
+    const [row] = await world.tables.rows<{ rows: number }>({
+      query: `SELECT count() AS rows FROM ${world.databases.base}.campaign_days WHERE campaign_id = {id:String}`,
       query_params: { id: campaignId },
     })
     return row?.rows ?? 0
   }
 
   test('deleted, hidden and replaced content is gone within the bound, whatever ClickHouse merges by itself', async () => {
-    await start({ PLEDGEVIEW_SUPERSEDED_MS_MAX: '2000' })
+    start({ PLEDGEVIEW_SUPERSEDED_MS_MAX: '2000' })
     await append([
       campaignEvent({ campaign_id: 'deleted', description: 'EARLIER' }),
       campaignEvent({ campaign_id: 'hidden', description: 'EARLIER' }),

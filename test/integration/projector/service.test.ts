@@ -1,10 +1,10 @@
 /** The whole projector, on a journal and ClickHouse. */
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { openJournalReader } from '../../../services/log/local/journal.ts'
-import type { EventReader, EventWriter, NewRecord } from '../../../services/log/port.ts'
+import type { NewRecord } from '../../../services/log/port.ts'
 import type { ProjectorService } from '../../../services/projector/service.ts'
 import { loopCheck } from '../../../services/runtime/ops/checks.ts'
-import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
+import { TablesError } from '../../../services/tables/port.ts'
 import {
   isCampaignFold,
   lostConnection,
@@ -24,70 +24,34 @@ import { startIngest } from '../../support/projector/ingest-loop.ts'
 import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
 import { positionsIn } from '../../support/projector/positions.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
-import {
-  openTestJournal,
-  type RunningProjector,
-  startProjector,
-  type TestJournal,
-} from '../../support/projector/running-projector.ts'
-import { useModelTables } from '../../support/projector/use-model-tables.ts'
+import { useProjector } from '../../support/projector/running-projector.ts'
 
 // Only a hang takes this long.
 const soon = { timeout: 60_000 }
 
 describe('the projector', () => {
-  const model = useModelTables()
-  let databases: Databases
-  let log: TestJournal
-  let writer: EventWriter
-  let started: RunningProjector[]
-
-  beforeEach(async () => {
-    databases = await model.freshDatabases()
-    log = await openTestJournal()
-    writer = log.writer
-    started = []
-  })
-
-  afterEach(async () => {
-    for (const { stop } of started) await stop().catch(() => {})
-    await log.close()
-    await model.giveBack(databases)
-  })
-
-  function start(given: {
-    tables?: Tables
-    reader?: EventReader
-    settings?: Record<string, string>
-    monotonicMs?: () => number
-  }): RunningProjector {
-    const run = `run-${started.length}`
-    const projector = startProjector({ reader: log.reader, tables: model.tables, databases, run, ...given })
-    started.push(projector)
-    return projector
-  }
-
-  async function drained(service: ProjectorService): Promise<void> {
-    await vi.waitFor(async () => expect(await service.isDrained()).toBe(true), soon)
-  }
+  const own = useProjector({ mayFail: true })
+  const { start } = own
 
   test('folds what is appended, while it runs and after a restart', async () => {
     const world = smallWorld()
-    await writer.append(world.map(newRecordOf))
-    const first = start({})
-    await drained(first.service)
-    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(world)))
+    await own.writer.append(world.map(newRecordOf))
+    const first = start()
+    await first.drained()
+    expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf(world)))
     const later = pledgeEvent({ campaign_id: 'a', pledge_id: 'later' })
-    await writer.append([newRecordOf(later)])
-    await drained(first.service)
-    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf([...world, later])))
+    await own.writer.append([newRecordOf(later)])
+    await first.drained()
+    expect(await readViews(own.tables, own.databases)).toEqual(
+      expectedReading(readModelOf([...world, later])),
+    )
     await first.stop()
     await expect(first.done).resolves.toBeUndefined()
     const latest = campaignEvent({ campaign_id: 'b', version: 2 })
-    await writer.append([newRecordOf(latest)])
-    const second = start({})
-    await drained(second.service)
-    expect(await readViews(model.tables, databases)).toEqual(
+    await own.writer.append([newRecordOf(latest)])
+    const second = start()
+    await second.drained()
+    expect(await readViews(own.tables, own.databases)).toEqual(
       expectedReading(readModelOf([...world, later, latest])),
     )
     expect(second.service.health()).toMatchObject({ failure: undefined, records: 1, rejects: 0 })
@@ -95,39 +59,39 @@ describe('the projector', () => {
 
   test('is not drained until it has folded what an earlier run committed but did not fold', async () => {
     const world = smallWorld()
-    await writer.append(world.map(newRecordOf))
-    const killed = startIngest({ reader: log.reader, tables: model.tables, databases })
+    await own.writer.append(world.map(newRecordOf))
+    const killed = startIngest({ reader: own.reader, tables: own.tables, databases: own.databases })
     await vi.waitFor(async () => {
-      for (const { committed, end } of await log.reader.lag()) expect(committed).toBe(end)
+      for (const { committed, end } of await own.reader.lag()) expect(committed).toBe(end)
     }, soon)
     await killed.stop()
-    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf([])))
-    const { service } = start({})
-    await drained(service)
-    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(world)))
+    expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf([])))
+    const { drained } = start()
+    await drained()
+    expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf(world)))
   })
 
   test('is not drained until it has tried alone what its fold left out because the server was busy', async () => {
     const world = [campaignEvent({ campaign_id: 'a' }), pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })]
-    const tables = obstructed(model.tables, {
+    const tables = obstructed(own.tables, {
       before(call) {
         if (isCampaignFold(call) && call.query_params.campaign === undefined) throw timeoutExceeded()
       },
     })
-    const { service } = start({ tables })
-    await drained(service)
-    await writer.append(world.map(newRecordOf))
-    await drained(service)
-    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(world)))
+    const { drained } = start({ tables })
+    await drained()
+    await own.writer.append(world.map(newRecordOf))
+    await drained()
+    expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf(world)))
   })
 
   test('stops both loops at too many rejects, those of earlier runs too, says why, and writes none of them until an operator lets them pass', async () => {
     // A run alone stays below the limit with them.
     const bad = Array.from({ length: 15 }, () => noEvent)
     async function runWith(more: readonly NewRecord[], settings: Record<string, string> = {}) {
-      await writer.append(more)
-      const positions = positionsIn({ tables: model.tables, databases })
-      const reader = await openJournalReader(log.path, { consumer: 'projector', starts: positions })
+      await own.writer.append(more)
+      const positions = positionsIn(own)
+      const reader = await openJournalReader(own.path, { consumer: 'projector', starts: positions })
       const { service, done, stop } = start({
         ...{ reader, positions },
         settings: { PLEDGEVIEW_REJECTS_MIN: '20', ...settings },
@@ -138,7 +102,7 @@ describe('the projector', () => {
       if (isStopped) await expect(done).rejects.toThrow(/^Too many of the recent records were rejected/)
       else await stop()
       await reader.close()
-      return { isStopped, rejects: (await keptRejects(model.tables, databases)).length }
+      return { isStopped, rejects: (await keptRejects(own.tables, own.databases)).length }
     }
     for (const round of [1, 2, 3]) {
       expect(await runWith(bad), `round ${round}`).toEqual({ isStopped: round > 1, rejects: bad.length })
@@ -151,24 +115,24 @@ describe('the projector', () => {
   })
 
   test('stops both loops if the fold cannot go on', async () => {
-    const tables = obstructed(model.tables, {
+    const tables = obstructed(own.tables, {
       before(call) {
         if (isCampaignFold(call)) throw new TablesError('no such column', { retryable: false })
       },
     })
-    await writer.append(smallWorld().map(newRecordOf))
+    await own.writer.append(smallWorld().map(newRecordOf))
     const { service, done } = start({ tables })
     await expect(done).rejects.toThrow('no such column')
     expect(service.health().failure).toBe('no such column')
-    await writer.append([newRecordOf(campaignEvent({ campaign_id: 'later' }))])
+    await own.writer.append([newRecordOf(campaignEvent({ campaign_id: 'later' }))])
     const [campaigns] = await service.lag()
     expect(campaigns).toMatchObject({ committed: 3, end: 4 })
   })
 
   test('counts what it accepts and rejects', async () => {
-    await writer.append([...smallWorld().map(newRecordOf), noEvent])
-    const { service, metrics } = start({})
-    await drained(service)
+    await own.writer.append([...smallWorld().map(newRecordOf), noEvent])
+    const { service, metrics, drained } = start()
+    await drained()
     expect(service.health()).toMatchObject({ records: 6, rejects: 1 })
     const text = await metrics.registry.metrics()
     expect(text).toContain('pledgeview_events_total{topic="pledges",outcome="rejected"} 1')
@@ -183,7 +147,7 @@ describe('the projector', () => {
       const advance = (ms: number): void => {
         nowMs += ms
       }
-      const tables = obstructed(model.tables, {
+      const tables = obstructed(own.tables, {
         before: ({ kind }) => (kind === 'insert' ? before(++inserts, advance) : undefined),
       })
       const settings = { PLEDGEVIEW_RETRY_MS_MAX: '600000', PLEDGEVIEW_BATCH_RECORDS_MAX: '1' }
@@ -193,7 +157,7 @@ describe('the projector', () => {
     const check = (service: ProjectorService) => loopCheck(service.health())
 
     test('it is alive while it waits for ClickHouse', async () => {
-      await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a' }))])
+      await own.writer.append([newRecordOf(campaignEvent({ campaign_id: 'a' }))])
       const { service, inserts } = startTimed((insert, advance) => {
         if (insert > 100) return
         advance(10_000)
@@ -205,20 +169,20 @@ describe('the projector', () => {
     })
 
     test('it is alive while a batch takes several statements, each as long as its bounds allow', async () => {
-      await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a' }))])
+      await own.writer.append([newRecordOf(campaignEvent({ campaign_id: 'a' }))])
       const seen: boolean[] = []
       const timed: ReturnType<typeof startTimed> = startTimed((_, advance) => {
         advance(600_000)
         seen.push(check(timed.service).ok)
       })
-      await drained(timed.service)
+      await timed.drained()
       expect(seen).toEqual(seen.map(() => true))
       expect(seen.length).toBeGreaterThanOrEqual(2)
     })
 
     test('it is dead if a statement is never answered', async () => {
       const answer = Promise.withResolvers<void>()
-      await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a' }))])
+      await own.writer.append([newRecordOf(campaignEvent({ campaign_id: 'a' }))])
       const { service, advance, inserts } = startTimed(() => answer.promise)
       await vi.waitFor(() => expect(inserts()).toBe(1), soon)
       // One turn more, beside the statement.
@@ -234,13 +198,13 @@ describe('the projector', () => {
 
     test('it is dead as soon as one of its loops has failed, while another one still ends', async () => {
       const answer = Promise.withResolvers<void>()
-      const tables = obstructed(model.tables, {
+      const tables = obstructed(own.tables, {
         before: call => (isCampaignFold(call) ? answer.promise : undefined),
       })
-      await writer.append(smallWorld().map(newRecordOf))
+      await own.writer.append(smallWorld().map(newRecordOf))
       const { service, done } = start({ tables, settings: { PLEDGEVIEW_REJECTS_MIN: '1' } })
       await vi.waitFor(() => expect(service.health().records).toBe(5), soon)
-      await writer.append(Array.from({ length: 10 }, () => noEvent))
+      await own.writer.append(Array.from({ length: 10 }, () => noEvent))
       await vi.waitFor(() => expect(service.health().failure).toContain('Too many'), soon)
       expect(check(service)).toEqual({
         ok: false,
@@ -255,7 +219,7 @@ describe('the projector', () => {
     const backlog = Array.from({ length: 20_000 }, (_, n) =>
       pledgeEvent({ campaign_id: 'a', pledge_id: `p${n}` }),
     )
-    await writer.append([
+    await own.writer.append([
       ...[campaignEvent({ campaign_id: 'a' }), apiKeyEvent({ key: 'k', account_id: 'acc' })].map(newRecordOf),
       ...backlog.map(newRecordOf),
       newRecordOf(apiKeyEvent({ key: 'k', account_id: 'acc', version: 2, status: 'REVOKED' })),
@@ -265,8 +229,8 @@ describe('the projector', () => {
       settings: { PLEDGEVIEW_BATCH_RECORDS_MAX: '20', PLEDGEVIEW_BATCH_MS_MAX: '1' },
     })
     const isActive = async (): Promise<unknown> => {
-      const [row] = await model.tables.rows<{ is_active: boolean }>({
-        query: `SELECT is_active FROM ${databases.base}.api_keys FINAL`,
+      const [row] = await own.tables.rows<{ is_active: boolean }>({
+        query: `SELECT is_active FROM ${own.databases.base}.api_keys FINAL`,
       })
       return row?.is_active
     }

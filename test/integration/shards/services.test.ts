@@ -12,7 +12,6 @@ import { announce } from '../../../services/portal/notices/announcement.ts'
 import { findRunaways } from '../../../services/portal/notices/key-notices.ts'
 import { openNotices } from '../../../services/portal/notices/notices.ts'
 import { totalOf } from '../../../services/portal/usage/usage-view.ts'
-import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
 import { type QueryService, startQueryService } from '../../../services/query/service.ts'
 import { memoryState } from '../../../services/query/shared-state.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
@@ -22,7 +21,7 @@ import { type ShardServers, startShards } from '../../support/clickhouse/shards.
 import { accountRecord } from '../../support/events/accounts.ts'
 import { createMemoryLog } from '../../support/events/memory-log.ts'
 import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
-import { hashBacker } from '../../support/projector/model-tables.ts'
+import { type RunningProjector, startProjector } from '../../support/projector/running-projector.ts'
 import { pepper } from '../../support/query/app.ts'
 import type { AnyBody } from '../../support/query/service.ts'
 import { readUsage } from '../../support/query/usage.ts'
@@ -46,13 +45,10 @@ const config = readConfig({
 const logger = pino({ level: 'silent' })
 
 let shards: ShardServers
-let projector: ProjectorService
+let projector: RunningProjector
 let query: QueryService
 let apiUrl: string
 const log = createMemoryLog()
-const stopping = new AbortController()
-let projecting: Promise<void>
-let failure: { error: unknown } | undefined
 
 beforeAll(async () => {
   shards = await startShards(2)
@@ -62,24 +58,8 @@ beforeAll(async () => {
     PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
   })
   append([...world(), keyEvent('ACTIVE')])
-  projector = createProjectorService({
-    reader: log.reader,
-    tables,
-    databases,
-    shards: shards.shards,
-    config,
-    hashBacker,
-    run: 'test',
-    metrics: createMetrics(),
-    logger,
-    now: Date.now,
-    monotonicMs: () => performance.now(),
-    random: Math.random,
-  })
-  projecting = projector.run(stopping.signal)
-  // It is awaited at the end. Until then `drained` throws a failure.
-  projecting.catch(error => {
-    failure = { error }
+  projector = startProjector({
+    ...{ reader: log.reader, tables, databases, shards: shards.shards, config, random: Math.random },
   })
   await drained()
   query = await startQueryService({
@@ -95,8 +75,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  stopping.abort()
-  const ended = await Promise.allSettled([projecting, query?.close()])
+  const ended = await Promise.allSettled([projector?.stop(), query?.close()])
   await shards?.stop()
   for (const one of ended) if (one.status === 'rejected') throw one.reason
 })
@@ -262,8 +241,9 @@ function append(events: readonly ChangeEvent[]): void {
 /** Only a hang takes this long. Throws the failure of a projector that ended. */
 async function drained(): Promise<void> {
   const isDrained = async () => {
-    if (failure) throw failure.error
-    return (await projector.isDrained().catch(() => false)) === true
+    const { failure } = projector.service.health()
+    if (failure !== undefined) throw new Error(failure)
+    return projector.service.isDrained().catch(() => false)
   }
   await vi.waitUntil(isDrained, { timeout: drainMsMax, interval: 50 })
 }

@@ -1,14 +1,11 @@
 /** The positions of a projector in a test. */
-import { pino } from 'pino'
 import { expect, vi } from 'vitest'
 import { openJournalReader } from '../../../services/log/local/journal.ts'
 import type { EventReader } from '../../../services/log/port.ts'
 import { createPositions, type Positions } from '../../../services/projector/positions/positions.ts'
-import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
-import { readConfig } from '../../../services/runtime/config.ts'
-import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import type { ProjectorService } from '../../../services/projector/service.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
-import { hashBacker } from './model-tables.ts'
+import { createProjector } from './running-projector.ts'
 
 interface Place {
   tables: Tables
@@ -36,17 +33,12 @@ export async function projectorOf(journal: string, place: Place): Promise<Projec
   const { tables, databases, cluster } = place
   const positions = positionsIn(place)
   const reader = await openJournalReader(journal, { consumer: 'projector', starts: positions })
-  const service = createProjectorService({
-    ...{ reader, tables, databases, positions, hashBacker },
+  const { service } = createProjector({
+    ...{ reader, tables, databases, positions, run: `run-${++runs}` },
     ...(cluster && { shards: cluster.shards }),
-    config: readConfig({ PLEDGEVIEW_BATCH_MS_MAX: '20' }),
-    run: `run-${++runs}`,
-    metrics: createMetrics(),
-    logger: pino({ level: 'silent' }),
-    now: Date.now,
+    settings: { PLEDGEVIEW_BATCH_MS_MAX: '20' },
     // The leader writes the watermark once a second of this clock, and a projection waits for two of them.
     monotonicMs: () => 10 * performance.now(),
-    random: () => 0,
   })
   return { service, reader }
 }

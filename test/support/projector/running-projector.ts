@@ -3,14 +3,16 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { expect, vi } from 'vitest'
+import { beforeEach, expect, vi } from 'vitest'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventReader, EventWriter } from '../../../services/log/port.ts'
 import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { fromStart } from '../events/starts.ts'
 import { hashBacker } from './model-tables.ts'
+import { useModelTables } from './use-model-tables.ts'
 
 type Dependencies = Parameters<typeof createProjectorService>[0]
 
@@ -24,12 +26,18 @@ export interface RunningProjector {
   drained(): Promise<void>
 }
 
-/** Starts it. `settings`: of its environment. */
-export function startProjector({
+type Given = Partial<Dependencies> & {
+  /** Of its environment. */
+  settings?: Record<string, string>
+}
+
+type Needed = Pick<Dependencies, 'reader' | 'tables' | 'databases'>
+
+/** A projector that does not run yet. */
+export function createProjector({
   settings,
   ...given
-}: Pick<Dependencies, 'reader' | 'tables' | 'databases'> &
-  Partial<Dependencies> & { settings?: Record<string, string> }): RunningProjector {
+}: Given & Needed): Pick<RunningProjector, 'service' | 'metrics'> {
   const metrics = given.metrics ?? createMetrics()
   const service = createProjectorService({
     ...{ hashBacker, metrics, run: 'run', logger: pino({ level: 'silent' }) },
@@ -37,6 +45,11 @@ export function startProjector({
     ...{ now: Date.now, monotonicMs: () => performance.now(), random: () => 0 },
     ...given,
   })
+  return { service, metrics }
+}
+
+export function startProjector(given: Given & Needed): RunningProjector {
+  const { service, metrics } = createProjector(given)
   const abort = new AbortController()
   const done = service.run(abort.signal)
   // The test awaits it later. Until then a failure must not count as an unhandled rejection.
@@ -75,6 +88,63 @@ export async function openTestJournal(): Promise<TestJournal> {
       await reader.close()
       await writer.close()
       await rm(root, { recursive: true, force: true })
+    },
+  }
+}
+
+export interface ProjectorWorld extends Omit<TestJournal, 'close'> {
+  tables: Tables
+  databases: Databases
+  /** Starts a projector of them. It is stopped after the test. */
+  start(given?: Given): RunningProjector
+}
+
+/** Fresh tables and a journal for each test. `mayFail`: a test may leave a projector behind that has failed. */
+export function useProjector({ mayFail = false } = {}): ProjectorWorld {
+  const model = useModelTables()
+  let databases: Databases
+  let journal: TestJournal
+  let started: RunningProjector[]
+
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    journal = await openTestJournal()
+    started = []
+    return async () => {
+      const ends = await Promise.allSettled(started.map(({ stop }) => stop()))
+      await journal.close()
+      await model.giveBack(databases)
+      for (const end of ends) if (end.status === 'rejected' && !mayFail) throw end.reason
+    }
+  })
+
+  return {
+    get tables() {
+      return model.tables
+    },
+    get databases() {
+      return databases
+    },
+    get path() {
+      return journal.path
+    },
+    get writer() {
+      return journal.writer
+    },
+    get reader() {
+      return journal.reader
+    },
+    start(given = {}) {
+      const run = `run-${started.length}`
+      const projector = startProjector({
+        reader: journal.reader,
+        tables: model.tables,
+        databases,
+        run,
+        ...given,
+      })
+      started.push(projector)
+      return projector
     },
   }
 }

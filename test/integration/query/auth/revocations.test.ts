@@ -63,7 +63,7 @@ describe('a revoked key', () => {
     await ingest([revoked('k')])
     await vi.waitFor(() => expect(keyRing.lookup('k')).toBeUndefined(), soon)
     // How long a look takes is up to the machine. One that takes longer than this is not what is promised.
-    const { pollMs, pollMsMax } = defaultRevocationsOptions
+    const { pollMs, pollMsMax } = defaultKeyRingOptions
     expect(pollMs + pollMsMax).toBeLessThan(2_000)
     expect(keyRing.lookup('kept')).toBeDefined()
     // The fold takes the key out of the view. It must not become valid again before the key ring has noticed that.
