@@ -20,9 +20,10 @@ beforeEach(context => needs(context, requirement))
 test.each([
   {
     shards: undefined,
-    faults: ['killProjectors', 'takeRedisAway', 'killClickHouse', 'rebuildThroughKill', 'revokeKeys'],
+    faults: ['takeRedisAway', 'killClickHouse', 'rebuildThroughKill', 'revokeKeys'],
   },
-  { shards: 2, faults: ['killOtherShard', 'turnClockBack'] },
+  // Without Redis, a minute's limits would be those of each process alone.
+  { shards: 2, faults: ['killOtherShard', 'turnClockBack', 'askTooMuch'] },
 ])('on $shards shards: $faults', { timeout: testMsMax }, async ({ shards, faults }) => {
   const { violations, failure, counts, seconds } = await playWorld({ seed, shards, faults })
   console.log(`${JSON.stringify(counts)}, ${Math.round(seconds)} s`)

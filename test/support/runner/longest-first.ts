@@ -10,7 +10,6 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 export const longSuites: readonly string[] = [
   'test/prove/prove.test.ts',
   // Beside the worlds of the proof, which need all of a core, come suites that mostly wait.
-  'test/end-to-end/limits-distributed.test.ts',
   'test/integration/**/*kafka-{shared,group,cluster}.test.ts',
   'test/end-to-end/kickstarter-distributed.test.ts',
   'test/end-to-end/commands/*.test.ts',

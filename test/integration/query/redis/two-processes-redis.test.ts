@@ -158,6 +158,7 @@ describe('two query processes over one Redis', () => {
       for (const header of ['etag', 'x-data-as-of', 'x-snapshot-id', 'link']) {
         expect(new Set(answers.map(({ headers }) => headers.get(header))).size).toBe(1)
       }
+      for (const { headers } of answers) expect(headers.get('ratelimit-policy')).toBe('"default";q=120;w=60')
     }
   })
 
