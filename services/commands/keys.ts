@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { issueKey, type KeyAdmin, type KeyRecord, keyDirectory, revokeKey } from '../api-keys/api-keys.ts'
 import { keyPrefix, keyPrefixLength } from '../api-keys/credentials.ts'
 import { checkKeyFields, type KeyFields } from '../portal/keys/key-fields.ts'
+import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import {
   type Command,
   commonOptions,
@@ -126,6 +127,7 @@ function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T>): Pr
     values['data-dir'],
     async ({ tables, databases, ...model }) => {
       const pepper = await model.secret('PLEDGEVIEW_KEY_PEPPER')
+      await holdTablesIdentity(tables, databases, { PLEDGEVIEW_KEY_PEPPER: pepper })
       const encode = await model.encoder()
       const directory = keyDirectory(tables, databases)
       return work({ ...clocks, directory, writer: await model.writer(), encode, pepper })

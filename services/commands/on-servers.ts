@@ -17,7 +17,7 @@ import { closing } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { inSession, openTables } from '../tables/clickhouse/clickhouse.ts'
-import { holdTablesIdentity } from '../tables/schema/identity.ts'
+import { checkTablesIdentity } from '../tables/schema/identity.ts'
 
 export interface ServersAccess extends ModelAccess {
   isEmbedded: false
@@ -50,7 +50,7 @@ export function withServers<T>(
       encoder: () => stateEncoderOf(config),
       async secret(name) {
         const value = required(config, [name])[name]
-        await holdTablesIdentity(tables, databases, { [name]: value })
+        await checkTablesIdentity(tables, databases, { [name]: value })
         return value
       },
       lag: async () => (await (await inspector()).group()).lag,

@@ -1,5 +1,6 @@
 /** API keys from the command line to the API: issue without a service, list, revoke. */
 import { afterAll, describe, expect, test } from 'vitest'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import {
   makeDataDirectory,
@@ -7,7 +8,7 @@ import {
   type ServiceProcess,
   startServiceProcess,
 } from '../support/deployment/service-process.ts'
-import { apiKeyEvent } from '../support/events/sample-events.ts'
+import { apiKeyEvent, campaignEvent } from '../support/events/sample-events.ts'
 
 const directory = makeDataDirectory()
 let service: ServiceProcess | undefined
@@ -24,6 +25,7 @@ describe('API keys', () => {
   })
 
   test('can be issued while no service runs, and open the API afterwards; their secrets are nowhere in the list', async () => {
+    await append(campaignEvent({ campaign_id: 'a' }))
     const { key, secret } = await issue('offline')
     service = await startServiceProcess(['--no-demo', '--data-dir', directory.path])
     await expect.poll(() => statusWith(key, secret)).toBe(200)
@@ -52,8 +54,7 @@ describe('API keys', () => {
     const key = 'pv_live_hostile0123456789'
     const contact = { url: 'https://example.com', contact_email: 'a@example.com' }
     const event = apiKeyEvent({ key, account_id: 'hostile', integration: { name, ...contact } })
-    const appended = ['events', 'append', '-', '--data-dir', directory.path]
-    expect(await runCli(appended, `${formatEvent(event)}\n`)).toMatchObject({ code: 0 })
+    await append(event)
     await expect.poll(() => statusesOf('hostile')).toEqual(['active'])
     const listed = await keys('list', '--account', 'hostile')
     expect(listed.stdout).toContain('Mirror\\u{1b}[2J\\u{9b}1A\\u{202e}\n')
@@ -69,6 +70,15 @@ describe('API keys', () => {
 
 function keys(...args: string[]) {
   return runCli(['keys', ...args, '--data-dir', directory.path])
+}
+
+/** The first event makes the data directory. */
+async function append(event: ChangeEvent): Promise<void> {
+  const appended = await runCli(
+    ['events', 'append', '-', '--data-dir', directory.path],
+    `${formatEvent(event)}\n`,
+  )
+  expect(appended).toMatchObject({ code: 0 })
 }
 
 async function issue(account: string): Promise<Issued> {

@@ -236,10 +236,9 @@ function toApiKey({ api_key, secret_hash, scopes }: ApiKeyRow, known: ApiKey | u
 function keyStateStatement({ base }: Databases, msMax: number): Statement {
   return {
     query: `SELECT
-    toString(max(fold_id)) AS newest,
+    (SELECT toString(max(fold_id)) FROM ${base}.api_keys) AS newest,
     (SELECT count() FROM ${base}.api_keys FINAL WHERE is_active) AS active,
     (SELECT groupArray(api_key) FROM ${base}.revoked_keys) AS revoked
-FROM ${base}.api_keys
 SETTINGS ${timeBound(msMax)}`,
   }
 }
