@@ -147,22 +147,25 @@ function cannotOpen(path: string, cause: unknown): Error {
 }
 
 function prepareSchema(db: DatabaseSync, path: string): void {
-  const isNew = readVersion(db) === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
-  if (isNew) {
-    db.exec(readFileSync(new URL('./schema.sql', import.meta.url), 'utf8'))
-    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
+  const version = readVersion(db)
+  if (version === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined) {
+    db.exec(
+      `${sqlOf('schema')}; PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`,
+    )
+  } else if (readPragma(db, 'application_id') !== applicationId) {
+    throw new Error(`${path} is not a journal`)
+  } else if (version === 1) {
+    db.exec(`${sqlOf('from-version-1')}; PRAGMA user_version = ${schemaVersion}`)
+  } else if (version !== schemaVersion) {
+    const age = version > schemaVersion ? 'newer' : 'older'
+    throw new Error(
+      `the journal ${path} has schema version ${version}, made by ${age} software; this one reads ${schemaVersion}`,
+    )
   }
-  checkVersion(db, path)
 }
 
-function checkVersion(db: DatabaseSync, path: string): void {
-  if (readPragma(db, 'application_id') !== applicationId) throw new Error(`${path} is not a journal`)
-  const version = readVersion(db)
-  if (version === schemaVersion) return
-  const age = version > schemaVersion ? 'newer' : 'older'
-  throw new Error(
-    `the journal ${path} has schema version ${version}, made by ${age} software; this one reads ${schemaVersion}`,
-  )
+function sqlOf(name: string): string {
+  return readFileSync(new URL(`./${name}.sql`, import.meta.url), 'utf8')
 }
 
 function readVersion(db: DatabaseSync): number {

@@ -7,10 +7,12 @@ import type { Topic } from '../../../contracts/events/event.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import { lockDataDirectory } from '../../../services/log/local/lock.ts'
 import {
+  type FindStarts,
   type LogRecord,
   type NewRecord,
   type PollBounds,
   partitionName,
+  type RememberedWatermark,
   type Start,
 } from '../../../services/log/port.ts'
 import { journalEnds } from '../../support/events/journal-ends.ts'
@@ -136,8 +138,8 @@ describe('the journal', () => {
     ],
     [
       'an older program',
-      'PRAGMA user_version = 1',
-      /schema version 1, made by older software; this one reads 2/,
+      'PRAGMA user_version = 0',
+      /schema version 0, made by older software; this one reads 2/,
     ],
     ['another application', 'PRAGMA application_id = 7', /is not a journal/],
   ])('refuses a file of %s, and says so', async (_name, pragma, message) => {
@@ -149,6 +151,28 @@ describe('the journal', () => {
     await expect(openJournalReader(path, { consumer: 'projector', starts: fromStart })).rejects.toThrow(
       message,
     )
+  })
+
+  test('takes over a file of version 1: its records, and the watermarks that it remembered among the positions', async () => {
+    await append(recordsOf('pledges', 3))
+    const db = new DatabaseSync(path)
+    db.exec(`DROP TABLE watermarks; PRAGMA user_version = 1; CREATE TABLE consumers (name TEXT, generation INTEGER);
+      CREATE TABLE positions (consumer TEXT, topic TEXT, partition INTEGER, next INTEGER);
+      INSERT INTO positions VALUES ('projector', 'pledges', 0, 4), ('projector', 'watermark', 0, 7000),
+        ('projector', 'shown watermark', 0, 6000), ('rebuild', 'pledges', 0, 9000)`)
+    db.close()
+    let remembered: RememberedWatermark | undefined
+    const starts: FindStarts = {
+      async find(state) {
+        remembered = state.remembered
+        return new Map()
+      },
+      beginAnew() {},
+    }
+    const reader = await openJournalReader(path, { consumer: 'projector', starts })
+    expect(remembered).toEqual({ watermark: 7_000, shown: 6_000 })
+    expect((await reader.poll(bounds, never)).records).toHaveLength(3)
+    await reader.close()
   })
 
   test('does not touch a file that is not a journal', async () => {
