@@ -218,3 +218,26 @@ export async function writeRow({ tables, base }: GenerationLog, row: LogRow): Pr
   const rows = encodeRows(columns, [[kind, generation, attempt, run, detail]])
   await tables.insert({ table: `${base}.generation_log`, columns, rows })
 }
+
+/**
+ * Registers the first generation, unless there are others. Databases of generations that no log knows were restored without it, or made by
+ * something else.
+ */
+export async function registerFirst(
+  log: GenerationLog,
+  { base }: BaseDatabases,
+  known: readonly LoggedGeneration[],
+): Promise<void> {
+  if (known.some(({ isRegistered }) => isRegistered)) return
+  const found = await log.tables.rows<{ name: string }>({
+    query: 'SELECT name FROM system.databases WHERE match(name, {pattern:String}) ORDER BY name',
+    query_params: { pattern: `^${base}_(ledger|read)_[0-9]+$` },
+  })
+  if (found.length > 0) {
+    throw new Error(
+      `there are the databases ${found.map(({ name }) => name).join(', ')}, and ${base}.generation_log names no current generation: ` +
+        `restore ${base} from the same backup, or drop them`,
+    )
+  }
+  await writeRow(log, { kind: 'registered', generation: 1 })
+}

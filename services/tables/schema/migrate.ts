@@ -7,11 +7,10 @@ import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import { encodeRows } from '../clickhouse/row-binary.ts'
 import {
-  type GenerationLog,
   generationOf,
-  type LoggedGeneration,
   readCurrent,
   readGenerations,
+  registerFirst,
   standingGenerations,
   writeRow,
 } from '../generations.ts'
@@ -180,29 +179,6 @@ function mustBeOfThisVersion({ base }: Databases, name: string, done = name): vo
 
 function run(tables: Pick<Tables, 'run'>, query: string): Promise<void> {
   return retry(() => tables.run({ query }), lostConnection)
-}
-
-/**
- * Registers the first generation, unless there are others. Databases of generations that no log knows were restored without it, or made by
- * something else.
- */
-async function registerFirst(
-  log: GenerationLog,
-  { base }: BaseDatabases,
-  known: readonly LoggedGeneration[],
-): Promise<void> {
-  if (known.some(({ isRegistered }) => isRegistered)) return
-  const found = await log.tables.rows<{ name: string }>({
-    query: 'SELECT name FROM system.databases WHERE match(name, {pattern:String}) ORDER BY name',
-    query_params: { pattern: `^${base}_(ledger|read)_[0-9]+$` },
-  })
-  if (found.length > 0) {
-    throw new Error(
-      `there are the databases ${found.map(({ name }) => name).join(', ')}, and ${base}.generation_log names no current generation: ` +
-        `restore ${base} from the same backup, or drop them`,
-    )
-  }
-  await writeRow(log, { kind: 'registered', generation: 1 })
 }
 
 /** Throws if the cluster over which people are counted is not there, or has other servers than the cluster. */
