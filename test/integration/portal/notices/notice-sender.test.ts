@@ -275,7 +275,11 @@ test('an announcement goes to each contact of an active key once, however often 
   expect(await make({ isDry: true, version: versions[0] })).toEqual({ ...none, addresses: 1, noted: 1 })
   expect(await held()).toBe('[]')
   const both = await Promise.all([make(), make()])
-  expect(both).toEqual([1, 2].map(() => ({ ...none, addresses: 2, noted: 2 })))
+  // The later of the two may see what the other one has noted, or a part of it.
+  expect(both.map(({ addresses, noted, waiting }) => [addresses, noted + waiting])).toEqual([
+    [2, 2],
+    [2, 2],
+  ])
   await waiting(2)
   expect(await make()).toEqual({ ...none, addresses: 2, noted: 0, waiting: 2 })
   // What people wait for is sent before it.
