@@ -5,7 +5,7 @@ import { type Config, readConfig } from '../runtime/config.ts'
 import { embeddedDirectory } from './command.ts'
 import { type ServersAccess, withServers } from './on-servers.ts'
 
-/** What commands work with. In one of the two forms there is more of it. */
+/** What commands work with. Each of the two forms has something that the other one has not. */
 export type Model = EmbeddedAccess | ServersAccess
 
 interface Needs {
@@ -15,7 +15,7 @@ interface Needs {
   settings?: readonly (keyof Config)[]
 }
 
-/** Runs the work at its place. */
+/** Runs the work on the data directory, or on the servers that the environment names. */
 export async function onModel<T>(
   dataDir: string | undefined,
   work: (model: Model) => Promise<T>,

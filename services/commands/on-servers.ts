@@ -24,7 +24,7 @@ export interface ServersAccess extends ModelAccess {
   inspector(): Promise<KafkaInspector>
 }
 
-/** Runs the work, and closes what it opened. Throws `ConfigError` that names all of these settings that are missing. */
+/** Runs the work, and closes what it opened. Throws `ConfigError`, which names every setting that is missing. */
 export function withServers<T>(
   config: Config,
   needs: readonly (keyof Config)[],

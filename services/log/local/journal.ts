@@ -178,7 +178,7 @@ function appendedAt(db: DatabaseSync, topic: Topic, offset: number): number | un
   return row && Number(row.appended_at)
 }
 
-/** Remembers what is higher than before. Resolves with the highest. */
+/** Stores each of the two if it is higher than the stored one. Resolves with the stored ones. */
 function rememberWatermark(
   db: DatabaseSync,
   path: string,

@@ -113,7 +113,7 @@ export function createKeyRing(
   let lookedAt = Number.NEGATIVE_INFINITY
   let lookMsMax = pollMsMax
   let looks: Rounds | undefined
-  /** What a look caused, while it runs. */
+  /** Reads what the last look found to be new. Only one runs at a time. */
   let following: Promise<void> | undefined
 
   async function loadPage(read: Read, loading: Load): Promise<void> {
