@@ -4,7 +4,7 @@
  * A secret has 256 random bits, so a keyed hash is enough. A slow hash protects secrets that can be guessed; this one
  * cannot. A slow hash on every request would also make it easy to flood the service.
  */
-import { createHmac, hash, timingSafeEqual } from 'node:crypto'
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 /** The source of randomness: that many random bytes, for example `randomBytes` of `node:crypto`. */
@@ -55,11 +55,6 @@ function inBase62(value: bigint, length: number): string {
   let digits = ''
   for (let rest = value; digits.length < length; rest /= 62n) digits = base62[Number(rest % 62n)] + digits
   return digits
-}
-
-/** Shows whether two configured secrets are the same, and nothing more. */
-export function fingerprintOf(configured: string): string {
-  return hash('sha256', `pledgeview ${configured}`, 'hex').slice(0, 16)
 }
 
 /** The stored form of a secret: HMAC-SHA-256 with the pepper, as 64 lower-case hex digits. */

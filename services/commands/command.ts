@@ -1,6 +1,6 @@
 /** What all commands share: how they are called, how they print and how they fail. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { isDistributed } from '../distributed.ts'
+import { isDistributed } from '../distributed/settings.ts'
 import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Help, helpFor, helpText, usageText } from './help.ts'

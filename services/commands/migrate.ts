@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { currentDatabases, definitionsOf, kafkaSettings, serverSettings } from '../distributed.ts'
+import { currentDatabases, definitionsOf, kafkaSettings, serverSettings } from '../distributed/settings.ts'
 import { ensureTopics } from '../log/kafka/topics.ts'
 import { closing } from '../runtime/async/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'

@@ -1,9 +1,10 @@
 /** Where a command works: on Kafka and ClickHouse, or on the model of a data directory. */
-import { type EmbeddedAccess, withModel } from '../local/access.ts'
-import { openExistingDataDirectory } from '../local/data-directory.ts'
+
+import { type ServersAccess, withServers } from '../distributed/access.ts'
+import { type EmbeddedAccess, withModel } from '../embedded/access.ts'
+import { openExistingDataDirectory } from '../embedded/data-directory.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { embeddedDirectory } from './command.ts'
-import { type ServersAccess, withServers } from './on-servers.ts'
 
 /** What commands work with. Each of the two forms has something that the other one has not. */
 export type Model = EmbeddedAccess | ServersAccess

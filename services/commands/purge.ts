@@ -1,5 +1,5 @@
-import { distributedCopies } from '../erasure/distributed.ts'
-import { embeddedCopies } from '../erasure/embedded.ts'
+import { distributedCopies } from '../distributed/copies.ts'
+import { embeddedCopies } from '../embedded/copies.ts'
 import { purge } from '../erasure/purge.ts'
 import type { PurgedCopy, PurgeReport } from '../erasure/report.ts'
 import { sleep } from '../runtime/async/sleep.ts'

@@ -1,6 +1,7 @@
-import { openDataDirectory } from '../local/data-directory.ts'
-import { liveConsumer } from '../local/model.ts'
-import { openEmbeddedTables } from '../local/tables.ts'
+import { withServers } from '../distributed/access.ts'
+import { openDataDirectory } from '../embedded/data-directory.ts'
+import { liveConsumer } from '../embedded/model.ts'
+import { openEmbeddedTables } from '../embedded/tables.ts'
 import { openJournalReader } from '../log/local/journal.ts'
 import { lockDataDirectory } from '../log/local/lock.ts'
 import type { LogState } from '../log/port.ts'
@@ -20,7 +21,6 @@ import {
   readArguments,
 } from './command.ts'
 import { jsonOption } from './help.ts'
-import { withServers } from './on-servers.ts'
 
 export const restoredCommand: Command = {
   help: {

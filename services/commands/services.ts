@@ -31,7 +31,7 @@ export const projectorCommand = serviceCommand(
     cost: 'Memory for two batches (PLEDGEVIEW_BATCH_BYTES_MAX) and what is fetched ahead. An interrupt ends it within 15 s, without loss.',
   },
   async ({ say, ...running }) => {
-    const { runProjectorProcess } = await import('../projector/main.ts')
+    const { runProjectorProcess } = await import('../distributed/projector.ts')
     const onReady = ({ opsUrl }: { opsUrl: string }) => say(`The projector runs (ops: ${opsUrl})`)
     await runProjectorProcess({ ...running, onReady })
   },
@@ -47,7 +47,7 @@ export const queryCommand = serviceCommand(
     cost: 'Caches and the list index take memory: see PLEDGEVIEW_CACHE_BYTES_MAX and PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX.',
   },
   async ({ say, ...running }) => {
-    const { runQueryProcess } = await import('../query/main.ts')
+    const { runQueryProcess } = await import('../distributed/query.ts')
     const onReady = ({ apiUrl, opsUrl }: { apiUrl: string; opsUrl: string }) =>
       say(`Pledgeview serves ${apiUrl} (ops: ${opsUrl})`)
     await runQueryProcess({ ...running, onReady })
@@ -64,7 +64,7 @@ export const portalCommand = serviceCommand(
     cost: 'Little memory: the accounts stay in the tables.',
   },
   async ({ say, ...running }) => {
-    const { runPortalProcess } = await import('../portal/main.ts')
+    const { runPortalProcess } = await import('../distributed/portal.ts')
     await runPortalProcess({
       ...running,
       onReady: ({ portalUrl, listensOn, opsUrl }) =>

@@ -19,8 +19,8 @@ import {
   openDataDirectory,
   readDemo,
   writeDemo,
-} from '../local/data-directory.ts'
-import { type EmbeddedService, startEmbeddedService } from '../local/service.ts'
+} from '../embedded/data-directory.ts'
+import { type EmbeddedService, startEmbeddedService } from '../embedded/service.ts'
 import type { Mail } from '../portal/ports.ts'
 import { readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'

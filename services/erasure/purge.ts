@@ -11,7 +11,7 @@ import { purgeLookMs, writePurge } from '../tables/schema/identity.ts'
 import { leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
 import { purgeTables, type TablesPurge } from './tables.ts'
 
-/** The copies of one deployment. embedded.ts and distributed.ts say what they are. */
+/** The copies of one deployment (embedded/copies.ts, distributed/copies.ts). */
 export interface Copies {
   whole: Shard
   /** Those that have the rows of `whole`: itself, if it is one server. */

@@ -6,10 +6,15 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodeState, type StateEncoder } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { currentDatabases, kafkaSettings, serverSettings, stateEncoderOf } from '../../distributed.ts'
-import { isAlive } from '../../local/access.ts'
-import { openDataDirectory, readServiceAddress } from '../../local/data-directory.ts'
-import { openRunningTables } from '../../local/tables.ts'
+import {
+  currentDatabases,
+  kafkaSettings,
+  serverSettings,
+  stateEncoderOf,
+} from '../../distributed/settings.ts'
+import { isAlive } from '../../embedded/access.ts'
+import { openDataDirectory, readServiceAddress } from '../../embedded/data-directory.ts'
+import { openRunningTables } from '../../embedded/tables.ts'
 import { openKafkaWriter } from '../../log/kafka/writer.ts'
 import { openJournalWriter } from '../../log/local/journal.ts'
 import type { EventWriter } from '../../log/port.ts'

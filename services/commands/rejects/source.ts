@@ -1,6 +1,6 @@
 /** What the rejects commands work on: the dead-letter table, and the log that a retry appends to again. */
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { registryOf } from '../../distributed.ts'
+import { registryOf } from '../../distributed/settings.ts'
 import type { LogRecord, NewRecord } from '../../log/port.ts'
 import { schemaMissingMs } from '../../log/registry/schema-registry.ts'
 import { schemaIdsOf, type WriterSchemas } from '../../projector/ingest/decode.ts'

@@ -1,5 +1,5 @@
 /** Whether Redis and the schema registry answer, where they are configured. `status` reads nothing from them. */
-import { registrySettings } from '../../distributed.ts'
+import { registrySettings } from '../../distributed/settings.ts'
 import { createRegistryRequest } from '../../log/registry/http.ts'
 import { closing } from '../../runtime/async/closing.ts'
 import type { Config } from '../../runtime/config.ts'

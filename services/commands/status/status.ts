@@ -1,6 +1,7 @@
-import { readerSettings } from '../../distributed.ts'
-import type { EmbeddedAccess } from '../../local/access.ts'
-import type { ServiceAddress } from '../../local/data-directory.ts'
+import type { ServersAccess } from '../../distributed/access.ts'
+import { readerSettings } from '../../distributed/settings.ts'
+import type { EmbeddedAccess } from '../../embedded/access.ts'
+import type { ServiceAddress } from '../../embedded/data-directory.ts'
 import { openKafkaInspector } from '../../log/kafka/inspector.ts'
 import { compactionWarnings } from '../../log/kafka/topic-settings.ts'
 import { lagRecords, type PartitionLag, type RememberedWatermark } from '../../log/port.ts'
@@ -23,7 +24,6 @@ import { type ProjectorStop, stopText, unnoted } from '../../tables/projector-st
 import { type Command, commonOptions, dataDirOption, type Io, printJson, readArguments } from '../command.ts'
 import { jsonOption } from '../help.ts'
 import { onModel } from '../on-model.ts'
-import type { ServersAccess } from '../on-servers.ts'
 import { printable } from '../printable.ts'
 import { type Neighbours, neighboursOf } from './neighbours.ts'
 

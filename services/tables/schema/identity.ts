@@ -4,7 +4,7 @@
  * The first process that writes decides. If two begin at once with different values, both find two values and both
  * are refused.
  */
-import { fingerprintOf } from '../../api-keys/credentials.ts'
+import { hash } from 'node:crypto'
 import { encodeRows } from '../clickhouse/row-binary.ts'
 import type { Databases, Tables } from '../port.ts'
 
@@ -135,4 +135,9 @@ function rowsOf({ PLEDGEVIEW_PLATFORM_CURRENCY: currency, ...secrets }: Identity
     ...(currency === undefined ? [] : [{ setting: 'PLEDGEVIEW_PLATFORM_CURRENCY', fingerprint: currency }]),
     ...Object.entries(secrets).map(([setting, secret]) => ({ setting, fingerprint: fingerprintOf(secret) })),
   ]
+}
+
+/** Shows whether two configured secrets are the same, and nothing more. */
+function fingerprintOf(configured: string): string {
+  return hash('sha256', `pledgeview ${configured}`, 'hex').slice(0, 16)
 }

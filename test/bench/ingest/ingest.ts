@@ -4,7 +4,7 @@
  * transcodes ordinary pledges without decoding them. The ceiling does not, so it stays the same peer from version to version.
  */
 import { copyFileSync } from 'node:fs'
-import { openDataDirectory } from '../../../services/local/data-directory.ts'
+import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
 import { runBenchProcess } from '../bench-process.ts'
 import { type BenchReport, type Figure, figureOf } from '../report.ts'
 import { ratioOfPairs, summarize } from '../samples.ts'

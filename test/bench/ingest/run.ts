@@ -4,8 +4,8 @@
  */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { pino } from 'pino'
-import { openDataDirectory } from '../../../services/local/data-directory.ts'
-import { openEmbeddedModel } from '../../../services/local/model.ts'
+import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
+import { openEmbeddedModel } from '../../../services/embedded/model.ts'
 import { openJournalReader } from '../../../services/log/local/journal.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { readConfig } from '../../../services/runtime/config.ts'

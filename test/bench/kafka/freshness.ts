@@ -6,7 +6,7 @@
  * the log acknowledged the append, and when the event was due. The second includes the delays of a slow producer (coordinated omission).
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { databasesOf } from '../../../services/distributed.ts'
+import { databasesOf } from '../../../services/distributed/settings.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import type { ServiceProcess } from '../../support/deployment/service-process.ts'

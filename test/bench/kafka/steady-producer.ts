@@ -6,7 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { encodeState } from '../../../contracts/events/codec.ts'
 import { keyOf, type StateEvent } from '../../../contracts/events/event.ts'
-import { kafkaSettings } from '../../../services/distributed.ts'
+import { kafkaSettings } from '../../../services/distributed/settings.ts'
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import { readConfig } from '../../../services/runtime/config.ts'

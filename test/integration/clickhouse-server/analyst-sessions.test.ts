@@ -1,7 +1,7 @@
 /** A session of an analyst belongs to no query: it has no bound of its own, and a request keeps it alive. So it holds little. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { EmbeddedTables } from '../../../services/local/tables.ts'
+import type { EmbeddedTables } from '../../../services/embedded/tables.ts'
 import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 

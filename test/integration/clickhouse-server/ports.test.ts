@@ -7,7 +7,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { EmbeddedTables } from '../../../services/local/tables.ts'
+import type { EmbeddedTables } from '../../../services/embedded/tables.ts'
 import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { askClickHouse } from '../../support/clickhouse/clickhouse.ts'
 import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'

@@ -1,8 +1,8 @@
 /** The view `about` says what fills the views and how current they are. An analyst can look up what every view and column means. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openDataDirectory, readSecrets } from '../../../services/local/data-directory.ts'
-import { type EmbeddedModel, openEmbeddedModel } from '../../../services/local/model.ts'
+import { openDataDirectory, readSecrets } from '../../../services/embedded/data-directory.ts'
+import { type EmbeddedModel, openEmbeddedModel } from '../../../services/embedded/model.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { programVersion } from '../../../services/runtime/program-version.ts'

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import type { SqlDoor } from '../../../services/clickhouse-server/door.ts'
-import { openDataDirectory } from '../../../services/local/data-directory.ts'
-import { type EmbeddedTables, openEmbeddedTables } from '../../../services/local/tables.ts'
+import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
+import { type EmbeddedTables, openEmbeddedTables } from '../../../services/embedded/tables.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 
 export interface TestDirectory {

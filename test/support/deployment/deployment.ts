@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
-import { kafkaSettings } from '../../../services/distributed.ts'
+import { kafkaSettings } from '../../../services/distributed/settings.ts'
 import { ensureTopics } from '../../../services/log/kafka/topics.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import type { ClickHouseAddress } from '../clickhouse/clickhouse.ts'

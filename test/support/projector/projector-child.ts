@@ -8,8 +8,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
-import { openDataDirectory } from '../../../services/local/data-directory.ts'
-import { openEmbeddedModel } from '../../../services/local/model.ts'
+import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
+import { openEmbeddedModel } from '../../../services/embedded/model.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 

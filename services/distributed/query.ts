@@ -4,17 +4,17 @@
  */
 
 import type { Logger } from 'pino'
-import { currentDatabases, required, serverSettings } from '../distributed.ts'
+import { startQueryService } from '../query/service.ts'
+import { memoryState, redisState } from '../query/shared-state.ts'
 import { closing } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { keysCheck } from '../runtime/ops/checks.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { createRuntime } from '../runtime/runtime.ts'
-import { serve } from '../serve.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { checkTablesIdentity, readTablesId } from '../tables/schema/identity.ts'
-import { startQueryService } from './service.ts'
-import { memoryState, redisState } from './shared-state.ts'
+import { serve } from './serve.ts'
+import { currentDatabases, required, serverSettings } from './settings.ts'
 
 export interface ProcessSettings {
   config: Config

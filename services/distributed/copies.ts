@@ -1,8 +1,10 @@
 /** What Kafka and a ClickHouse server or cluster keep. Kafka compacts its topics by itself, so a purge says until when. */
 import type { Topic } from '../../contracts/events/event.ts'
 import { portalTopics } from '../../contracts/events/portal-event.ts'
-import { kafkaSettings } from '../distributed.ts'
-import type { ModelAccess } from '../local/access.ts'
+import type { ModelAccess } from '../embedded/access.ts'
+import type { Copies } from '../erasure/purge.ts'
+import { leftOver, type PurgedCopy, unreached } from '../erasure/report.ts'
+import type { TablesPurge } from '../erasure/tables.ts'
 import { withAdmin } from '../log/kafka/client.ts'
 import { readCompaction, type TopicCompaction } from '../log/kafka/topic-settings.ts'
 import { rollPortalTopics } from '../log/kafka/topics.ts'
@@ -10,9 +12,7 @@ import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import type { Shard } from '../tables/port.ts'
-import type { Copies } from './purge.ts'
-import { leftOver, type PurgedCopy, unreached } from './report.ts'
-import type { TablesPurge } from './tables.ts'
+import { kafkaSettings } from './settings.ts'
 
 /** Throws an error if the tables are not migrated. */
 export async function distributedCopies({ config, ...model }: ModelAccess): Promise<Copies> {

@@ -1,15 +1,15 @@
 /** What a data directory keeps: the journal, and the tables. A service may run on it: both can be used by several processes. */
 import { portalVersionOf } from '../../contracts/events/portal-event.ts'
-import type { EmbeddedAccess } from '../local/access.ts'
+import type { Copies } from '../erasure/purge.ts'
+import { type PurgedCopy, purged, unreached } from '../erasure/report.ts'
+import type { TablesPurge } from '../erasure/tables.ts'
 import { type CompactionReport, compactJournal } from '../log/local/compact.ts'
 import type { LogRecord } from '../log/port.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { counted, megabytes } from '../runtime/progress.ts'
-import type { Copies } from './purge.ts'
-import { type PurgedCopy, purged, unreached } from './report.ts'
-import type { TablesPurge } from './tables.ts'
+import type { EmbeddedAccess } from './access.ts'
 
 // Rewriting takes about a second for each of these, and writers give up after 15 s.
 const rewriteBytesMaxBeside = 512 * 1024 ** 2

@@ -1,18 +1,19 @@
 /** Runs the projector as a separate process, on Kafka and a ClickHouse server. Any number of them share the work. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import {
-  currentDatabases,
-  readerSettings,
-  registryOf,
-  required,
-  serverSettings,
-  shardsOf,
-} from '../distributed.ts'
 import { openLiveProjector } from '../generations/live-projector.ts'
 import { isOutage } from '../log/kafka/client.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaReader } from '../log/kafka/reader.ts'
+import { backerHasher } from '../projector/ingest/backer-hash.ts'
+import { type Compaction, checkAbsence } from '../projector/positions/presence.ts'
+import {
+  nextOf,
+  readPositions,
+  readUntilOfNew,
+  type StoredPositions,
+} from '../projector/positions/stored-positions.ts'
+import { statusOf } from '../projector/status.ts'
 import { closeServer, closing, type Open } from '../runtime/async/closing.ts'
 import { retry } from '../runtime/async/retry.ts'
 import type { Config } from '../runtime/config.ts'
@@ -25,10 +26,14 @@ import type { FollowedDatabases } from '../tables/generations.ts'
 import { type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
-import { backerHasher } from './ingest/backer-hash.ts'
-import { type Compaction, checkAbsence } from './positions/presence.ts'
-import { nextOf, readPositions, readUntilOfNew, type StoredPositions } from './positions/stored-positions.ts'
-import { statusOf } from './status.ts'
+import {
+  currentDatabases,
+  readerSettings,
+  registryOf,
+  required,
+  serverSettings,
+  shardsOf,
+} from './settings.ts'
 
 export interface ProcessDependencies {
   config: Config

@@ -1,12 +1,12 @@
 /** What the query service and the portal do alike as separate processes: they serve their port and the ops port until they are told to end. */
 import type { FastifyInstance } from 'fastify'
-import { closeServer, type Open } from './runtime/async/closing.ts'
-import type { Config } from './runtime/config.ts'
-import { type Check, tablesCheck } from './runtime/ops/checks.ts'
-import type { Metrics } from './runtime/ops/metrics.ts'
-import { createOpsServer, opsHosts } from './runtime/ops/ops-server.ts'
-import type { Databases, Tables } from './tables/port.ts'
-import { readProjection, reportProjection } from './tables/projector-stops.ts'
+import { closeServer, type Open } from '../runtime/async/closing.ts'
+import type { Config } from '../runtime/config.ts'
+import { type Check, tablesCheck } from '../runtime/ops/checks.ts'
+import type { Metrics } from '../runtime/ops/metrics.ts'
+import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
+import type { Databases, Tables } from '../tables/port.ts'
+import { readProjection, reportProjection } from '../tables/projector-stops.ts'
 
 export interface Served {
   service: 'query' | 'portal'

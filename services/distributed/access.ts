@@ -1,15 +1,6 @@
 /** What a command works with on Kafka and a ClickHouse server or cluster. Kafka is only contacted if the work needs it. */
-import {
-  databasesOf,
-  kafkaSettings,
-  readerSettings,
-  required,
-  serverSettings,
-  shardsOf,
-  stateEncoderOf,
-} from '../distributed.ts'
-import { distributedRebuilds } from '../generations/distributed.ts'
-import type { ModelAccess } from '../local/access.ts'
+
+import type { ModelAccess } from '../embedded/access.ts'
 import { type KafkaInspector, openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
 import { readNextPositions } from '../projector/positions/stored-positions.ts'
@@ -18,6 +9,16 @@ import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { inSession, openTables } from '../tables/clickhouse/clickhouse.ts'
 import { checkTablesIdentity } from '../tables/schema/identity.ts'
+import { distributedRebuilds } from './rebuilds.ts'
+import {
+  databasesOf,
+  kafkaSettings,
+  readerSettings,
+  required,
+  serverSettings,
+  shardsOf,
+  stateEncoderOf,
+} from './settings.ts'
 
 export interface ServersAccess extends ModelAccess {
   isEmbedded: false

@@ -4,16 +4,16 @@
  */
 import type { Logger } from 'pino'
 import { keyDirectory } from '../api-keys/api-keys.ts'
-import { databasesOf, kafkaSettings, required, serverSettings, stateEncoderOf } from '../distributed.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
+import { oidcSettings, smtpMailer, startPortalService } from '../portal/service.ts'
+import { portalStore } from '../portal/store/redis-store.ts'
 import { closing } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
-import { serve } from '../serve.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
-import { oidcSettings, smtpMailer, startPortalService } from './service.ts'
-import { portalStore } from './store/redis-store.ts'
+import { serve } from './serve.ts'
+import { databasesOf, kafkaSettings, required, serverSettings, stateEncoderOf } from './settings.ts'
 
 export interface ProcessDependencies {
   config: Config

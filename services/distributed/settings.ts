@@ -3,19 +3,23 @@
  * configuration.
  */
 import { readFileSync } from 'node:fs'
-import { createStateEncoder, encodeState, type StateEncoder } from '../contracts/events/codec.ts'
-import { type KafkaSettings, topicName } from './log/kafka/client.ts'
-import type { KafkaReaderSettings } from './log/kafka/reader.ts'
-import type { RegistryAddress } from './log/registry/http.ts'
-import { createSchemaRegistry, registerSchemas, type SchemaRegistry } from './log/registry/schema-registry.ts'
-import { type Config, ConfigError } from './runtime/config.ts'
-import { messageOf } from './runtime/message-of.ts'
-import { fileSettingOf, secretFileNames } from './runtime/secret-files.ts'
-import type { TablesSettings } from './tables/clickhouse/clickhouse.ts'
-import { type FollowedDatabases, followedDatabases, generationOf } from './tables/generations.ts'
-import type { BaseDatabases, Tables } from './tables/port.ts'
-import { distributedDatabases, type Replicated, replicatedSettings } from './tables/schema/replicated.ts'
-import { checkShards, openShards, type Shards } from './tables/shards.ts'
+import { createStateEncoder, encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
+import { type KafkaSettings, topicName } from '../log/kafka/client.ts'
+import type { KafkaReaderSettings } from '../log/kafka/reader.ts'
+import type { RegistryAddress } from '../log/registry/http.ts'
+import {
+  createSchemaRegistry,
+  registerSchemas,
+  type SchemaRegistry,
+} from '../log/registry/schema-registry.ts'
+import { type Config, ConfigError } from '../runtime/config.ts'
+import { messageOf } from '../runtime/message-of.ts'
+import { fileSettingOf, secretFileNames } from '../runtime/secret-files.ts'
+import type { TablesSettings } from '../tables/clickhouse/clickhouse.ts'
+import { type FollowedDatabases, followedDatabases, generationOf } from '../tables/generations.ts'
+import type { BaseDatabases, Tables } from '../tables/port.ts'
+import { distributedDatabases, type Replicated, replicatedSettings } from '../tables/schema/replicated.ts'
+import { checkShards, openShards, type Shards } from '../tables/shards.ts'
 
 /** Whether a command runs distributed, if it could run either way. */
 export function isDistributed(config: Config): boolean {

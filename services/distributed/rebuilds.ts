@@ -1,5 +1,8 @@
 /** Rebuilds on Kafka and a ClickHouse server or cluster. */
-import { readerSettings, registryOf, required } from '../distributed.ts'
+
+import { RebuildRefused } from '../generations/begin.ts'
+import { hasReplicas, type RebuildCluster, type RebuildTables } from '../generations/context.ts'
+import { createRebuilds, type Rebuilds } from '../generations/rebuilds.ts'
 import { openKafkaHistory } from '../log/kafka/history.ts'
 import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import { closing } from '../runtime/async/closing.ts'
@@ -8,9 +11,7 @@ import { createLogger } from '../runtime/ops/logger.ts'
 import type { Shard } from '../tables/port.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import { checkMigrated } from '../tables/schema/migrate.ts'
-import { RebuildRefused } from './begin.ts'
-import { hasReplicas, type RebuildCluster, type RebuildTables } from './context.ts'
-import { createRebuilds, type Rebuilds } from './rebuilds.ts'
+import { readerSettings, registryOf, required } from './settings.ts'
 
 /** Throws an error if the tables are not migrated. Kafka is only contacted by what needs it. */
 export async function distributedRebuilds({

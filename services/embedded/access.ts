@@ -23,7 +23,7 @@ import { type EmbeddedModel, identityOf, openEmbeddedModel } from './model.ts'
 import { childSettings, openRunningTables } from './tables.ts'
 
 /**
- * What a command works with, in both forms: on a data directory, or on Kafka and ClickHouse (commands/on-servers.ts). A part that is
+ * What a command works with, in both forms: on a data directory, or on Kafka and ClickHouse (distributed/access.ts). A part that is
  * a function opens when it is first called.
  */
 export interface ModelAccess {

@@ -6,7 +6,7 @@ import {
   openDataDirectory,
   openExistingDataDirectory,
   readSecrets,
-} from '../../../services/local/data-directory.ts'
+} from '../../../services/embedded/data-directory.ts'
 import { makeDataDirectory } from '../../support/deployment/service-process.ts'
 
 const pepper = 'a'.repeat(64)
