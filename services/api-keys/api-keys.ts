@@ -91,7 +91,7 @@ const settleMsMin = 1_000
 
 /**
  * Issues a key and returns it with its secret when it is active. Throws `KeyError` if it does not become active, or
- * the error of the directory. Then the key is deleted again, because its secret was never shown.
+ * the error of the log or of the directory. Then the key is deleted again, because its secret was never shown.
  */
 export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: string; secret: string }> {
   const keys = await admin.directory.ofAccount(wanted.account)
@@ -103,14 +103,20 @@ export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: 
   if (active.length >= activeKeysMax) throw new KeyError(hasEnough(active))
   const key = generateApiKey(admin.randomBytes)
   const secret = generateSecret(admin.randomBytes)
-  await appendStates(admin, [newState(admin, wanted, key, secret)])
   try {
+    // It may be written although it fails: the broker's answer can get lost.
+    await appendStates(admin, [newState(admin, wanted, key, secret)])
     const record = await settled(admin, key)
     if (record?.status === 'active') return { key, secret }
     throw new KeyError(await whyNotActive(admin, wanted.account, record))
   } catch (error) {
-    await withdraw(admin, key)
-    throw error
+    const isWithdrawn = await withdraw(admin, key).then(
+      () => true,
+      () => false,
+    )
+    if (isWithdrawn) throw error
+    const left = `the key ${keyPrefix(key)} may become active, and it could not be deleted again: revoke it if it is listed`
+    throw new KeyError(left, { cause: error })
   }
 }
 

@@ -7,7 +7,13 @@
  */
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import Fastify, { type FastifyHttpOptions, type FastifyInstance, type RawServerDefault } from 'fastify'
+import Fastify, {
+  type FastifyHttpOptions,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type RawServerDefault,
+} from 'fastify'
 import type { ErrorCode } from '../../contracts/api/errors.ts'
 import type { PublicAddresses, PublishedDocument } from '../../contracts/api/published-openapi.ts'
 import { type ApiVersion, versions as declaredVersions } from '../../contracts/api/versions.ts'
@@ -79,7 +85,7 @@ const openApiFile = new URL('../../contracts/api/openapi.json', import.meta.url)
 /** Creates the app with its routes under `/api/v1`. It does not listen yet. Closing it lets running requests finish. */
 export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): FastifyInstance {
   const { keyRing, limiters, cache, options, databases } = parts
-  const { now, logger } = runtime
+  const { logger, monotonicMs } = runtime
   const newRequestId = parts.newRequestId ?? (() => randomUUID())
   const tables = limitTables(parts.tables, options)
   const opened = createEndpointParts(parts, tables, runtime)
@@ -107,6 +113,14 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     runtime,
   )
 
+  /** Fastify's own hook is not run if the client has gone, and without that hook it measures no time. */
+  function reportOnClose(request: FastifyRequest, reply: FastifyReply): void {
+    const startedAt = monotonicMs()
+    reply.raw.once('close', () =>
+      requestLog.report(answeredRequest(request, reply), monotonicMs() - startedAt),
+    )
+  }
+
   const app = Fastify({
     ...serverOptions(options),
     trustProxy: options.PLEDGEVIEW_TRUST_PROXY.length > 0 && isTrustedProxy,
@@ -114,11 +128,10 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     clientErrorHandler: (error: Error, socket) => clientErrors.handle(error, socket),
     // Fastify does not run any hook for these errors.
     frameworkErrors(error, request, reply) {
-      const startedAt = now()
+      reportOnClose(request, reply)
       request.admission = null
       request.parsedParameters = null
       request.isDeprecated = isDeprecated(targetOf(request))
-      reply.raw.once('close', () => requestLog.report(answeredRequest(request, reply), now() - startedAt))
       const received = async () => responder.receive(request, reply, frameworkErrorCode(error.code))
       received().catch(cause => {
         logger.error({ requestId: request.id, err: cause }, 'request failed')
@@ -135,8 +148,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   app.addHook('onRequest', (request, reply, done) => {
     request.isDeprecated = isDeprecated(targetOf(request))
     nameRequest(reply.raw, answeredRequest(request, reply))
-    // Fastify's own hook is not run if the client has gone.
-    reply.raw.once('close', () => requestLog.report(answeredRequest(request, reply), reply.elapsedTime))
+    reportOnClose(request, reply)
     const isDone = responder.receive(request, reply)
     if (isDone instanceof Promise) isDone.then(isDoneNow => isDoneNow || done(), done)
     else if (!isDone) done()

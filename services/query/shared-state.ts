@@ -41,11 +41,12 @@ const windowMs = 60_000
 // Of each limiter, in this process.
 const bucketsMax = 100_000
 
+// Unix ms of a clock that never runs backwards: if the system clock is set back, the windows must not stay full until it has caught up.
+const steadyNow = () => performance.timeOrigin + performance.now()
+
 /** The limiters of a service that runs as a single process. It shares nothing. */
 export function memoryState(config: Limits): SharedState {
-  // Unix time that never runs backwards: if the system clock is set back, the windows must not stay full until it has
-  // caught up.
-  const now = () => Math.floor(performance.timeOrigin + performance.now())
+  const now = () => Math.floor(steadyNow())
   const limiter = (limit: number) => createMemoryRateLimiter({ limit, windowMs }, { bucketsMax, now })
   return {
     limiters: {
@@ -112,7 +113,7 @@ export function redisState(
         keyPrefix: `${keyPrefix}limit:${kind}:`,
         instance: randomUUID().slice(0, instanceLength),
         bucketsMax,
-        now: monotonicMs,
+        now: steadyNow,
       },
     )
   const limiters = {

@@ -59,6 +59,10 @@ function hasPassword(address: string): boolean {
   return username !== '' || password !== '' || searchParams.has('password')
 }
 
+function isOrigin(address: string): boolean {
+  return !URL.canParse(address) || address.replace(/\/$/, '') === new URL(address).origin
+}
+
 /** A name that is put into SQL text without quotes. */
 const identifier = z.string().regex(/^[A-Za-z_]\w{0,62}$/, 'is not a plain identifier')
 
@@ -117,7 +121,9 @@ const settingsSchema = z
     PLEDGEVIEW_PORT: count(8_080, { min: 0, max: 65_535 }),
     PLEDGEVIEW_OPS_PORT: count(9_090, { min: 0, max: 65_535 }),
     PLEDGEVIEW_PORTAL_PORT: count(8_081, { min: 0, max: 65_535 }),
-    PLEDGEVIEW_PORTAL_URL: webAddress.optional(),
+    PLEDGEVIEW_PORTAL_URL: webAddress
+      .refine(isOrigin, 'has a path, and the portal is at the root of its host: https://portal.example')
+      .optional(),
     PLEDGEVIEW_API_URL: webAddress.optional(),
     PLEDGEVIEW_SQL_URL: webAddress
       .refine(address => !hasPassword(address), 'has a password, and it is shown on a public page')

@@ -61,7 +61,6 @@ export const limits = {
   pageSizeMax: 100,
   cacheSeconds: 60,
   statsCacheSeconds: 300,
-  activeKeys: 3,
 } as const
 
 function firstCallSection(apiUrl: string, hasPackage: boolean): Html {

@@ -6,13 +6,8 @@ const counts = new Intl.NumberFormat('en')
 
 /** `22 Nov 2026, 14:05 UTC`, readable by programs too. */
 export function moment(ms: number): Html {
-  return html`<time datetime="${new Date(ms).toISOString()}">${momentText(ms)}</time>`
-}
-
-/** `22 Nov 2026, 14:05 UTC` */
-export function momentText(ms: number): string {
   const iso = new Date(ms).toISOString()
-  return `${dayText(iso)}, ${iso.slice(11, 16)} UTC`
+  return html`<time datetime="${iso}">${dayText(iso)}, ${iso.slice(11, 16)} UTC</time>`
 }
 
 /** A day: `22 Nov 2026`, readable by programs too. */
@@ -32,6 +27,6 @@ export function count(value: number): string {
 }
 
 /** `1 request`, `12,345 requests` */
-export function countOf(value: number, one: string, several = `${one}s`): string {
-  return `${count(value)} ${value === 1 ? one : several}`
+export function countOf(value: number, one: string): string {
+  return `${count(value)} ${one}${value === 1 ? '' : 's'}`
 }

@@ -6,7 +6,7 @@
  *   is late leads to no second mail.
  * - If the server does not take a mail, it is tried again after a pause that doubles, `triesMax` times.
  * - The looks at the tables are made by one portal at a time, the one that takes the turn in the store.
- * A round does at most `mailsMax` mails.
+ * A round tries at most `mailsMax` mails, so a server that takes none delays nothing else for long.
  */
 
 import { backoffMs } from '../../runtime/async/retry.ts'
@@ -36,11 +36,11 @@ const keptMs = 30 * dayMs
 export function createNoticeSender(parts: NoticeParts) {
   const { notices, store, mailer, now, logger } = parts
 
-  /** Resolves with whether the mail was sent. */
-  async function send(notice: WaitingNotice): Promise<boolean> {
+  /** Resolves with whether the mail was sent; `undefined` if it is not this portal's, or not yet due again. */
+  async function send(notice: WaitingNotice): Promise<boolean | undefined> {
     const { notice_id, rule, recipient, subject, text } = notice
     const claim = `notice:${notice_id}`
-    if (!(await store.claim(claim, '', sendingMs))) return false
+    if (!(await store.claim(claim, '', sendingMs))) return undefined
     const settle = async (status: 'SENT' | 'GIVEN_UP') => {
       await store.put(claim, '', settledMs)
       await notices.settle([notice], status, now())
@@ -66,10 +66,12 @@ export function createNoticeSender(parts: NoticeParts) {
   /** Sends what waits. Resolves with the number of mails that were sent. */
   async function sendDue(stop?: AbortSignal): Promise<number> {
     const waiting = await notices.waiting(now() - waitMsMax)
-    let sent = 0
+    let [tried, sent] = [0, 0]
     for (const notice of waiting.filter(({ is_over }) => !is_over)) {
-      if (stop?.aborted || sent >= mailsMax) break
-      if (await send(notice)) sent++
+      if (stop?.aborted || tried >= mailsMax) break
+      const isSent = await send(notice)
+      if (isSent !== undefined) tried++
+      if (isSent) sent++
     }
     return sent
   }

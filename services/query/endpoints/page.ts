@@ -31,6 +31,11 @@ export function momentParameter(description: string) {
   })
 }
 
+/** The header `Link` of a page that has a next one. A query alone is relative to the address that was asked, also behind a path prefix. */
+export function nextPageLink(query: string): string {
+  return `<?${query}>; rel="next"`
+}
+
 export const paginationSchema = z
   .object({
     total: count.meta({ description: 'The number of campaigns that match the query, on all pages.' }),

@@ -1,19 +1,12 @@
 /** `GET /projects`: a page of the public campaigns. */
 import { z } from 'zod'
-import { basePath } from '../../../contracts/api/conventions.ts'
 import { projectExample } from '../../../contracts/api/examples.ts'
-import {
-  formatListQuery,
-  type ListParameters,
-  parseListQuery,
-  rules,
-  sorts,
-} from '../../../contracts/api/parameters.ts'
+import { formatListQuery, parseListQuery, rules, sorts } from '../../../contracts/api/parameters.ts'
 import { projectSchema } from '../../../contracts/api/schemas.ts'
 import { publicStatuses } from '../../../contracts/events/event.ts'
 import { listKey } from '../lists/campaign-lists.ts'
 import type { Endpoint } from './endpoint.ts'
-import { momentParameter, pageParameters, paginationSchema } from './page.ts'
+import { momentParameter, nextPageLink, pageParameters, paginationSchema } from './page.ts'
 
 const queryParameters = z.object({
   ...pageParameters('campaigns'),
@@ -84,14 +77,9 @@ export const projects: Endpoint = {
             body: { written, pagination: { total, limit, offset, has_more: hasMore } },
             ...page,
             digest: offset === 0 ? digest : undefined,
-            link: hasMore ? nextLink(parameters) : null,
+            link: hasMore ? nextPageLink(formatListQuery({ ...parameters, offset: offset + limit })) : null,
           }
         },
       }
     },
-}
-
-function nextLink(parameters: ListParameters): string {
-  const next = formatListQuery({ ...parameters, offset: parameters.offset + parameters.limit })
-  return `<${basePath}/projects?${next}>; rel="next"`
 }

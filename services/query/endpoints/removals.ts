@@ -1,11 +1,10 @@
 /** `GET /removals`: which campaigns were public and no longer are. Only their ids, and when they left. */
 import { z } from 'zod'
-import { basePath } from '../../../contracts/api/conventions.ts'
 import { projectExample } from '../../../contracts/api/examples.ts'
 import { formatListQuery, parseRemovalsQuery, rules } from '../../../contracts/api/parameters.ts'
 import { timestamp, timestampForm } from '../../../contracts/api/schemas.ts'
 import { type Endpoint, NotFoundError } from './endpoint.ts'
-import { momentParameter, pageParameters, paginationSchema } from './page.ts'
+import { momentParameter, nextPageLink, pageParameters, paginationSchema } from './page.ts'
 
 const queryParameters = z.object({
   ...pageParameters('removals'),
@@ -83,7 +82,7 @@ export const removals: Endpoint = {
               kept_since: keptSince,
             },
             ...page,
-            link: hasMore ? `<${basePath}/removals?${formatListQuery(next, 'since')}>; rel="next"` : null,
+            link: hasMore ? nextPageLink(formatListQuery(next, 'since')) : null,
           }
         },
       }

@@ -21,7 +21,7 @@ import { type Keeper, keptMsMax } from '../forgetting.ts'
 import type { Admissions } from './admission.ts'
 import { sendEntry } from './answer.ts'
 import type { Publications } from './publications.ts'
-import type { RequestLog } from './request-log.ts'
+import { finalStatus, type RequestLog } from './request-log.ts'
 
 /** What the app found for a target. */
 export interface KnownTarget {
@@ -81,7 +81,7 @@ export function createDirectAnswers(
     const ifNoneMatch = request.headers['if-none-match']
     sendEntry(response, entry, { requestId, admission, notices, ifNoneMatch, now: now() })
     response.on('close', () => {
-      const status = response.statusCode
+      const status = finalStatus(response)
       const answered = { id: requestId, method: 'GET', route, status, admission, parameters, isDeprecated }
       requestLog.report(answered, monotonicMs() - startedAt)
     })

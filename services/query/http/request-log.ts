@@ -7,6 +7,7 @@
  * and of those beyond the limit of their key, a bounded number of lines is written per second. The next such line has
  * the number of lines that were left out. The metrics count every request.
  */
+import type { ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Admission } from './admission.ts'
@@ -108,11 +109,16 @@ export function createRequestLog(
 // The status of a request whose client has gone. Only the log and the metrics show it.
 const goneStatus = 499
 
+/** The status that an answer had, once its connection has it or is closed. */
+export function finalStatus(response: ServerResponse): number {
+  return response.writableFinished ? response.statusCode : goneStatus
+}
+
 /** The answered request of Fastify's request and reply. */
 export function answeredRequest(request: FastifyRequest, reply: FastifyReply): AnsweredRequest {
   const { id, method, admission, parsedParameters: parameters, isDeprecated } = request
   const route = request.routeOptions.url ?? 'unknown'
-  const status = reply.raw.writableFinished ? reply.statusCode : goneStatus
+  const status = finalStatus(reply.raw)
   return { id, method, route, status, admission, parameters, isDeprecated }
 }
 

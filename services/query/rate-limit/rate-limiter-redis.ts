@@ -32,7 +32,7 @@ export interface RedisRateLimiterDependencies {
   instance: string
   /** The number of buckets that have a local window. */
   bucketsMax: number
-  /** Milliseconds of a clock that never runs backwards. */
+  /** Unix ms of a clock that never runs backwards. Until Redis has told its own, answers name times of this one. */
   now: () => number
 }
 

@@ -46,8 +46,7 @@ export function createLatestRequests({ base }: Databases, now: () => number) {
 function shownPath(route: string, parameters: object | null): string {
   if (parameters === null || !('sort' in parameters)) return route
   const { category, ...rest } = parameters as ListParameters
-  const since = route.endsWith('/removals') ? 'since' : 'updated_since'
-  const query = [formatListQuery({ ...rest, category: null }, since), category === null ? '' : 'category']
+  const query = [formatListQuery({ ...rest, category: null }), category === null ? '' : 'category']
   const text = query.filter(part => part !== '').join('&')
   return text === '' ? route : `${route}?${text}`
 }

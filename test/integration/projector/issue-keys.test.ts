@@ -74,7 +74,7 @@ describe('API keys', () => {
     for (const { key, secret } of good) {
       const [record] = await directory.find(key)
       expect(record?.status).toBe('active')
-      expect(verifySecret(pepper, secret, record?.secret_hash)).toBe(true)
+      expect(verifySecret(pepper, secret, record?.secret_hash ?? '')).toBe(true)
     }
     expect(await statuses()).toEqual(['active', 'active', 'active'])
     expect(await foldedKeys()).toHaveLength(5)

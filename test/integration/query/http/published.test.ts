@@ -156,7 +156,7 @@ describe('a deprecated version', () => {
 
   it('keeps the link to the next page first', async () => {
     const response = await app.get('/projects?limit=1', reader)
-    expect(response.headers.get('link')).toBe(`</api/v1/projects?limit=1&offset=1>; rel="next", ${links}`)
+    expect(response.headers.get('link')).toBe(`<?limit=1&offset=1>; rel="next", ${links}`)
   })
 
   it('is found by a path that the router decodes', async () => {
