@@ -50,6 +50,9 @@ export type ResponseHeaders = Record<string, string>
 
 export const jsonType = 'application/json; charset=utf-8'
 
+/** The request headers that an answer to a key depends on, as `vary` names them. */
+export const credentialHeaders = 'Authorization, X-API-Key, X-API-Secret'
+
 /** The headers of every response. All names are in lower case, because they are looked up and merged by name. */
 export function commonHeaders(requestId: string): ResponseHeaders {
   return {
@@ -100,7 +103,7 @@ export function cacheHeaders(
     'cache-control': `private, max-age=${Math.max(0, Math.floor((expiresAt - createdAt) / 1000))}`,
     age: String(Math.max(0, Math.ceil((now - createdAt) / 1000))),
     etag,
-    vary: 'Authorization, X-API-Key, X-API-Secret',
+    vary: credentialHeaders,
   }
   if (asOf !== null) headers['x-data-as-of'] = asOf
   if (snapshotId !== null) headers['x-snapshot-id'] = snapshotId

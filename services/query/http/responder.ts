@@ -26,6 +26,7 @@ import {
 } from './admission.ts'
 import {
   commonHeaders,
+  credentialHeaders,
   preflightHeaders,
   type ResponseHeaders,
   rateLimitHeaders,
@@ -131,7 +132,7 @@ export function createResponder(
     headersOf: (request: FastifyRequest, reply: FastifyReply): ResponseHeaders => ({
       ...ownHeadersOf(request, now()),
       ...connections.headersOf(reply.raw, false),
-      vary: 'Authorization, X-API-Key, X-API-Secret',
+      vary: credentialHeaders,
     }),
 
     /**
