@@ -60,7 +60,10 @@ function hasPassword(address: string): boolean {
 }
 
 function isOrigin(address: string): boolean {
-  return !URL.canParse(address) || address.replace(/\/$/, '') === new URL(address).origin
+  // What is no address at all is a fault of its own.
+  if (!URL.canParse(address)) return true
+  const { href, origin } = new URL(address)
+  return href === `${origin}/`
 }
 
 /** A name that is put into SQL text without quotes. */
@@ -122,7 +125,10 @@ const settingsSchema = z
     PLEDGEVIEW_OPS_PORT: count(9_090, { min: 0, max: 65_535 }),
     PLEDGEVIEW_PORTAL_PORT: count(8_081, { min: 0, max: 65_535 }),
     PLEDGEVIEW_PORTAL_URL: webAddress
-      .refine(isOrigin, 'has a path, and the portal is at the root of its host: https://portal.example')
+      .refine(
+        isOrigin,
+        'has more than a host, and the portal is at the root of its host: https://portal.example',
+      )
       .optional(),
     PLEDGEVIEW_API_URL: webAddress.optional(),
     PLEDGEVIEW_SQL_URL: webAddress

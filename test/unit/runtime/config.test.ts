@@ -56,6 +56,22 @@ describe('the configuration', () => {
     expect(() => proxies('10.0.0.0/8,0.0.0.0/0')).toThrow('"0.0.0.0/0" is every address')
   })
 
+  test('the portal is at the root of its host: an address with more is refused with the name of its setting', () => {
+    const portalUrl = (url: string) => readConfig({ PLEDGEVIEW_PORTAL_URL: url }).PLEDGEVIEW_PORTAL_URL
+    for (const url of ['https://portal.example', 'http://localhost:8081/', 'https://Portal.example:443/']) {
+      expect(portalUrl(url)).toBe(url)
+    }
+    for (const more of ['/portal', '/portal/', '/?a=b', '/#top']) {
+      expect(() => portalUrl(`https://portal.example${more}`)).toThrow('PLEDGEVIEW_PORTAL_URL: has more than')
+    }
+    expect(() => portalUrl('https://ada:secret@portal.example')).toThrow(
+      'PLEDGEVIEW_PORTAL_URL: has more than',
+    )
+    expect(() => portalUrl('portal.example')).toThrow(
+      'PLEDGEVIEW_PORTAL_URL: is not an http or https address',
+    )
+  })
+
   test('a wrong secret is not repeated in the message', () => {
     expect(() => readConfig({ PLEDGEVIEW_BACKER_KEY: 'do-not-print-me' })).not.toThrow('do-not-print-me')
   })
