@@ -79,8 +79,8 @@ export function decodePortalRecord(
 }
 
 /**
- * A tombstone: of an account it is its deletion at that time, though the portal deletes by a state. A purge appends tombstones of a key
- * that nothing else has.
+ * A tombstone. In `accounts` it is a state without an address, whose version is below every life of an account. So it changes no
+ * account: the portal deletes one by a state. A purge appends tombstones of a key that nothing else has.
  */
 function withoutValue(
   topic: PortalTopic,

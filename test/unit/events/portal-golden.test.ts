@@ -11,6 +11,7 @@ import {
   portalSchemas,
 } from '../../../contracts/events/portal-codec.ts'
 import {
+  lifeOf,
   type PortalEvent,
   type PortalTopic,
   portalKeyOf,
@@ -79,11 +80,12 @@ test.each(readGolden('notice').filter(({ value_hex }) => value_hex === null))(
   },
 )
 
-test('a tombstone deletes an account at its time, as a purge writes one for a key that nothing has', () => {
+test('a tombstone changes no account, because it ranks below every life of one; a purge writes one for a key that nothing has', () => {
   expect(decodePortalRecord('accounts', 'purge', { value: null, appendedAt })).toMatchObject({
     type: 'account',
     data: { account_id: 'purge', email: '', version: appendedAt },
   })
+  expect(lifeOf(BigInt(appendedAt))).toBe(0n)
   expect(decodePortalRecord('accounts', 'a/b', { value: null, appendedAt })).toEqual({
     reason: expect.stringContaining('account_id'),
   })
