@@ -2,9 +2,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import type { RequestDone } from '../../../../services/query/http/request-log.ts'
-import type { RateDecision } from '../../../../services/query/rate-limit/rate-limiter.ts'
+import {
+  createMemoryRateLimiter,
+  type RateDecision,
+} from '../../../../services/query/rate-limit/rate-limiter.ts'
 import { keyHeaders, startTestApp, type TestApp, type TestAppSettings } from '../../../support/query/app.ts'
-import { fakeTables } from '../../../support/query/fake-tables.ts'
+import { fakeTables, statsRow } from '../../../support/query/fake-tables.ts'
 import { connectRaw, rawRequest, sendRaw } from '../../../support/query/raw-http.ts'
 
 let log: string[]
@@ -81,6 +84,34 @@ describe('a log line', () => {
       '400 unknown',
       '400 unknown',
     ])
+  })
+
+  it('has the time that the request took, and so have the metrics, also for what only the framework reads', async () => {
+    let time = 0
+    const { tables } = fakeTables({
+      stats: () => {
+        time += 60
+        return [statsRow]
+      },
+    })
+    const hit = async () => {
+      time += 70
+      return { allowed: true, limit: 120, remaining: 119, resetAt: 0 }
+    }
+    const addresses = { settings: { limit: 120, windowMs: 60_000 }, hit }
+    const keys = createMemoryRateLimiter(addresses.settings, { bucketsMax: 10, now: () => 0 })
+    await restart({
+      tables,
+      runtime: { monotonicMs: () => time },
+      overrides: { limiters: { keys, addresses }, onRequestDone: request => done.push(request) },
+    })
+    expect((await app.get('/stats', app.issue())).status).toBe(200)
+    expect((await app.get('/projects/%E0%A4%A')).status).toBe(400)
+    expect((await logged(2)).map(({ status, ms }) => [status, ms])).toEqual([
+      [200, 60],
+      [400, 70],
+    ])
+    expect(done.map(({ elapsedMs }) => elapsedMs)).toEqual([60, 70])
   })
 
   it('is written for a request whose client went before its turn, with a status that no answer has', async () => {
