@@ -19,6 +19,8 @@ export interface RawConnection {
    */
   next(options?: { bodiless?: boolean }): Promise<RawResponse | undefined>
   close(): void
+  /** Ends the connection at once, so that the server's next write fails. */
+  reset(): void
 }
 
 const silenceMsMax = 20_000
@@ -54,6 +56,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
       }
     },
     close: () => socket.destroy(),
+    reset: () => socket.resetAndDestroy(),
   }
 }
 

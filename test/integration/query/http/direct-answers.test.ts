@@ -9,7 +9,12 @@ import {
 } from '../../../../services/query/rate-limit/rate-limiter.ts'
 import { keyHeaders, startTestApp, type TestApp, testClock } from '../../../support/query/app.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'
-import { connectRaw, type RawConnection, type RawResponse } from '../../../support/query/raw-http.ts'
+import {
+  connectRaw,
+  type RawConnection,
+  type RawResponse,
+  rawRequest,
+} from '../../../support/query/raw-http.ts'
 
 /** How many requests the framework has handled, in all apps. */
 let handled = 0
@@ -141,6 +146,32 @@ describe('a direct answer', () => {
   ])('is not given to a target that may hold a secret, which is not kept: %s', async target => {
     const [first, second] = await handledOf([{ target }, { target }])
     expect(second).toBe(first)
+  })
+
+  it('to a client that has gone is reported with a status that no answer has, as an answer of the app is', async () => {
+    const statuses: number[] = []
+    let leaving: RawConnection | undefined
+    const app = await startTestApp({
+      tables: fakeTables().tables,
+      overrides: {
+        newRequestId: () => {
+          leaving?.reset()
+          return 'a request id'
+        },
+        onRequestDone: ({ status }) => statuses.push(status),
+      },
+    })
+    try {
+      const credentials = app.issue()
+      expect((await app.get('/stats', credentials)).status).toBe(200)
+      const before = handled
+      leaving = await connectRaw(app.port)
+      leaving.send(rawRequest('GET /api/v1/stats', credentials))
+      await expect.poll(() => statuses).toEqual([200, 499])
+      expect(handled).toBe(before)
+    } finally {
+      await app.close()
+    }
   })
 })
 
