@@ -159,6 +159,14 @@ describe('a deprecated version', () => {
     expect(response.headers.get('link')).toBe(`<?limit=1&offset=1>; rel="next", ${links}`)
   })
 
+  it('links to the next page also behind a path that only a proxy knows', async () => {
+    const { headers } = await app.get('/projects?limit=1', reader)
+    const [, next = ''] = /^<([^>]*)>; rel="next"/.exec(headers.get('link') ?? '') ?? []
+    expect(new URL(next, 'https://api.example/data/api/v1/projects?limit=1').href).toBe(
+      'https://api.example/data/api/v1/projects?limit=1&offset=1',
+    )
+  })
+
   it('is found by a path that the router decodes', async () => {
     const response = await at('/api/%76%31/stats')
     expect({ status: response.status, link: response.headers.get('link') }).toEqual({
