@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest'
 import { readScope } from '../../../../contracts/api/conventions.ts'
 import {
   type Credentials,
@@ -40,22 +40,10 @@ let credentials: Credentials
 let key: ApiKey
 let processes: [QueryProcess, QueryProcess]
 
-beforeEach(async context => {
-  needs(context, redisProgram)
-  redis = await startRedis()
+beforeEach(() => {
   credentials = { key: generateApiKey(randomBytes), secret: generateSecret(randomBytes) }
   const { secret } = credentials
   key = { key: credentials.key, secretHash: hashSecret(pepper, secret), scopes: [readScope] }
-  const keyPrefix = newPrefix()
-  processes = [await openProcess('a', keyPrefix), await openProcess('b', keyPrefix)]
-  await untilThey('share')
-})
-afterEach(async () => {
-  for (const { app, parts } of processes ?? []) {
-    await app.close()
-    parts.close()
-  }
-  await redis?.close()
 })
 
 /**
@@ -150,6 +138,21 @@ async function statuses(requests: readonly Promise<Response>[]): Promise<Record<
 }
 
 describe('two query processes over one Redis', () => {
+  beforeEach(async context => {
+    needs(context, redisProgram)
+    redis = await startRedis()
+    const keyPrefix = newPrefix()
+    processes = [await openProcess('a', keyPrefix), await openProcess('b', keyPrefix)]
+    await untilThey('share')
+  })
+  afterEach(async () => {
+    for (const { app, parts } of processes ?? []) {
+      await app.close()
+      parts.close()
+    }
+    await redis?.close()
+  })
+
   it('answer with the same bytes, tag, watermark and snapshot for a cache period', async () => {
     for (const path of ['/projects?limit=3', '/projects/a-slug', '/stats']) {
       const answers = await Promise.all([0, 1, 2, 3].map(n => get(n, path)))
@@ -263,4 +266,22 @@ describe('two query processes over one Redis', () => {
     await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal')
     await untilThey('share')
   })
+})
+
+test('a query process that has never reached its Redis names Unix times, as one that has', async () => {
+  const url = 'redis://127.0.0.1:1'
+  const { app, parts } = await openProcess('alone', newPrefix(), 'one', { url, keyLimit: 2 })
+  try {
+    const answers = []
+    for (let asked = 0; asked < 3; asked++) answers.push(await app.get('/stats', credentials))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+    const resets = answers.map(({ headers }) => Number(headers.get('x-ratelimit-reset')) - Date.now() / 1000)
+    for (const seconds of resets) expect(Math.abs(seconds)).toBeLessThan(63)
+    const pause = Number(answers[2]?.headers.get('retry-after'))
+    expect(pause).toBeGreaterThan(50)
+    expect(pause).toBeLessThan(63)
+  } finally {
+    await app.close()
+    parts.close()
+  }
 })
