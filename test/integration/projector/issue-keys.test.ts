@@ -45,6 +45,19 @@ describe('API keys', () => {
     return { account, name, url: 'https://mirror.example', email: 'owner@mirror.example' }
   }
 
+  /** The log without the broker's answer to the first append. After it, `all` get no further than the broker. */
+  function losing(answers: 'first' | 'all'): KeyAdmin['writer'] {
+    let appends = 0
+    return {
+      ...admin.writer,
+      async append(records) {
+        appends++
+        if (appends === 1 || answers === 'first') await admin.writer.append(records)
+        if (appends === 1 || answers === 'all') throw new Error('the answer was lost')
+      },
+    }
+  }
+
   async function statuses(): Promise<string[]> {
     return (await directory.ofAccount(account)).map(({ status }) => status)
   }
@@ -108,6 +121,24 @@ describe('API keys', () => {
     )
     await expect.poll(foldedKeys).toEqual([{ is_active: 0, is_unrevoked: 0 }])
     expect(await statuses()).toEqual([])
+  })
+
+  test('a key that may be in the log although its append failed is deleted again, so it takes no place', async () => {
+    await expect(issueKey({ ...admin, writer: losing('first') }, wanted('1'))).rejects.toThrow(
+      'the answer was lost',
+    )
+    await expect.poll(foldedKeys).toEqual([{ is_active: 0, is_unrevoked: 0 }])
+    expect(await statuses()).toEqual([])
+  })
+
+  test('a key that may be in the log, and cannot be deleted again, is named with what to do', async () => {
+    const refusal = await issueKey({ ...admin, writer: losing('all') }, wanted('1')).catch(error => error)
+    expect(refusal).toBeInstanceOf(KeyError)
+    expect(refusal.cause.message).toBe('the answer was lost')
+    await expect.poll(statuses).toEqual(['active'])
+    const [{ key } = { key: '' }] = await directory.ofAccount(account)
+    expect(refusal.message).toContain(`the key ${keyPrefix(key)} may become active`)
+    expect(refusal.message).toContain('revoke it')
   })
 
   test('a key whose state cannot be read is deleted again', async () => {
