@@ -72,9 +72,7 @@ describe('in front of two query processes', () => {
       { ok: false, error: 'no query process is ready' },
     ])
     const response = await fetch(`${balancer.apiUrl}/api/v1/projects`)
-    expect([response.status, await response.json()]).toEqual([503, errorBody('internal_error')])
-    expect(response.headers.get('access-control-allow-origin')).toBe('*')
-    expect(response.headers.get('retry-after')).toBe('5')
+    await expectOwnError(response, 503)
   })
 
   test('finds the processes by DNS, also one that comes later, and uses both', async () => {
@@ -147,13 +145,24 @@ test('a request that was sent is never sent again, so it counts once', async () 
     balancer.dns.set('query', hosts)
     await expect.poll(() => statusOf(`${balancer.opsUrl}/readyz`)).toBe(200)
     const response = await fetch(`${balancer.apiUrl}/api/v1`)
-    expect([response.status, await response.json()]).toEqual([502, errorBody('internal_error')])
+    await expectOwnError(response, 502)
     expect(received).toBe(1)
   } finally {
     await balancer.stop()
     for (const server of servers) server.close()
   }
 })
+
+/** An error of the balancer itself, with what a client reads in every answer of the API. */
+async function expectOwnError(response: Response, status: number): Promise<void> {
+  expect([response.status, await response.json()]).toEqual([status, errorBody('internal_error')])
+  const { headers } = response
+  expect(headers.get('access-control-allow-origin')).toBe('*')
+  expect(headers.get('retry-after')).toBe('5')
+  expect([headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')]).toEqual(['120', '120'])
+  // A Unix time, in seconds.
+  expect(Math.abs(Number(headers.get('x-ratelimit-reset')) - Date.now() / 1000)).toBeLessThan(60)
+}
 
 async function listen(
   host: string,
