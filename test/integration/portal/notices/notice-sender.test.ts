@@ -7,6 +7,7 @@ import { type Announcement, announce } from '../../../../services/portal/notices
 import { createKeyNotices, perAddressPerDayMax } from '../../../../services/portal/notices/key-notices.ts'
 import { createNoticeSender, type NoticeParts } from '../../../../services/portal/notices/notice-sender.ts'
 import { openNotices } from '../../../../services/portal/notices/notices.ts'
+import type { Mail } from '../../../../services/portal/ports.ts'
 import type { PortalStore } from '../../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
 import { accountRecord } from '../../../support/events/accounts.ts'
@@ -132,6 +133,7 @@ describe('a mail about a key', () => {
     expect(await sender.sendDue()).toBe(0)
     now += minuteMs
     expect(await sender.sendDue()).toBe(1)
+    await waiting(0)
 
     mailer.fail(new Error('the mail server refused'))
     await notices.revoked(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE1')
@@ -143,6 +145,29 @@ describe('a mail about a key', () => {
     mailer.fail(undefined)
     expect(await sender.sendDue()).toBe(0)
     await noAddressIsHeld()
+  })
+
+  test('is tried in the next round, if a server that takes none has had its share of this one', async () => {
+    const tried: string[] = []
+    const mailer = {
+      send: async ({ to }: Mail) => {
+        tried.push(to)
+        throw new Error('the mail server refused')
+      },
+    }
+    const { sender, notices } = portal({ mailer })
+    const note = (email: string) =>
+      notices.created({ ...account, email }, { ...integration, contact_email: email }, `pv_live_${email}`)
+    await Promise.all(Array.from({ length: 60 }, (_, n) => note(`a${n}@example.com`)))
+    await waiting(60)
+    expect(await sender.sendDue()).toBe(0)
+    expect(tried).toHaveLength(50)
+    now += 1
+    await note('late@example.com')
+    await waiting(61)
+    expect(await sender.sendDue()).toBe(0)
+    expect(new Set(tried).size).toBe(61)
+    expect(tried.slice(50)).toContain('late@example.com')
   })
 
   test('in doubt is sent once more, with the same Message-ID', async () => {
