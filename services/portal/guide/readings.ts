@@ -95,7 +95,7 @@ type Reading = [place: Place, runtime: Pick<Runtime, 'monotonicMs' | 'logger'>]
 export function createLiveState(...[place, runtime]: Reading): () => Promise<LiveState> {
   async function read(): Promise<LiveState> {
     type Row = { campaigns: number; as_of: number; read_at: number }
-    const [row] = await within(liveMsMax, readRows<Row>(place, sql.live, liveMsMax))
+    const [row] = await readRows<Row>(place, sql.live, liveMsMax)
     if (row === undefined) throw new Error('the tables gave no row')
     const isBehind = row.read_at - row.as_of > behindMs
     return { status: isBehind ? 'Behind' : 'Up to date', campaigns: row.campaigns, as_of: row.as_of }
@@ -165,8 +165,7 @@ export function createDataAnswers(...[place, runtime]: Reading): () => Promise<A
 /** A read that fails gives undefined. */
 function reader(...[place, runtime]: Reading) {
   return async <Row>(query: string, what: string): Promise<Row[] | undefined> => {
-    const rows = readRows<Row>(place, query, statementMsMax)
-    return within(statementMsMax, rows).catch((error: unknown) => {
+    return readRows<Row>(place, query, statementMsMax).catch((error: unknown) => {
       runtime.logger.warn(`${what} cannot be read for the page of data teams: ${messageOf(error)}`)
       return undefined
     })

@@ -123,7 +123,9 @@ describe('the live state', () => {
     const unavailable = { status: 'Unavailable', campaigns: undefined, as_of: undefined }
     expect(await failing.read()).toEqual(unavailable)
     expect(failing.warnings).toEqual([expect.stringContaining('away')])
-    expect(await live(() => new Promise(() => {})).read()).toEqual(unavailable)
+    const silent: Rows = (_, { signal } = {}) =>
+      new Promise((_answer, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
+    expect(await live(silent).read()).toEqual(unavailable)
   })
 
   test('is read once in ten seconds, however many people open the page', async () => {
