@@ -105,21 +105,23 @@ export function memoryNotices() {
   return Object.assign(notices, ports)
 }
 
-/** Keeps the mails. `fail` makes the next ones fail. */
-export function memoryMailer(): Mailer & { mails: Mail[]; fail: (error: Error | undefined) => void } {
+/** Keeps the mails, and to whom one was tried. `fail` makes the next ones fail. */
+export function memoryMailer() {
   const mails: Mail[] = []
+  const tried: string[] = []
   let failure: Error | undefined
-  return {
-    mails,
-    fail: error => {
-      failure = error
-    },
+  const mailer: Mailer = {
     async send(mail) {
+      tried.push(mail.to)
       if (failure) throw failure
       mails.push(mail)
     },
     close: async () => undefined,
   }
+  const fail = (error: Error | undefined) => {
+    failure = error
+  }
+  return { ...mailer, mails, tried, fail }
 }
 
 /** Valid fields of the form of a key. */
