@@ -51,7 +51,9 @@ export async function beginRebuild(
 ): Promise<RebuildState> {
   const { generationLog, run } = dependencies
   const latest = await untilNoOwner(dependencies)
-  const open = latest && isWorking(latest) ? resumedRebuild(latest, request) : undefined
+  const dropped = (await readGenerations(generationLog)).filter(({ isDropped }) => isDropped)
+  const isGone = dropped.some(({ number }) => number === latest?.generation)
+  const open = latest && isWorking(latest) ? resumedRebuild(latest, request, isGone) : undefined
   const begun = open ?? (await newRebuild(dependencies, request, latest))
   const attempt = await takeAttempt(generationLog, run, dependencies)
   // It is dead, or too old. Nobody has to wait for it any more.
@@ -81,8 +83,11 @@ async function untilNoOwner({
   }
 }
 
-/** The open rebuild, as this run continues it. Pure. Throws `RebuildRefused` if it has another request. */
-export function resumedRebuild(state: RebuildState, request: RebuildRequest): RebuildState {
+/**
+ * The open rebuild, as this run continues it. `isGone`: a drop of its generation was interrupted, so it begins again with another one. Pure.
+ * Throws `RebuildRefused` if it has another request, or if the tables to return to are gone.
+ */
+export function resumedRebuild(state: RebuildState, request: RebuildRequest, isGone: boolean): RebuildState {
   const { acceptsLoss, ignoresDisk } = request
   const open = state.detail.request
   const isSame = (['kind', 'isDry'] as const).every(name => request[name] === open[name])
@@ -93,7 +98,12 @@ export function resumedRebuild(state: RebuildState, request: RebuildRequest): Re
     )
   }
   const detail = { ...state.detail, request: { ...open, acceptsLoss, ignoresDisk }, failure: null }
-  if (!isOutdated(state)) return { ...state, detail }
+  if (isGone && request.kind === 'rollback') {
+    throw new RebuildRefused(
+      'the previous tables were dropped: give the rollback up with pledgeview rebuild drop',
+    )
+  }
+  if (!isGone && !isOutdated(state)) return { ...state, detail }
   const anew = { program: programVersion, records: 0, rejects: 0, isFolded: false }
   return { ...state, generation: 0, phase: 'preparing', detail: { ...detail, ...anew } }
 }

@@ -4,12 +4,18 @@ import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import { promotionHolder } from '../projector/fold/fold-epochs.ts'
 import { untilNoFoldRuns } from '../projector/fold/fold-leadership.ts'
 import { createFoldWorker, type FoldWorker } from '../projector/fold/fold-worker.ts'
+import { isRefused } from '../projector/fold/line.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import type { Positions } from '../projector/positions/positions.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { type Patience, patientTables } from '../tables/clickhouse/patient.ts'
-import { type GenerationLog, generationOf, readCurrent } from '../tables/generations.ts'
+import {
+  type GenerationLog,
+  generationOf,
+  type LoggedGeneration,
+  readCurrent,
+} from '../tables/generations.ts'
 import type { CallOptions, Databases, Shard, Tables } from '../tables/port.ts'
 import { areViewsOf, createGeneration, type MigrateOptions, pointViews } from '../tables/schema/migrate.ts'
 import { distributedDatabases } from '../tables/schema/replicated.ts'
@@ -163,6 +169,18 @@ export async function dropDatabases(place: RebuildTables, generation: number): P
   })
 }
 
+/** The generations that are noted as dropped, and of which databases still stand: their drop was interrupted. */
+export async function halfDropped(place: RebuildTables, all: readonly LoggedGeneration[]): Promise<number[]> {
+  const dropped = all.filter(({ isDropped }) => isDropped).map(({ number }) => number)
+  const standing = await onEach(serversOf(place, 0), ({ tables }) =>
+    tables.rows<{ name: string }>({ query: 'SELECT name FROM system.databases' }),
+  )
+  const names = new Set(standing.flat().map(({ name }) => name))
+  return dropped.filter(number =>
+    serversOf(place, number).some(({ databases: { ledger, read } }) => names.has(ledger) || names.has(read)),
+  )
+}
+
 /** Whether a shard has several replicas. Then nothing tells that a statement has ended on all of them. */
 export async function hasReplicas(
   { tables }: Pick<RebuildTables, 'tables'>,
@@ -219,7 +237,7 @@ export async function createShards(
   { attempt, from, to }: { attempt: number; from: number; to: number },
   patience: Patience,
 ): Promise<RebuildShard[]> {
-  const { run, config, random, sleep, monotonicMs } = dependencies
+  const { run, config, random, sleep, monotonicMs, now } = dependencies
   const time = { monotonicMs, sleep }
   const before = serversOf(dependencies, from)
   return Promise.all(
@@ -227,7 +245,8 @@ export async function createShards(
       const live = (before[index] as (typeof before)[number]).databases
       const tablesOnAllCores = patientTables(own, patience)
       const tables = await onHalfTheCores(tablesOnAllCores)
-      const worker = { ...time, random, isAttempt: true }
+      const line = patientTables(own, { ...patience, isRepeated: error => !isRefused(error) })
+      const worker = { ...time, random, now, isAttempt: true }
       return {
         live,
         rebuilt,
@@ -235,7 +254,7 @@ export async function createShards(
         tablesOnAllCores,
         foldWorker: createFoldWorker({
           ...worker,
-          tables,
+          tables: await onHalfTheCores(line),
           databases: rebuilt,
           holder: run,
           config: { ...config, PLEDGEVIEW_FOLD_MS_MAX: buildMsMax },
@@ -245,7 +264,7 @@ export async function createShards(
         }),
         hold: createFoldWorker({
           ...worker,
-          tables: tablesOnAllCores,
+          tables: line,
           databases: live,
           holder: promotionHolder(attempt),
           config,

@@ -14,6 +14,7 @@ import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
 import type { EventReader } from '../log/port.ts'
 import type { Term } from '../projector/fold/fold-epochs.ts'
 import { type FoldStep, fill, stampOf, stepParameters } from '../projector/fold/fold-statements.ts'
+import { aheadMsMax } from '../projector/fold/watermark.ts'
 import { readSql } from '../tables/read-sql.ts'
 import { promoteGeneration } from './attempts.ts'
 import { enter, onEach, type RebuildContext, type RebuildShard } from './context.ts'
@@ -44,7 +45,7 @@ async function bringUp(context: RebuildContext, reader: EventReader): Promise<vo
     await verifyTouched(context, shard)
     // The keys that the held worker had not folded yet: keys belong to no generation. This may write the watermark, so it comes before the stamps.
     await shard.hold.foldKeys()
-    await stamp(shard, own[index] as Term)
+    await stamp(context, shard, own[index] as Term)
   })
 }
 
@@ -61,7 +62,11 @@ const statementMsMax = 600_000
 // Higher than any number that the fold worker's own statements get in this epoch.
 const firstCounter = 2n ** 31n
 
-async function stamp({ tablesOnAllCores: tables, live, rebuilt }: RebuildShard, term: Term): Promise<void> {
+async function stamp(
+  { now }: RebuildContext,
+  { tablesOnAllCores: tables, live, rebuilt }: RebuildShard,
+  term: Term,
+): Promise<void> {
   const [row] = await tables.rows<{ rows: number }>({
     query: `SELECT (SELECT count() FROM ${rebuilt.read}.campaigns) + (SELECT count() FROM ${live.read}.campaigns) AS rows`,
   })
@@ -70,7 +75,8 @@ async function stamp({ tablesOnAllCores: tables, live, rebuilt }: RebuildShard, 
   const run = (sql: string, piece: number) => {
     counter++
     const foldId = (term.epoch << 32n) + counter
-    const step: FoldStep = { term, foldId, pieces, piece, msMax: statementMsMax, memoryBytesMax: 0 }
+    const bounds = { msMax: statementMsMax, memoryBytesMax: 0, latest: now() + aheadMsMax }
+    const step: FoldStep = { term, foldId, pieces, piece, ...bounds }
     const text = sql
       .replaceAll('${live}', live.read)
       .replaceAll('${stamp}', stampOf(live))

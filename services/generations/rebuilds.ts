@@ -17,7 +17,14 @@ import {
 } from '../tables/generations.ts'
 import { takeAttempt, untilEnded } from './attempts.ts'
 import { RebuildRefused } from './begin.ts'
-import { dropGeneration, generationLogOf, type RebuildDependencies, type RebuildTables } from './context.ts'
+import {
+  dropDatabases,
+  dropGeneration,
+  generationLogOf,
+  halfDropped,
+  type RebuildDependencies,
+  type RebuildTables,
+} from './context.ts'
 import { runRebuild } from './rebuild.ts'
 import {
   consumerOf,
@@ -123,8 +130,9 @@ export async function rebuildStatus(place: RebuildTables): Promise<RebuildReport
   const generationLog = await generationLogOf(place)
   const state = await latestRebuild(generationLog)
   if (!state) return undefined
+  const all = await readGenerations(generationLog)
   const isPreviousKept =
-    !isWorking(state) && keptGeneration(await readGenerations(generationLog)) !== undefined
+    !isWorking(state) && (keptGeneration(all) !== undefined || (await halfDropped(place, all)).length > 0)
   return { ...state, isAlive: isAlive(state), isPreviousKept }
 }
 
@@ -140,7 +148,9 @@ export async function dropOthers({ isAlone = false, forget, ...place }: DropDepe
     throw new RebuildRefused(`a rebuild is running (${state.phase}): interrupt its command first`)
   }
   const isOpen = state !== undefined && isWorking(state)
-  if (!state || (!isOpen && keptGeneration(await readGenerations(generationLog)) === undefined)) {
+  const all = await readGenerations(generationLog)
+  const left = await halfDropped(place, all)
+  if (!state || (!isOpen && keptGeneration(all) === undefined && left.length === 0)) {
     throw new RebuildRefused('there are no tables but the current ones')
   }
   await untilFollowed(generationLog)
@@ -153,6 +163,7 @@ export async function dropOthers({ isAlone = false, forget, ...place }: DropDepe
   for (const generation of standingGenerations(await readGenerations(generationLog))) {
     if (generation !== current) await dropGeneration({ ...place, generationLog, run }, attempt, generation)
   }
+  for (const generation of left) await dropDatabases(place, generation)
   if (isOpen) await forget(consumerOf(state))
   await writeRebuild(generationLog, {
     ...state,

@@ -21,5 +21,6 @@ FROM
     )
     GROUP BY campaign_id
 )
-WHERE NOT rebuilt.is_shown AND (live.is_shown OR is_removal != rebuilt.was_public OR (is_removal AND left_at != rebuilt.updated_at)) AND ${fence}
+WHERE NOT rebuilt.is_shown AND (live.is_shown OR is_removal != rebuilt.was_public OR (is_removal AND left_at != rebuilt.updated_at))
+    AND ${fence} AND ${clock_fence}
 SETTINGS max_execution_time = ${seconds_max}, async_insert = 0

@@ -26,5 +26,5 @@ SELECT
     if(moved.is_same, moved.live_stamp, greatest(own_stamp, moved.live_stamp + toIntervalMillisecond(1))), {fold_id:UInt64}, 0
 FROM (SELECT * FROM ${read}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM moved)) AS row
 INNER JOIN moved ON moved.campaign_id = row.campaign_id
-WHERE ${fence}
+WHERE ${fence} AND ${clock_fence}
 SETTINGS max_execution_time = ${seconds_max}, async_insert = 0, join_use_nulls = 0

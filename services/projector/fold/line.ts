@@ -165,8 +165,13 @@ function isAtClockFence(error: unknown): error is TablesError {
   return error instanceof TablesError && error.type === 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO'
 }
 
+/** Whether ClickHouse refused the work of a statement as too much. A smaller piece of it may be accepted, the same one hardly. */
+export function isRefused({ type }: TablesError): boolean {
+  return type !== undefined && exceededBounds.has(type)
+}
+
 function refusalOf(error: unknown): Refusal | undefined {
   if (!(error instanceof TablesError) || error.type === undefined) return undefined
-  if (exceededBounds.has(error.type)) return { reason: error.type }
+  if (isRefused(error)) return { reason: error.type }
   return wrongValues.has(error.type) ? { reason: error.type, lasting: error } : undefined
 }

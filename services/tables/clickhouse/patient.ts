@@ -6,12 +6,17 @@ export interface Patience extends RetryDependencies {
   /** How long one statement is repeated, ms. */
   retryMsMax: number
   onRetry?: (error: Error) => void
+  /** Which errors that may pass are a reason to repeat a statement. Default: all. */
+  isRepeated?: (error: TablesError) => boolean
 }
 
 /** Only for statements that may run twice. Rejects with the last error when the time is over. */
-export function patientTables(tables: Tables, { retryMsMax, onRetry = () => {}, ...time }: Patience): Tables {
+export function patientTables(
+  tables: Tables,
+  { retryMsMax, onRetry = () => {}, isRepeated = () => true, ...time }: Patience,
+): Tables {
   const policy = {
-    isRetryable: (error: unknown) => error instanceof TablesError && error.retryable,
+    isRetryable: (error: unknown) => error instanceof TablesError && error.retryable && isRepeated(error),
     msMax: retryMsMax,
     ...outagePauses,
     onRetry,

@@ -2,16 +2,19 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
-import { isCampaignFold, obstructed } from '../../support/clickhouse/faulty-tables.ts'
+import { isCampaignFold, obstructed, timeoutExceeded } from '../../support/clickhouse/faulty-tables.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import {
+  isStamps,
   openRebuildableModel,
   platformHistory,
   type RebuildableModel,
 } from '../../support/generations/rebuilds.ts'
 import { column } from '../../support/projector/fold-records.ts'
+import { createStampClock } from '../../support/projector/stamp-clock.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
+const hourMs = 3_600_000
 const model = useModelTables()
 let live: RebuildableModel
 
@@ -69,6 +72,56 @@ test('a key that the projectors wrote, and could not fold any more, is active af
   expect(isHeld).toBe(true)
   const active = `SELECT api_key AS value FROM ${live.databases.base}.api_keys FINAL WHERE is_active`
   expect(await column(live.tables, active)).toContain(api_key)
+})
+
+test.each([
+  ['when the fold is to be held', () => false],
+  ['when the rows are to be stamped', isStamps],
+])(
+  'a clock that leaps ahead %s stops it: nothing gets a stamp that cannot be taken back',
+  async (_, isMoment) => {
+    const from = live.databases.generation
+    const clock = createStampClock()
+    const leap = () => clock.moveForward(2 * hourMs)
+    const tables = obstructed(clock.on(live.tables), {
+      before({ text }) {
+        if (isMoment(text)) leap()
+      },
+    })
+    const failure = await live
+      .rebuild({
+        tables,
+        async onPhase(phase) {
+          if (phase === 'promoting' && isMoment !== isStamps) leap()
+        },
+      })
+      .catch(error => error)
+    expect(failure.message).toContain('nothing is folded')
+    await live.databases.follow(live.tables)
+    expect(live.databases.generation).toBe(from)
+    const next = generationOf(live.databases, from + 1)
+    const ahead = await column(
+      live.tables,
+      `SELECT stamp AS value FROM
+       (SELECT reached AS stamp FROM ${live.databases.read}.watermarks UNION ALL SELECT updated_at FROM ${next.read}.campaigns)
+     WHERE stamp > now64(3, 'UTC') + toIntervalHour(1)`,
+    )
+    expect(ahead).toEqual([])
+  },
+)
+
+test('a refused piece of a fold is split at once, as in an ordinary fold', async () => {
+  const next = generationOf(live.databases, live.databases.generation + 1)
+  const pieces: unknown[] = []
+  const tables = obstructed(live.tables, {
+    before(call) {
+      if (!isCampaignFold(call) || !call.text.includes(next.read)) return
+      pieces.push(call.query_params.pieces)
+      if (pieces.length === 1) throw timeoutExceeded()
+    },
+  })
+  await live.rebuild({ tables })
+  expect(Number(pieces[1])).toBeGreaterThan(Number(pieces[0]))
 })
 
 test('what was folded last is verified, too, and nothing is promoted if it is wrong', async () => {

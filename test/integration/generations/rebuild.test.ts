@@ -217,6 +217,43 @@ describe('a running rebuild', () => {
   })
 })
 
+describe('a drop that is interrupted', () => {
+  const interrupted = () =>
+    dropOthers({
+      ...live,
+      tables: obstructed(live.tables, {
+        before({ text }) {
+          if (text.startsWith('DROP DATABASE')) throw new Error('it was interrupted')
+        },
+      }),
+    })
+
+  test('is told, and ended by the next one: no copy stays unnoticed', async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+    await live.rebuild()
+    await expect(interrupted()).rejects.toThrow('interrupted')
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isPreviousKept: true })
+    await dropOthers(live)
+    expect(await generationsOf(live)).toEqual([2])
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'dropped', isPreviousKept: false })
+  })
+
+  test('is no end of an open rebuild: that goes on with another generation', async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+    const killed = live.rebuild({
+      async onPhase(phase) {
+        if (phase === 'verifying') throw new Error('it was killed')
+      },
+    })
+    await expect(killed).rejects.toThrow('killed')
+    await expect(interrupted()).rejects.toThrow('interrupted')
+    await live.rebuild()
+    expect(await generationsOf(live)).toEqual([1, 3])
+  })
+})
+
 /** The numbers of those whose databases are there. */
 async function generationsOf({ tables, databases }: RebuildableModel): Promise<number[]> {
   const found = await column(

@@ -81,8 +81,8 @@ export async function openRebuildableModel(
 }
 
 /**
- * Opens it on migrated tables, with the live projector running. `journal`: of another model, which has the same log. `now`: the
- * projector's own clock. `hurry`: how much faster the clock runs by which it gives an attempt up.
+ * Opens it on migrated tables, with the live projector running. `journal`: of another model, which has the same log. `now`: the own
+ * clock of the projector and of rebuilds. `hurry`: how much faster the clock runs by which it gives an attempt up.
  */
 export async function openRebuildable(
   { tables, databases: own, cluster: servers }: RebuildTables,
@@ -199,7 +199,7 @@ export async function openRebuildable(
           isAlone,
           logger,
           onProgress: () => {},
-          now: Date.now,
+          now,
           monotonicMs: () => performance.now(),
           random: Math.random,
           sleep,
