@@ -13,7 +13,13 @@
 import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
 import type { EventReader } from '../log/port.ts'
 import type { Term } from '../projector/fold/fold-epochs.ts'
-import { type FoldStep, fill, stampOf, stepParameters } from '../projector/fold/fold-statements.ts'
+import {
+  campaignsPerPiece,
+  type FoldStep,
+  fill,
+  stampOf,
+  stepParameters,
+} from '../projector/fold/fold-statements.ts'
 import { aheadMsMax } from '../projector/fold/watermark.ts'
 import { readSql } from '../tables/read-sql.ts'
 import { promoteGeneration } from './attempts.ts'
@@ -57,7 +63,6 @@ const files = {
               SELECT shard, max(reached) FROM \${live}.watermarks WHERE \${fence} GROUP BY shard
               SETTINGS max_execution_time = \${seconds_max}, async_insert = 0`,
 }
-const campaignsPerPiece = 100_000
 const statementMsMax = 600_000
 // Higher than any number that the fold worker's own statements get in this epoch.
 const firstCounter = 2n ** 31n
@@ -81,10 +86,6 @@ async function stamp(
       .replaceAll('${live}', live.read)
       .replaceAll('${stamp}', stampOf(live))
       .replaceAll('${row_columns}', contentColumns.map(name => `row.${name}`).join(', '))
-      .replaceAll(
-        '${piece}',
-        'bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}',
-      )
     return tables.run({ query: fill(text, rebuilt, step), query_params: stepParameters(step) })
   }
   for (let piece = 0; piece < pieces; piece++) {

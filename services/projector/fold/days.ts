@@ -13,7 +13,14 @@
 import { dayMs } from '../../runtime/runtime.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
-import { type FoldStep, fenceOf, fill, platformDigitsOf, stepParameters } from './fold-statements.ts'
+import {
+  campaignsPerPiece,
+  type FoldStep,
+  fenceOf,
+  fill,
+  platformDigitsOf,
+  stepParameters,
+} from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { type Line, runWhole, splitOrRefuse } from './line.ts'
 
@@ -44,7 +51,6 @@ const files = {
   follow: readSql('follow-days', import.meta.url),
   derive: readSql('derive-days', import.meta.url),
 }
-const campaignsPerPiece = 100_000
 // A new leader copies what changed in this time once more.
 const recordEveryMs = 60_000
 // Each derivation reads most pledges, and the line waits for it. So the pause after it is this many times as long, within bounds.
@@ -150,8 +156,6 @@ function dayOf(ms: number): number {
   return Math.floor(ms / dayMs)
 }
 
-const piece = 'bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}'
-
 /** One row: `Marks`, and how many campaigns have changed since each of the two, at most. The row without an id is of the removals. */
 export function marksStatement({ base, read }: Databases): Statement {
   return {
@@ -169,7 +173,7 @@ export function copyDaysStatement(
   { since, begun }: { since: number; begun: number },
 ): Statement {
   return {
-    query: fill(files[file], databases, step, { piece }),
+    query: fill(files[file], databases, step),
     query_params: { ...stepParameters(step), since, begun },
   }
 }
@@ -180,7 +184,7 @@ export function deriveDaysStatement(
   { since, begun, platformDigits }: { since: number; begun: number; platformDigits: number },
 ): Statement {
   return {
-    query: fill(files.derive, databases, step, { piece }),
+    query: fill(files.derive, databases, step),
     query_params: { ...stepParameters(step), since, begun, platform_digits: platformDigits },
   }
 }
