@@ -49,11 +49,11 @@ export async function beginRebuild(
   dependencies: BeginDependencies,
   request: RebuildRequest,
 ): Promise<RebuildState> {
-  const { generationLog, run } = dependencies
+  const { generationLog, run, from } = dependencies
   const latest = await untilNoOwner(dependencies)
   const dropped = (await readGenerations(generationLog)).filter(({ isDropped }) => isDropped)
   const isGone = dropped.some(({ number }) => number === latest?.generation)
-  const open = latest && isWorking(latest) ? resumedRebuild(latest, request, isGone) : undefined
+  const open = latest && isWorking(latest) ? resumedRebuild(latest, request, { from, isGone }) : undefined
   const begun = open ?? (await newRebuild(dependencies, request, latest))
   const attempt = await takeAttempt(generationLog, run, dependencies)
   // It is dead, or too old. Nobody has to wait for it any more.
@@ -84,10 +84,14 @@ async function untilNoOwner({
 }
 
 /**
- * The open rebuild, as this run continues it. `isGone`: a drop of its generation was interrupted, so it begins again with another one. Pure.
- * Throws `RebuildRefused` if it has another request, or if the tables to return to are gone.
+ * The open rebuild, as this run continues it. `from`: the generation that is current. `isGone`: a drop of its generation was interrupted, so
+ * it begins again with another one. Pure. Throws `RebuildRefused` if it has another request, or if the tables to return to are gone.
  */
-export function resumedRebuild(state: RebuildState, request: RebuildRequest, isGone: boolean): RebuildState {
+export function resumedRebuild(
+  state: RebuildState,
+  request: RebuildRequest,
+  { from, isGone }: { from: number; isGone: boolean },
+): RebuildState {
   const { acceptsLoss, ignoresDisk } = request
   const open = state.detail.request
   const isSame = (['kind', 'isDry'] as const).every(name => request[name] === open[name])
@@ -103,18 +107,19 @@ export function resumedRebuild(state: RebuildState, request: RebuildRequest, isG
       'the previous tables were dropped: give the rollback up with pledgeview rebuild drop',
     )
   }
-  if (!isGone && !isOutdated(state)) return { ...state, detail }
+  if (!isGone && !isOutdated(state, from)) return { ...state, detail }
   const anew = { program: programVersion, records: 0, rejects: 0, isFolded: false }
   return { ...state, generation: 0, phase: 'preparing', detail: { ...detail, ...anew } }
 }
 
 /**
  * Whether an open rebuild has to begin again, with another generation. Another version of the program may have other rules. A ledger of
- * two versions would pass every check. And after a long interruption, deletions from that time may be gone from the log.
+ * two versions would pass every check. And after a long interruption, deletions from that time may be gone from the log. One that was
+ * promoted only has to be finished.
  */
-function isOutdated({ phase, detail, ageMs }: RebuildState): boolean {
+function isOutdated({ generation, detail, ageMs }: RebuildState, from: number): boolean {
   const isOld = detail.program !== programVersion || ageMs > resumeMsMax
-  return isOld && detail.request.kind === 'rebuild' && phase !== 'promoting'
+  return isOld && detail.request.kind === 'rebuild' && generation !== from
 }
 
 async function newRebuild(
