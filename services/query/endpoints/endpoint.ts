@@ -64,6 +64,7 @@ export interface EndpointParts {
     | 'PLEDGEVIEW_QUERY_MS_MAX'
     | 'PLEDGEVIEW_REMOVALS_DAYS'
     | 'PLEDGEVIEW_EXPORT_DIR'
+    | 'PLEDGEVIEW_API_URL'
   > & {
     threadsMax?: number
   }

@@ -1,7 +1,10 @@
 /** What the endpoints with pages share: their parameters, and the place of a page in the answer. */
 import { z } from 'zod'
+import { basePath } from '../../../contracts/api/conventions.ts'
 import { limitDefault, limitMax, rules } from '../../../contracts/api/parameters.ts'
+import { withoutSlash } from '../../../contracts/api/published-openapi.ts'
 import { count } from '../../../contracts/api/schemas.ts'
+import type { ApiConfig } from '../options.ts'
 
 /** The parameters `limit` and `offset`. `what`: what a page has, in the plural. */
 export function pageParameters(what: string) {
@@ -31,9 +34,14 @@ export function momentParameter(description: string) {
   })
 }
 
-/** The header `Link` of a page that has a next one. A query alone is relative to the address that was asked, also behind a path prefix. */
-export function nextPageLink(query: string): string {
-  return `<?${query}>; rel="next"`
+/** The header `Link` of a page that has a next one: its path on the host at which consumers reach the API. */
+export function nextPageLink(
+  path: string,
+  query: string,
+  { PLEDGEVIEW_API_URL: apiUrl }: Pick<ApiConfig, 'PLEDGEVIEW_API_URL'>,
+): string {
+  const base = apiUrl === undefined ? basePath : withoutSlash(new URL(apiUrl).pathname)
+  return `<${base}${path}?${query}>; rel="next"`
 }
 
 export const paginationSchema = z

@@ -59,7 +59,7 @@ export const projects: Endpoint = {
   cacheMs: ({ PLEDGEVIEW_CACHE_MS: ms }) => ms,
 
   open:
-    ({ lists, rows }) =>
+    ({ lists, rows, options }) =>
     query => {
       const parsed = parseListQuery(query)
       if ('fault' in parsed) return parsed
@@ -77,7 +77,9 @@ export const projects: Endpoint = {
             body: { written, pagination: { total, limit, offset, has_more: hasMore } },
             ...page,
             digest: offset === 0 ? digest : undefined,
-            link: hasMore ? nextPageLink(formatListQuery({ ...parameters, offset: offset + limit })) : null,
+            link: hasMore
+              ? nextPageLink('/projects', formatListQuery({ ...parameters, offset: offset + limit }), options)
+              : null,
           }
         },
       }

@@ -82,7 +82,7 @@ export const removals: Endpoint = {
               kept_since: keptSince,
             },
             ...page,
-            link: hasMore ? nextPageLink(formatListQuery(next, 'since')) : null,
+            link: hasMore ? nextPageLink('/removals', formatListQuery(next, 'since'), options) : null,
           }
         },
       }

@@ -1,6 +1,6 @@
 /** The parts of the OpenAPI document that its operations share: headers, error responses, and authentication. */
 import type { ZodOpenApiHeadersObject, ZodOpenApiResponseObject } from 'zod-openapi'
-import { exposedHeaders, methods, requestHeaders } from '../../../contracts/api/conventions.ts'
+import { basePath, exposedHeaders, methods, requestHeaders } from '../../../contracts/api/conventions.ts'
 import { type ErrorCode, errorBody, errorCodes, errors } from '../../../contracts/api/errors.ts'
 import { invalidParameterExample } from '../../../contracts/api/examples.ts'
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
@@ -76,7 +76,7 @@ export const headers = {
   Link: text(
     'The next page (`next`), if there is one. Of a deprecated version also what to read (`deprecation`, `sunset`) and the ' +
       'version to change to (`successor-version`).',
-    '<?offset=50>; rel="next"',
+    `<${basePath}/projects?offset=50>; rel="next"`,
   ),
   Deprecation: text(
     'Only if this version of the API is deprecated: since when, as `@` and Unix seconds (RFC 9745).',

@@ -31,8 +31,7 @@ pages() {
     # Another snapshot: the first one ended on the way, and campaigns may have moved between the pages.
     [ "$snapshot" = "$first_snapshot" ] || steady=no
     next=$(tr -d '\r' <headers.txt | sed -n 's/^[Ll]ink: <\(.*\)>; rel="next"$/\1/p')
-    # It begins with `?`: another query of the same address.
-    url=${next:+${url%%\?*}$next}
+    url=${next:+https://api.example$next}
   done
 }
 

@@ -119,6 +119,7 @@ describe('a deprecated version', () => {
   useApp(() =>
     startTestApp({
       tables: fakeTables({ snapshot }).tables,
+      options: { PLEDGEVIEW_API_URL: publicAddresses.apiUrl },
       overrides: {
         versions,
         addresses: () => publicAddresses,
@@ -154,16 +155,10 @@ describe('a deprecated version', () => {
     expect([refused.status, preflight.status]).toEqual([405, 204])
   })
 
-  it('keeps the link to the next page first', async () => {
+  it('keeps the link to the next page first, below the path at which consumers reach the API', async () => {
     const response = await app.get('/projects?limit=1', reader)
-    expect(response.headers.get('link')).toBe(`<?limit=1&offset=1>; rel="next", ${links}`)
-  })
-
-  it('links to the next page also behind a path that only a proxy knows', async () => {
-    const { headers } = await app.get('/projects?limit=1', reader)
-    const [, next = ''] = /^<([^>]*)>; rel="next"/.exec(headers.get('link') ?? '') ?? []
-    expect(new URL(next, 'https://api.example/data/api/v1/projects?limit=1').href).toBe(
-      'https://api.example/data/api/v1/projects?limit=1&offset=1',
+    expect(response.headers.get('link')).toBe(
+      `</data/api/v1/projects?limit=1&offset=1>; rel="next", ${links}`,
     )
   })
 

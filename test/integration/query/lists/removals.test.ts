@@ -56,7 +56,7 @@ describe('GET /removals', () => {
   it('has pages from one snapshot, and links to the next', async () => {
     await someLeave()
     const first = await ask('/removals?limit=3')
-    expect(first.headers.link).toContain('<?limit=3&offset=3>; rel="next"')
+    expect(first.headers.link).toContain('</api/v1/removals?limit=3&offset=3>; rel="next"')
     await store().putCampaigns([gone('late', 1)])
     const next = await ask('/removals?limit=3&offset=3')
     expect(idsIn(next)).toEqual(["c' OR 1 = 1 -- "])
