@@ -1,6 +1,7 @@
 /** Follows which generation is current. */
 import { once } from 'node:events'
 import { startRounds } from '../runtime/async/rounds.ts'
+import { sleep as realSleep, type Sleep } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { followMs } from '../tables/generations.ts'
 import type { ProjectorServiceDependencies } from './service.ts'
@@ -9,21 +10,42 @@ type FollowDependencies = Pick<
   ProjectorServiceDependencies,
   'databases' | 'reader' | 'positions' | 'showViews' | 'monotonicMs' | 'logger'
 > &
-  Required<Pick<ProjectorServiceDependencies, 'follow'>>
+  Required<Pick<ProjectorServiceDependencies, 'follow'>> & { sleep?: Sleep }
 
 // How often the leader looks at the views beside that: another process may have died while it made them.
 const showMs = 60_000
 
 /** Until the signal aborts: when another generation is current, reads on from its positions. The leader makes the views show it. */
 export async function followGenerations(
-  { follow, databases, reader, positions, showViews, monotonicMs, logger }: FollowDependencies,
+  {
+    follow,
+    databases,
+    reader,
+    positions,
+    showViews,
+    monotonicMs,
+    logger,
+    sleep = realSleep,
+  }: FollowDependencies,
   signal: AbortSignal,
 ): Promise<void> {
   let shown = { ledger: '', at: 0 }
+  /** The generation that the reader was told to begin with, until it has its positions there. */
+  let beginsIn: string | undefined
+
+  /** Once for each generation: the reader may look for its positions for longer than the pause, and a restart begins that anew. */
+  async function readFromCurrent(): Promise<void> {
+    const { ledger } = databases
+    if (!positions?.areSuperseded()) beginsIn = undefined
+    else if (beginsIn !== ledger) {
+      await reader.restart()
+      beginsIn = ledger
+    }
+  }
 
   async function look(): Promise<void> {
     await follow()
-    if (positions?.areSuperseded()) await reader.restart()
+    await readFromCurrent()
     const isShown = shown.ledger === databases.ledger && monotonicMs() - shown.at < showMs
     if (!showViews || isShown || !reader.leads()) return
     await showViews()
@@ -32,7 +54,7 @@ export async function followGenerations(
 
   const onError = (error: unknown) =>
     logger.warn({ error: messageOf(error) }, 'the current generation could not be followed')
-  const rounds = startRounds(look, { pauseMs: followMs, onError })
+  const rounds = startRounds(look, { pauseMs: followMs, onError, sleep })
   if (!signal.aborted) await once(signal, 'abort')
   await rounds.close()
 }

@@ -1,0 +1,104 @@
+/** How a projector follows the current generation: its reader begins in it once, however long that takes. */
+import { once } from 'node:events'
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import type { EventReader } from '../../../services/log/port.ts'
+import { followGenerations } from '../../../services/projector/follow.ts'
+import type { Positions } from '../../../services/projector/positions/positions.ts'
+
+interface World {
+  /** The current generation. */
+  ledger: string
+  /** The generation that the reader has its positions of. */
+  readIn: string
+  isLogAway?: boolean
+}
+
+/** What changes before a look, and in which generation the reader is told to begin then. */
+type Look = [change: Partial<World>, restarts: string[]]
+
+/** Looks once for each, and returns the restarts at each look. Pauses take no time. */
+async function follow(looks: readonly Look[]): Promise<string[][]> {
+  const world: World = { ledger: 'one', readIn: 'one' }
+  const databases = {
+    ...{ base: '', views: '', read: '' },
+    get ledger() {
+      return world.ledger
+    },
+  }
+  const found: string[][] = [[]]
+  // As the reader of Kafka does, it only begins to look for its positions.
+  const reader: Partial<EventReader> = {
+    async restart() {
+      if (world.isLogAway) throw new Error('the log is away')
+      found.at(-1)?.push(world.ledger)
+    },
+  }
+  const positions: Partial<Positions> = { areSuperseded: () => world.readIn !== world.ledger }
+  const left = [...looks]
+  const ended = new AbortController()
+  const dependencies = {
+    ...{
+      databases,
+      reader: reader as EventReader,
+      positions: positions as Positions,
+      follow: async () => {},
+    },
+    ...{ monotonicMs: () => 0, logger: pino({ level: 'silent' }) },
+    async sleep(_ms: number, signal?: AbortSignal) {
+      const next = left.shift()
+      if (next) {
+        Object.assign(world, next[0])
+        found.push([])
+        return
+      }
+      ended.abort()
+      if (signal && !signal.aborted) await once(signal, 'abort')
+    },
+  }
+  await followGenerations(dependencies, ended.signal)
+  return found.slice(1)
+}
+
+test.each<[guarantee: string, looks: Look[]]>([
+  [
+    'after a promotion the reader begins once, also if it needs several looks to find its positions',
+    [
+      [{}, []],
+      [{ ledger: 'two' }, ['two']],
+      [{}, []],
+      [{}, []],
+      [{ readIn: 'two' }, []],
+      [{}, []],
+    ],
+  ],
+  [
+    'the next generation gets a restart, also while the reader still begins in the last one',
+    [
+      [{ ledger: 'two' }, ['two']],
+      [{}, []],
+      [{ ledger: 'three' }, ['three']],
+      [{}, []],
+      [{ readIn: 'three' }, []],
+      [{ ledger: 'four' }, ['four']],
+    ],
+  ],
+  [
+    'a reader that comes to the positions of an earlier generation begins again',
+    [
+      [{ ledger: 'two' }, ['two']],
+      [{ readIn: 'two' }, []],
+      [{ readIn: 'one' }, ['two']],
+    ],
+  ],
+  [
+    'a restart that fails is tried again',
+    [
+      [{ ledger: 'two', isLogAway: true }, []],
+      [{ isLogAway: false }, ['two']],
+      [{}, []],
+    ],
+  ],
+])('%s', async (_, looks) => {
+  expect(await follow(looks)).toEqual(looks.map(([, restarts]) => restarts))
+})
