@@ -217,12 +217,14 @@ function restMs({ elapsedMs, isOfBacklog }: FoldReport): number {
 export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSignal): Promise<void> {
   const { foldWorker, notifier, monotonicMs, now, sleep, metrics, logger, holder } = loop
   let isLeader = false
+  /** Of this leadership. A pause or another leader ends it: what failed hours ago is another outage. */
   let failingSince: number | undefined
   let supersededBackoffMs = supersededBackoffMsMin
   while (!signal.aborted) {
     try {
       if (!loop.leads()) {
         isLeader = false
+        failingSince = undefined
         await notifier.wait(loop.idleMsMax, signal)
         continue
       }
@@ -248,11 +250,13 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
       if (signal.aborted && error === signal.reason) return
       if (error instanceof FoldPaused) {
         isLeader = false
+        failingSince = undefined
         await sleep(pausedRetryMs, signal)
         continue
       }
       if (error instanceof SupersededFoldWorker) {
         isLeader = false
+        failingSince = undefined
         logger.warn(
           { error: error.message },
           'another projector folds these tables; if this goes on, two consumer groups write to the same tables',

@@ -180,6 +180,20 @@ describe('the fold loop', () => {
     await expect(play({ fold: mended, retryMsMax: 2_500 })).resolves.toBeDefined()
   })
 
+  test.each([
+    { what: 'another process led meanwhile', between: {}, leads: [true, false, true] },
+    { what: 'the fold was paused meanwhile', between: { fold: [fails(new FoldPaused())] } },
+    { what: 'it was superseded meanwhile', between: { fold: [fails(new SupersededFoldWorker('other'))] } },
+  ])('retries for the whole time again if $what', async ({ between: { fold = [] }, leads = [] }) => {
+    const away = () => fails(passing())
+    const script = (retryMsMax: number) => ({
+      ...{ fold: [away(), ...fold, away(), away(), () => undefined], leads: [...leads], retryMsMax },
+    })
+    // The last two are 1,000 ms apart, and the pause is never over sooner than 200 ms.
+    await expect(play(script(1_000))).resolves.toBeDefined()
+    await expect(play(script(999))).rejects.toThrow('away')
+  })
+
   test('throws a failure that is not retryable at once', async () => {
     const broken = fails(new TablesError('no such table', { retryable: false }))
     await expect(play({ fold: [broken, () => undefined] })).rejects.toThrow('no such table')
