@@ -41,6 +41,7 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
   const {
     metrics,
     now,
+    monotonicMs,
     isLeading,
     lag,
     rejectCounts,
@@ -80,8 +81,8 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     if (!isLeading())
       for (const gauge of [gauges.sharedSlugs, metrics.unknownCampaignPledges, metrics.oversoldClaims])
         gauge.set(0)
-    if (!isLeading() || now() - slugsAt < slugsMs) return
-    slugsAt = now()
+    if (!isLeading() || monotonicMs() - slugsAt < slugsMs) return
+    slugsAt = monotonicMs()
     gauges.sharedSlugs.set(await sharedSlugCount())
     const { unknown, oversold } = await claims()
     metrics.unknownCampaignPledges.set(unknown.pledges)
