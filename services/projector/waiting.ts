@@ -17,6 +17,7 @@ import {
 } from '../log/port.ts'
 import { kept } from '../runtime/async/kept.ts'
 import type { Runtime } from '../runtime/runtime.ts'
+import { presentOf } from '../tables/generations.ts'
 import type { Shard } from '../tables/port.ts'
 import { type LongRun, readLongRuns, readPending } from './fold/fold-progress.ts'
 
@@ -183,11 +184,14 @@ export function createUnfolded(
 
 /** Reads when the oldest pending event of a shard entered the log. */
 function createFollower({ tables, databases }: Shard): () => Promise<number | undefined> {
-  let longRuns: readonly LongRun[] = []
+  let known: { ledger: string; longRuns: readonly LongRun[] } | undefined
   let reads = 0
   return async () => {
-    // An old reading costs a little more, and changes nothing.
-    if (reads++ % 100 === 0) longRuns = await readLongRuns(tables, databases)
-    return (await readPending(tables, databases, longRuns))?.oldestAt
+    const present = presentOf(databases)
+    // An old reading costs a little more, and changes nothing. But it holds for its generation only.
+    if (reads++ % 100 === 0 || known?.ledger !== present.ledger) {
+      known = { ledger: present.ledger, longRuns: await readLongRuns(tables, present) }
+    }
+    return (await readPending(tables, present, known.longRuns))?.oldestAt
   }
 }

@@ -14,6 +14,7 @@ import {
   touchedCampaigns,
 } from '../../../../services/projector/fold/fold-statements.ts'
 import { readRecentBatches } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
+import { createUnfolded } from '../../../../services/projector/waiting.ts'
 import { statementForm } from '../../../../services/tables/clickhouse/statements.ts'
 import type { Databases, Statement } from '../../../../services/tables/port.ts'
 import { campaignEvent } from '../../../support/events/sample-events.ts'
@@ -174,6 +175,21 @@ describe('the fold', () => {
       expect(read, name).toBeGreaterThan(0)
     }
   })
+})
+
+test('what waits in the current generation is known at the first look after a promotion, although the last one was folded further', async () => {
+  const [before, after] = [await tables.freshDatabases(), await tables.freshDatabases()]
+  await writeProgress(before, { p0: 30_000 })
+  await writeBatches(after, { projectors: 1, from: 29_990, to: 30_000 })
+  const databases = { ...before }
+  const unfolded = createUnfolded([{ ...tables, databases }], () => undefined, {
+    monotonicMs: () => performance.now(),
+  })
+  await unfolded.read()
+  expect(unfolded.waitsSince()).toBeUndefined()
+  Object.assign(databases, after)
+  await unfolded.read()
+  expect(unfolded.waitsSince()).toBeTypeOf('number')
 })
 
 test('the progress stays at one row for each run of a projector, however often it folds', async () => {
