@@ -69,9 +69,11 @@ export async function explainCampaign(
   if (known) return { ...known, ...(await readRefused(whole, known.campaign_id)) }
   const bySlug = await idOfSlug(name, whole)
   if (bySlug !== undefined) return explainCampaign(bySlug, shards, whole)
-  const [first] = found
-  if (!first) throw new Error('there is no shard')
-  return { ...first, ...(await readRefused(whole, name)) }
+  // Its pledges may be read before it.
+  const there =
+    found.find(({ pledges }) => pledges.pledges + pledges.not_counting + pledges.deleted > 0) ?? found[0]
+  if (!there) throw new Error('there is no shard')
+  return { ...there, ...(await readRefused(whole, name)) }
 }
 
 async function readCampaign(

@@ -14,6 +14,7 @@ import { useFreshModel } from '../../support/projector/use-model-tables.ts'
 
 describe('explain', () => {
   const model = useFreshModel()
+  const otherShard = useFreshModel()
   let fold: () => Promise<unknown>
 
   beforeEach(async () => {
@@ -102,6 +103,24 @@ describe('explain', () => {
     await fold()
     expect(await explain('c1')).toMatchObject({ shown: null, ledger: { state: 'deleted' } })
     expect(await why('c1')).toEqual(['A tombstone deleted it, for good.'])
+  })
+
+  test('finds the pledges of a campaign that was never read on whichever shard they are', async () => {
+    await model.ingest([
+      pledgeEvent({ campaign_id: 'counting', pledge_id: 'p1' }),
+      pledgeEvent({ campaign_id: 'refunded', pledge_id: 'p1', status: 'REFUNDED' }),
+      pledgeTombstone('deleted', 'p1'),
+    ])
+    for (const shards of [
+      [model, otherShard],
+      [otherShard, model],
+    ])
+      for (const [id, pledges] of Object.entries({
+        counting: { pledges: 1, not_counting: 0, deleted: 0 },
+        refunded: { pledges: 0, not_counting: 1, deleted: 0 },
+        deleted: { pledges: 0, not_counting: 0, deleted: 1 },
+      }))
+        expect(await explainCampaign(id, shards, model)).toMatchObject({ pledges, unfolded_batches: 1 })
   })
 
   test('tells nothing of a single backer or pledge', async () => {
