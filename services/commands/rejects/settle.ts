@@ -5,6 +5,7 @@
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { createDecoder } from '../../projector/ingest/decode.ts'
 import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
+import { idChunks } from '../../tables/clickhouse/statements.ts'
 import { entityOf } from '../../tables/ledger-versions.ts'
 import { settleRejects } from '../../tables/rejects.ts'
 import {
@@ -25,6 +26,9 @@ export interface Settlement {
 }
 
 const reasonsMax = 20
+// Of one statement.
+const entitiesMax = 1_000
+const kindsMax = 1_000
 
 /** Settles what it can of these rejects. `since`: when the retry began, Unix ms. */
 export async function settle(
@@ -56,11 +60,28 @@ export async function settle(
     settlement.settled += settled.length
     settlement.not_settled += left.length
     if (left.length === 0 || settlement.rejected_again.length > 0) continue
-    const entities = left.map(({ event }) => entityOf(event))
-    const { counts } = await countReasons({ tables, databases }, { since, entities }, reasonsMax)
-    settlement.rejected_again = counts.map(({ reason, count, example }) => ({ reason, count, example }))
+    const entities = new Set(left.map(({ event }) => entityOf(event)))
+    settlement.rejected_again = await readReasons({ tables, databases }, [...entities], since)
   }
   return settlement
+}
+
+/** Why these were rejected since then, the most frequent reason first. */
+async function readReasons(
+  source: Pick<RejectSource, 'tables' | 'databases'>,
+  entities: readonly string[],
+  since: number,
+): Promise<Settlement['rejected_again']> {
+  const found = new Map<string, Settlement['rejected_again'][number]>()
+  for (const some of idChunks(entities, entitiesMax)) {
+    const { counts } = await countReasons(source, { since, entities: some }, kindsMax)
+    for (const { reason, count, example } of counts) {
+      const known = found.get(reason)
+      if (known) known.count += count
+      else found.set(reason, { reason, count, example })
+    }
+  }
+  return [...found.values()].sort((a, b) => b.count - a.count).slice(0, reasonsMax)
 }
 
 /** A deletion is newer than any state. */
