@@ -1,5 +1,5 @@
 import { withServers } from '../distributed/access.ts'
-import { openDataDirectory } from '../embedded/data-directory.ts'
+import { openExistingDataDirectory } from '../embedded/data-directory.ts'
 import { liveConsumer } from '../embedded/model.ts'
 import { openEmbeddedTables } from '../embedded/tables.ts'
 import { openJournalReader } from '../log/local/journal.ts'
@@ -70,7 +70,7 @@ function ofCluster(config: Config, io: Io): Promise<Again[]> {
 
 function ofDirectory(root: string, config: Config, io: Io): Promise<Again[]> {
   return closing(async open => {
-    const directory = openDataDirectory(root)
+    const directory = openExistingDataDirectory(root)
     open(lockDataDirectory(directory.root))
     const logger = createLogger('error')
     const { tables, databases } = open(await openEmbeddedTables({ directory, config, logger }))
