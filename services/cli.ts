@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 /** `pledgeview`: runs one of the commands, and exits with its code. */
 import { enableCompileCache } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import { runCommand } from './commands/command.ts'
 import { commands } from './commands/commands.ts'
 
 // Halves the time until a command begins. Where it cannot be written, there is no cache.
-enableCompileCache(new URL('../node_modules/.cache/pledgeview/compiled', import.meta.url).pathname)
+enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/pledgeview/compiled', import.meta.url)))
 
 // What the program and its child processes write is for their user only.
 process.umask(0o077)

@@ -11,6 +11,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import {
   configurationFile,
   configurationText,
@@ -33,7 +34,7 @@ export interface Child {
   kill(): Promise<void>
 }
 
-const main = new URL('main.ts', import.meta.url).pathname
+const main = fileURLToPath(new URL('main.ts', import.meta.url))
 const startMsMax = 60_000
 const askMsMax = 2_000
 const lookMs = 15

@@ -1,11 +1,13 @@
 /** `npm start` as a stranger meets it: the demo platform, the printed curl lines, stopping, killing and going on. */
 import { once } from 'node:events'
-import { chmodSync, statSync } from 'node:fs'
+import { chmodSync, cpSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { canRefuseCalls } from '../../services/clickhouse-server/outgoing.ts'
 import {
   freePorts,
+  launchProcess,
   makeDataDirectory,
   runCli,
   type ServiceProcess,
@@ -106,6 +108,29 @@ describe('npm start', () => {
     other.remove()
     expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(port) })
   })
+})
+
+test('it runs from a folder whose path has a space and an umlaut', async () => {
+  const folder = makeDataDirectory()
+  const checkout = join(folder.path, 'Meine Läden')
+  const root = new URL('../../', import.meta.url)
+  for (const part of ['services', 'contracts', 'package.json', 'CHANGELOG.md'])
+    cpSync(new URL(part, root), join(checkout, part), { recursive: true })
+  symlinkSync(new URL('node_modules', root), join(checkout, 'node_modules'))
+  const { started, stop } = launchProcess(
+    ['start', ...freePorts, '--no-demo', '--data-dir', join(checkout, '.pledgeview')],
+    // As a user has it: the program chooses the place of its cache.
+    { NODE_COMPILE_CACHE: '' },
+    ...[undefined, join(checkout, 'services', 'cli.ts')],
+  )
+  try {
+    const { opsUrl } = await started
+    expect((await fetch(`${opsUrl}/readyz`)).status).toBe(200)
+    expect(readdirSync(folder.path)).toEqual(['Meine Läden'])
+  } finally {
+    await stop()
+    folder.remove()
+  }
 })
 
 interface Status {

@@ -39,13 +39,14 @@ export interface LaunchedProcess extends Pick<ServiceProcess, 'child' | 'output'
   started: Promise<ServiceProcess>
 }
 
-/** Starts a command of the program that runs until it is interrupted; see `startProcess`. */
+/** Starts a command of the program that runs until it is interrupted; see `startProcess`. `program`: that of another checkout. */
 export function launchProcess(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
   sign = ' (ops: ',
+  program = cli,
 ): LaunchedProcess {
-  const child = spawn(process.execPath, [cli, ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
