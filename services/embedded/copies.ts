@@ -6,7 +6,7 @@ import type { TablesPurge } from '../erasure/tables.ts'
 import { type CompactionReport, compactJournal } from '../log/local/compact.ts'
 import type { LogRecord } from '../log/port.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
-import { tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
+import { tombstoneVersion, versionOf } from '../projector/ingest/ledger-rows.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { counted, megabytes } from '../runtime/progress.ts'
 import type { EmbeddedAccess } from './access.ts'
@@ -72,7 +72,7 @@ function eventVersions(): (record: LogRecord) => bigint | undefined {
       case 'campaign':
       case 'pledge':
       case 'api-key':
-        return BigInt(event.data === null ? tombstoneVersion : event.data.version)
+        return versionOf(event)
       case 'account':
       case 'notice':
         return portalVersionOf(event)

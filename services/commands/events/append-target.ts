@@ -18,7 +18,7 @@ import { openRunningTables } from '../../embedded/tables.ts'
 import { openKafkaWriter } from '../../log/kafka/writer.ts'
 import { openJournalWriter } from '../../log/local/journal.ts'
 import type { EventWriter } from '../../log/port.ts'
-import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
+import { versionOf } from '../../projector/ingest/ledger-rows.ts'
 import { opened } from '../../runtime/async/closing.ts'
 import type { Config } from '../../runtime/config.ts'
 import { messageOf } from '../../runtime/message-of.ts'
@@ -103,7 +103,7 @@ export function createStaleCount(
     let stale = 0
     for (const event of events) {
       const entity = entityOf(event)
-      const version = event.data === null ? tombstoneVersion : BigInt(event.data.version)
+      const version = versionOf(event)
       const isStale = [present.get(entity), appended.get(entity)].some(
         known => known !== undefined && known > version,
       )

@@ -4,7 +4,7 @@
  */
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { createDecoder } from '../../projector/ingest/decode.ts'
-import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
+import { versionOf } from '../../projector/ingest/ledger-rows.ts'
 import { idChunks } from '../../tables/clickhouse/statements.ts'
 import { entityOf } from '../../tables/ledger-versions.ts'
 import { settleRejects } from '../../tables/rejects.ts'
@@ -82,9 +82,4 @@ async function readReasons(
     }
   }
   return [...found.values()].sort((a, b) => b.count - a.count).slice(0, reasonsMax)
-}
-
-/** A deletion is newer than any state. */
-export function versionOf({ data }: ChangeEvent): bigint {
-  return BigInt(data === null ? tombstoneVersion : data.version)
 }

@@ -31,6 +31,11 @@ import type { Hash64, HashBacker } from './backer-hash.ts'
 /** Ranks after every version that an event can have (versions are signed 64-bit). */
 export const tombstoneVersion = 18_446_744_073_709_551_615n
 
+/** A deletion is newer than any state. */
+export function versionOf({ data }: ChangeEvent): bigint {
+  return data === null ? tombstoneVersion : BigInt(data.version)
+}
+
 export const ledgerCampaignColumns: readonly TableColumn[] = ledgerColumns
 
 export const pledgeColumns: readonly TableColumn[] = [

@@ -26,6 +26,7 @@ import {
   pledgeColumns,
   pledgeEncoder,
   tombstoneVersion,
+  versionOf,
 } from '../ingest/ledger-rows.ts'
 import type { ProducerFault } from '../projector-log.ts'
 import { examplesMax } from './fault-report.ts'
@@ -167,10 +168,6 @@ export function outcomeOf(
   // Nothing of a deletion differs.
   const isConflict = version !== tombstoneVersion && same.some(one => one.content !== state.content)
   return isConflict ? 'conflicting' : 'in_order'
-}
-
-function versionOf({ data }: ChangeEvent): bigint {
-  return data === null ? tombstoneVersion : BigInt(data.version)
 }
 
 const columnsOf: Readonly<Record<ChangeEvent['type'], readonly TableColumn[]>> = {
