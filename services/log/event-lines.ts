@@ -7,6 +7,7 @@ import type { StateEncoder } from '../../contracts/events/codec.ts'
 import { type ChangeEvent, type StateEvent, topicOf } from '../../contracts/events/event.ts'
 import { type ParsedLine, parseEventLine } from '../../contracts/events/ndjson.ts'
 import { grouped } from '../runtime/progress.ts'
+import { toBuffer } from '../runtime/to-buffer.ts'
 import type { NewRecord } from './port.ts'
 
 /** A line, numbered from 1. */
@@ -44,7 +45,7 @@ export async function* splitLines(
   }
 
   for await (const data of source) {
-    const chunk = bufferOf(data)
+    const chunk = typeof data === 'string' ? Buffer.from(data) : toBuffer(data)
     let lines: Line[] = []
     let start = 0
     for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
@@ -67,11 +68,6 @@ function bytesOf(number: number, bytes: Buffer): Uint8Array {
   const start = number === 1 && bytes.subarray(0, 3).equals(byteOrderMark) ? byteOrderMark.length : 0
   const end = bytes.at(-1) === carriageReturn ? bytes.length - 1 : bytes.length
   return bytes.subarray(start, Math.max(start, end))
-}
-
-function bufferOf(data: Uint8Array | string): Buffer {
-  if (typeof data === 'string') return Buffer.from(data)
-  return Buffer.from(data.buffer, data.byteOffset, data.byteLength)
 }
 
 /** The longest line, without its end. */

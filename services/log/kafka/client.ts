@@ -96,11 +96,6 @@ export function topicOfName(settings: Pick<KafkaSettings, 'topicPrefix'>, name: 
   return topic
 }
 
-/** A view on the same bytes, in the type that kafkajs needs. */
-export function toBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-}
-
 function saslOptions({ mechanism, username, password }: KafkaSasl): Kafkajs.SASLOptions {
   // Written out, because kafkajs has no type for a union of mechanisms.
   switch (mechanism) {

@@ -8,8 +8,8 @@
 import type { ICustomPartitioner, Message } from 'kafkajs'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { grouped } from '../../runtime/progress.ts'
+import { toBuffer } from '../../runtime/to-buffer.ts'
 import type { Header, LogRecord } from '../port.ts'
-import { toBuffer } from './client.ts'
 import type { FetchedMessage } from './repairs/record-batches.ts'
 
 /** The most headers of a record. Tracing and routing need a few. */

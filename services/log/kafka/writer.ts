@@ -8,8 +8,9 @@
  */
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
+import { toBuffer } from '../../runtime/to-buffer.ts'
 import { bytesOf, type EventWriter, type NewRecord } from '../port.ts'
-import { createKafka, type KafkaSettings, requestRetry, toBuffer, topicName } from './client.ts'
+import { createKafka, type KafkaSettings, requestRetry, topicName } from './client.ts'
 import { createPartitioner, writeHeaders } from './record.ts'
 import { type Compression, compressionType } from './repairs/codecs.ts'
 

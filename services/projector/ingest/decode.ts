@@ -32,6 +32,7 @@ import type { PortalEvent, PortalTopic, RemovedNotice } from '../../../contracts
 import { faultOf } from '../../../contracts/events/rules.ts'
 import type { LogRecord } from '../../log/port.ts'
 import { messageOf } from '../../runtime/message-of.ts'
+import { toBuffer } from '../../runtime/to-buffer.ts'
 
 /** Why a record is not an event. It is a value, so that the rest of the batch goes on. */
 export interface Rejected {
@@ -193,8 +194,4 @@ function checked(event: ChangeEvent): ChangeEvent | Rejected {
 
 function readerName(type: EventType, schemaId: number): string {
   return `${type}/${schemaId}`
-}
-
-function toBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
