@@ -8,6 +8,7 @@ import {
   type ApiKeyState,
   type CampaignState,
   type ChangeEvent,
+  countsTowardsTotals,
   isPublicStatus,
   keyOf,
   type Long,
@@ -63,6 +64,10 @@ function tombstoneFault(event: ChangeEvent): Fault | undefined {
   return isId(event.key) ? undefined : { field: 'key', reason: idReason(event.key) }
 }
 
+/**
+ * An event that withdraws, such as a campaign that is not public, a pledge that does not count or a key that is revoked, is not rejected for
+ * what nobody sees or counts of it: otherwise the state before it would stay. Nothing of that is stored.
+ */
 function stateFault(event: ChangeEvent): Fault | undefined {
   switch (event.type) {
     case 'campaign':
@@ -80,9 +85,15 @@ function pledgeFault(pledge: PledgeState): Fault | undefined {
   return (
     idFault('pledge_id', pledge.pledge_id) ??
     idFault('campaign_id', pledge.campaign_id) ??
-    (pledge.backer_id === '' ? { field: 'backer_id', reason: 'is empty' } : undefined) ??
     countFault('version', pledge.version) ??
     timestampFault('changed_at', pledge.changed_at) ??
+    (countsTowardsTotals(pledge.status) ? countedFault(pledge) : undefined)
+  )
+}
+
+function countedFault(pledge: PledgeState): Fault | undefined {
+  return (
+    (pledge.backer_id === '' ? { field: 'backer_id', reason: 'is empty' } : undefined) ??
     countFault('amount_minor', pledge.amount_minor) ??
     countFault('platform_amount_minor', pledge.platform_amount_minor) ??
     (pledge.reward_id === '' ? { field: 'reward_id', reason: 'is empty (null means no reward)' } : undefined)
@@ -94,6 +105,12 @@ function campaignFault(campaign: CampaignState): Fault | undefined {
     idFault('campaign_id', campaign.campaign_id) ??
     countFault('version', campaign.version) ??
     timestampFault('changed_at', campaign.changed_at) ??
+    (isPublicStatus(campaign.status) ? publicFault(campaign) : undefined)
+  )
+}
+
+function publicFault(campaign: CampaignState): Fault | undefined {
+  return (
     (currencyDigits(campaign.currency) === undefined
       ? {
           field: 'currency',
@@ -106,7 +123,7 @@ function campaignFault(campaign: CampaignState): Fault | undefined {
     timestampFault('end_date', campaign.end_date) ??
     timestampFault('created_at', campaign.created_at) ??
     (campaign.creator.creator_id === '' ? { field: 'creator.creator_id', reason: 'is empty' } : undefined) ??
-    (isPublicStatus(campaign.status) ? shownFault(campaign) : undefined) ??
+    shownFault(campaign) ??
     rewardsFault(campaign)
   )
 }
@@ -120,10 +137,7 @@ const listTexts = columns
     isLink: format === 'uri',
   }))
 
-/**
- * The slug, the web addresses and the lengths of texts. They are checked in public campaigns only: nobody sees those of others, and an
- * event that withdraws a campaign must not be rejected for them.
- */
+/** The slug, the web addresses and the lengths of texts. */
 function shownFault(campaign: CampaignState): Fault | undefined {
   const fault = slugFault(campaign.slug)
   if (fault) return fault
@@ -187,15 +201,18 @@ function apiKeyFault(apiKey: ApiKeyState): Fault | undefined {
   return (
     idFault('key', apiKey.key) ??
     idFault('account_id', apiKey.account_id) ??
-    (apiKey.status === 'ACTIVE' ? webAddressFault('integration.url', apiKey.integration.url) : undefined) ??
-    (/^[0-9a-f]{64}$/.test(apiKey.secret_hash)
-      ? undefined
-      : { field: 'secret_hash', reason: 'is not 64 lower-case hex digits' }) ??
+    (apiKey.status === 'ACTIVE' ? admittedFault(apiKey) : undefined) ??
     countFault('version', apiKey.version) ??
     timestampFault('changed_at', apiKey.changed_at) ??
     timestampFault('issued_at', apiKey.issued_at) ??
     timestampFault('expires_at', apiKey.expires_at)
   )
+}
+
+function admittedFault({ integration, secret_hash }: ApiKeyState): Fault | undefined {
+  const isHash = /^[0-9a-f]{64}$/.test(secret_hash)
+  const fault = { field: 'secret_hash', reason: 'is not 64 lower-case hex digits' }
+  return webAddressFault('integration.url', integration.url) ?? (isHash ? undefined : fault)
 }
 
 function idFault(field: string, id: string): Fault | undefined {

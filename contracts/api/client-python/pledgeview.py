@@ -164,7 +164,7 @@ class ClientError(Exception):
     @property
     def is_transient(self) -> bool:
         """Whether it may disappear without a change to the program, its credentials or its settings."""
-        return self.code in _TRANSIENT or self.status == 429 or (self.status or 0) >= 500
+        return self.code in _TRANSIENT or self.status in (408, 429) or (self.status or 0) >= 500
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ export class ClientError extends Error {
 
 /** Whether a later retry of the request may succeed. */
 export function isRetryable({ code, status }: ClientError): boolean {
-  return code === 'network_failure' || status === 429 || (status !== null && status >= 500)
+  return code === 'network_failure' || status === 408 || status === 429 || (status !== null && status >= 500)
 }
 
 /** Whether the error may disappear without a change to the program, its credentials or its settings. */

@@ -5,7 +5,7 @@ import { type Help, jsonOption } from '../help.ts'
 const place = 'a place as list prints it: TOPIC/PARTITION/OFFSET, for example pledges/0/17'
 
 const filterHelp = {
-  '--topic T': 'only rejects of this topic: campaigns, pledges or api-keys',
+  '--topic T': 'only rejects of this topic: campaigns, pledges, api-keys, accounts or notices',
   '--reason TEXT': 'only rejects whose reason contains this text',
   '--since TIME': 'only rejects of this time or later: UTC in ISO 8601, or an age such as 90s, 15m, 2h or 3d',
   '--until TIME': 'only rejects before this time',

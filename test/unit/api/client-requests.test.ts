@@ -92,8 +92,9 @@ describe.each(clients)('a request, in $language', client => {
     ])
   })
 
-  it('is retried after a lost connection, 5xx and 429, each time after a longer random wait', async () => {
-    const { client, requests, sleeps } = clientOf([lost, error('internal_error'), lost, ok()])
+  it('is retried after a lost connection, 408, 429 and 5xx, each time after a longer random wait', async () => {
+    const answers = [lost, error('internal_error'), error('request_timeout'), ok()]
+    const { client, requests, sleeps } = clientOf(answers)
     await expect(client.stats()).resolves.toEqual(stats.data)
     expect(requests).toHaveLength(4)
     expect(sleeps).toEqual([500, 1000, 2000])

@@ -13,6 +13,7 @@ import {
 import {
   apiKeyEvent,
   campaignEvent,
+  pledgeEvent,
   sampleCampaign,
   sampleReward,
 } from '../../support/events/sample-events.ts'
@@ -135,6 +136,29 @@ describe('the rules of events', () => {
       expect(faultOf(campaignEvent({ campaign_id: 'c', status, ...links }))).toBeUndefined()
     const integration = { name: '', url: '', contact_email: '' }
     expect(faultOf(apiKeyEvent({ ...apiKey, status: 'REVOKED', integration }))).toBeUndefined()
+  })
+
+  test('reject no withdrawal for what was erased with it: the state before it would stay', () => {
+    const erased = {
+      ...{ currency: '', goal_amount_minor: -1, follower_count: -1, launch_date: 9e15, rewards: [] },
+      creator: { ...creator, creator_id: '' },
+    }
+    const reward = { reward_id: '', title: '', description: '', amount_minor: -1, quantity_available: -1 }
+    for (const change of [
+      erased,
+      { rewards: [reward] },
+      { rewards: new Array(rewardsMax + 1).fill(reward) },
+    ]) {
+      const withdrawn = campaignEvent({ campaign_id: 'c', ...change, status: 'SUSPENDED' })
+      expect(faultOf(withdrawn)).toBeUndefined()
+      expect(faultOf(campaignEvent({ campaign_id: 'c', ...change, status: 'LIVE' }))).toBeDefined()
+    }
+    const pledge = { campaign_id: 'c', pledge_id: 'p', backer_id: '', amount_minor: -1, reward_id: '' }
+    expect(faultOf(pledgeEvent({ ...pledge, status: 'REFUNDED' }))).toBeUndefined()
+    expect(faultOf(pledgeEvent({ ...pledge, status: 'ACTIVE' }))).toMatchObject({ field: 'backer_id' })
+    const key = { ...apiKey, secret_hash: '' }
+    expect(faultOf(apiKeyEvent({ ...key, status: 'REVOKED' }))).toBeUndefined()
+    expect(faultOf(apiKeyEvent({ ...key, status: 'ACTIVE' }))).toMatchObject({ field: 'secret_hash' })
   })
 
   test('take a pledge’s key apart into the ids that it was made of', () => {
