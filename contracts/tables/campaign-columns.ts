@@ -59,7 +59,7 @@ export const campaignColumns = [
     type: 'String',
     from: 'ledger',
     shown: 'list',
-    comment: 'URL-safe name; unique among public campaigns',
+    comment: 'URL-safe name; normally unique, so join by campaign_id',
     description:
       'The URL-safe name, used in the path of the detail. It may change; then the old name is not found any more.',
     example: 'the-lighthouse-atlas',
