@@ -78,12 +78,13 @@ export function createTransport(options: TransportOptions, runtime: Runtime): Tr
     return { status, headers, url, text: await response.text(), sentAt }
   }
 
-  /** Bounds the work in time. What fails in it is a failure of the network. */
+  /** Bounds the work in time. What fails in it is a failure of the network, and ends the attempt. */
   async function bounded<T>(bound: BoundedSignal, signal: AbortSignal | undefined, work: () => Promise<T>) {
     bound.start()
     try {
       return await work()
     } catch (cause) {
+      bound.release()
       signal?.throwIfAborted()
       const reason = bound.signal.aborted
         ? `none within the time limit of ${attemptMsMax} ms`
