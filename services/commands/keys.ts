@@ -1,7 +1,15 @@
 import { randomBytes } from 'node:crypto'
-import { issueKey, type KeyAdmin, type KeyRecord, keyDirectory, revokeKey } from '../api-keys/api-keys.ts'
+import {
+  issueKey,
+  type KeyAdmin,
+  KeyError,
+  type KeyRecord,
+  keyDirectory,
+  revokeKey,
+} from '../api-keys/api-keys.ts'
 import { keyPrefix, keyPrefixLength } from '../api-keys/credentials.ts'
 import { checkKeyFields, type KeyFields } from '../portal/keys/key-fields.ts'
+import { messageOf } from '../runtime/message-of.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import {
   type Command,
@@ -91,7 +99,13 @@ export const keysCommand: Command = {
 async function issue(values: Values, io: Io): Promise<number> {
   const account = requireId(values.account)
   const { name, url, contact_email: email } = requireFields(values)
-  const issued = await withAdmin(values, admin => issueKey(admin, { account, name, url, email }))
+  const issued = await withAdmin(values, admin => issueKey(admin, { account, name, url, email })).catch(
+    (error: Error) => {
+      // Pages of the portal show the same error, and must not tell what is beneath it.
+      if (error instanceof KeyError && error.cause) error.message += ` (${messageOf(error.cause)})`
+      throw error
+    },
+  )
   if (values.json) printJson(io, issued)
   else {
     io.stdout.write(`key     ${issued.key}\nsecret  ${issued.secret}\n`)
