@@ -79,7 +79,7 @@ function parseJson<R extends object>(
 
 /**
  * Writes one event, without a line end. `parseEventLine` gives the same event back. Throws a `RangeError` on a
- * timestamp that is not in the calendar; an event that keeps the rules has none.
+ * timestamp that is not in the calendar; of events that keep the rules, only a withdrawn one may have such.
  */
 export function formatEvent({ type, key, data }: ChangeEvent): string {
   return JSON.stringify(data === null ? { type, key, data } : { type, data: forms[type].write(data) })

@@ -66,7 +66,7 @@ function tombstoneFault(event: ChangeEvent): Fault | undefined {
 
 /**
  * An event that withdraws, such as a campaign that is not public, a pledge that does not count or a key that is revoked, is not rejected for
- * what nobody sees or counts of it: otherwise the state before it would stay. Nothing of that is stored.
+ * what nobody sees or counts of it: otherwise the state before it would stay.
  */
 function stateFault(event: ChangeEvent): Fault | undefined {
   switch (event.type) {

@@ -109,7 +109,7 @@ export async function purgeRebuilds(
         'a rebuild is not finished: let it end or drop it (pledgeview rebuild drop), then run the purge again'
       return unreached(copy, reason)
     }
-    if (!latest?.isPreviousKept) return purged(copy, 'none are kept')
+    if (!latest?.isPreviousKept && !latest?.isHalfDropped) return purged(copy, 'none are kept')
     if (isDry) return purged(copy, 'drops them: no rollback after that')
     await rebuilds.drop()
     return purged(copy, 'dropped: no rollback any more')

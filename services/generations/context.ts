@@ -177,7 +177,11 @@ export async function halfDropped(place: RebuildTables, all: readonly LoggedGene
   )
   const names = new Set(standing.flat().map(({ name }) => name))
   return dropped.filter(number =>
-    serversOf(place, number).some(({ databases: { ledger, read } }) => names.has(ledger) || names.has(read)),
+    serversOf(place, number).some(({ databases }) =>
+      [databases, distributedDatabases(databases)].some(
+        ({ ledger, read }) => names.has(ledger) || names.has(read),
+      ),
+    ),
   )
 }
 
@@ -245,7 +249,7 @@ export async function createShards(
       const live = (before[index] as (typeof before)[number]).databases
       const tablesOnAllCores = patientTables(own, patience)
       const tables = await onHalfTheCores(tablesOnAllCores)
-      const line = patientTables(own, { ...patience, isRepeated: error => !isRefused(error) })
+      const unlessRefused = patientTables(own, { ...patience, isRepeated: error => !isRefused(error) })
       const worker = { ...time, random, now, isAttempt: true }
       return {
         live,
@@ -254,7 +258,8 @@ export async function createShards(
         tablesOnAllCores,
         foldWorker: createFoldWorker({
           ...worker,
-          tables: await onHalfTheCores(line),
+          tables,
+          runPiece: (await onHalfTheCores(unlessRefused)).run,
           databases: rebuilt,
           holder: run,
           config: { ...config, PLEDGEVIEW_FOLD_MS_MAX: buildMsMax },
@@ -264,7 +269,7 @@ export async function createShards(
         }),
         hold: createFoldWorker({
           ...worker,
-          tables: line,
+          tables: tablesOnAllCores,
           databases: live,
           holder: promotionHolder(attempt),
           config,

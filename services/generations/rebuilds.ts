@@ -42,6 +42,8 @@ export interface RebuildReport extends RebuildState {
   isAlive: boolean
   /** Whether the tables from before it are kept. */
   isPreviousKept: boolean
+  /** Whether a drop was interrupted, so that databases of a dropped generation still stand. */
+  isHalfDropped: boolean
 }
 
 /** What the commands do with rebuilds. */
@@ -131,9 +133,9 @@ export async function rebuildStatus(place: RebuildTables): Promise<RebuildReport
   const state = await latestRebuild(generationLog)
   if (!state) return undefined
   const all = await readGenerations(generationLog)
-  const isPreviousKept =
-    !isWorking(state) && (keptGeneration(all) !== undefined || (await halfDropped(place, all)).length > 0)
-  return { ...state, isAlive: isAlive(state), isPreviousKept }
+  const isPreviousKept = !isWorking(state) && keptGeneration(all) !== undefined
+  const isHalfDropped = (await halfDropped(place, all)).length > 0
+  return { ...state, isAlive: isAlive(state), isPreviousKept, isHalfDropped }
 }
 
 /**

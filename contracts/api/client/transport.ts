@@ -1,7 +1,7 @@
 /**
  * Sends requests with credentials, pacing, a time limit per attempt, and retries limited in number and time.
  *
- * It retries what may succeed later: no response, 429, 5xx. Any other status of 400 or above is final.
+ * It retries what may succeed later: no response, 408, 429, 5xx. Any other status of 400 or above is final.
  */
 import { type ErrorCode, errorCodes } from '../errors.ts'
 import { ClientError, isRetryable } from './errors.ts'

@@ -77,7 +77,7 @@ export function differencesText(differences: Differences | null): string {
 /** `pledgeview rebuild status`. */
 export function statusText(report: RebuildReport | undefined): string {
   if (!report) return 'There has never been a rebuild.\n'
-  const { id, phase, detail, isPreviousKept } = report
+  const { id, phase, detail, isPreviousKept, isHalfDropped } = report
   const { request, startedAt, progress, failure } = detail
   const isOpen = isWorking(report)
   const kind = `${request.isDry ? 'dry run' : request.kind} ${id}`
@@ -91,6 +91,7 @@ export function statusText(report: RebuildReport | undefined): string {
     ...(isPreviousKept
       ? [['previous', 'kept: rebuild rollback returns to them, rebuild drop frees their disk']]
       : []),
+    ...(isHalfDropped ? [['dropped', 'not to the end: rebuild drop frees the rest of their disk']] : []),
   ]
   return lines.map(([name = '', text]) => `${name.padEnd(phaseWidth)}  ${text}\n`).join('')
 }
@@ -170,7 +171,7 @@ export function resultJson(report: RebuildReport): object {
 /** `pledgeview rebuild status --json`: the latest rebuild, or null if there has never been one. */
 export function statusJson(report: RebuildReport | undefined): object {
   if (!report) return { rebuild: null }
-  const { detail, ageMs, isAlive, isPreviousKept } = report
+  const { detail, ageMs, isAlive, isPreviousKept, isHalfDropped } = report
   const { request, startedAt } = detail
   return {
     rebuild: {
@@ -180,6 +181,7 @@ export function statusJson(report: RebuildReport | undefined): object {
       is_alive: isAlive,
       last_sign_ms_ago: ageMs,
       is_previous_kept: isPreviousKept,
+      is_half_dropped: isHalfDropped,
       ...progressOf(detail),
     },
   }

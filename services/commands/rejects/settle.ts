@@ -26,7 +26,7 @@ export interface Settlement {
 }
 
 const reasonsMax = 20
-// Of one statement.
+// In one statement.
 const entitiesMax = 1_000
 const kindsMax = 1_000
 

@@ -100,7 +100,7 @@ export function createPortalKeys(admin: KeyAdmin) {
       return issue(accountId, old, lifetimeOf(old)).catch((error: unknown) => {
         if (!(error instanceof KeyError)) throw error
         const state = until === null ? 'is revoked' : `ends at ${new Date(until).toISOString()}`
-        const what = `The key ${keyPrefix(old.key)} ${state}, but no new one was created`
+        const what = `The key ${keyPrefix(old.key)} ${state}, and there is no new one that you can use`
         throw new KeyError(`${what}: ${error.message}`, { cause: error })
       })
     },

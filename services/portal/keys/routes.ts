@@ -19,7 +19,7 @@ import { overviewPage } from './overview-page.ts'
 export async function addAccessRoutes(app: FastifyInstance, portal: Portal): Promise<void> {
   const access = createAccess(portal)
   await app.register(async pages => {
-    pages.setErrorHandler((error, _request, reply) => sendReason(error, reply))
+    pages.setErrorHandler((error, _request, reply) => sendReason(error, reply, portal.logger))
     pages.addHook('preHandler', requireAccount)
     pages.addHook('preHandler', async ({ account }) => account && access.countRequest(account))
     pages.get('/access', (request, reply) => sendOverview(access, request, reply))
@@ -67,14 +67,20 @@ async function sendRequests(
   return sendPage(reply, 'Requests', content)
 }
 
-/** Says why it was not done, and where to go on. Every other error is a fault of ours, and the app answers it. */
-function sendReason(error: unknown, reply: FastifyReply): FastifyReply {
+/** Says why it was not done, and where to go on. Every other error is a fault of ours, and the app answers it; one beneath is logged here. */
+function sendReason(error: unknown, reply: FastifyReply, logger: Access['logger']): FastifyReply {
   if (!(error instanceof KeyError)) throw error
+  const fault = faultBeneath(error)
+  if (fault) logger.error({ err: fault }, 'a key could not be made, nor deleted again')
   const content = html`${wayBack()}
 <h1>That did not work</h1>
 ${notice(sentence(error.message), 'bad')}
 <p><a class="button" href="/access">Back to API access</a></p>`
-  return sendPage(reply.code(409), 'That did not work', content)
+  return sendPage(reply.code(fault ? 503 : 409), 'That did not work', content)
+}
+
+function faultBeneath({ cause }: Error): unknown {
+  return cause instanceof KeyError ? faultBeneath(cause) : cause
 }
 
 function sentence(text: string): string {

@@ -72,6 +72,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   }
   const line = createLine({
     tables,
+    runPiece: dependencies.runPiece,
     nextStep,
     async beforePiece() {
       signal?.throwIfAborted()

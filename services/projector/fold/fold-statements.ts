@@ -209,9 +209,9 @@ export function bounds({ msMax }: FoldStep): string {
   return `SETTINGS max_execution_time = ${msMax / 1000}, async_insert = 0`
 }
 
-// Of equal ranges of the ids' hashes: for statements that do not read the touched ids first.
+// A piece is one of equal ranges of the ids' hashes, if a statement does not read the touched ids first.
 const pieceByHash = 'bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}'
-/** Of such a piece. */
+/** How many campaigns such a piece has, about. */
 export const campaignsPerPiece = 100_000
 
 /** Fills in what all statements of a fold worker have in common. */

@@ -52,6 +52,8 @@ export type FoldConfig = Pick<
 
 export interface FoldWorkerDependencies extends Pick<Runtime, 'monotonicMs' | 'sleep' | 'random'> {
   tables: Tables
+  /** Runs a piece of the fold, which is split if ClickHouse refuses it. Default: as every statement. */
+  runPiece?: Tables['run']
   databases: Databases
   /** Names this run of this process; unique. */
   holder: string

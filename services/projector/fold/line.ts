@@ -10,6 +10,8 @@ import type { FoldStep } from './fold-statements.ts'
 
 export interface LineDependencies {
   tables: Pick<Tables, 'run'>
+  /** Runs a piece, which is split if ClickHouse refuses it. Default: as every statement. */
+  runPiece?: Tables['run'] | undefined
   nextStep: (pieces: number, piece: number) => FoldStep
   /** Runs before each statement of a fold. What it throws ends the fold. */
   beforePiece: () => Promise<void>
@@ -91,14 +93,15 @@ const wrongValues: ReadonlySet<string> = new Set([
 
 export function createLine({
   tables,
+  runPiece = tables.run,
   nextStep,
   beforePiece,
   onRefused = () => {},
   onUnseen,
 }: LineDependencies): Line {
-  async function run(statement: Statement): Promise<Refusal | undefined> {
+  async function run(statement: Statement, send = tables.run): Promise<Refusal | undefined> {
     try {
-      await tables.run(statement)
+      await send(statement)
       return undefined
     } catch (error) {
       // It wrote nothing, and the term goes on.
@@ -120,7 +123,7 @@ export function createLine({
     for (let next = left.pop(); next; next = left.pop()) {
       if (statements > 0) await between?.()
       await beforePiece()
-      const refusal = await run(statementOf(nextStep(next.pieces, next.piece)))
+      const refusal = await run(statementOf(nextStep(next.pieces, next.piece)), runPiece)
       if (!refusal) {
         statements++
         onProgress({ done: statements, of: statements + left.length })
@@ -137,7 +140,7 @@ export function createLine({
     return statements
   }
 
-  return { run, runPieces }
+  return { run: statement => run(statement), runPieces }
 }
 
 function refusedInEverySize(name: string, { reason }: Refusal): TablesError {
@@ -165,7 +168,7 @@ function isAtClockFence(error: unknown): error is TablesError {
   return error instanceof TablesError && error.type === 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO'
 }
 
-/** Whether ClickHouse refused the work of a statement as too much. A smaller piece of it may be accepted, the same one hardly. */
+/** Whether ClickHouse refused a statement because it is too much work. A smaller piece may be accepted. */
 export function isRefused({ type }: TablesError): boolean {
   return type !== undefined && exceededBounds.has(type)
 }

@@ -111,7 +111,7 @@ export function createPledgeTranscoder(
 /** The position after a text of 1 to `textBytesMax` bytes. */
 function afterText(bytes: Uint8Array, at: number): number {
   const doubled = bytes[at]
-  // No rule allows an empty text. An odd number is negative, or goes on in the next byte if it is above `asciiMax`.
+  // An empty text is left to the decoder: the rules allow it only in a pledge that does not count. An odd number is negative, or goes on in the next byte if it is above `asciiMax`.
   if (doubled === undefined || doubled === 0 || doubled > asciiMax || (doubled & 1) !== 0) return nowhere
   return at + 1 + (doubled >> 1)
 }

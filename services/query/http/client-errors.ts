@@ -29,7 +29,10 @@ type Connection = Duplex & { remoteAddress?: string | undefined }
 const lingerMsMax = 1000
 
 /** Creates the handlers of client errors. Call `listen` with the server before it accepts connections. */
-export function createClientErrors(parts: ClientErrorParts, runtime: Pick<Runtime, 'now' | 'logger'>) {
+export function createClientErrors(
+  parts: ClientErrorParts,
+  runtime: Pick<Runtime, 'now' | 'monotonicMs' | 'logger'>,
+) {
   const answered = new WeakSet<Duplex>()
 
   // Answers keep the order of the requests, so this one waits until the response in progress is finished.
@@ -95,10 +98,10 @@ async function answerConnection(
   socket: Connection,
   code: ErrorCode,
   { admissions, publications, newRequestId, requestLog }: ClientErrorParts,
-  { now, logger }: Pick<Runtime, 'now' | 'logger'>,
+  { now, monotonicMs, logger }: Pick<Runtime, 'now' | 'monotonicMs' | 'logger'>,
   request?: IncomingMessage,
 ): Promise<void> {
-  const startedAt = now()
+  const startedAt = monotonicMs()
   const requestId = newRequestId()
   let admission: Admission
   try {
@@ -125,7 +128,7 @@ async function answerConnection(
     requestId,
     code,
     status: answer.status,
-    elapsedMs: now() - startedAt,
+    elapsedMs: monotonicMs() - startedAt,
   })
 }
 

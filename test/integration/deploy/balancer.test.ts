@@ -159,7 +159,7 @@ async function expectOwnError(response: Response, status: number): Promise<void>
   const { headers } = response
   expect(headers.get('access-control-allow-origin')).toBe('*')
   expect(headers.get('retry-after')).toBe('5')
-  expect([headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')]).toEqual(['120', '120'])
+  expect([headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')]).toEqual(['120', '0'])
   // A Unix time, in seconds.
   expect(Math.abs(Number(headers.get('x-ratelimit-reset')) - Date.now() / 1000)).toBeLessThan(60)
 }

@@ -233,10 +233,14 @@ describe('a drop that is interrupted', () => {
     await live.settled()
     await live.rebuild()
     await expect(interrupted()).rejects.toThrow('interrupted')
-    expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isPreviousKept: true })
+    expect(await rebuildStatus(live)).toMatchObject({
+      phase: 'rebuilt',
+      isPreviousKept: false,
+      isHalfDropped: true,
+    })
     await dropOthers(live)
     expect(await generationsOf(live)).toEqual([2])
-    expect(await rebuildStatus(live)).toMatchObject({ phase: 'dropped', isPreviousKept: false })
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'dropped', isHalfDropped: false })
   })
 
   test('is no end of an open rebuild: that goes on with another generation', async () => {

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
 import { folderName } from '../../../../services/exports/latest.ts'
 import { accessBounds } from '../../../../services/portal/keys/access.ts'
@@ -95,6 +96,15 @@ describe('a new key', () => {
     expect(status).toBe(403)
     expect(text).not.toContain('pv_secret')
     expect(portal.keys.all).toEqual([])
+  })
+
+  it('that could be neither made nor deleted again is told to the person, and the operator learns why', async () => {
+    const cause = new Error('10.0.0.1 is away')
+    portal.keys.beforeIssue = () => Promise.reject(new KeyError('revoke it', { cause }))
+    const { status, text } = await create()
+    expect([status, text]).toEqual([503, expect.stringContaining('Revoke it.')])
+    expect(text).not.toContain(cause.message)
+    expect(portal.log.join('')).toContain(cause.message)
   })
 
   it('is one key if its form is sent again, and is refused with the reason if three are active', async () => {

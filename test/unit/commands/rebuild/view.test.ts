@@ -59,7 +59,7 @@ function stateOf(phase: RebuildState['phase'], detail: Partial<RebuildDetail> = 
 }
 
 function reportOf(state: RebuildState, more: Partial<RebuildReport> = {}): RebuildReport {
-  return { ...state, isAlive: false, isPreviousKept: false, ...more }
+  return { ...state, isAlive: false, isPreviousKept: false, isHalfDropped: false, ...more }
 }
 
 describe('the progress of a rebuild', () => {
@@ -166,7 +166,7 @@ test('values of campaigns and messages of failures cannot move the cursor of a t
   ]
   const compared = stateOf('compared', { differences: { ...differences, examples } })
   const failed = stateOf('preparing', { failure: `it failed${hostile}` })
-  const report = { isAlive: false, isPreviousKept: false }
+  const report = { isAlive: false, isPreviousKept: false, isHalfDropped: false }
   for (const text of [resultText({ ...report, ...compared }), statusText({ ...report, ...failed })]) {
     expect(text).toContain('\\u{1b}[2J\\u{9b}1A\\u{202e}')
     for (const raw of ['\u001b', '\u009b', '\u202e']) expect(text).not.toContain(raw)
