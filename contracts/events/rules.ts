@@ -65,8 +65,8 @@ function tombstoneFault(event: ChangeEvent): Fault | undefined {
 }
 
 /**
- * An event that withdraws, such as a campaign that is not public, a pledge that does not count or a key that is revoked, is not rejected for
- * what nobody sees or counts of it: otherwise the state before it would stay.
+ * An event may hide a campaign, take a pledge back or revoke a key, and erase its content at once. It is not rejected for that: if it were,
+ * the campaign would stay public, the pledge would still count and the key would still work.
  */
 function stateFault(event: ChangeEvent): Fault | undefined {
   switch (event.type) {

@@ -7,7 +7,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createProjectorGauges } from '../../../services/projector/gauges.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
@@ -18,6 +17,7 @@ import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { fillHistory } from '../../support/examples/history-rows.ts'
 import { dayMs, type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
+import { idleGauges } from '../../support/projector/gauges.ts'
 import { createIngest, createTestFoldWorker } from '../../support/projector/model-tables.ts'
 import { needs } from '../../support/runner/requirements.ts'
 import { expandPromQl, expandSql, promQueries, sqlQueries } from './board-files.ts'
@@ -115,25 +115,7 @@ describe('the queries of Prometheus', () => {
 
   async function namesOfMetrics(): Promise<Set<string>> {
     const metrics = createMetrics()
-    createProjectorGauges({
-      monotonicMs: () => performance.now(),
-      metrics,
-      now: Date.now,
-      isRunning: () => true,
-      isLeading: () => true,
-      lastFold: () => undefined,
-      oldestUncommitted: () => [],
-      unfolded: { read: async () => {}, waitsSince: () => undefined },
-      lag: async () => [],
-      rejectCounts: async () => ({ total: 0, open: 0 }),
-      sharedSlugCount: async () => 0,
-      claims: async () => ({
-        unknown: { campaigns: 0, pledges: 0, examples: [] },
-        oversold: { tiers: 0, claims: 0, examples: [] },
-      }),
-      reportProjection: async () => {},
-      rebuild: async () => undefined,
-    })
+    idleGauges({ metrics })
     const known = await metrics.registry.getMetricsAsJSON()
     return new Set(
       known.flatMap(({ name, type }) =>

@@ -1,28 +1,16 @@
 /** The gauges that the leader reads once a minute. */
 import { expect, test } from 'vitest'
-import { createProjectorGauges } from '../../../services/projector/gauges.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import { idleGauges } from '../../support/projector/gauges.ts'
 
 test('shared slugs are read once a minute, also after the clock of the machine has stepped back', async () => {
   let [now, monotonicMs] = [Date.UTC(2026, 0, 1), 0]
   let readings = 0
-  const metrics = createMetrics()
-  const scrape = createProjectorGauges({
-    ...{ metrics, now: () => now, monotonicMs: () => monotonicMs },
-    isRunning: () => true,
-    isLeading: () => true,
-    lastFold: () => undefined,
-    oldestUncommitted: () => [],
-    unfolded: { read: async () => {}, waitsSince: () => undefined },
-    lag: async () => [],
-    rejectCounts: async () => ({ total: 0, open: 0 }),
+  const scrape = idleGauges({
+    metrics: createMetrics(),
+    now: () => now,
+    monotonicMs: () => monotonicMs,
     sharedSlugCount: async () => ++readings,
-    claims: async () => ({
-      unknown: { campaigns: 0, pledges: 0, examples: [] },
-      oversold: { tiers: 0, claims: 0, examples: [] },
-    }),
-    reportProjection: async () => {},
-    rebuild: async () => undefined,
   })
   const readAt = async (at: number) => {
     monotonicMs = at

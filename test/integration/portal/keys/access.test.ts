@@ -1,11 +1,7 @@
 /** The pages under /access as a browser without JavaScript uses them, on the real app with its ports in memory. */
-import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
-import { folderName } from '../../../../services/exports/latest.ts'
 import { accessBounds } from '../../../../services/portal/keys/access.ts'
 import type { RequestsOf } from '../../../../services/portal/usage/usage-reader.ts'
 import { createKey, tokenOf } from '../../../support/portal/access-forms.ts'
@@ -264,64 +260,3 @@ it('every form is refused without the token of its session', async () => {
   expect(statuses).toEqual(Array(4).fill(403))
   expect(key.status).toBe('active')
 })
-
-describe('the latest whole copy', () => {
-  const file = '/access/copies/campaigns.parquet'
-
-  it('is offered to people who are signed in, whole and in parts', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'pledgeview-copies-'))
-    await portal.close()
-    portal = await startTestPortal({ options: { PLEDGEVIEW_EXPORT_DIR: directory } })
-    person = await portal.signIn('a@example.com')
-    expect((await person.browser.get('/access')).text).not.toContain('Everything at once')
-    expect((await person.browser.get(file)).status).toBe(404)
-    await writeCopy(directory, 'PAR1 and more')
-    const { text } = await person.browser.get('/access')
-    expect(text).toContain('All 1,391 public campaigns')
-    expect(text).toContain(`href="${file}"`)
-    const whole = await person.browser.get(file)
-    expect([whole.status, whole.text]).toEqual([200, 'PAR1 and more'])
-    expect(whole.headers.get('content-security-policy')).toContain("default-src 'none'")
-    expect(whole.headers.get('content-disposition')).toContain('attachment')
-    const part = await person.browser.get(file, { range: 'bytes=0-3' })
-    expect([part.status, part.text]).toEqual([206, 'PAR1'])
-    expect((await person.browser.get(file, { range: 'bytes=99-' })).status).toBe(416)
-    expect((await portal.browser().get(file)).location).toContain('/sign-in?next=')
-    await rm(directory, { recursive: true })
-  })
-
-  it('stops coming when its session ends', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval'] })
-    onTestFinished(() => void vi.useRealTimers())
-    const directory = await mkdtemp(join(tmpdir(), 'pledgeview-copies-'))
-    await portal.close()
-    portal = await startTestPortal({ options: { PLEDGEVIEW_EXPORT_DIR: directory } })
-    person = await portal.signIn('a@example.com')
-    // Larger than all buffers on the way. It takes no room.
-    await writeCopy(directory, '', 1_000_000_000)
-    const cookie = [...person.browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-    const { body } = await fetch(new URL(file, portal.url), { headers: { cookie } })
-    const reader = body?.getReader()
-    await reader?.read()
-    await vi.advanceTimersByTimeAsync(60_000)
-    await reader?.read()
-    expect((await submit(person.browser, '/access', /sign-out$/)).status).toBe(303)
-    vi.advanceTimersByTime(60_000)
-    const readAll = async () => {
-      while (!(await reader?.read())?.done);
-    }
-    await expect(readAll()).rejects.toThrow()
-    await rm(directory, { recursive: true })
-  })
-})
-
-async function writeCopy(directory: string, parquet: string, bytes = parquet.length): Promise<void> {
-  const folder = join(directory, folderName(portal.clock.now()))
-  await mkdir(folder)
-  const as_of = new Date(portal.clock.now()).toISOString()
-  const files = [{ name: 'campaigns.parquet', bytes, sha256: 'a'.repeat(64) }]
-  const rest = { campaigns: 1391, api_version: 'v1', program_version: '1.0.0', files }
-  await writeFile(join(folder, 'campaigns.parquet'), parquet)
-  await truncate(join(folder, 'campaigns.parquet'), bytes)
-  await writeFile(join(folder, 'manifest.json'), JSON.stringify({ as_of, created_at: as_of, ...rest }))
-}
