@@ -5,9 +5,10 @@
 -- campaign that is not public has only its id and version, no content. A pledge has a keyed hash instead of the
 -- backer's id.
 --
--- Granules are small because a fold reads scattered campaigns. Inserts are fsynced because offsets are committed
--- after them. New parts hold back ClickHouse's own merges with a large part, also those that min_age_to_force_merge_seconds
--- asks for. So the leading projector and the command purge remove superseded rows from disk (services/tables/superseded.ts).
+-- Granules are small because a fold reads scattered campaigns. So are the blocks of the pledges' narrow columns: a block of the
+-- usual size would hold many granules. Inserts are fsynced because offsets are committed after them. New parts hold back
+-- ClickHouse's own merges with a large part, also those that min_age_to_force_merge_seconds asks for. So the leading projector and
+-- the command purge remove superseded rows from disk (services/tables/superseded.ts).
 
 CREATE TABLE IF NOT EXISTS ${ledger}.campaign_ledger
 (
@@ -32,4 +33,4 @@ CREATE TABLE IF NOT EXISTS ${ledger}.pledge_ledger
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY (campaign_id, pledge_id)
-SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1;
+SETTINGS index_granularity = 512, min_compress_block_size = 4096, fsync_after_insert = 1, fsync_part_directory = 1;
