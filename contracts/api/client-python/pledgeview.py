@@ -389,8 +389,8 @@ class _End:
 @dataclass
 class _Removals:
     removals: List[Removal]
-    as_of: int
-    kept_since: int
+    as_of: float
+    kept_since: float
 
 
 class _Walk:
@@ -642,9 +642,9 @@ class Client:
         )
 
     def _removals(self, since: float | None) -> _Removals | None:
-        """None: the service does not tell removals."""
-        for _ in range(5):
-            removals: List[Removal] = []
+        """None: the service does not tell removals. client/removals.ts says why it goes on from the last one that it has."""
+        found, crossings = _Removals([], float("inf"), float("-inf")), 0
+        while crossings < 5:
             snapshot_id, offset = None, 0
             while True:
                 path = f"/removals?limit={LIMIT_MAX}&offset={offset}" + ("" if since is None else f"&since={stamp_of(since)}")
@@ -658,11 +658,14 @@ class Client:
                 snapshot_id = snapshot_id or answer.headers.get("x-snapshot-id")
                 if answer.headers.get("x-snapshot-id") != snapshot_id:
                     break
-                removals += body["data"]
+                found.removals += body["data"]
+                found.as_of = min(found.as_of, moment_of(answer.headers.get("x-data-as-of") or "", "X-Data-As-Of"))
+                found.kept_since = max(found.kept_since, moment_of(body["kept_since"], "kept_since"))
                 if not body["pagination"]["has_more"]:
-                    as_of = moment_of(answer.headers.get("x-data-as-of") or "", "X-Data-As-Of")
-                    return _Removals(removals, as_of, moment_of(body["kept_since"], "kept_since"))
+                    return found
                 offset += LIMIT_MAX
+            reached = moment_of(found.removals[-1]["updated_at"], "updated_at of a removal") if found.removals else since
+            crossings, since = (crossings + 1 if reached == since else 0), reached
         raise ClientError("unstable_walk", "the pages of removals changed during every reading")
 
     def _parts(self, response: Any) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ import { ClientError } from './errors.ts'
 import { bodyOf, momentOf, unexpected } from './pages.ts'
 import type { Transport } from './transport.ts'
 
-/** All removals since a moment, from one snapshot. Times are Unix milliseconds. */
+/** All removals since a moment. Times are Unix milliseconds. */
 export interface Removals {
   removals: Removal[]
   /** They contain every removal up to this moment. */
@@ -14,17 +14,32 @@ export interface Removals {
   keptSince: number
 }
 
-const triesMax = 5
+const crossingsMax = 5
 
-/** Null: the service does not tell removals. `since`: Unix milliseconds; null: all that are kept. Rejects with `ClientError`. */
+/**
+ * Reads all pages. `since`: Unix milliseconds; null: all that are kept. Null: the service does not tell removals.
+ *
+ * They come with the earliest first. So if the snapshot ends on the way, the reading goes on from the last one that it has: what comes
+ * later in the list left later. A campaign that came back meanwhile is told all the same; its change has a later stamp.
+ *
+ * Rejects with `ClientError`.
+ */
 export async function readRemovals(
   transport: Transport,
   since: number | null,
   signal: AbortSignal | undefined,
 ): Promise<Removals | null> {
-  for (let tries = 0; tries < triesMax; tries++) {
-    const found = await readOnce(transport, since, signal)
-    if (found !== 'moved') return found
+  const found: Removals = { removals: [], asOf: Infinity, keptSince: -Infinity }
+  let from = since
+  // Those that did not bring it on: more left in one millisecond than can be read from one snapshot.
+  for (let crossings = 0; crossings < crossingsMax; ) {
+    const end = await readOnce(transport, from, found, signal)
+    if (end === null) return null
+    if (end === 'whole') return found
+    const last = found.removals.at(-1)
+    const reached = last ? momentOf(last.updated_at, 'updated_at of a removal') : from
+    crossings = reached === from ? crossings + 1 : 0
+    from = reached
   }
   throw new ClientError({
     code: 'unstable_walk',
@@ -32,20 +47,23 @@ export async function readRemovals(
   })
 }
 
+/** Adds the pages of one snapshot. */
 async function readOnce(
   transport: Transport,
   since: number | null,
+  found: Removals,
   signal: AbortSignal | undefined,
-): Promise<Removals | null | 'moved'> {
-  const removals: Removal[] = []
+): Promise<'whole' | 'moved' | null> {
   let snapshotId: string | null | undefined
   for (let offset = 0; ; offset += limitMax) {
     const page = await pageAt(transport, offset, since, signal)
     if (page === null) return null
     snapshotId ??= page.snapshotId
     if (page.snapshotId !== snapshotId) return 'moved'
-    removals.push(...page.data)
-    if (!page.hasMore) return { removals, asOf: page.asOf, keptSince: page.keptSince }
+    found.removals.push(...page.data)
+    found.asOf = Math.min(found.asOf, page.asOf)
+    found.keptSince = Math.max(found.keptSince, page.keptSince)
+    if (!page.hasMore) return 'whole'
   }
 }
 

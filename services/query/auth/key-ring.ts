@@ -150,6 +150,7 @@ export function createKeyRing(
     if (keys !== undefined && newest > reached) await readChanges(read, newest)
     else if (keys === undefined || newest < reached || keys.size !== state.active) {
       load = load?.isUrgent ? load : { keys: new Map(), after: '', reached: newest, isUrgent: true }
+      reached = newest
     }
     while (load?.isUrgent) await loadPage(read, load)
     confirmedAt = startedAt
@@ -174,7 +175,11 @@ export function createKeyRing(
     if (state === undefined) throw new Error('the statement of the keys returned no row')
     for (const key of state.revoked) refused.set(key, startedAt)
     lookedAt = startedAt
-    following ??= follow(state, startedAt, statementFor => within(statementFor, readMsMax))
+    const read: Read = statementFor => within(statementFor, readMsMax)
+    // A revocation that was folded between two looks was in no view. It does not wait for a load, either.
+    const newest = BigInt(state.newest)
+    if (load !== undefined && newest > reached) await readChanges(read, newest)
+    following ??= follow(state, startedAt, read)
       .catch(error => stopping.aborted || onError(error))
       .then(() => {
         following = undefined

@@ -5,7 +5,13 @@ import type { Client, ClientError, MirrorOptions } from '../../../contracts/api/
 import type { Project } from '../../../contracts/api/schemas.ts'
 import type { ProjectListBody } from '../../../services/query/endpoints/projects.ts'
 import { clients } from '../../clients/python-bridge.ts'
-import { baseUrl, type ServiceModel } from './client-model.ts'
+import {
+  baseUrl,
+  type CampaignState,
+  createServiceModel,
+  type ServiceModel,
+  startsAt,
+} from './client-model.ts'
 import {
   clientOf,
   createCopy,
@@ -126,6 +132,37 @@ describe.each(clients)('a mirror, in $language', client => {
     const model = modelOf({ ...first, faults: [] }, { removalsFrom: -minuteMs })
     const { copy } = await mirrored(model, first, [], client => ({ from: () => client.wholeCopy() }))
     expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
+  })
+
+  it('is told of more removals than can be read from one snapshot, and of the changes after them', async () => {
+    const gone = Array.from({ length: 1_200 }, (_, number) => `gone ${number}`)
+    const state = { title: 't', category: 'c', launchDay: 1 }
+    const change = (id: string, at: number, state: CampaignState | null) => ({
+      id,
+      at,
+      state,
+      visibleAfterMs: 0,
+    })
+    const model = createServiceModel({
+      happenings: [
+        ...gone.flatMap((id, number) => [change(id, 0, state), change(id, 1 + number, null)]),
+        change('kept', 2_000, state),
+      ],
+      removalsFrom: -minuteMs,
+      // A snapshot lives for a minute.
+      requestsPerMinute: 5,
+    })
+    const store = memoryStore()
+    await store.save(new Date(startsAt).toISOString())
+    await model.sleep(minuteMs)
+    const told: string[] = []
+    const signal = model.endAt(20 * minuteMs)
+    await untilOver(signal, async () => {
+      for await (const change of clientOf(model).mirror({ store, onOutage, signal })) {
+        told.push(change.type === 'removed' ? change.id : change.project.id)
+      }
+    })
+    expect(told).toEqual([...gone, 'kept'])
   })
 
   it('compares its copy once if it was away for longer than removals are kept', async () => {

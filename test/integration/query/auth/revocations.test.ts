@@ -73,11 +73,18 @@ describe('a revoked key', () => {
     ).rejects.toThrow()
   })
 
-  /** A ring over tables that have the key `k`. `loaded`: what a statement that loads keys waits for. */
-  function openRing(look: () => { active: number; revoked: string[] }, loaded = async () => {}) {
+  /**
+   * A ring over tables that have the key `k`, and later rows by which it is revoked. `loaded`: what a statement that loads keys waits
+   * for.
+   */
+  function openRing(
+    look: () => { active: number; revoked: string[]; newest?: string },
+    loaded = async () => {},
+  ) {
     const clock = testClock()
     async function rows({ query }: Statement) {
       if (query.includes('revoked_keys')) return [{ newest: '1', ...look() }] as never[]
+      if (query.includes('is_current')) return [{ api_key: 'k', is_current: false }] as never[]
       await loaded()
       return [{ api_key: 'k', secret_hash: 'hash', scopes: [] }] as never[]
     }
@@ -89,6 +96,25 @@ describe('a revoked key', () => {
       onError: () => {},
     }
     return { ring: createKeyRing({ ...defaultKeyRingOptions, pollMs: 1 }, context), clock }
+  }
+
+  /** A ring that has the key `k`, and is loading all keys. The load waits for `loading`. */
+  async function openLoadingRing() {
+    const state = { active: 1, revoked: [] as string[], newest: '1' }
+    let loads = 0
+    const loading = Promise.withResolvers<void>()
+    const { ring } = openRing(
+      () => state,
+      async () => {
+        if (++loads > 1) await loading.promise
+      },
+    )
+    await ring.start()
+    expect(ring.lookup('k')).toBeDefined()
+    // Another number of keys than the ring has.
+    state.active = 2
+    await vi.waitFor(() => expect(loads).toBe(2), soon)
+    return { ring, state, loads: () => loads, loading }
   }
 
   test('cannot be told from the others once revocations could not be read for a minute: no key passes then', async () => {
@@ -110,25 +136,20 @@ describe('a revoked key', () => {
   })
 
   test('is refused while all keys are being loaded, and afterwards, though the load has it', async () => {
-    let state = { active: 1, revoked: [] as string[] }
-    let loads = 0
-    const loading = Promise.withResolvers<void>()
-    const { ring } = openRing(
-      () => state,
-      async () => {
-        if (++loads > 1) await loading.promise
-      },
-    )
-    await ring.start()
-    expect(ring.lookup('k')).toBeDefined()
-    // Another number of keys than the ring has.
-    state = { active: 2, revoked: [] }
-    await vi.waitFor(() => expect(loads).toBe(2), soon)
-    state = { active: 2, revoked: ['k'] }
+    const { ring, state, loads, loading } = await openLoadingRing()
+    state.revoked = ['k']
     await vi.waitFor(() => expect(ring.lookup('k')).toBeUndefined(), soon)
     loading.resolve()
-    await vi.waitFor(() => expect(loads).toBeGreaterThan(2), soon)
+    await vi.waitFor(() => expect(loads()).toBeGreaterThan(2), soon)
     expect(ring.lookup('k')).toBeUndefined()
+    await ring.close()
+  })
+
+  test('is refused while all keys are being loaded, also if it was folded between two looks', async () => {
+    const { ring, state, loading } = await openLoadingRing()
+    Object.assign(state, { active: 1, newest: '2' })
+    await vi.waitFor(() => expect(ring.lookup('k')).toBeUndefined(), soon)
+    loading.resolve()
     await ring.close()
   })
 
