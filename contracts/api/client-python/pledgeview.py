@@ -466,7 +466,7 @@ class _Walk:
     def _changes_since(self, as_of: float) -> set | None:
         """The ids that changed, from one snapshot that was taken after those of all pages so far."""
         for tries in range(3):
-            self.client.runtime.sleep(max(0, self.seen_at + NEW_MS_MAX - self.client.runtime.now()))
+            self.client.runtime.sleep(_ms_until(self.seen_at + NEW_MS_MAX, self.client.runtime.now(), NEW_MS_MAX))
             ids, snapshot_id, offset = set(), None, 0
             while True:
                 # One millisecond earlier is another query, so the cache has no older response for it.
@@ -616,13 +616,15 @@ class Client:
 
     def _get(self, path: str) -> _Answer:
         """Within its cache period an answer is returned without a request. After that, a conditional request asks whether it is still valid."""
-        answer, fresh_until = self._kept.get(path, (None, 0))
-        if answer is None or self.runtime.now() >= fresh_until:
+        answer, received_at, fresh_until = self._kept.get(path, (None, 0, 0))
+        # A clock that was set back makes no answer younger.
+        if answer is None or not received_at <= self.runtime.now() < fresh_until:
             known, answer = answer, self._transport.get(path, answer and answer.headers.get("etag"))
             if known and answer.status == 304:
                 answer.text = known.text
-            fresh_until = self.runtime.now() + answer.fresh_ms()
-        _keep(self._kept, path, (answer, fresh_until), 64)
+            received_at = self.runtime.now()
+            fresh_until = received_at + answer.fresh_ms()
+        _keep(self._kept, path, (answer, received_at, fresh_until), 64)
         return answer
 
     def _page(self, **parameters: Any) -> _Page:
@@ -717,7 +719,7 @@ class _Sync:
                 if on_outage is None or not error.is_transient:
                     raise
                 on_outage(error)
-            self.runtime.sleep(max(0, next_at - now()))
+            self.runtime.sleep(_ms_until(next_at, now(), next_at - started_at))
 
     def compare(self, held: set, copy: WholeCopy | None = None) -> Changes:
         """Walks everything, or reads a whole copy, then yields a removal for each held campaign that is gone. That is certain only after a walk of
@@ -732,7 +734,7 @@ class _Sync:
                     yield Change("removed", id)
                 end.as_of = as_of
                 return end
-            self.runtime.sleep(max(0, started_at + NEW_MS_MAX - self.runtime.now()))
+            self.runtime.sleep(_ms_until(started_at + NEW_MS_MAX, self.runtime.now(), NEW_MS_MAX))
             # A slightly earlier moment: otherwise this could equal an earlier poll, whose responses are still cached.
             since = end.as_of - 1 - round
         raise ClientError("unstable_walk", "in 10 attempts, no walk of the changes stayed within one new snapshot")
@@ -980,6 +982,11 @@ def _check_base_url(base_url: str) -> None:
 def _check_range(name: str, value: float, low: float, high: float = float("inf")) -> None:
     if not low <= value <= high or (value != int(value) if value != float("inf") else False):
         raise ValueError(f"{name} must be a whole number from {low} to {high}")
+
+
+def _ms_until(at: float, now: float, ms_max: float) -> float:
+    """At most `ms_max`: a clock that was set back must not make a wait longer."""
+    return min(max(0, at - now), ms_max)
 
 
 def _whole(text: str | None) -> int | None:

@@ -9,7 +9,8 @@ export interface KeptAnswer {
   headers: Headers
   text: string
   etag: string | undefined
-  /** Unix milliseconds. Until then a request would return the same response. */
+  /** Unix milliseconds. From the first to the second, a request would return the same response. */
+  receivedAt: number
   freshUntil: number
 }
 
@@ -29,11 +30,13 @@ export function createAnswers(transport: Transport, now: () => number): Answers 
     async get(path, signal) {
       signal?.throwIfAborted()
       const known = kept.get(path)
-      if (known && now() < known.freshUntil) return keep(path, known)
+      // A clock that was set back makes no answer younger.
+      if (known && known.receivedAt <= now() && now() < known.freshUntil) return keep(path, known)
       const { status, headers, text } = await transport.get(path, { etag: known?.etag, signal })
       const etag = headers.get('etag') ?? undefined
       const body = status === 304 && known ? known.text : text
-      return keep(path, { headers, text: body, etag, freshUntil: now() + freshMs(headers) })
+      const receivedAt = now()
+      return keep(path, { headers, text: body, etag, receivedAt, freshUntil: receivedAt + freshMs(headers) })
     },
   }
 

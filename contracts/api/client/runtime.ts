@@ -19,6 +19,11 @@ export const defaultRuntime: Runtime = {
   sleep,
 }
 
+/** How long it is until this moment: at most `msMax`, because a clock that was set back must not make a wait longer. */
+export function msUntil(at: number, now: number, msMax: number): number {
+  return Math.min(Math.max(0, at - now), msMax)
+}
+
 // Longer timers fire at once.
 const timerMsMax = 2 ** 31 - 1
 

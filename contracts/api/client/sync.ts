@@ -9,7 +9,7 @@ import { ClientError, isTransient } from './errors.ts'
 import { momentOf, newMsMax } from './pages.ts'
 import type { Removals } from './removals.ts'
 import type { Reported } from './reported.ts'
-import type { Runtime } from './runtime.ts'
+import { msUntil, type Runtime } from './runtime.ts'
 import type { WalkEnd } from './walk-reader.ts'
 import type { WholeCopy } from './whole-copy.ts'
 
@@ -98,7 +98,7 @@ export async function* follow(
       if (!onOutage || !isTransient(error)) throw error
       onOutage(error)
     }
-    await sleep(Math.max(0, nextAt - now()), signal)
+    await sleep(msUntil(nextAt, now(), nextAt - startedAt), signal)
   }
 }
 
@@ -132,7 +132,7 @@ export async function* compare(
       for (const id of missing) yield { type: 'removed', id }
       return { ...end, asOf }
     }
-    await sleep(Math.max(0, startedAt + newMsMax - now()), signal)
+    await sleep(msUntil(startedAt + newMsMax, now(), newMsMax), signal)
     // Ask for a slightly earlier moment. Otherwise this could equal an earlier poll, whose responses are still cached.
     since = end.asOf - 1 - round
   }

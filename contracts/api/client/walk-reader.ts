@@ -2,7 +2,7 @@
 import { limitMax } from '../parameters.ts'
 import { ClientError } from './errors.ts'
 import { newMsMax, type Page } from './pages.ts'
-import type { Runtime } from './runtime.ts'
+import { msUntil, type Runtime } from './runtime.ts'
 
 export interface PageRange {
   offset: number
@@ -106,7 +106,7 @@ export function createWalkReader(
 
     async changesSince(asOf) {
       for (let tries = 0; tries < changesTriesMax; tries++) {
-        await sleep(Math.max(0, seenAt + newMsMax - now()), signal)
+        await sleep(msUntil(seenAt + newMsMax, now(), newMsMax), signal)
         // One millisecond earlier is another query, so the cache has no older response for it.
         const ids = await idsInOneSnapshot(asOf - tries)
         if (ids === 'too many') return undefined

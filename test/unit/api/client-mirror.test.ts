@@ -165,6 +165,24 @@ describe.each(clients)('a mirror, in $language', client => {
     expect(told).toEqual([...gone, 'kept'])
   })
 
+  it('goes on in time if the clock of its consumer is set back', async () => {
+    const state = { title: 't', category: 'c', launchDay: 1 }
+    const model = createServiceModel({
+      happenings: [{ id: 'late', at: 10 * minuteMs, visibleAfterMs: 0, state }],
+      removalsFrom: -minuteMs,
+    })
+    const setBackMs = (at: number) => (at < startsAt + 5 * minuteMs + 30_000 ? 0 : 60 * minuteMs)
+    const now = () => model.now() - setBackMs(model.now())
+    const told: string[] = []
+    const signal = model.endAt(15 * minuteMs)
+    await untilOver(signal, async () => {
+      for await (const change of clientOf({ ...model, now }).mirror({ onOutage, signal })) {
+        if (change.type === 'upsert') told.push(change.project.id)
+      }
+    })
+    expect(told).toEqual(['late'])
+  })
+
   it('compares its copy once if it was away for longer than removals are kept', async () => {
     await fc.assert(
       fc.asyncProperty(world, fc.integer({ min: 1, max: 10 }), async (world, minutes) => {

@@ -12,6 +12,8 @@ pages() {
   page=0
   first=
   first_snapshot=
+  last=
+  from=
   while [ -n "$url" ]; do
     page=$((page + 1))
     file=$1-$run-$(printf %05d "$page").json
@@ -28,10 +30,20 @@ pages() {
     first=${first:-$as_of}
     snapshot=$(tr -d '\r' <headers.txt | sed -n 's/^[Xx]-[Ss]napshot-[Ii]d: //p')
     first_snapshot=${first_snapshot:-$snapshot}
-    # Another snapshot: the first one ended on the way, and campaigns may have moved between the pages.
-    [ "$snapshot" = "$first_snapshot" ] || steady=no
     next=$(tr -d '\r' <headers.txt | sed -n 's/^[Ll]ink: <\(.*\)>; rel="next"$/\1/p')
     url=${next:+https://api.example$next}
+    if [ "$snapshot" != "$first_snapshot" ]; then
+      # The first snapshot ended on the way, and entries may have moved between the pages. Removals come with the earliest first, so
+      # they go on from the last one of the page before.
+      if [ "$1" = page ] || [ "$last" = "$from" ]; then
+        steady=no
+      else
+        from=$last
+        first_snapshot=
+        url="$api/removals?limit=100&since=$from"
+      fi
+    fi
+    last=$(sed -n 's/.*"updated_at":"\([^"]*\)".*/\1/p' "$file")
   done
 }
 

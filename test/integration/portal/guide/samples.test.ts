@@ -2,6 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -111,6 +113,37 @@ for (const { extension, program } of languages) {
     expect(copied()).toEqual(new Map(expected as [string, string][]))
   })
 }
+
+test('mirroring.sh goes on with the removals, and saves its watermark, if their snapshot ends on the way', async context => {
+  needs(context, requirements.get('sh') ?? { isMet: false, reason: '' })
+  const moment = (n: number) => `2026-01-01T00:00:00.00${n}Z`
+  const asked: string[] = []
+  const server = createServer(({ url = '' }, response) => {
+    asked.push(url)
+    const isOfRemovals = url.includes('/removals')
+    // The first page of every second question is of another snapshot than the rest.
+    const first = Number(/since=.*00(\d)Z/.exec(url)?.[1] ?? 0)
+    const isSecond = url.includes('offset')
+    response.setHeader('x-data-as-of', moment(9))
+    response.setHeader('x-snapshot-id', isSecond ? 'another' : `from ${first}`)
+    const has = [first, first + 1].filter(n => isOfRemovals && n < 4)
+    if (has.length === 2 && !isSecond) response.setHeader('link', `<${url}&offset=100>; rel="next"`)
+    response.end(JSON.stringify({ data: has.map(n => ({ id: `gone ${n}`, updated_at: moment(n) })) }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const file = join(work.path, 'mirroring.sh')
+  writeFileSync(
+    file,
+    sampleText('mirroring', 'sh', `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1`),
+  )
+  await outputOf('sh', [file], { ...options(), cwd: work.path })
+  server.close()
+  const removals = globSync('removals-*.json', { cwd: work.path }).map(name =>
+    readFileSync(join(work.path, name), 'utf8'),
+  )
+  for (const n of [0, 1, 2, 3]) expect(removals.join()).toContain(`gone ${n}`)
+  expect(readFileSync(join(work.path, 'as-of.txt'), 'utf8').trim()).toBe(moment(9))
+})
 
 /** Runs a mirror until it has saved a whole walk. The one for the shell ends by itself. */
 async function runOnce(program: string, file: string): Promise<void> {
