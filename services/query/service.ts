@@ -95,7 +95,7 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
   }
 }
 
-/** The caches, with their lookups counted in the metrics. `bytesMax`: of each. */
+/** The caches, with their lookups counted in the metrics. `bytesMax`: of both together. */
 function createCaches(
   bytesMax: number,
   shared: SharedCaches | undefined,
@@ -107,18 +107,19 @@ function createCaches(
     const misses = metrics.cacheLookups.labels(cache, 'miss')
     return (isHit, count = 1) => (isHit ? hits : misses).inc(count)
   }
+  const share = { bytesMax: bytesMax / 2, now }
   const countResponse = onLookup('responses')
   const noteAge = ageMeter({ now, metrics })
   return {
     cache: createCache(responses, {
-      ...{ bytesMax, now, shared: shared?.responses },
+      ...{ ...share, shared: shared?.responses },
       onLookup(isHit, count, ageMs = 0) {
         countResponse(isHit, count)
         noteAge(ageMs)
       },
     }),
     snapshots: createCache(snapshots, {
-      ...{ bytesMax, now, shared: shared?.snapshots },
+      ...{ ...share, shared: shared?.snapshots },
       onLookup: onLookup('lists'),
     }),
     onRowLookup: onLookup('rows'),

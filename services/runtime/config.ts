@@ -164,7 +164,8 @@ const settingsSchema = z
     PLEDGEVIEW_KAFKA_REPLICATION: count(1, { max: 15 }),
     PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS: count(86_400_000),
     PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS: count(604_800_000),
-    PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: wholeNumber({ min: 268_435_456 }).optional(),
+    // With less, what belongs to no query would count as held by analysts (clickhouse-server/analysts.ts).
+    PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: wholeNumber({ min: 536_870_912 }).optional(),
     PLEDGEVIEW_SQL_PASSWORD: z.string().default(''),
     PLEDGEVIEW_CLICKHOUSE_URL: webAddress.optional(),
     PLEDGEVIEW_CLICKHOUSE_USER: z.string().default('default'),
