@@ -124,6 +124,18 @@ test('a refused piece of a fold is split at once, as in an ordinary fold', async
   expect(Number(pieces[1])).toBeGreaterThan(Number(pieces[0]))
 })
 
+test('a campaign that cannot be folded ends the rebuild, which names it and says why', async () => {
+  const next = generationOf(live.databases, live.databases.generation + 1)
+  const tables = obstructed(live.tables, {
+    before(call) {
+      // A fold of no campaign shows that the server is not slow.
+      const isOfNone = call.query_params.campaign === ''
+      if (isCampaignFold(call) && call.text.includes(next.read) && !isOfNone) throw timeoutExceeded()
+    },
+  })
+  await expect(live.rebuild({ tables })).rejects.toThrow(/^campaign c\d cannot be folded: .*TIMEOUT_EXCEEDED/)
+})
+
 test('what was folded last is verified, too, and nothing is promoted if it is wrong', async () => {
   const from = live.databases.generation
   const next = generationOf(live.databases, from + 1)
