@@ -26,6 +26,7 @@ import { promoteGeneration } from './attempts.ts'
 import { enter, onEach, type RebuildContext, type RebuildShard } from './context.ts'
 import { carryReadUntil, ingestToEnd } from './ingest.ts'
 import { verifyTouched } from './verification.ts'
+import { rangesOf, type Scope } from './withdrawals.ts'
 
 /** Throws `AttemptLost`, or what the log and ClickHouse throw. Then nothing was promoted, unless the answer to the row was lost. */
 export async function promote(context: RebuildContext, reader: EventReader): Promise<void> {
@@ -64,6 +65,7 @@ const files = {
               SETTINGS max_execution_time = \${seconds_max}, async_insert = 0`,
 }
 const statementMsMax = 600_000
+const everything: Scope = { condition: '1', parameters: {} }
 // Higher than any number that the fold worker's own statements get in this epoch.
 const firstCounter = 2n ** 31n
 
@@ -72,25 +74,24 @@ async function stamp(
   { tablesOnAllCores: tables, live, rebuilt }: RebuildShard,
   term: Term,
 ): Promise<void> {
-  const [row] = await tables.rows<{ rows: number }>({
-    query: `SELECT (SELECT count() FROM ${rebuilt.read}.campaigns) + (SELECT count() FROM ${live.read}.campaigns) AS rows`,
-  })
-  const pieces = Math.max(1, Math.ceil((row?.rows ?? 0) / campaignsPerPiece))
   let counter = firstCounter
-  const run = (sql: string, piece: number) => {
+  const run = (sql: string, { condition, parameters }: Scope) => {
     counter++
     const foldId = (term.epoch << 32n) + counter
     const bounds = { msMax: statementMsMax, memoryBytesMax: 0, latest: now() + aheadMsMax }
-    const step: FoldStep = { term, foldId, pieces, piece, ...bounds }
+    const step: FoldStep = { term, foldId, pieces: 1, piece: 0, ...bounds }
     const text = sql
       .replaceAll('${live}', live.read)
       .replaceAll('${stamp}', stampOf(live))
+      .replaceAll('${scope}', condition)
       .replaceAll('${row_columns}', contentColumns.map(name => `row.${name}`).join(', '))
-    return tables.run({ query: fill(text, rebuilt, step), query_params: stepParameters(step) })
+    const query_params = { ...stepParameters(step), ...parameters }
+    return tables.run({ query: fill(text, rebuilt, step), query_params })
   }
-  for (let piece = 0; piece < pieces; piece++) {
-    await run(files.stamp, piece)
-    await run(files.departures, piece)
+  const ranges = await rangesOf(tables, live, campaignsPerPiece)
+  for (const range of ranges) {
+    await run(files.stamp, range)
+    await run(files.departures, range)
   }
-  await run(files.watermark, 0)
+  await run(files.watermark, everything)
 }

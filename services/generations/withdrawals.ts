@@ -150,10 +150,14 @@ export interface Scope {
   parameters: Record<string, unknown>
 }
 
-/** Ranges of about 20,000 campaigns each. Together they cover all campaigns. */
-export async function rangesOf(tables: Tables, { ledger }: Databases): Promise<Scope[]> {
+/** Ranges of about so many campaigns each. Together they cover all ids. Each statement reads only its part of the tables. */
+export async function rangesOf(
+  tables: Tables,
+  { ledger }: Databases,
+  campaigns = campaignsPerRange,
+): Promise<Scope[]> {
   const [row] = await tables.rows<{ bounds: string[] }>({
-    query: `SELECT arrayFilter((id, place) -> place % ${campaignsPerRange} = 0, ids, arrayEnumerate(ids)) AS bounds
+    query: `SELECT arrayFilter((id, place) -> place % ${campaigns} = 0, ids, arrayEnumerate(ids)) AS bounds
             FROM (SELECT arraySort(groupUniqArray(campaign_id)) AS ids FROM ${ledger}.campaign_ledger)`,
   })
   const bounds = row?.bounds ?? []

@@ -15,9 +15,9 @@ FROM
         argMaxIf(row, fold_id, NOT is_live)::Tuple(is_shown UInt8, was_public UInt8, updated_at DateTime64(3, 'UTC')) AS rebuilt
     FROM
     (
-        SELECT campaign_id, (is_deleted = 0, was_public, updated_at) AS row, fold_id, true AS is_live FROM ${live}.campaigns WHERE ${piece}
+        SELECT campaign_id, (is_deleted = 0, was_public, updated_at) AS row, fold_id, true AS is_live FROM ${live}.campaigns WHERE ${scope}
         UNION ALL
-        SELECT campaign_id, (is_deleted = 0, was_public, updated_at), fold_id, false FROM ${read}.campaigns WHERE ${piece}
+        SELECT campaign_id, (is_deleted = 0, was_public, updated_at), fold_id, false FROM ${read}.campaigns WHERE ${scope}
     )
     GROUP BY campaign_id
 )

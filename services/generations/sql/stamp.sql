@@ -10,12 +10,12 @@ WITH
             rebuilt.campaign_id AS campaign_id,
             live.stands AND live.content_hash = rebuilt.content_hash AS is_same,
             live.updated_at AS live_stamp
-        FROM (SELECT campaign_id, content_hash, updated_at FROM ${read}.campaigns FINAL WHERE ${piece}) AS rebuilt
+        FROM (SELECT campaign_id, content_hash, updated_at FROM ${read}.campaigns FINAL WHERE ${scope}) AS rebuilt
         LEFT JOIN
         (
             -- Its latest row, which may be that of a removal.
             SELECT campaign_id, content_hash, updated_at, NOT is_deleted AS stands
-            FROM ${live}.campaigns WHERE ${piece}
+            FROM ${live}.campaigns WHERE ${scope}
             ORDER BY campaign_id, fold_id DESC
             LIMIT 1 BY campaign_id
         ) AS live ON live.campaign_id = rebuilt.campaign_id
