@@ -1,5 +1,6 @@
 /** What withdrawn-worlds.test.ts does not draw: the end of a key, a rule that has changed, and merges of a ledger. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { rangesOf } from '../../../services/generations/withdrawals.ts'
 import { qualified } from '../../../services/tables/generations.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import { emptyLog, openRebuildableModel, type RebuildableModel } from '../../support/generations/rebuilds.ts'
@@ -55,6 +56,23 @@ test('a campaign that an older rule hid is shown by a rebuild whose log has the 
   await live.settled()
   const shown = `SELECT campaign_id AS value FROM ${live.databases.views}.campaigns`
   expect(await column(live.tables, shown)).toEqual(['c1'])
+})
+
+test('the ranges of a rebuild have every campaign once, also one that the ledger does not know', async () => {
+  const ids = Array.from({ length: 10 }, (_, n) => `c${n}`)
+  await live.append(ids.map(campaign_id => campaignEvent({ campaign_id })))
+  await live.settled()
+  for (const campaigns of [1, 3, 5, 10, 11]) {
+    const found: unknown[] = []
+    const all = ['', 'b', ...ids, 'c55', 'd']
+    for (const { condition, parameters } of await rangesOf(live.tables, live.databases, campaigns)) {
+      const query = `SELECT value FROM (SELECT arrayJoin({all:Array(String)}) AS campaign_id, campaign_id AS value) WHERE ${condition}`
+      const rows = await live.tables.rows<{ value: string }>({ query, query_params: { ...parameters, all } })
+      found.push(...rows.map(({ value }) => value))
+    }
+    expect(found, `${campaigns} a range`).toHaveLength(all.length)
+    expect(new Set(found)).toEqual(new Set(all))
+  }
 })
 
 test('a ledger never forgets a tombstone: merges keep it, and no setting removes it', async () => {
