@@ -3,7 +3,7 @@
  * flight are bounded, so a server that hangs cannot hold up the portal.
  */
 import { isIPv4 } from 'node:net'
-import { createTransport } from 'nodemailer'
+import { createTransport, type NodemailerError } from 'nodemailer'
 import { within } from '../../runtime/async/sleep.ts'
 import { type Mail, MailError, type Mailer } from '../ports.ts'
 
@@ -75,10 +75,13 @@ function messageOf({ id, to, subject, text }: Mail, from: string, host: string) 
 /** Its message names the server's code, and neither an address nor a text. */
 function failureOf(error: unknown): MailError {
   if (error instanceof MailError) return error
-  const { code = 'unknown', responseCode = 0 } = error as { code?: string; responseCode?: number }
-  const isRefusedAddress = code === 'EENVELOPE' && responseCode >= 500
-  return new MailError(`the mail server refused: ${code} ${responseCode || ''}`.trim(), { isRefusedAddress })
+  const { code = 'unknown', responseCode = '', command, response = '' } = error as Partial<NodemailerError>
+  const isRefusedAddress = command === 'RCPT TO' && addressRefusal.test(response)
+  return new MailError(`the mail server refused: ${code} ${responseCode}`.trim(), { isRefusedAddress })
 }
+
+// Without 5.7.x, a rule of the server for all mails, and without 5.1.7 and 5.1.8, the sender: many servers say these only here.
+const addressRefusal = /^5\d\d[ -](?!5\.7\.|5\.1\.[78]\b)/
 
 function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || (isIPv4(hostname) && hostname.startsWith('127.'))

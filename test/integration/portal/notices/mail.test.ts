@@ -44,15 +44,27 @@ test('nothing in a mail can add a header or an addressee', async () => {
   expect(mails[0]?.email.text).toBe('.\nRSET\n')
 })
 
-test('a refused address is told from a server that fails, without the address', async () => {
-  const refusal = Object.assign(new Error('no such user ada@example.com'), { responseCode: 550 })
-  const { mailer } = await mailServer({ onRcptTo: (_address, _session, done) => done(refusal) })
-  const error = await mailer()
-    .send(mail)
-    .catch((cause: unknown) => cause)
-  expect(error).toMatchObject({ name: 'MailError', isRefusedAddress: true })
-  expect(String(error)).not.toContain('ada@')
-})
+test.each<[string, SMTPServerOptions, boolean]>([
+  ['its address', { onRcptTo: (_address, _session, done) => done(refusal('5.1.1')) }, true],
+  ['its address, without saying why', { onRcptTo: (_address, _session, done) => done(refusal('')) }, true],
+  ['every address', { onRcptTo: (_address, _session, done) => done(refusal('5.7.1')) }, false],
+  ['the sender', { onMailFrom: (_address, _session, done) => done(refusal('5.1.1')) }, false],
+  ['the sender, later', { onRcptTo: (_address, _session, done) => done(refusal('5.1.8')) }, false],
+  ['its text', { onData: (_stream, _session, done) => done(refusal('5.1.1')) }, false],
+])(
+  'a mail of which the server refuses %s: a refused address is told from a server that fails, without the address',
+  async (_, options, isRefusedAddress) => {
+    const { mailer } = await mailServer({ hideENHANCEDSTATUSCODES: true, ...options })
+    const error = await mailer()
+      .send(mail)
+      .catch((cause: unknown) => cause)
+    expect(error).toMatchObject({ name: 'MailError', isRefusedAddress })
+    expect(String(error)).toMatch(/^MailError: the mail server refused: E\w+ 550$/)
+  },
+)
+
+const refusal = (status: string) =>
+  Object.assign(new Error(`${status} no such user ada@example.com`.trim()), { responseCode: 550 })
 
 test('a server that hangs holds up a mail for a bounded time, and a bounded number of them', async () => {
   const { url } = await mailServer({ onData: () => undefined })
