@@ -27,8 +27,8 @@ export const notifyCommand: Command = {
     call: 'notify --id NAME --subject S --text FILE [--api-version V] [--dry-run] [--data-dir D] [--json]',
     does:
       'Announces something, for example a breaking change: it notes a mail to each contact address of active API keys, and the portals ' +
-      'send it within a day. An address that was noted before gets no second mail of the same name: run the same command again after a ' +
-      'kill, or to see how many mails were sent.',
+      'send it within a day. An address that was noted before gets no second mail of the same name, unless the mail was given ' +
+      'up: run the same command again after a kill, to see how many mails were sent, or to try those again that were given up.',
     options: {
       '--id NAME':
         'the name of this announcement, 1 to 64 letters, digits and hyphens; it stands for one subject and text',

@@ -1,6 +1,6 @@
 /**
  * An announcement: a notice to each contact of active keys, which the portals send as they send any other (notice-sender.ts). Its id is
- * made of its name and the address. So an address that was noted before gets no second mail of this name.
+ * made of its name and the address. So an address that was noted before gets no second mail of this name, unless the first was given up.
  */
 import type { ApiVersion } from '../../../contracts/api/versions.ts'
 import { readSql } from '../../tables/read-sql.ts'
@@ -37,7 +37,7 @@ const readMsMax = 65_000
 // A text has up to 32 KB.
 const batchMax = 100
 
-/** Notes a mail to each contact that has none of this name yet. */
+/** Notes a mail to each contact that has none of this name yet, or only some that were given up. */
 export async function announce(
   { notices, portalKey, ...place }: Place & { notices: Pick<Notices, 'add'>; portalKey: string },
   { name, subject, text, version, isDry }: Announcement,
@@ -47,10 +47,17 @@ export async function announce(
   const { addresses, invalid } = await contactsOfKeys(place, version)
   const sql = `SELECT notice_id, status FROM ${place.databases.base}.notice_ledger FINAL WHERE startsWith(notice_id, {prefix:String})`
   const known = await readRows<{ notice_id: string; status: string }>(place, sql, readMsMax, { prefix })
-  const ids = new Set(known.map(({ notice_id }) => notice_id))
+  const statusOf = new Map(known.map(({ notice_id, status }) => [notice_id, status]))
+  // A notice that is settled stays so. So each further try to reach an address has an id of its own.
+  const idOf = (recipient: string) => {
+    const first = `${prefix}${accountIdOf(portalKey, recipient)}`
+    let id = first
+    for (let next = 2; statusOf.get(id) === 'GIVEN_UP'; next++) id = `${first}.${next}`
+    return id
+  }
   const wanted = addresses
-    .map(recipient => ({ recipient, notice_id: `${prefix}${accountIdOf(portalKey, recipient)}` }))
-    .filter(({ notice_id }) => !ids.has(notice_id))
+    .map(recipient => ({ recipient, notice_id: idOf(recipient) }))
+    .filter(({ notice_id }) => !statusOf.has(notice_id))
     .map(one => ({ ...one, subject, text, rule: 'ANNOUNCEMENT' as const, account_id: null }))
   for (let first = 0; first < wanted.length && !isDry; first += batchMax)
     await notices.add(wanted.slice(first, first + batchMax), now)

@@ -4,7 +4,7 @@
  * - A mail is sent by the portal that claims it in the store. The claim ends after two minutes: if its portal was killed, another
  *   one sends the mail, maybe a second time, with the same Message-ID. Once the mail is settled, the claim stays, so a ledger that
  *   is late leads to no second mail.
- * - If the server does not take a mail, it is tried again after a pause that doubles, `triesMax` times.
+ * - If the server does not take a mail, it is tried again for a day, after a pause that doubles, up to an hour.
  * - The looks at the tables are made by one portal at a time, the one that takes the turn in the store.
  * A round tries at most `mailsMax` mails, so a server that takes none delays nothing else for long.
  */
@@ -23,7 +23,8 @@ export interface NoticeParts extends NoteParts, Place {
 
 const lookMs = 300_000
 const mailsMax = 50
-const triesMax = 8
+// More than a server that takes none sees in `waitMsMax`. It ends a mail that kills each portal that sends it.
+const triesMax = 30
 const pauses = { pauseMsMin: 60_000, pauseMsMax: 3_600_000 }
 // No mail takes so long (smtp-mailer.ts).
 const sendingMs = 120_000
@@ -46,7 +47,7 @@ export function createNoticeSender(parts: NoticeParts) {
       await notices.settle([notice], status, now())
       return status === 'SENT'
     }
-    // Counted before it is sent, so that a process that is killed each time does not send it for ever.
+    // Counted before it is sent.
     const tries = await store.count(`notice-tries:${notice_id}`, 2 * waitMsMax)
     if (tries > triesMax) {
       logger.warn({ notice_id, rule }, 'a notice is given up')

@@ -7,6 +7,7 @@ import { type Announcement, announce } from '../../../../services/portal/notices
 import { createKeyNotices, perAddressPerDayMax } from '../../../../services/portal/notices/key-notices.ts'
 import { createNoticeSender, type NoticeParts } from '../../../../services/portal/notices/notice-sender.ts'
 import { openNotices } from '../../../../services/portal/notices/notices.ts'
+import { type Mail, MailError } from '../../../../services/portal/ports.ts'
 import type { PortalStore } from '../../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
 import { accountRecord } from '../../../support/events/accounts.ts'
@@ -134,16 +135,43 @@ describe('a mail about a key', () => {
     expect(await sender.sendDue()).toBe(1)
     await waiting(0)
 
-    mailer.fail(new Error('the mail server refused'))
+    const refusedFor = async (hours: number) => {
+      mailer.fail(new Error('the mail server refused'))
+      for (let n = 0; n < hours * 2; n++) {
+        await sender.sendDue()
+        now += 30 * minuteMs
+      }
+      mailer.fail(undefined)
+    }
     await notices.revoked(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE1')
     await waiting(1)
-    for (let hours = 0; hours < 12; hours++) {
-      await sender.sendDue()
-      now += 60 * minuteMs
+    await refusedFor(22)
+    now += 60 * minuteMs
+    expect(await sender.sendDue()).toBe(1)
+    await waiting(0)
+
+    await notices.revoked(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE2')
+    await waiting(1)
+    await refusedFor(25)
+    expect(await sender.sendDue()).toBe(0)
+    await sender.look()
+    await noAddressIsHeld()
+  })
+
+  test('that kills each portal that sends it is given up', async () => {
+    let tries = 0
+    const send = () => new Promise<never>(() => tries++)
+    const { sender, notices } = portal({ mailer: { send } })
+    await notices.created(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE1')
+    await waiting(1)
+    for (let dead = 1; dead <= 30; dead++) {
+      void sender.sendDue()
+      await expect.poll(() => tries, { interval: 5 }).toBe(dead)
+      now += 2 * minuteMs
     }
-    mailer.fail(undefined)
     expect(await sender.sendDue()).toBe(0)
     await noAddressIsHeld()
+    expect(tries).toBe(30)
   })
 
   test('is tried in the next round, if a server that takes none has had its share of this one', async () => {
@@ -316,4 +344,30 @@ test('an announcement goes to each contact of an active key once, however often 
   await noAddressIsHeld()
   expect(await make()).toEqual({ ...none, addresses: 2, noted: 0, sent: 2 })
   expect(await sender.sendDue()).toBe(0)
+})
+
+test('an announcement that was given up is noted again by the next run, and no other', async () => {
+  now = Date.now()
+  await haveKey('pv_live_QUIET001', { minutes: 1, ok: 0, refused: 0 })
+  await haveKey('pv_live_GONE0001', { minutes: 1, ok: 0, refused: 0 })
+  let refusal: MailError | undefined = new MailError('no such user', { isRefusedAddress: true })
+  const sent: string[] = []
+  const send = async ({ to }: Mail) => {
+    if (refusal !== undefined && to.includes('gone')) throw refusal
+    sent.push(to)
+  }
+  const { sender } = portal({ mailer: { send } })
+  const notices = openNotices({ ...log, writer })
+  const announcement = { name: 'v1-ends', subject: 'Version 1 ends', text: 'In 2028.\n', isDry: false }
+  const make = () => announce({ ...log, notices, portalKey }, announcement, now)
+  for (let run = 1; run <= 3; run++) {
+    await make()
+    await waiting(run === 1 ? 2 : 1)
+    if (run === 3) refusal = undefined
+    await sender.sendDue()
+    await waiting(0)
+  }
+  expect(sent.sort()).toEqual(['pv_live_gone0001@board.example', 'pv_live_quiet001@board.example'])
+  const settled = { addresses: 2, invalid: 0, waiting: 0, sent: 2, given_up: 2 }
+  expect(await make()).toEqual({ ...settled, noted: 0 })
 })
