@@ -39,9 +39,11 @@ export function createNoticeSender(parts: NoticeParts) {
 
   /** Resolves with whether the mail was sent; `undefined` if it is not this portal's, or not yet due again. */
   async function send(notice: WaitingNotice): Promise<boolean | undefined> {
-    const { notice_id, rule, recipient, subject, text } = notice
+    const { notice_id, rule } = notice
     const claim = `notice:${notice_id}`
     if (!(await store.claim(claim, '', sendingMs))) return undefined
+    const mail = await notices.mailOf(notice)
+    if (mail === undefined) return undefined
     const settle = async (status: 'SENT' | 'GIVEN_UP') => {
       await store.put(claim, '', settledMs)
       await notices.settle([notice], status, now())
@@ -54,7 +56,7 @@ export function createNoticeSender(parts: NoticeParts) {
       return settle('GIVEN_UP')
     }
     try {
-      await mailer.send({ id: notice_id, to: recipient, subject, text })
+      await mailer.send({ id: notice_id, to: mail.recipient, subject: mail.subject, text: mail.text })
     } catch (error) {
       logger.warn({ notice_id, rule, reason: messageOf(error) }, 'a notice could not be sent')
       if (error instanceof MailError && error.isRefusedAddress) return settle('GIVEN_UP')

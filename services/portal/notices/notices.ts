@@ -17,16 +17,21 @@ export interface NewNotice extends MailText {
   recipient: string
 }
 
-export interface WaitingNotice extends NewNotice {
+export interface WaitingNotice extends Omit<NewNotice, keyof NoticeMail> {
   created_at: number
   /** It has waited for too long, or its account is deleted. */
   is_over: boolean
 }
 
+/** What is sent, and to whom. */
+export type NoticeMail = Pick<NewNotice, 'recipient' | 'subject' | 'text'>
+
 export type Notices = ReturnType<typeof openNotices>
 
 const waitingSql = readSql('waiting', import.meta.url)
 const settledSql = readSql('settled', import.meta.url)
+const mailSql = `SELECT recipient, subject, text FROM \${base}.notice_ledger FINAL
+WHERE notice_id = {notice_id:String} AND status = 'WAITING' SETTINGS max_execution_time = 10`
 const rowsMax = 2_000
 const readMsMax = 12_000
 
@@ -43,6 +48,12 @@ export function openNotices({ writer, ...place }: Place & { writer: Pick<EventWr
 
     /** The oldest first. What was created before `since` (Unix ms) is over. */
     waiting: (since: number) => read<WaitingNotice>(waitingSql, since),
+
+    /** The mail of a notice that waits. A text may have 32 KB, so only what is sent now is read. */
+    async mailOf({ notice_id }: WaitingNotice): Promise<NoticeMail | undefined> {
+      const [mail] = await readRows<NoticeMail>(place, mailSql, readMsMax, { notice_id })
+      return mail
+    },
 
     settle: (settled: readonly WaitingNotice[], status: 'SENT' | 'GIVEN_UP', at: number) => {
       const sent_at = status === 'SENT' ? at : null

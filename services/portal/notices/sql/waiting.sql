@@ -1,12 +1,9 @@
--- The notices whose mail waits, the oldest first, and announcements last: they are many (private). `is_over`: it was created before `since`, or its account is deleted.
+-- The notices whose mail waits, without the mail: the oldest first, and announcements last, because they are many (private). `is_over`: it was created before `since`, or its account is deleted.
 
 SELECT
     notice_id,
     rule,
     nullIf(account_id, '') AS account_id,
-    recipient,
-    subject,
-    text,
     toUnixTimestamp64Milli(ledger.created_at) AS created_at,
     toBool(toUnixTimestamp64Milli(ledger.created_at) < {since:Int64} OR ledger.account_id GLOBAL IN
     (
