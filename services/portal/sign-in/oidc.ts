@@ -5,6 +5,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import {
+  AuthorizationResponseError,
   allowInsecureRequests,
   authorizationCodeGrant,
   buildAuthorizationUrl,
@@ -53,7 +54,10 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
 
   const failed = (step: string) => (error: unknown) => {
     if (error instanceof OidcRefused) throw new PageError(403, error.message)
-    logger.error({ error: messageOf(error) }, `a sign-in through the provider failed ${step}`)
+    // What the provider answers may come of the person, and is no fault of ours.
+    const isAnswer = error instanceof AuthorizationResponseError
+    const fault = { error: messageOf(error), ...(isAnswer && { answer: error.error.slice(0, 100) }) }
+    logger[isAnswer ? 'warn' : 'error'](fault, `a sign-in through the provider failed ${step}`)
     throw new PageError(503, 'The provider did not sign you in. Try again in a minute.')
   }
 
@@ -70,7 +74,11 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
     const kept = opened(portalKey, cookies.provider.read(request))
     cookies.provider.clear(reply)
     if (!kept || kept.ends_at <= now()) throw new PageError(400, notBegun)
-    const email = await oidc.finish(new URL(request.url, portalUrl), kept).catch(failed('at its end'))
+    const finished = oidc.finish(new URL(request.url, portalUrl), kept)
+    const email = await finished.catch(error =>
+      isCancelled(error) ? undefined : failed('at its end')(error),
+    )
+    if (email === undefined) return reply.redirect('/sign-in', 303)
     const checked = checkEmail(email)
     if ('reason' in checked) throw new PageError(403, `The address of your account ${checked.reason}.`)
     return finishSignIn(portal, request, reply, { email: checked.email, next: kept.next })
@@ -91,6 +99,10 @@ function opened(portalKey: string, cookie: string | undefined): Kept | undefined
 const purpose = 'provider'
 
 const notBegun = 'This sign-in did not begin in this browser, or it took longer than 15 minutes. Begin again.'
+
+/** The person has said no at the provider. The library has compared the state before. */
+const isCancelled = (error: unknown) =>
+  error instanceof AuthorizationResponseError && error.error === 'access_denied'
 
 /** What has to be kept between the two steps. It is a secret of the browser that began. */
 interface OidcCheck {

@@ -96,6 +96,26 @@ test('the answer of the provider counts only in the browser that began, and once
   expect((await browser.get(callback)).status).toBe(400)
 })
 
+test('a person who cancels at the provider is back at the sign-in, and no answer of the provider is an error of the portal', async () => {
+  const answered = async (error: string, change: Record<string, string> = {}) => {
+    const browser = portal.browser()
+    const begun = await browser.get('/sign-in/provider')
+    const state = new URL(begun.location ?? '').searchParams.get('state') ?? ''
+    portal.log.length = 0
+    const { status, location } = await browser.get(
+      `/sign-in/provider/callback?${new URLSearchParams({ error, state, iss: issuer, ...change })}`,
+    )
+    const levels = portal.log.map(line => JSON.parse(line).level).filter(level => level >= 40)
+    return { status, location, levels }
+  }
+  expect(await answered('access_denied')).toEqual({ status: 303, location: '/sign-in', levels: [] })
+  expect(await answered('server_error')).toMatchObject({ status: 503, levels: [40] })
+  expect(await answered('access_denied', { state: 'of another' })).toMatchObject({
+    status: 503,
+    levels: [50],
+  })
+})
+
 test('a cookie that was changed is not believed', async () => {
   const browser = portal.browser()
   const callback = await callbackOf(browser, 'ada')
