@@ -89,7 +89,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   const newRequestId = parts.newRequestId ?? (() => randomUUID())
   const tables = limitTables(parts.tables, options)
   const opened = createEndpointParts(parts, tables, runtime)
-  const admissions = createAdmissions(keyRing, limiters, options.pepper, runtime)
+  const admissions = createAdmissions(keyRing, limiters, options.pepper)
   const isTrustedProxy = addressMatcher(options.PLEDGEVIEW_TRUST_PROXY)
   const connections = createConnections({
     perAddressMax: options.PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX,

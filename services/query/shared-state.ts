@@ -41,12 +41,10 @@ const windowMs = 60_000
 // Of each limiter, in this process.
 const bucketsMax = 100_000
 
-// Unix ms of a clock that never runs backwards: if the system clock is set back, the windows must not stay full until it has caught up.
-const steadyNow = () => performance.timeOrigin + performance.now()
-
 /** The limiters of a service that runs as a single process. It shares nothing. */
 export function memoryState(config: Limits): SharedState {
-  const now = () => Math.floor(steadyNow())
+  // If the system clock is set back, the windows must not stay full until it has caught up.
+  const now = () => Math.floor(performance.now())
   const limiter = (limit: number) => createMemoryRateLimiter({ limit, windowMs }, { bucketsMax, now })
   return {
     limiters: {
@@ -113,7 +111,7 @@ export function redisState(
         keyPrefix: `${keyPrefix}limit:${kind}:`,
         instance: randomUUID().slice(0, instanceLength),
         bucketsMax,
-        now: steadyNow,
+        now: monotonicMs,
       },
     )
   const limiters = {

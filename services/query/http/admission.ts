@@ -19,7 +19,6 @@ import { type ErrorBody, type ErrorCode, errorBody, errors } from '../../../cont
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import { addressBucket } from '../../runtime/http/addresses.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
 import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
 import {
   createSecretVerifier,
@@ -76,7 +75,6 @@ export function createAdmissions(
   keyRing: Pick<KeyRing, 'lookup'>,
   limiters: RateLimiters,
   pepper: string,
-  { now }: Pick<Runtime, 'now'>,
 ): Admissions {
   const verify = createSecretVerifier(pepper)
 
@@ -121,12 +119,7 @@ export function createAdmissions(
 
     unknown() {
       const { limit, windowMs } = limiters.addresses.settings
-      const resetAt = Math.floor(now() / 1000) + 1
-      return {
-        ...noKey,
-        decision: { allowed: false, limit, remaining: 0, resetAt },
-        windowMs,
-      }
+      return { ...noKey, decision: { allowed: false, limit, remaining: 0, delayMs: 1 }, windowMs }
     },
   }
 }

@@ -73,21 +73,17 @@ export const preflightHeaders: ResponseHeaders = {
 
 /** The limiter's counters, under the API's own names and in the form of the IETF draft. */
 export function rateLimitHeaders(
-  { limit, remaining, resetAt }: RateDecision,
+  { limit, remaining, delayMs }: RateDecision,
   { windowMs, now }: { windowMs: number; now: number },
 ): ResponseHeaders {
+  const resetAt = delayMs === 0 ? Math.floor(now / 1000) : Math.ceil((now + delayMs) / 1000)
   return {
     'x-ratelimit-limit': String(limit),
     'x-ratelimit-remaining': String(remaining),
     'x-ratelimit-reset': String(resetAt),
     'ratelimit-policy': `"default";q=${limit};w=${Math.ceil(windowMs / 1000)}`,
-    ratelimit: `"default";r=${remaining};t=${secondsUntil(resetAt, now)}`,
+    ratelimit: `"default";r=${remaining};t=${Math.ceil(delayMs / 1000)}`,
   }
-}
-
-/** Whole seconds until that Unix second; at least 0. */
-export function secondsUntil(unixSecond: number, now: number): number {
-  return Math.max(0, unixSecond - Math.floor(now / 1000))
 }
 
 /**

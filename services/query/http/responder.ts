@@ -30,7 +30,6 @@ import {
   preflightHeaders,
   type ResponseHeaders,
   rateLimitHeaders,
-  secondsUntil,
   sendEntry,
 } from './answer.ts'
 import type { DirectAnswers } from './direct-answers.ts'
@@ -84,7 +83,7 @@ export function createResponder(
       // A client that goes on beyond its limit gets no more answers on this connection.
       .headers(connections.headersOf(reply.raw, code === 'rate_limited'))
     if (code === 'rate_limited' && request.admission !== null) {
-      reply.header('retry-after', String(secondsUntil(request.admission.decision.resetAt, time)))
+      reply.header('retry-after', String(Math.ceil(request.admission.decision.delayMs / 1000)))
     }
     return reply.send(answer.body)
   }

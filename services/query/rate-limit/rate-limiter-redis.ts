@@ -32,7 +32,7 @@ export interface RedisRateLimiterDependencies {
   instance: string
   /** The number of buckets that have a local window. */
   bucketsMax: number
-  /** Unix ms of a clock that never runs backwards. Until Redis has told its own, answers name times of this one. */
+  /** Milliseconds of a clock that never runs backwards. */
   now: () => number
 }
 
@@ -63,10 +63,9 @@ export function createRedisRateLimiter(
   }
   connection.onUp(mayLackHits)
 
-  /** Decides by the local window, in Redis's clock. It never promises an earlier reset than Redis would. */
+  /** Decides by the local window. It never promises a shorter delay than Redis would. */
   function decideAlone(state: WindowState, time: number): RateDecision {
-    const blockedBy = state.blockedBy + shared.aheadMs() + connection.deadlineMs
-    return decisionOf(settings, { ...state, blockedBy }, time + shared.aheadMs())
+    return decisionOf(settings, { ...state, blockedBy: state.blockedBy + connection.deadlineMs }, time)
   }
 
   async function askRedis(bucket: string, time: number): Promise<RateDecision> {
@@ -152,7 +151,6 @@ export function createRedisSlidingWindowLog(
   )
   // No digest of a bucket is as short.
   const windows = `${keyPrefix}windows`
-  let aheadMs = 0
 
   return {
     /**
@@ -161,16 +159,13 @@ export function createRedisSlidingWindowLog(
      */
     take: (bucket: string, time: number, lacking: readonly number[]): Promise<RedisWindowState> =>
       connection.run(async (redis, { latest }) => {
-        aheadMs = latest - now()
+        const aheadMs = latest - now()
         const deadline = Math.ceil(latest + connection.deadlineMs)
         // Round up, so that a hit never leaves the window in Redis before it leaves the local window.
         const hits = lacking.flatMap(one => [idOf(instance, one), Math.ceil(one + aheadMs)])
         const parameters = [limit, windowMs, deadline, idOf(instance, time), ...hits]
         return stateOf(await redis.slidingWindowLog(keyPrefix + digest(bucket), windows, ...parameters))
       }),
-
-    /** By how much Redis's clock was ahead of the process's clock at the last request. */
-    aheadMs: () => aheadMs,
   }
 }
 

@@ -4,7 +4,7 @@
  * Promises that every implementation keeps (test/integration/query/rate-limit/rate-limiter.conformance.ts):
  * - At most `limit` hits of one bucket are admitted within any period of `windowMs`.
  * - A denied hit does not count.
- * - A hit at the Unix second `resetAt` is admitted, unless other hits have used the room first.
+ * - A hit `delayMs` later is admitted, unless other hits have used the room first.
  * - Buckets are independent, except when memory is short: then a bucket may admit fewer hits, but never more.
  *
  * An implementation in memory decides at once, and only one that asks another process returns a promise.
@@ -24,8 +24,8 @@ export interface RateDecision {
   limit: number
   /** Hits that would be admitted now, after this one. */
   remaining: number
-  /** The Unix second at which a hit would be admitted; the present second if some remain. */
-  resetAt: number
+  /** Whole milliseconds until a hit would be admitted; 0 if some remain. No moment: the clock of a limiter is its own. */
+  delayMs: number
 }
 
 export interface RateLimiter {
@@ -45,7 +45,7 @@ export interface RateLimiters {
 }
 
 /**
- * The rate limiter in memory, for a service that runs as a single process. `bucketsMax` bounds its memory. `now` is in Unix milliseconds and must not run backwards: full buckets would stay
+ * The rate limiter in memory, for a service that runs as a single process. `bucketsMax` bounds its memory. `now` is in milliseconds and must not run backwards: full buckets would stay
  * full until it has caught up.
  */
 export function createMemoryRateLimiter(
@@ -68,7 +68,7 @@ export function createMemoryRateLimiter(
 
 /*
  * Sliding-window logs in memory: the exact times of the hits that count, per bucket. It reads no clock: times are
- * arguments, in Unix milliseconds, and must not run backwards.
+ * arguments, in milliseconds, and must not run backwards.
  *
  * The number of buckets bounds the memory. A bucket is dropped only if its window is empty. If there is no room for a
  * new bucket, it shares one overflow window with the other buckets that have no room. If it gets room later, it starts
@@ -162,10 +162,10 @@ export function decisionOf(
   time: number,
 ): RateDecision {
   const remaining = Math.max(0, limit - count)
-  // The first whole second after the blocking hit has expired.
   if (remaining === 0) invariant('key-window', count <= limit, () => ({ count, limit }))
-  const resetAt = remaining > 0 ? Math.floor(time / 1000) : Math.floor((blockedBy + windowMs) / 1000) + 1
-  return { allowed, limit, remaining, resetAt }
+  // The first whole millisecond after the blocking hit has expired.
+  const delayMs = remaining > 0 ? 0 : Math.floor(blockedBy + windowMs - time) + 1
+  return { allowed, limit, remaining, delayMs }
 }
 
 function emptyWindow(): Window {

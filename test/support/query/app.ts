@@ -79,10 +79,16 @@ export function keyHeaders({ key, secret }: Credentials): Record<string, string>
 export async function startTestApp(settings: TestAppSettings): Promise<TestApp> {
   const { tables, databases = generationOf({ base: 'query_model', views: 'query_views' }, 1) } = settings
   const clock = settings.clock ?? testClock()
+  // The clock of the limiters is steady, and has another beginning than the system's.
+  const startedAt = clock.now()
+  const limiterNow = () => clock.now() - startedAt
   const keys = new Map<string, ApiKey>()
   const counted = { key: 0, address: 0 }
   function limiterOf(bucket: keyof typeof counted, limit: number): RateLimiter {
-    const limiter = createMemoryRateLimiter({ limit, windowMs: 60_000 }, { bucketsMax: 1000, now: clock.now })
+    const limiter = createMemoryRateLimiter(
+      { limit, windowMs: 60_000 },
+      { bucketsMax: 1000, now: limiterNow },
+    )
     const hitNow = (name: string) => {
       const decision = limiter.hitNow(name)
       if (decision.allowed) counted[bucket]++

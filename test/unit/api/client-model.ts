@@ -282,9 +282,10 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
       if (failure === 'network') throw new TypeError('the connection was lost')
       const response = failure === undefined ? list(path, process(number)) : refusal(failure)
       response.headers.set('x-ratelimit-remaining', String(decision.remaining))
-      response.headers.set('x-ratelimit-reset', String(decision.resetAt))
+      const resetAt = Math.ceil((time + decision.delayMs) / 1000)
+      response.headers.set('x-ratelimit-reset', String(resetAt))
       if (failure === 'rate_limited') {
-        response.headers.set('retry-after', String(Math.max(1, decision.resetAt - Math.floor(time / 1000))))
+        response.headers.set('retry-after', String(Math.ceil(decision.delayMs / 1000)))
       }
       advance(Math.ceil(latencyMs(number) / 2))
       return response

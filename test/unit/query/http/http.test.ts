@@ -67,15 +67,20 @@ describe('response headers', () => {
     expect(cacheHeaders(entry, entry.createdAt - 5000).age).toBe('0')
   })
 
-  it('count the limit in Unix seconds, and in seconds from now for the IETF draft', () => {
-    const decision = { allowed: false, limit: 120, remaining: 0, resetAt: Math.floor(now / 1000) + 7 }
-    expect(rateLimitHeaders(decision, { windowMs: 60_000, now })).toEqual({
+  it('count the limit in Unix seconds, and in seconds from now for the IETF draft, never too early', () => {
+    const second = Math.floor(now / 1000)
+    const headersAt = (delayMs: number, now: number) =>
+      rateLimitHeaders({ allowed: false, limit: 120, remaining: 0, delayMs }, { windowMs: 60_000, now })
+    expect(headersAt(6_001, second * 1000)).toEqual({
       'x-ratelimit-limit': '120',
       'x-ratelimit-remaining': '0',
-      'x-ratelimit-reset': String(Math.floor(now / 1000) + 7),
+      'x-ratelimit-reset': String(second + 7),
       'ratelimit-policy': '"default";q=120;w=60',
       ratelimit: '"default";r=0;t=7',
     })
+    const reset = (delayMs: number, ms: number) =>
+      Number(headersAt(delayMs, second * 1000 + ms)['x-ratelimit-reset']) - second
+    expect([reset(0, 999), reset(1, 0), reset(1, 999), reset(2, 999)]).toEqual([0, 1, 1, 2])
   })
 
   it.each([
