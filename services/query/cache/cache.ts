@@ -3,7 +3,8 @@
  * processes share (shared-values.ts).
  *
  * Promises, with Redis and without (test/integration/query/cache/response-cache.test.ts):
- * - A value is never returned at or after its `expiresAt`, except to callers that waited for that same load.
+ * - A value is never returned at or after its `expiresAt`, except to callers that waited for that same load. If the clock is set back to
+ *   before it was created, it has expired, too.
  * - While a load of a key runs, all other callers of that key in this process wait for it and do not load.
  * - A failed load is not kept: each waiting caller gets the error, and the next caller loads again.
  * - The memory in the process is bounded in bytes. A value that does not fit is returned but not kept. If the cache is full, the
@@ -20,6 +21,19 @@ export interface Lifetime {
    * both are gone at the same moment. Otherwise the page could be made again, of the same snapshot and of newer rows.
    */
   sharedUntil?: number | undefined
+}
+
+// A clock that is corrected may step back by so much.
+const stepMsMax = 1_000
+
+/** Whether a value says that it was created later than now: a clock was set back since. */
+export function isOfTheFuture({ createdAt }: Lifetime, now: number): boolean {
+  return createdAt - now > stepMsMax
+}
+
+/** How long a value is valid after `now`; 0 if it has expired. */
+export function leftMs(value: Lifetime, now: number): number {
+  return isOfTheFuture(value, now) ? 0 : Math.max(0, value.expiresAt - now)
 }
 
 /** What is cached: how large a value is, and how Redis keeps it. */
@@ -77,7 +91,7 @@ export function createCache<Value extends Lifetime>(
     const [storeNow, loadsNow] = [store, loads]
     try {
       const value = await (shared ? shared(`${purges} ${key}`, load, owner) : load())
-      if (now() < value.expiresAt) storeNow.set(key, value, owner)
+      if (leftMs(value, now()) > 0) storeNow.set(key, value, owner)
       return value
     } finally {
       loadsNow.delete(key)
@@ -161,7 +175,7 @@ interface Holding {
 }
 
 /** Creates an empty store, which keeps values within its bounds. `owner` is the one that uses the value. */
-export function createFairStore<Value extends Pick<Lifetime, 'expiresAt'>>({
+export function createFairStore<Value extends Lifetime>({
   bytesMax,
   bytesOf,
   now,
@@ -199,7 +213,7 @@ export function createFairStore<Value extends Pick<Lifetime, 'expiresAt'>>({
   // Values live about equally long, so the expired ones are nearly all at the start.
   function dropFirstExpired(): void {
     for (const [key, { value }] of entries) {
-      if (now() < value.expiresAt) return
+      if (leftMs(value, now()) > 0) return
       drop(key)
     }
   }
@@ -229,7 +243,7 @@ export function createFairStore<Value extends Pick<Lifetime, 'expiresAt'>>({
     get(key: string, owner: string): Value | undefined {
       const entry = entries.get(key)
       if (entry === undefined) return undefined
-      if (now() >= entry.value.expiresAt) {
+      if (leftMs(entry.value, now()) === 0) {
         drop(key)
         return undefined
       }
@@ -252,7 +266,7 @@ export function createFairStore<Value extends Pick<Lifetime, 'expiresAt'>>({
 
     /** Looks at every value. */
     dropExpired(): void {
-      for (const [key, { value }] of entries) if (now() >= value.expiresAt) drop(key)
+      for (const [key, { value }] of entries) if (leftMs(value, now()) === 0) drop(key)
     },
   }
 }

@@ -9,7 +9,7 @@
  *   is slow or because it crashed, another process takes over. A process that has waited for two lock periods loads the
  *   value without a lock.
  * - A value never lives longer in another process than in the process that loaded it, whatever the clocks say: Redis returns how
- *   much time is left.
+ *   much time is left. If that is more than its lifetime, the clock of Redis was set back, and the value counts as missing.
  *
  * If Redis is unavailable, each process uses its own cache and does not wait.
  *
@@ -24,7 +24,7 @@ import {
   type RedisTime,
   RedisUnavailableError,
 } from '../../runtime/redis/connection.ts'
-import type { CacheKind, Lifetime, LoadShared } from './cache.ts'
+import { type CacheKind, isOfTheFuture, type Lifetime, type LoadShared } from './cache.ts'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -120,6 +120,7 @@ export function createSharedValues<Value extends Lifetime>(
       const header = JSON.parse(bytes.toString('utf8', lengthBytes, bodyAt)) as Ends
       const { lifetimeMs, sharedUntil } = header
       const lifetime = { createdAt: expiresAt - lifetimeMs, expiresAt, sharedUntil }
+      if (isOfTheFuture(lifetime, now())) return undefined
       // The body is a copy, so that it keeps no larger buffer alive.
       return await kind.decode(header, Buffer.copyBytesFrom(bytes, bodyAt), lifetime)
     } catch {

@@ -14,6 +14,7 @@
  * An answer that is not slow is computed when it is asked for, so that the first one after a change is as new as it can be.
  */
 import type { Runtime } from '../../runtime/runtime.ts'
+import { leftMs } from '../cache/cache.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
 
 export interface Computed {
@@ -57,22 +58,22 @@ export function createAhead(
   cache: Pick<ResponseCache, 'get'>,
   cacheMs: number,
   { compute, computeAhead, onError }: AheadWork,
-  { now, random, sleep }: Pick<Runtime, 'now' | 'random' | 'sleep'>,
+  { now, monotonicMs, random, sleep }: Pick<Runtime, 'now' | 'monotonicMs' | 'random' | 'sleep'>,
 ): Ahead {
   const { promise: first, resolve: endFirst } = Promise.withResolvers<void>()
   let ahead: CacheEntry | undefined
   let computedMs = 0
 
   async function load(): Promise<CacheEntry> {
-    return ahead !== undefined && now() < ahead.expiresAt ? ahead : await compute()
+    return ahead !== undefined && leftMs(ahead, now()) > 0 ? ahead : await compute()
   }
 
   async function timed(signal: AbortSignal): Promise<Computed> {
-    const startedAt = now()
+    const startedAt = monotonicMs()
     try {
       return await computeAhead(signal)
     } finally {
-      computedMs = now() - startedAt
+      computedMs = monotonicMs() - startedAt
     }
   }
 
@@ -93,7 +94,7 @@ export function createAhead(
   ): Promise<CacheEntry | undefined> {
     ahead = await next(current, signal)
     if (ahead === undefined) return undefined
-    if (current !== undefined) await sleep(Math.max(0, current.expiresAt - now()), signal)
+    if (current !== undefined) await sleep(leftMs(current, now()), signal)
     return signal.aborted ? current : cache.get(key, load)
   }
 
@@ -113,10 +114,10 @@ export function createAhead(
         try {
           current = await round(current, signal)
           const leadMs = Math.max(cacheMs * leadShare, computedMs * leadFactor) * (1 + random())
-          restMs = (current?.expiresAt ?? now() + cacheMs) - leadMs - now()
+          restMs = (current ? leftMs(current, now()) : cacheMs) - leadMs
         } catch (error) {
           if (!signal.aborted) onError(error)
-          if (current !== undefined && now() >= current.expiresAt) current = undefined
+          if (current !== undefined && leftMs(current, now()) === 0) current = undefined
           restMs = cacheMs * retryShare
         }
         endFirst()

@@ -11,10 +11,15 @@ const stepMs = 500
 
 /** Time that passes only when the test lets it. */
 function manualTime() {
-  let time = 0
+  let [time, aheadMs] = [0, 0]
   const waiting = new Set<{ at: number; wake: () => void }>()
   return {
-    now: () => time,
+    now: () => time + aheadMs,
+    monotonicMs: () => time,
+    /** Sets the system clock, and wakes nobody. */
+    step(ms: number) {
+      aheadMs += ms
+    },
     sleep: (ms: number, signal?: AbortSignal) =>
       new Promise<void>(resolve => {
         const waiter = { at: time + ms, wake: resolve }
@@ -95,6 +100,24 @@ it('computes before the cached answer ends, so no request ever computes, and non
   expect(world.forRequests).toBe(0)
   expect(shown.size).toBeGreaterThanOrEqual(5)
   expect(world.ahead).toBeLessThanOrEqual(7)
+})
+
+it('goes on when the clock is set back or forward, and gives no answer older than a period', async () => {
+  const { world, processes, request } = startProcesses(1, true)
+  const [process] = processes as [Ahead]
+  for (const ms of [-10 * periodMs, 10 * periodMs]) {
+    await world.pass(2 * periodMs)
+    world.step(ms)
+    await world.pass(periodMs, async () => {
+      const { createdAt, expiresAt } = await request(process)
+      expect(createdAt).toBeLessThanOrEqual(world.now())
+      expect(expiresAt - world.now()).toBeLessThanOrEqual(periodMs)
+    })
+    // Of which one may have no answer yet.
+    const asked = world.forRequests
+    await world.pass(2 * periodMs, () => request(process))
+    expect(world.forRequests).toBe(asked)
+  }
 })
 
 it('shares each computation among the processes of a cache', async () => {

@@ -75,6 +75,15 @@ describe('the response cache of several processes over one Redis', () => {
     close()
   })
 
+  it('loads again what has more than its lifetime left, because the clock of Redis was set back', async () => {
+    const { keyPrefix, a, b, close } = await openTwo()
+    await open(a, 'before')
+    const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
+    await redis().client.pexpire(place, 3_600_000)
+    expect(await open(b, 'after')).toBe('after')
+    close()
+  })
+
   it('leaves no lock after a failed load', async () => {
     const { keyPrefix, a, close } = await openTwo()
     await expect(a.cache.get('key', never)).rejects.toThrow()

@@ -11,18 +11,20 @@ import { redisService } from '../../../support/services/redis.ts'
 import { useService } from '../../../support/services/test-service.ts'
 
 const bytesMax = 64 * 1024
+let aheadMs = 0
+const now = () => Date.now() + aheadMs
 
 describe('the response cache with Redis', () => {
   const redis = useService(redisService)
   provesItsPromises(async () => {
-    const { cache, connection } = await openCache(redis(), { bytesMax })
+    const { cache, connection } = await openCache(redis(), { bytesMax, now })
     return { cache, close: () => connection.close() }
   })
 })
 
 describe('the response cache without Redis', () => {
   provesItsPromises(async () => ({
-    cache: createCache(responses, { bytesMax, now: Date.now }),
+    cache: createCache(responses, { bytesMax, now }),
     close: () => undefined,
   }))
 })
@@ -34,12 +36,13 @@ function provesItsPromises(open: () => Promise<{ cache: ResponseCache; close(): 
   beforeEach(async () => {
     ;({ cache, close } = await open())
     loads = []
+    aheadMs = 0
   })
   afterEach(() => close())
 
   const load = (body: string, ttlMs?: number) => async () => {
     loads.push(body)
-    return entryOf(body, Date.now, ttlMs)
+    return entryOf(body, now, ttlMs)
   }
 
   it('returns the loaded entry byte for byte, with all its fields', async () => {
@@ -81,6 +84,13 @@ function provesItsPromises(open: () => Promise<{ cache: ResponseCache; close(): 
     await vi.waitUntil(() => Date.now() >= expiresAt, 20_000)
     const got = await cache.get('key', load('second', 300))
     expect(got.body.toString()).toBe('second')
+  })
+
+  it('keeps no entry for longer than its lifetime if the clock is set back', async () => {
+    await cache.get('key', load('before', 60_000))
+    aheadMs = -3_600_000
+    const { expiresAt } = await cache.get('key', load('after', 60_000))
+    expect(expiresAt).toBeLessThanOrEqual(now() + 60_000)
   })
 
   it('returns an entry that expired during its load to the waiting callers, and does not keep it', async () => {

@@ -5,6 +5,7 @@ import { testClock } from '../../../support/query/app.ts'
 
 interface Value {
   bytes: number
+  createdAt: number
   expiresAt: number
 }
 
@@ -18,7 +19,7 @@ function open(bytesMax: number) {
   return { store, clock }
 }
 
-const lasting = { bytes: 10, expiresAt: 60_000 }
+const lasting = { bytes: 10, createdAt: 0, expiresAt: 60_000 }
 
 describe('a fair store', () => {
   it('lets an owner that fills it push out its own values, and not those of an owner that holds less', () => {
@@ -55,7 +56,7 @@ describe('a fair store', () => {
 
   it('drops every expired value when it is told to, also behind one that lasts', () => {
     const { store, clock } = open(1_000)
-    const expiring = { bytes: 10, expiresAt: 5 }
+    const expiring = { bytes: 10, createdAt: 0, expiresAt: 5 }
     store.set('a', lasting, 'one')
     store.set('b', expiring, 'one')
     clock.advance(5)
@@ -79,7 +80,7 @@ describe('a fair store', () => {
         const model = new Map<string, Value>()
         for (const { key, owner, bytes, isSet, waitMs } of steps) {
           clock.advance(waitMs)
-          const value = { bytes, expiresAt: clock.now() + 30 }
+          const value = { bytes, createdAt: clock.now(), expiresAt: clock.now() + 30 }
           if (isSet) {
             store.set(key, value, owner)
             model.set(key, value)
