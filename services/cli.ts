@@ -14,11 +14,15 @@ process.umask(0o077)
 // How long a finished command may take to exit by itself, ms.
 const lingerMsMax = 2_000
 
-// The reader of our output may stop early, for example `head`.
+// The reader of our output may stop early, for example `head`. Then a command ends as one that SIGPIPE ends, so that a script sees that
+// its work may be unfinished.
+const brokenPipeCode = 141
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(0)
+  if (error.code === 'EPIPE') process.exit(brokenPipeCode)
   throw error
 })
+// What cannot be told stops nothing.
+process.stderr.on('error', () => {})
 
 process.exitCode = await runCommand(commands, process.argv.slice(2), {
   stdin: process.stdin,
