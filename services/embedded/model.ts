@@ -22,7 +22,7 @@ import type { FollowedDatabases } from '../tables/generations.ts'
 import type { Tables } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import { holdTablesIdentity, type Identity } from '../tables/schema/identity.ts'
-import { type DataDirectory, readSecrets, type Secrets } from './data-directory.ts'
+import { type DataDirectory, readSecrets, removeServiceAddress, type Secrets } from './data-directory.ts'
 import { openEmbeddedTables } from './tables.ts'
 
 /** The journal consumer whose positions belong to the projector. */
@@ -67,6 +67,8 @@ export async function openEmbeddedModel({
 }: EmbeddedModelDependencies): Promise<EmbeddedModel> {
   return opened(async open => {
     open(lockDataDirectory(directory.root))
+    // A process that was killed has left its own.
+    removeServiceAddress(directory)
     // A wrong setting is refused before ClickHouse starts.
     const secrets = readSecrets(directory, config)
     const { clickHouse, door, tables, databases } = open(
@@ -85,7 +87,7 @@ export async function openEmbeddedModel({
     const stopped = projector.run(stop.signal).then(
       () => undefined,
       async (error: Error) => {
-        await noteStop(tables, databases, run, error, logger)
+        if (!stop.signal.aborted) await noteStop(tables, databases, run, error, logger)
         return error
       },
     )
