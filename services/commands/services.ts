@@ -81,34 +81,49 @@ function serviceCommand(help: Help, run: (running: Running) => Promise<void>): C
       const config = readConfig(process.env)
       const logger = createLogger(config.PLEDGEVIEW_LOG_LEVEL)
       const say = (text: string) => void io.stdout.write(`${text}\n`)
-      const closeTraces = await openTraces(help.call)
-      try {
-        return await untilInterrupted(logger, signal => run({ config, logger, signal, say }))
-      } finally {
-        await closeTraces()
-      }
+      return untilInterrupted(help.call, logger, signal => run({ config, logger, signal, say }))
     },
   }
 }
 
+// After a fault in native code the same instruction would run, and fail, again and again: such a signal has to end the process. And a
+// process that has nothing left to do although its work has not ended has failed.
+const skip = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'beforeExit'] as const
+
 /**
- * Resolves with the exit code. A failure of the work is thrown. A failure elsewhere in the process ends the process.
+ * Resolves with the exit code. A failure of the work is thrown, or logged if it was interrupted before. A failure elsewhere in the
+ * process ends the process.
  */
-async function untilInterrupted(
+export async function untilInterrupted(
+  service: string,
   logger: Logger,
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<number> {
+  // If nobody reads what it prints, or a disk is full, it goes on.
+  process.stdout.removeAllListeners('error').on('error', () => {})
   const stop = new AbortController()
-  const running = work(stop.signal)
-  const grace = closeWithGrace({ delay: closeMsMax, logger: false }, async ({ err }) => {
+  const running = traced(service, () => work(stop.signal))
+  const grace = closeWithGrace({ delay: closeMsMax, logger: false, skip: [...skip] }, async ({ err }) => {
     if (err) logger.fatal({ error: messageOf(err), stack: err.stack }, 'closing after a failure')
     stop.abort()
-    await running
+    await running.catch((error: unknown) => {
+      logger.error({ error: messageOf(error) }, 'it could not be closed cleanly')
+      throw error
+    })
   })
   try {
     await running
     return 0
   } finally {
     grace.uninstall()
+  }
+}
+
+async function traced(service: string, work: () => Promise<void>): Promise<void> {
+  const closeTraces = await openTraces(service)
+  try {
+    await work()
+  } finally {
+    await closeTraces()
   }
 }

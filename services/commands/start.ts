@@ -6,7 +6,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import closeWithGrace from 'close-with-grace'
+import type { Logger } from 'pino'
 import { issueKey } from '../api-keys/api-keys.ts'
 import { analystUser } from '../clickhouse-server/configuration.ts'
 import type { OpenDoor } from '../clickhouse-server/door.ts'
@@ -22,19 +22,28 @@ import {
 } from '../embedded/data-directory.ts'
 import { type EmbeddedService, startEmbeddedService } from '../embedded/service.ts'
 import type { Mail } from '../portal/ports.ts'
-import { readConfig } from '../runtime/config.ts'
+import { closing } from '../runtime/async/closing.ts'
+import { type Config, readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { createProgress } from '../runtime/progress.ts'
 import { createRuntime } from '../runtime/runtime.ts'
-import { openTraces } from '../runtime/traces.ts'
 import type { Databases } from '../tables/port.ts'
 import { type Command, defaultDataDirectory, type Io, readArguments, wholeNumber } from './command.ts'
 import { printableLines } from './printable.ts'
-import { closeMsMax } from './services.ts'
+import { untilInterrupted } from './services.ts'
 
 const trickleMs = 1_000
 const portBounds = { min: 0, max: 65_535 }
+
+interface Welcome {
+  directory: DataDirectory
+  config: Config
+  logger: Logger
+  values: { 'no-demo': boolean; 'data-dir': string; unkind: boolean }
+  /** Aborts when the service ends. */
+  signal: AbortSignal
+}
 
 export const startCommand: Command = {
   help: {
@@ -93,72 +102,66 @@ export const startCommand: Command = {
       port: wholeNumber('portal-port', portalPort, portBounds),
       showMail: (mail: Mail) => void io.stdout.write(mailText(mail)),
     }
-    const closeTraces = await openTraces('start')
     const directory = openDataDirectory(values['data-dir'])
-    const service = await startEmbeddedService({
-      directory,
-      config,
-      ...ports,
-      portal,
-      sql: values['no-sql'] ? undefined : sql,
-      logger,
-    })
-
-    const stop = new AbortController()
-    const closed = Promise.withResolvers<void>()
-    closeWithGrace({ delay: closeMsMax, logger: false }, async ({ err }) => {
-      if (err) logger.fatal({ error: messageOf(err), stack: err.stack }, 'closing after a failure')
-      stop.abort()
-      await service.close()
-      await closeTraces()
-      closed.resolve()
-    })
-    service.model.stopped.then(error => {
-      if (error) io.stderr.write(stoppedText(error))
-    })
-    service.model.clickHouse.failed.then(async error => {
-      stop.abort()
-      await service.close()
-      closed.reject(error)
-    })
-
-    try {
-      if (service.portalUrl) io.stdout.write(`Open the portal: ${service.portalUrl}\n`)
-      if (config.PLEDGEVIEW_SMTP_URL === undefined)
-        io.stdout.write('There is no mail server: sign-in links appear here\n')
-      const demo = values['no-demo'] ? undefined : await demoOf(service, directory)
-      const isNew = demo !== undefined && !demo.is_loaded
-      if (isNew) await loadDemo(service, directory, demo, io)
-      io.stdout.write(`Pledgeview serves ${service.apiUrl} (ops: ${service.opsUrl})\n`)
-      if (service.model.door) {
-        io.stdout.write(
-          sqlText(service.model.door, service.model.databases, config.PLEDGEVIEW_SQL_PASSWORD !== ''),
+    return untilInterrupted('start', logger, signal =>
+      closing(async open => {
+        const service = open(
+          await startEmbeddedService({
+            ...{ directory, config, ...ports, portal, logger },
+            sql: values['no-sql'] ? undefined : sql,
+          }),
         )
-        if (!canRefuseCalls()) io.stderr.write(openCallsText)
-      }
-      if (isNew) await showDemo(service, io)
-      else io.stdout.write(keyHint(values['data-dir']))
-      if (demo) {
-        const runtime = createRuntime(logger)
-        if (values.unkind)
-          io.stdout.write(unkindText(service, await openUnkindDoor(service.apiUrl, runtime, stop.signal)))
-        const trickle = {
-          ...{ endMs: demo.now_ms, intervalMs: trickleMs, signal: stop.signal, isUnkind: values.unkind },
-        }
-        runTrickle(service.model.writer, trickle, runtime).catch((error: unknown) =>
-          logger.error({ error: messageOf(error) }, 'the demo trickle ended'),
-        )
-      }
-    } catch (error) {
-      // It was interrupted. The failure only comes from the closing.
-      if (!stop.signal.aborted) {
-        await service.close()
-        throw error
-      }
-    }
-    await closed.promise
-    return 0
+        service.model.stopped.then(error => {
+          if (error) io.stderr.write(stoppedText(error))
+        })
+        const ended = new AbortController()
+        open({ close: () => ended.abort() })
+        const interrupted = new Promise<void>(resolve => {
+          signal.addEventListener('abort', () => resolve(), { once: true })
+          if (signal.aborted) resolve()
+        })
+        await Promise.race([
+          interrupted,
+          service.model.clickHouse.failed.then(error => Promise.reject(error)),
+          welcome(service, { directory, config, logger, values, signal: ended.signal }, io).then(
+            () => interrupted,
+          ),
+        ])
+      }),
+    )
   },
+}
+
+/** Tells where it is served, and loads the demo platform into a new directory. Pledges of the demo keep coming until the signal aborts. */
+async function welcome(
+  service: EmbeddedService,
+  { directory, config, logger, values, signal }: Welcome,
+  io: Io,
+): Promise<void> {
+  if (service.portalUrl) io.stdout.write(`Open the portal: ${service.portalUrl}\n`)
+  if (config.PLEDGEVIEW_SMTP_URL === undefined)
+    io.stdout.write('There is no mail server: sign-in links appear here\n')
+  const demo = values['no-demo'] ? undefined : await demoOf(service, directory)
+  const isNew = demo !== undefined && !demo.is_loaded
+  if (isNew) await loadDemo(service, directory, demo, io)
+  io.stdout.write(`Pledgeview serves ${service.apiUrl} (ops: ${service.opsUrl})\n`)
+  if (service.model.door) {
+    io.stdout.write(
+      sqlText(service.model.door, service.model.databases, config.PLEDGEVIEW_SQL_PASSWORD !== ''),
+    )
+    if (!canRefuseCalls()) io.stderr.write(openCallsText)
+  }
+  if (isNew) await showDemo(service, io)
+  else io.stdout.write(keyHint(values['data-dir']))
+  if (demo) {
+    const runtime = createRuntime(logger)
+    if (values.unkind)
+      io.stdout.write(unkindText(service, await openUnkindDoor(service.apiUrl, runtime, signal)))
+    const trickle = { endMs: demo.now_ms, intervalMs: trickleMs, signal, isUnkind: values.unkind }
+    runTrickle(service.model.writer, trickle, runtime).catch((error: unknown) =>
+      logger.error({ error: messageOf(error) }, 'the demo trickle ended'),
+    )
+  }
 }
 
 function stoppedText(error: Error): string {

@@ -67,7 +67,8 @@ const childrenOf = ({ spanId }: ReceivedSpan) =>
 
 test('a batch, a fold and a request reach the collector with their statements, and name no campaign and no key', async () => {
   const directory = makeDataDirectory()
-  const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_SCHEDULE_DELAY: '100' }
+  // They are sent when the service ends.
+  const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_SCHEDULE_DELAY: '600000' }
   const service = await startServiceProcess(
     ['--no-demo', '--no-sql', '--data-dir', directory.path],
     environment,
@@ -88,7 +89,7 @@ test('a batch, a fold and a request reach the collector with their statements, a
         })
         .toBe(200)
   } finally {
-    await service.stop()
+    await service.stop('SIGTERM')
     directory.remove()
   }
   const [batch] = named('batch')
