@@ -8,6 +8,8 @@
  * original stdin. When the parent ends, for any reason, that pipe closes and this process ends too. This process does
  * nothing else. The library reports failures on stderr. A failed statement does not end this process; the parent ends it.
  *
+ * It ignores SIGTERM, which systemd sends to every process of a unit at once: the parent still needs it while it closes.
+ *
  * It ends by killing itself, because `process.exit` would wait for the library's thread. Acknowledged rows are on
  * disk.
  */
@@ -20,6 +22,7 @@ import { takeTerminal } from './terminal.ts'
 const [configFile = '', statements = '', portAllowed] = process.argv.slice(2)
 // Everything in the data directory is private.
 process.umask(0o077)
+process.on('SIGTERM', () => {})
 new Socket({ fd: takeTerminal() }).on('error', end).on('end', end).resume()
 if (portAllowed !== undefined && canRefuseCalls()) refuseCalls(Number(portAllowed))
 

@@ -87,6 +87,14 @@ describe('ClickHouse’s server', () => {
     expect(isRunning(pid)).toBe(true)
   })
 
+  test('keeps running when it gets SIGTERM, as from systemd, because its parent still needs it', async () => {
+    const { address, pid } = await started()
+    process.kill(pid, 'SIGTERM')
+    // The signal is handled beside the statement.
+    expect(await askClickHouse(address, 'SELECT sleep(0.5)')).toBe('0\n')
+    expect(isRunning(pid)).toBe(true)
+  })
+
   async function started(): Promise<{ address: ClickHouseAddress; pid: number }> {
     const { url = '', user = '', password = '', pid = 0 } = await next()
     return { address: { url, user, password }, pid }
