@@ -13,7 +13,14 @@ import { createMetrics } from '../runtime/ops/metrics.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import { serve } from './serve.ts'
-import { databasesOf, kafkaSettings, required, serverSettings, stateEncoderOf } from './settings.ts'
+import {
+  databasesOf,
+  kafkaSettings,
+  patientAtStart,
+  required,
+  serverSettings,
+  stateEncoderOf,
+} from './settings.ts'
 
 export interface ProcessDependencies {
   config: Config
@@ -45,7 +52,7 @@ export async function runPortalProcess({
   await closing(async open => {
     const tables = open(openTables(serverSettings(config)))
     const databases = databasesOf(config)
-    await holdTablesIdentity(tables, databases, {
+    await holdTablesIdentity(patientAtStart(tables, { config, logger, signal }), databases, {
       PLEDGEVIEW_KEY_PEPPER: settings.PLEDGEVIEW_KEY_PEPPER,
       // With another one no account would be found.
       PLEDGEVIEW_PORTAL_KEY: settings.PLEDGEVIEW_PORTAL_KEY,

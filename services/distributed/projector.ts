@@ -28,6 +28,7 @@ import { noteStop } from '../tables/projector-stops.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import {
   currentDatabases,
+  patientAtStart,
   readerSettings,
   registryOf,
   required,
@@ -54,7 +55,7 @@ export async function runProjectorProcess(dependencies: ProcessDependencies): Pr
   const run = `projector-${randomUUID()}`
   await closing(async open => {
     const tables = open(openTables(serverSettings(config)))
-    const databases = await currentDatabases(config, tables)
+    const databases = await currentDatabases(config, patientAtStart(tables, dependencies))
     try {
       await project(dependencies, { tables, databases, backerKey, run, open })
     } catch (error) {
@@ -77,9 +78,10 @@ async function project(
   { tables, databases, backerKey, run, open }: Place,
 ): Promise<void> {
   const metrics = createMetrics()
+  const atStart = patientAtStart(tables, { config, logger, signal })
   // A fold of a ledger without these rows would take their pledges out of the campaigns.
-  await checkParts(tables, databases.ofShard)
-  await holdTablesIdentity(tables, databases, {
+  await checkParts(atStart, databases.ofShard)
+  await holdTablesIdentity(atStart, databases, {
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })

@@ -14,7 +14,7 @@ import { createRuntime } from '../runtime/runtime.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { checkTablesIdentity, readTablesId } from '../tables/schema/identity.ts'
 import { serve } from './serve.ts'
-import { currentDatabases, required, serverSettings } from './settings.ts'
+import { currentDatabases, patientAtStart, required, serverSettings } from './settings.ts'
 
 export interface ProcessSettings {
   config: Config
@@ -33,13 +33,14 @@ export async function runQueryProcess({ config, logger, signal, onReady }: Proce
   await closing(async open => {
     const metrics = createMetrics()
     const tables = open(openTables(serverSettings(config)))
-    const databases = await currentDatabases(config, tables)
-    await checkTablesIdentity(tables, databases, {
+    const atStart = patientAtStart(tables, { config, logger, signal })
+    const databases = await currentDatabases(config, atStart)
+    await checkTablesIdentity(atStart, databases, {
       PLEDGEVIEW_KEY_PEPPER: keyPepper,
       PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
     })
     const redisUrl = config.PLEDGEVIEW_REDIS_URL
-    const tablesId = await readTablesId(tables, databases)
+    const tablesId = await readTablesId(atStart, databases)
     const state = redisUrl
       ? redisState({ url: redisUrl, tablesId }, config, createRuntime(logger, metrics))
       : memoryState(config)

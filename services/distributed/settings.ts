@@ -3,6 +3,7 @@
  * configuration.
  */
 import { readFileSync } from 'node:fs'
+import type { Logger } from 'pino'
 import { createStateEncoder, encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import { type KafkaSettings, topicName } from '../log/kafka/client.ts'
 import type { KafkaReaderSettings } from '../log/kafka/reader.ts'
@@ -16,6 +17,7 @@ import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { fileSettingOf, secretFileNames } from '../runtime/secret-files.ts'
 import type { TablesSettings } from '../tables/clickhouse/clickhouse.ts'
+import { patientTables } from '../tables/clickhouse/patient.ts'
 import { type FollowedDatabases, followedDatabases, generationOf } from '../tables/generations.ts'
 import type { BaseDatabases, Tables } from '../tables/port.ts'
 import { distributedDatabases, type Replicated, replicatedSettings } from '../tables/schema/replicated.ts'
@@ -87,6 +89,17 @@ export function serverSettings(config: Config): TablesSettings {
     ...certificate('caCertificate', config.PLEDGEVIEW_CLICKHOUSE_CA_FILE),
     ...(config.PLEDGEVIEW_CLICKHOUSE_CLUSTER !== undefined && { statementSettings: replicatedSettings }),
   }
+}
+
+/** The same tables for what a service reads at its start: a ClickHouse that starts at the same time may need longer. */
+export function patientAtStart(
+  tables: Tables,
+  { config, logger, signal }: { config: Config; logger: Logger; signal: AbortSignal },
+): Tables {
+  return patientTables(tables, {
+    ...{ retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, signal },
+    onRetry: ({ message }) => logger.warn({ error: message }, 'waiting for ClickHouse'),
+  })
 }
 
 /** The schema registry, if one is configured. */
