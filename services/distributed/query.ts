@@ -50,8 +50,8 @@ export async function runQueryProcess({ config, logger, signal, onReady }: Proce
     await serve(open, {
       ...{ service: 'query', config, app: query.app, port: config.PLEDGEVIEW_PORT },
       ...{ tables, databases, metrics, signal },
-      readiness: () => ({ keys: keysCheck(query.keyRing.isReady()), limits: state.check() }),
-      status: () => ({ keys: query.keyRing.isReady() ? 'up to date' : 'not read recently' }),
+      readiness: () => ({ keys: keysCheck(query.keyRing), limits: state.check() }),
+      status: () => ({ keys: keysCheck(query.keyRing).detail }),
       onReady: (url, opsUrl) => onReady({ apiUrl: `${url}/api/v1`, opsUrl }),
     })
   })

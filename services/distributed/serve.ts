@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { closeServer, type Open } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
-import { type Check, tablesCheck } from '../runtime/ops/checks.ts'
+import { type Check, shared, tablesCheck } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import type { Databases, Tables } from '../tables/port.ts'
@@ -33,7 +33,7 @@ export async function serve(
   const ops = createOpsServer({
     hosts: opsHosts(config),
     health: () => ({ process: { ok: true, detail: 'runs' } }),
-    readiness: async () => ({ ...readiness(), tables: await tablesCheck(tables) }),
+    readiness: async () => ({ ...readiness(), tables: shared(await tablesCheck(tables)) }),
     status: async () => ({
       ...{ service, ...status?.() },
       stopped: (await readProjection(tables, databases)).stopped,

@@ -112,7 +112,7 @@ function opsServer(
     readiness: async () => ({
       projector: projectorCheck(projector.health().failure),
       lag: lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
-      keys: keysCheck(keyRing.isReady()),
+      keys: keysCheck(keyRing),
       tables: await embeddedTablesCheck(model),
     }),
     status: () => statusOf(model),

@@ -10,7 +10,7 @@ import { closeServer } from '../runtime/async/closing.ts'
 import { startRounds } from '../runtime/async/rounds.ts'
 import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import type { Check } from '../runtime/ops/checks.ts'
+import { type Check, shared } from '../runtime/ops/checks.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { openAccounts } from './account/accounts.ts'
@@ -113,7 +113,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
   }
   return {
     app,
-    readiness: () => ({ store: store.check() }),
+    readiness: () => ({ store: shared(store.check()) }),
     async close() {
       await closeServer(app)
       for (const round of rounds) await round.close()

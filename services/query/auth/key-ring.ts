@@ -14,7 +14,7 @@
  *   load takes;
  * - a key is refused within two seconds of the insert of its revocation into the ledger, while ClickHouse answers;
  * - if nothing could be read for `staleMsMax`, the keys are unknown, and none passes: one may be revoked, or its time may be over. If
- *   the last complete comparison is older than `freshMsMax`, the ring reports that it is not ready. Refused keys stay refused.
+ *   the last complete comparison is older than `freshMsMax`, the ring reports that it is not fresh. Refused keys stay refused.
  */
 import { type Rounds, startRounds } from '../../runtime/async/rounds.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
@@ -36,8 +36,10 @@ export interface KeyRing {
   close(): Promise<void>
   /** The active key of that name, or `undefined`. Throws `KeysUnavailableError` if it is not known. */
   lookup(key: string): ApiKey | undefined
+  /** Whether all keys are known, so that `lookup` does not throw. */
+  isKnown(): boolean
   /** Whether the table answered recently enough to notice a revoked key in time. */
-  isReady(): boolean
+  isFresh(): boolean
 }
 
 export type KeyRingOptions = typeof defaultKeyRingOptions
@@ -52,7 +54,7 @@ export const defaultKeyRingOptions = {
   pollMsMax: 1_000,
   /** Time limit of the other statements. */
   readMsMax: 15_000,
-  /** How long the ring is ready after its keys were equal to the table. */
+  /** How long the ring is fresh after its keys were equal to the table. */
   freshMsMax: 2_000,
   /** If nothing could be read for this long, it is not known which keys are valid. */
   staleMsMax: 60_000,
@@ -115,6 +117,8 @@ export function createKeyRing(
   let looks: Rounds | undefined
   /** Reads what the last look found to be new. Only one runs at a time. */
   let following: Promise<void> | undefined
+
+  const ageMs = () => now() - Math.min(readAt, lookedAt)
 
   async function loadPage(read: Read, loading: Load): Promise<void> {
     const startedAt = now()
@@ -199,14 +203,15 @@ export function createKeyRing(
     },
 
     lookup(key) {
-      const ageMs = now() - Math.min(readAt, lookedAt)
-      if (ageMs > options.staleMsMax) throw new KeysUnavailableError(`last read ${ageMs} ms ago`)
+      if (ageMs() > options.staleMsMax) throw new KeysUnavailableError(`last read ${ageMs()} ms ago`)
       const found = (keys ?? load?.keys)?.get(key)
       if (found === undefined && keys === undefined) throw new KeysUnavailableError('not loaded yet')
       return refused.has(key) ? undefined : found
     },
 
-    isReady: () => now() - confirmedAt <= options.freshMsMax,
+    isKnown: () => keys !== undefined && ageMs() <= options.staleMsMax,
+
+    isFresh: () => now() - confirmedAt <= options.freshMsMax,
   }
 }
 

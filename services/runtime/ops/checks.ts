@@ -9,6 +9,8 @@ import { messageOf } from '../message-of.ts'
 export interface Check {
   ok: boolean
   detail: string
+  /** All processes of the service have it alike. It is reported, and makes none of them unready: see `shared`. */
+  isShared?: true
 }
 
 // Shorter than the timeout of common probes.
@@ -60,6 +62,14 @@ export function sharedAnswered(check: () => Promise<Check>, msMax = answerMsMax)
   return () => answered(sharing, msMax)
 }
 
-export function keysCheck(isReady: boolean): Check {
-  return { ok: isReady, detail: isReady ? 'up to date' : 'not read recently' }
+export function keysCheck(keyRing: { isKnown(): boolean; isFresh(): boolean }): Check {
+  return { ok: keyRing.isKnown(), detail: keyRing.isFresh() ? 'up to date' : 'not read recently' }
+}
+
+/**
+ * A check of what all processes of a service share. If it made them unready, a balancer would send no request to any of them, also
+ * those that they can answer without it.
+ */
+export function shared(check: Check): Check {
+  return { ...check, isShared: true }
 }

@@ -18,7 +18,7 @@ export interface OpsServerDependencies {
   hosts: readonly string[]
   /** Whether the process works. `false` means: restart it. */
   health: () => Record<string, Check>
-  /** Whether it should get traffic: its dependencies answer and its lag is within bounds. */
+  /** Whether it should get traffic: what it cannot do without answers, and its lag is within bounds. */
   readiness: () => Promise<Record<string, Check>>
   status: () => Promise<object>
   metrics: Metrics
@@ -85,7 +85,7 @@ export function createOpsServer(dependencies: OpsServerDependencies): FastifyIns
 }
 
 function allOk(checks: Record<string, Check>): boolean {
-  return Object.values(checks).every(check => check.ok)
+  return Object.values(checks).every(check => check.ok || check.isShared)
 }
 
 /*

@@ -5,13 +5,19 @@ import { request } from 'node:http'
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { errorBody } from '../../../contracts/api/errors.ts'
+import { hashSecret } from '../../../services/api-keys/credentials.ts'
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
-import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
-import { type ServiceProcess, startProcess } from '../../support/deployment/service-process.ts'
+import {
+  type ClickHouse,
+  insertJson,
+  settingsFor,
+  startClickHouse,
+} from '../../support/clickhouse/clickhouse.ts'
+import { launchProcess, type ServiceProcess, startProcess } from '../../support/deployment/service-process.ts'
 import { needs } from '../../support/runner/requirements.ts'
 import { type Balancer, haproxyProgram, startBalancer } from './balancer.ts'
 
@@ -22,6 +28,8 @@ beforeEach(context => needs(context, haproxyProgram))
 
 describe('in front of two query processes', () => {
   let clickHouse: ClickHouse
+  /** The same, after it was away. */
+  let back: ClickHouse | undefined
   let balancer: Balancer
   let ports: { api: number; ops: number }
   const processes = new Map<string, ServiceProcess>()
@@ -29,7 +37,11 @@ describe('in front of two query processes', () => {
 
   /** A query process at an address of its own. It trusts only the balancer's X-Forwarded-For. */
   async function start(host: string): Promise<void> {
-    const started = await startProcess(['query'], {
+    processes.set(host, await startProcess(['query'], environmentOf(host)))
+  }
+
+  function environmentOf(host: string): Record<string, string> {
+    return {
       PLEDGEVIEW_HOST: host,
       PLEDGEVIEW_OPS_HOST: host,
       PLEDGEVIEW_PORT: String(ports.api),
@@ -40,8 +52,7 @@ describe('in front of two query processes', () => {
       PLEDGEVIEW_CLICKHOUSE_USER: clickHouse.user,
       PLEDGEVIEW_CLICKHOUSE_PASSWORD: clickHouse.password,
       PLEDGEVIEW_KEY_PEPPER: pepper,
-    })
-    processes.set(host, started)
+    }
   }
 
   beforeAll(async () => {
@@ -62,6 +73,7 @@ describe('in front of two query processes', () => {
   afterAll(async () => {
     await Promise.all([...processes.values()].map(started => started.stop()))
     await balancer?.stop()
+    await back?.stop()
     await clickHouse?.stop()
   })
 
@@ -110,6 +122,33 @@ describe('in front of two query processes', () => {
     const metrics = await (await fetch(`${balancer.opsUrl}/metrics`)).text()
     expect(metrics).toContain('haproxy_server_status{proxy="query",server="query1",state="UP"} 1')
     expect(await statusOf(`${balancer.opsUrl}/`)).toBe(404)
+  })
+
+  test('while ClickHouse is away, it passes requests on, and answers that are cached arrive', async () => {
+    const key = { api_key: 'pv_live_0123456789abcdefghijklmnop', secret_hash: hashSecret(pepper, 'secret') }
+    const row = { ...key, scopes: ['read:public'], account_id: 'a', is_active: true, fold_id: 1 }
+    await insertJson(clickHouse, 'pledgeview.api_keys', [row])
+    const headers = { 'X-API-Key': key.api_key, 'X-API-Secret': 'secret' }
+    const stats = (url: string) => statusOf(`${url}/api/v1/stats`, headers)
+    for (const host of hosts)
+      await expect.poll(() => stats(`http://${host}:${ports.api}`), { timeout: 10_000 }).toBe(200)
+    await clickHouse.kill()
+    const readiness = (host: string) => fetch(`http://${host}:${ports.ops}/readyz`)
+    for (const host of hosts) {
+      const isTold = async () => (await (await readiness(host)).text()).includes('not read recently')
+      await expect.poll(isTold, { timeout: 20_000 }).toBe(true)
+      expect((await readiness(host)).status).toBe(200)
+    }
+    for (let asked = 0; asked < 8; asked++) expect(await stats(balancer.apiUrl)).toBe(200)
+  })
+
+  test('a process that starts while ClickHouse is away waits for it', async () => {
+    await processes.get(hosts[0])?.stop('SIGTERM')
+    const launched = launchProcess(['query'], environmentOf(hosts[0]))
+    await expect.poll(() => launched.output(), { timeout: 60_000 }).toContain('waiting for ClickHouse')
+    const { directory, url } = clickHouse
+    back = await startClickHouse({ directory, httpPort: Number(new URL(url).port) })
+    processes.set(hosts[0], await launched.started)
   })
 
   /** Whether a request to the balancer has reached this process. */
@@ -174,8 +213,8 @@ async function listen(
   return server
 }
 
-async function statusOf(url: string): Promise<number> {
-  const response = await fetch(url)
+async function statusOf(url: string, headers: Record<string, string> = {}): Promise<number> {
+  const response = await fetch(url, { headers })
   await response.arrayBuffer()
   return response.status
 }

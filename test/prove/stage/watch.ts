@@ -49,11 +49,12 @@ export async function currentOf(tables: Tables): Promise<Databases> {
   return generationOf(defaultDatabases, await readCurrent(tables, defaultDatabases.base))
 }
 
-/** What the process answers on its ops port. */
+/** What the process answers on its ops port. `isOk`: it is ready, lacks nothing that it could do without, and its keys are fresh. */
 export async function askOps(place: Place, path: '/readyz' | '/metrics') {
   const { opsUrl } = await place.ready()
   const response = await fetch(`${opsUrl}${path}`, { signal: AbortSignal.timeout(opsMsMax) })
-  return { isOk: response.ok, text: await response.text() }
+  const text = await response.text()
+  return { isOk: response.ok && !/"ok":false|not read recently/.test(text), text }
 }
 
 /** Resolves when the process says that it is ready. */

@@ -92,7 +92,7 @@ describe('the key ring', () => {
     expect(ring.lookup('a')).toEqual({ key: 'a', secretHash: hashSecret('pepper', 'a'), scopes: ['x', 'y'] })
     expect(ring.lookup('b')).toBeUndefined()
     expect(ring.lookup('')).toBeUndefined()
-    expect(ring.isReady()).toBe(true)
+    expect(ring.isFresh()).toBe(true)
   })
 
   it('follows keys that are issued, revoked, deleted and changed', async () => {
@@ -147,22 +147,23 @@ describe('the key ring', () => {
     await expect.poll(() => loads()).toBe(2)
   })
 
-  it('trusts the last known keys for a bounded time while the tables are unavailable, and is not ready', async () => {
+  it('trusts the last known keys for a bounded time while the tables are unavailable, and is not fresh', async () => {
     await store.putKeys([keyRow('a')])
     const ring = openRing()
     await ring.start()
     outage = new Error('unavailable')
     await polled(2)
-    expect(ring.isReady()).toBe(true)
+    expect(ring.isFresh()).toBe(true)
     clock.advance(defaultKeyRingOptions.freshMsMax + 1)
-    expect(ring.isReady()).toBe(false)
-    expect(ring.lookup('a')).toBeDefined()
+    expect(ring.isFresh()).toBe(false)
+    expect([ring.isKnown(), ring.lookup('a')?.key]).toEqual([true, 'a'])
     clock.advance(defaultKeyRingOptions.staleMsMax)
+    expect(ring.isKnown()).toBe(false)
     expect(() => ring.lookup('a')).toThrow(KeysUnavailableError)
     expect(() => ring.lookup('unknown')).toThrow(KeysUnavailableError)
     expect(errors).toContain(outage)
     outage = undefined
-    await expect.poll(() => ring.isReady()).toBe(true)
+    await expect.poll(() => ring.isFresh()).toBe(true)
     expect(ring.lookup('a')).toBeDefined()
   })
 
@@ -208,7 +209,7 @@ describe('the key ring', () => {
       // All keys take 4 s, a page 0.4 s.
       const ring = openSlowRing(1, { pollMsMax: 3_000, readMsMax: 3_000, pageKeysMax: 400 })
       await ring.start()
-      expect(ring.isReady()).toBe(true)
+      expect(ring.isFresh()).toBe(true)
       for (const n of [0, 1, keyCount - 1]) expect(ring.lookup(`key ${n}`)).toBeDefined()
       expect(ring.lookup('another')).toBeUndefined()
       expect(Math.max(...read)).toBeLessThan(keyCount / 4)
@@ -233,7 +234,7 @@ describe('the key ring', () => {
       const known = Array.from({ length: keyCount }, (_, n) => `key ${n}`).filter(name => isKnown(ring, name))
       expect(known.length).toBeGreaterThan(keyCount / 20)
       expect(known.length).toBeLessThan(keyCount / 2)
-      await expect.poll(() => ring.isReady()).toBe(true)
+      await expect.poll(() => ring.isFresh()).toBe(true)
       for (let n = 0; n < keyCount; n++) expect(ring.lookup(`key ${n}`)).toBeDefined()
       // Each page is read once, and the failed half of them once more.
       expect(read.length).toBeLessThan(3 * 8)
@@ -290,9 +291,9 @@ describe('the key ring', () => {
       }
       const ring = openRingOver(tables, { pollMsMax: 20 })
       await ring.start()
-      expect(ring.isReady()).toBe(false)
+      expect(ring.isFresh()).toBe(false)
       expect(errors.length).toBeGreaterThan(0)
-      await expect.poll(() => ring.isReady()).toBe(true)
+      await expect.poll(() => ring.isFresh()).toBe(true)
       expect(ring.lookup('key 1')).toBeDefined()
       expect(waits).toBeGreaterThan(2)
     })

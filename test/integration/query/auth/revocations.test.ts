@@ -47,7 +47,7 @@ describe('a revoked key', () => {
     })
     services.push(service)
     // Its first reads have a time limit, which a busy machine may reach. It reads again.
-    await expect.poll(() => service.keyRing.isReady()).toBe(true)
+    await expect.poll(() => service.keyRing.isFresh()).toBe(true)
     return service.keyRing
   }
 
@@ -127,7 +127,7 @@ describe('a revoked key', () => {
     expect(ring.lookup('k')).toBeDefined()
     isAway = true
     clock.advance(defaultKeyRingOptions.staleMsMax)
-    await vi.waitFor(() => expect(ring.isReady()).toBe(false))
+    await vi.waitFor(() => expect(ring.isFresh()).toBe(false))
     clock.advance(1)
     await vi.waitFor(() => expect(() => ring.lookup('k')).toThrow(KeysUnavailableError))
     isAway = false
