@@ -87,7 +87,9 @@ export async function openEmbeddedModel({
     const stopped = projector.run(stop.signal).then(
       () => undefined,
       async (error: Error) => {
-        if (!stop.signal.aborted) await noteStop(tables, databases, run, error, logger)
+        // What fails while it closes is no stop.
+        if (stop.signal.aborted) return undefined
+        await noteStop(tables, databases, run, error, logger)
         return error
       },
     )

@@ -45,8 +45,8 @@ export interface RateLimiters {
 }
 
 /**
- * The rate limiter in memory, for a service that runs as a single process. `bucketsMax` bounds its memory. `now` is in milliseconds and must not run backwards: full buckets would stay
- * full until it has caught up.
+ * The rate limiter in memory, for a service that runs as a single process. `bucketsMax` bounds its memory. `now` is in milliseconds
+ * and must not run backwards: full buckets would stay full until it has caught up.
  */
 export function createMemoryRateLimiter(
   settings: RateLimiterSettings,
