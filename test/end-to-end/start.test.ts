@@ -1,7 +1,7 @@
 /** `npm start` as a stranger meets it: the demo platform, the printed curl lines, stopping, killing and going on. */
 import { once } from 'node:events'
-import { chmodSync, cpSync, readdirSync, statSync, symlinkSync } from 'node:fs'
-import { connect } from 'node:net'
+import { chmodSync, cpSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { canRefuseCalls } from '../../services/clickhouse-server/outgoing.ts'
@@ -14,6 +14,8 @@ import {
   startServiceProcess,
 } from '../support/deployment/service-process.ts'
 import { pathsIn } from '../support/runner/paths-in.ts'
+import { processesWith, procFileSystem } from '../support/runner/processes.ts'
+import { needs } from '../support/runner/requirements.ts'
 
 const directory = makeDataDirectory()
 // As an operator may have created it.
@@ -130,6 +132,35 @@ test('it runs from a folder whose path has a space and an umlaut', async () => {
   } finally {
     await stop()
     folder.remove()
+  }
+})
+
+test('it ends with exit code 1 and says why if ClickHouse cannot be started again', async context => {
+  needs(context, procFileSystem)
+  const own = makeDataDirectory()
+  const started = await startServiceProcess(['--no-demo', '--data-dir', own.path], {
+    PLEDGEVIEW_RETRY_MS_MAX: '3000',
+  })
+  const { clickhouse } = JSON.parse(readFileSync(join(own.path, 'service.json'), 'utf8'))
+  const { port, hostname } = new URL(clickhouse.url)
+  const taker = createServer(socket => socket.destroy())
+  try {
+    // Until its port is taken before its next process takes it.
+    for (const until = Date.now() + soon.timeout; !taker.listening && Date.now() < until; ) {
+      for (const pid of processesWith(join(own.path, 'clickhouse', 'config.xml')))
+        process.kill(pid, 'SIGKILL')
+      taker.listen(Number(port), hostname)
+      await Promise.race([once(taker, 'listening'), once(taker, 'error')]).catch(() => {})
+    }
+    await once(started.child, 'close')
+    expect([started.child.exitCode, started.output()]).toEqual([
+      1,
+      expect.stringContaining(`port ${port} is taken`),
+    ])
+  } finally {
+    taker.close()
+    await started.stop('SIGKILL')
+    own.remove()
   }
 })
 
