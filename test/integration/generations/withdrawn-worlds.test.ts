@@ -1,7 +1,7 @@
 /**
  * Random worlds in which entities are deleted, hidden and revoked before, during and after rebuilds, rollbacks and drops,
  * while the log forgets what it may and old events are appended again. What is withdrawn is never served, and what was hidden is shown by
- * a later version.
+ * a later version. A poller that asks for removals keeps no campaign that is gone, and no id is shown of one that was never public.
  *
  * PLEDGEVIEW_TEST_SEED repeats the worlds.
  */
@@ -9,6 +9,7 @@ import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
+import { createRemovals } from '../../../services/query/lists/campaign-lists.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import {
@@ -39,6 +40,10 @@ interface World {
   /** What happened, for the message of a failure. */
   story: string[]
   version: number
+  /** The campaigns that were seen to be public, and what a poller holds: ids with their stamps. */
+  seen: Set<string>
+  copy: Map<string, string>
+  since: number | null
 }
 
 /** A state of a random entity, or its deletion. So few ids that most of them meet every fate. */
@@ -63,11 +68,11 @@ function randomEvent(world: World, deletedShare: number): ChangeEvent {
   return apiKeyEvent({ key, account_id: `of ${key}`, version, status: isShown ? 'ACTIVE' : 'REVOKED' })
 }
 
+/** `never` is a draft for ever. */
 async function happen(world: World, count: number, deletedShare = 0.08): Promise<void> {
-  return append(
-    world,
-    Array.from({ length: count }, () => randomEvent(world, deletedShare)),
-  )
+  const events = Array.from({ length: count }, () => randomEvent(world, deletedShare))
+  const version = ++world.version
+  return append(world, [...events, campaignEvent({ campaign_id: 'never', version, status: 'SUBMITTED' })])
 }
 
 async function append(world: World, events: readonly ChangeEvent[]): Promise<void> {
@@ -75,6 +80,7 @@ async function append(world: World, events: readonly ChangeEvent[]): Promise<voi
   world.story.push(...events.map(({ key, data }) => (data === null ? `-${key}` : key)))
   await world.live.append(events)
   await world.live.settled()
+  for (const id of (await shown(world)).keys()) world.seen.add(id)
 }
 
 /** Forgets what a compacted log may forget. It ends with other entities, so that every tombstone is forgotten. */
@@ -131,6 +137,56 @@ async function mustServeNothingWithdrawn(world: World, at: string): Promise<void
   expect(returned, `${at}, after: ${world.story.join(', ')}`).toEqual([])
 }
 
+/** The public campaigns, with their stamps; those of `served`. */
+async function shown({ live: { tables, databases } }: World, since = 0): Promise<Map<string, string>> {
+  const rows = await tables.rows<{ id: string; at: string }>({
+    query: `SELECT campaign_id AS id, toString(updated_at) AS at FROM ${databases.read}.campaigns FINAL
+      WHERE is_deleted = 0 AND updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')`,
+    query_params: { since },
+  })
+  return new Map(rows.map(({ id, at }) => [id, at]))
+}
+
+/** The removals that it is told: each is of a campaign that was public at some time, although perhaps for a moment that nobody saw. */
+async function removals({ live: { tables, databases }, events, story }: World, since: number | null) {
+  const select = createRemovals(tables, databases, { keptMs: 86_400_000, msMax: 60_000 })
+  const { ids, asOf } = await select(since)
+  const told = ids.page(1_000, 0).map(entry => entry.split(' ') as [at: string, id: string])
+  const wasPublic = new Set(events.flatMap(({ key, data }) => (data?.status === 'LIVE' ? [key] : [])))
+  expect(told.filter(([, id]) => !wasPublic.has(id)).map(String), story.join(', ')).toEqual([])
+  return { told, asOf }
+}
+
+/** What a consumer does: the removals first, and then the changes. */
+async function poll(world: World): Promise<void> {
+  const { told, asOf } = await removals(world, world.since)
+  for (const [at, id] of told) {
+    const held = world.copy.get(id)
+    if (held !== undefined && Date.parse(`${held}Z`) < Number(at)) world.copy.delete(id)
+  }
+  for (const [id, at] of await shown(world, world.since ?? 0)) world.copy.set(id, at)
+  world.since = Date.parse(asOf)
+}
+
+/** Everything that was seen and is not public any more is told, and nothing that is public. */
+async function mustTellRemovals(world: World): Promise<void> {
+  const told = new Set((await removals(world, null)).told.map(([, id]) => id))
+  const public_ = new Set((await shown(world)).keys())
+  expect(told.intersection(public_), world.story.join(', ')).toEqual(new Set())
+  expect(world.seen.difference(public_).difference(told), world.story.join(', ')).toEqual(new Set())
+}
+
+/** The new generation has it, as if it had folded a state that no reader saw. */
+async function inventRemoval({ live: { tables, databases } }: World): Promise<void> {
+  const [newest] = await tables.rows<{ read: string }>({
+    query: `SELECT name AS read FROM system.databases WHERE startsWith(name, '${databases.base}_read_')
+            ORDER BY toUInt32(splitByChar('_', name)[-1]) DESC LIMIT 1`,
+  })
+  await tables.run({
+    query: `INSERT INTO ${newest?.read}.campaigns (campaign_id, updated_at, fold_id, is_deleted) SELECT 'never', now64(3), 1, 1`,
+  })
+}
+
 /** Runs it with events and a forgetful log in one of its phases, and looks at the tables right after the swap. */
 async function rebuild(world: World, options: RebuildOptions): Promise<void> {
   const { random, live } = world
@@ -148,9 +204,11 @@ async function rebuild(world: World, options: RebuildOptions): Promise<void> {
       ...options,
       tables,
       async onPhase(phase) {
+        if (phase === 'verifying') await inventRemoval(world)
         if (phase !== busyPhase) return
         await happen(world, 12, 0.3)
         if (random() < 0.7) await forget(world)
+        if (random() < 0.5) await poll(world)
       },
     })
   } catch (error) {
@@ -172,6 +230,9 @@ async function appendAgain({ live, events, story }: World, archived: number): Pr
 async function step(world: World): Promise<void> {
   const { random, live } = world
   await happen(world, intBetween(random, 5, 20))
+  if (random() < 0.7) await poll(world)
+  if (random() < 0.3)
+    await live.tables.run({ query: `OPTIMIZE TABLE ${live.databases.read}.campaigns FINAL` })
   if (random() < 0.4) await forget(world)
   if (random() < 0.5) {
     world.archives.push(world.events.length)
@@ -187,11 +248,15 @@ async function step(world: World): Promise<void> {
   await rebuild(world, { acceptsLoss: random() < 0.7 })
 }
 
-test(`what is deleted, hidden or revoked is never served again (seed ${seed})`, async () => {
+test(`what is deleted, hidden or revoked is never served again, and a poller keeps nothing of it (seed ${seed})`, async () => {
+  let removed = 0
   for (let n = 0; n < worlds; n++) {
     const live = await openRebuildableModel(model)
     const random = randomOf(seed, `withdrawals ${n}`)
-    const world: World = { random, live, events: [], archives: [], story: [], version: 0 }
+    const world: World = {
+      ...{ random, live, events: [], archives: [], story: [], version: 0 },
+      ...{ seen: new Set(), copy: new Map(), since: null },
+    }
     try {
       await happen(world, 90)
       world.archives.push(world.events.length)
@@ -199,7 +264,12 @@ test(`what is deleted, hidden or revoked is never served again (seed ${seed})`, 
         await step(world)
         await live.settled()
         await mustServeNothingWithdrawn(world, 'at the end of a step')
+        await mustTellRemovals(world)
       }
+      await poll(world)
+      await poll(world)
+      expect(world.copy, world.story.join(', ')).toEqual(await shown(world))
+      removed += world.seen.size - world.copy.size
       const version = ++world.version
       const shownAgain = campaignIds.map(campaign_id => campaignEvent({ campaign_id, version }))
       await append(world, shownAgain)
@@ -211,4 +281,5 @@ test(`what is deleted, hidden or revoked is never served again (seed ${seed})`, 
       await live.close()
     }
   }
+  expect(removed).toBeGreaterThan(0)
 }, 480_000)
