@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { formatEvent } from '../../../contracts/events/ndjson.ts'
 import type { Header, LogRecord } from '../../../services/log/port.ts'
 import {
@@ -59,6 +59,7 @@ beforeAll(async () => {
   endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`
 })
 beforeEach(context => needs(context, sdk))
+afterEach(() => void vi.unstubAllEnvs())
 afterAll(() => void collector.close())
 
 const named = (name: string) => received.filter(span => span.name === name)
@@ -113,7 +114,7 @@ test('a batch, a fold and a request reach the collector with their statements, a
 })
 
 test('a batch links to the traces of its records', async () => {
-  process.env.OTEL_EXPORTER_OTLP_ENDPOINT = endpoint
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', endpoint)
   const close = await openTraces('test')
   const trace = beginBatch()
   const headersOf = (...values: string[]) => ({
@@ -137,22 +138,18 @@ test('a batch links to the traces of its records', async () => {
   })
   await expect(failed).rejects.toThrow('quotes a row')
   await close()
-  delete process.env.OTEL_EXPORTER_OTLP_ENDPOINT
   const batch = named('batch').find(({ service }) => service === 'pledgeview-test')
   expect(batch).toMatchObject({ links: [{ traceId }], status: { code: 2, message: 'TypeError' } })
   expect(statementTracer()).toBeUndefined()
 })
 
 test('a collector that is away loses spans and fails nothing', async () => {
-  Object.assign(process.env, {
-    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
-    OTEL_EXPORTER_OTLP_TIMEOUT: '300',
-  })
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:9')
+  vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '300')
   const close = await openTraces('test')
   const written = vi.fn(async () => {})
   await inBatch(beginBatch(), {}, written)
   await close()
-  delete process.env.OTEL_EXPORTER_OTLP_ENDPOINT
   expect(written).toHaveBeenCalledOnce()
 })
 
