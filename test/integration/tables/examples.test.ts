@@ -1,8 +1,8 @@
 /**
  * Every example of `contracts/tables/examples` runs as the data teams' user, on the demo platform with a history of 40 days, and
- * its answer is what the events say.
+ * its answer is what the events say. Each query of the Grafana boards has an answer there, too.
  */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readExamples } from '../../../services/portal/guide/data-examples.ts'
 import { createDataPictures } from '../../../services/portal/guide/readings.ts'
 import type { Runtime } from '../../../services/runtime/runtime.ts'
@@ -18,11 +18,15 @@ import { fillHistory } from '../../support/examples/history-rows.ts'
 import { dayMs, type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
 import { createIngest, createTestFoldWorker } from '../../support/projector/model-tables.ts'
 import { awayFromMidnight } from '../../support/runner/midnight.ts'
+import { expandSql, sqlQueries } from '../deploy/board-files.ts'
 
 const campaigns = 300
 const eventsPerBatch = 20_000
-/** The examples ask for today. No test may see two days. */
+/** The examples and the boards ask for today. No test may see two days. */
 const lastSecondsMs = 90_000
+
+const hex = (text: string) => Buffer.from(text).toString('hex').toUpperCase()
+const day = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 
 const expected = { ...answers, ...historyAnswers }
 let own: OwnTables
@@ -111,3 +115,60 @@ function cellLike(found: unknown, cell: Cell): unknown {
   const isClose = typeof found === 'number' && Math.abs(found - value) <= 0.5 * 10 ** -digits + 1e-6
   return isClose ? found : value
 }
+
+describe('the queries of the Grafana boards', () => {
+  interface Read {
+    meta: { name: string; type: string }[]
+    data: unknown[][]
+  }
+
+  async function ask(text: string, campaign?: string): Promise<Read> {
+    const live = world.shown.find(({ status, tiers }) => status === 'LIVE' && tiers.length > 0)
+    const sql = expandSql(text, {
+      from: day(world.now - 30 * dayMs),
+      to: day(world.now),
+      variables: {
+        category: await options('category'),
+        campaign: [hex(campaign ?? live?.id ?? '')],
+      },
+    })
+    const { status, text: body } = await askAsAnalyst(own.clickHouse.url, `${sql}\nFORMAT JSONCompact`)
+    expect({ status, error: status === 200 ? '' : body }).toEqual({ status: 200, error: '' })
+    return JSON.parse(body) as Read
+  }
+
+  /** The values of a variable. */
+  async function options(name: string): Promise<string[]> {
+    const query = sqlQueries().find(one => one.name.endsWith(`the variable ${name}`))?.text ?? ''
+    const { text } = await askAsAnalyst(own.clickHouse.url, `${query}\nFORMAT JSONCompact`)
+    return (JSON.parse(text) as Read).data.map(([value]) => String(value))
+  }
+
+  test.each(sqlQueries())('$name', async ({ text, isTimeSeries }) => {
+    const { meta, data } = await ask(text)
+    expect(data.length).toBeGreaterThan(0)
+    // Grafana cannot draw a decimal.
+    for (const { type } of meta) expect(type).not.toContain('Decimal')
+    if (!isTimeSeries) return
+    expect(meta[0]?.type).toBe('Date')
+    const days = data.map(([first]) => String(first))
+    expect(days).toEqual(days.toSorted())
+  })
+
+  test('the sum of the platform is that of its events', async () => {
+    const { text } = sqlQueries().find(({ name }) => name === 'platform.json: Raised') ?? { text: '' }
+    const { data } = await ask(text)
+    const raised = world.shown.reduce((sum, { platform }) => sum + platform, 0)
+    expect(Number(data[0]?.[0])).toBeCloseTo(raised, 1)
+  })
+
+  test('names that producers choose are values, and never a part of the statement', async () => {
+    const { text } = sqlQueries().find(({ name }) => name === 'campaign.json: Backers') ?? { text: '' }
+    expect((await ask(text)).data).toHaveLength(1)
+    expect((await ask(text, "x\\' OR 1 = 1 --")).data).toEqual([])
+    // Grafana doubles the quotes of a value, and ClickHouse reads its backslashes.
+    const values = [...(await options('campaign')), ...(await options('category'))]
+    expect(values.length).toBeGreaterThan(10)
+    for (const value of values) expect(value).toMatch(/^[0-9A-F]+$/)
+  })
+})

@@ -146,30 +146,29 @@ describe('roles', () => {
     const known = await own.tables.rows<{ name: string }>({ query: 'SELECT name FROM system.settings' })
     expect(settings.filter(({ name }) => !known.some(setting => setting.name === name))).toEqual([])
   })
-})
 
-describe('what is generated', () => {
   test.each([
     ['on one server', {}],
     ['on a cluster', { replicated: { cluster: 'main' } }],
-  ])('%s is SQL that ClickHouse can parse, and settings that it knows', async (_, options) => {
-    const { clickHouse, close } = await openOwnTables()
-    const tables = openTables({ ...settingsFor(clickHouse), statementSettings: replicatedSettings })
-    const files = [...readMigrations(defaultDatabases, options), ...readRoles(defaultDatabases, options)]
-    const statements = [
-      ...files.flatMap(file => file.statements),
-      ...readClusterViews(defaultDatabases, options),
-    ]
-    expect(statements.length).toBeGreaterThan(20)
-    for (const sql of statements) {
-      await expect(
-        tables.rows({ query: 'SELECT formatQuery({sql:String})', query_params: { sql } }),
-        sql,
-      ).resolves.toHaveLength(1)
-    }
-    await tables.close()
-    await close()
-  })
+  ])(
+    'and tables: what is generated %s is SQL that ClickHouse can parse, and settings that it knows',
+    async (_, options) => {
+      const tables = openTables({ ...settingsFor(own.clickHouse), statementSettings: replicatedSettings })
+      const files = [...readMigrations(defaultDatabases, options), ...readRoles(defaultDatabases, options)]
+      const statements = [
+        ...files.flatMap(file => file.statements),
+        ...readClusterViews(defaultDatabases, options),
+      ]
+      expect(statements.length).toBeGreaterThan(20)
+      for (const sql of statements) {
+        await expect(
+          tables.rows({ query: 'SELECT formatQuery({sql:String})', query_params: { sql } }),
+          sql,
+        ).resolves.toHaveLength(1)
+      }
+      await tables.close()
+    },
+  )
 })
 
 /** Users without a password that have just the grants of these roles. */
