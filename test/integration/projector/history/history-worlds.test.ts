@@ -131,14 +131,28 @@ async function restart({ live, faults }: World): Promise<void> {
   await live.startProjector()
 }
 
-/** Two days with a campaign that nothing else changes. So the history has days to compare, however slow the machine is. */
-async function liveTwoDays({ live, clock }: World): Promise<void> {
-  for (const version of [1, 2]) {
+/**
+ * Days that every world has, however slow the machine is: `moved` opens, as its launch is not known, and moves to another category; `back` is
+ * new, hidden, and opens although its launch is of that day; `hidden` departs for good; and a day is empty.
+ */
+async function liveFirstDays({ live, clock }: World): Promise<void> {
+  for (const version of [1, 2, 3]) {
+    const of = (campaign_id: string, isShown: boolean, launch_date: number | null): ChangeEvent[] => [
+      campaignEvent({
+        ...{ campaign_id, version, launch_date, title: `version ${version}` },
+        ...{ status: isShown ? 'LIVE' : 'SUSPENDED', category: version === 1 ? 'Once' : 'Film' },
+      }),
+      pledgeEvent({ campaign_id, pledge_id: `of ${version}`, changed_at: clock.now() }),
+    ]
+    // The day before counts as the day of the launch, too.
+    const launch = version === 1 ? clock.now() - dayMs : clock.now()
     await live.append([
-      campaignEvent({ campaign_id: 'steady', version, title: `version ${version}`, launch_date: null }),
+      ...of('moved', true, null),
+      ...of('back', version !== 2, launch),
+      ...of('hidden', version === 1, launch),
     ])
     await live.settled()
-    clock.moveForward(dayMs)
+    clock.moveForward(version * dayMs)
   }
 }
 
@@ -182,6 +196,10 @@ async function step(world: World, isRebuildable: boolean): Promise<void> {
   faults.next = { at, kind: pick(random, ['killed', 'unseen']), isAfter: chance(random, 0.5) }
 }
 
+interface FundingRow extends Record<'new' | 'opening' | 'departed' | 'standing', string> {
+  campaigns: number
+}
+
 async function readHistory(tables: Tables, { views, base: own }: Databases) {
   const exact = (column: string) => `toString(toInt128(${column} * 10000))`
   const dayNumber = 'toInt32(day)'
@@ -204,10 +222,10 @@ async function readHistory(tables: Tables, { views, base: own }: Databases) {
     notFinal: await tables.rows<{ days: number }>({
       query: `SELECT ${dayNumber} AS days FROM ${views}.campaign_days WHERE is_final != (toInt32(day) < ${end.noted})`,
     }),
-    categories: await tables.rows({
+    categories: await tables.rows<FundingRow>({
       query: `SELECT category, ${sums} FROM ${views}.category_funding_days ORDER BY category, day`,
     }),
-    platform: await tables.rows<{ standing: string; campaigns: number }>({
+    platform: await tables.rows<FundingRow>({
       query: `SELECT ${sums} FROM ${views}.funding_days ORDER BY day`,
     }),
     now: await tables.rows({
@@ -228,6 +246,15 @@ async function compare(world: World, notes: Notes): Promise<number> {
   expect(history.platform).toEqual(expectedFunding(notes, 'platform', today))
   const { standing, campaigns } = history.platform.at(-1) ?? { standing: '0', campaigns: 0 }
   expect([{ standing, campaigns }]).toEqual(history.now)
+  // Otherwise the worlds would prove less than they say.
+  const { platform } = history
+  const departed = (rows: readonly { departed: string }[]) =>
+    rows.reduce((sum, row) => sum + BigInt(row.departed), 0n)
+  expect(platform.some(({ opening }) => BigInt(opening) > 0n)).toBe(true)
+  expect(platform.some(day => [day.new, day.opening, day.departed].every(sum => sum === '0'))).toBe(true)
+  expect(departed(platform)).toBeGreaterThan(0n)
+  // A move departs from a category, and not from the platform.
+  expect(departed(history.categories)).toBeGreaterThan(departed(platform))
   return new Set(history.days.map(row => row.day)).size
 }
 
@@ -258,7 +285,7 @@ test.each(seeds)(
       log: [],
     }
     try {
-      await liveTwoDays(world)
+      await liveFirstDays(world)
       for (let n = 0; n < steps; n++) await step(world, n > 10)
       faults.next = undefined
       if (faults.isDead) await restart(world)
