@@ -8,6 +8,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../../services/runtime/free-port.ts'
+import { killAtExit } from '../../support/runner/programs.ts'
 import type { Requirement } from '../../support/runner/requirements.ts'
 import { type DnsServer, startDns } from './dns.ts'
 
@@ -29,9 +30,12 @@ export interface Balancer {
   apiUrl: string
   opsUrl: string
   dns: DnsServer
-  /** Asks it to end as the compose file does, and resolves with its exit code. */
+  /** Asks it to end as the compose file does (the STOPSIGNAL of the official image), and resolves with its exit code. */
   stop(): Promise<number | null>
 }
+
+// Only a hang takes this long, also on a busy machine.
+const startMsMax = 60_000
 
 /** Starts it on free ports. Resolves when its ops port answers. */
 export async function startBalancer(processes: ProcessPorts): Promise<Balancer> {
@@ -51,6 +55,7 @@ export async function startBalancer(processes: ProcessPorts): Promise<Balancer> 
     }),
   )
   const child = spawn('haproxy', ['-W', '-db', '-f', path], { stdio: ['ignore', 'pipe', 'pipe'] })
+  killAtExit(child)
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', data => {
@@ -58,23 +63,27 @@ export async function startBalancer(processes: ProcessPorts): Promise<Balancer> 
     })
   }
   const exit = once(child, 'exit')
+  async function stop(signal: NodeJS.Signals): Promise<number | null> {
+    child.kill(signal)
+    await exit
+    await dns.close()
+    rmSync(folder, { recursive: true })
+    return child.exitCode
+  }
   const opsUrl = `http://127.0.0.1:${ports.ops}`
+  const deadline = performance.now() + startMsMax
   while (!(await fetch(`${opsUrl}/healthz`).catch(() => undefined))?.ok) {
-    if (child.exitCode !== null) throw new Error(`haproxy ended with ${child.exitCode}:\n${output}`)
+    if (child.exitCode !== null || performance.now() > deadline) {
+      await stop('SIGKILL')
+      throw new Error(`haproxy did not start, exit code ${child.exitCode}:\n${output}`)
+    }
     await Promise.race([exit, new Promise(resolve => setTimeout(resolve, 20))])
   }
   return {
     apiUrl: `http://127.0.0.1:${ports.api}`,
     opsUrl,
     dns,
-    async stop() {
-      // The STOPSIGNAL of the official image.
-      child.kill('SIGUSR1')
-      await exit
-      await dns.close()
-      rmSync(folder, { recursive: true })
-      return child.exitCode
-    },
+    stop: () => stop('SIGUSR1'),
   }
 }
 

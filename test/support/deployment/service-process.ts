@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { type RunResult, run } from '../runner/programs.ts'
+import { killAtExit, type RunResult, run } from '../runner/programs.ts'
 
 const cli = new URL('../../../services/cli.ts', import.meta.url).pathname
 // A long-running process prints much; tests only need the end.
@@ -50,6 +50,7 @@ export function launchProcess(
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  killAtExit(child)
   let output = ''
   const saidSign = new Promise<void>((resolve, reject) => {
     const onData = (data: Buffer) => {

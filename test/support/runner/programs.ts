@@ -1,5 +1,5 @@
 /** Runs programs of this machine to their end, and keeps what they download in node_modules/.cache. Each call has a time limit. */
-import { type SpawnOptions, spawn } from 'node:child_process'
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { buffer, text } from 'node:stream/consumers'
@@ -91,4 +91,15 @@ export async function requirementOf(name: string, prepare: () => Promise<void>):
     const reason = cause instanceof Error ? cause.message : String(cause)
     return { isMet: false, reason: `${name} cannot be run: ${reason}` }
   }
+}
+
+const atExit = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of atExit) child.kill('SIGKILL')
+})
+
+/** Ends the program with this process: a run that is aborted closes nothing. */
+export function killAtExit(child: ChildProcess): void {
+  atExit.add(child)
+  child.once('exit', () => atExit.delete(child))
 }

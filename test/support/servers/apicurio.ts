@@ -10,7 +10,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { keepFolder } from '../runner/keep-folder.ts'
-import { cacheFolder, fetched, outputOf, requirementOf } from '../runner/programs.ts'
+import { cacheFolder, fetched, killAtExit, outputOf, requirementOf } from '../runner/programs.ts'
 import type { Requirement } from '../runner/requirements.ts'
 
 const version = '2.6.13.Final'
@@ -48,10 +48,7 @@ export async function startApicurio(port = 0): Promise<Apicurio> {
     ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   )
-  // An interrupted run closes nothing.
-  const killAtExit = () => void child.kill('SIGKILL')
-  process.once('exit', killAtExit)
-  child.once('exit', () => process.off('exit', killAtExit))
+  killAtExit(child)
   const address = await listening(child).catch(async cause => {
     await end(child)
     throw cause

@@ -17,6 +17,7 @@ import {
   type RedisConnection,
   type RedisSettings,
 } from '../../../services/runtime/redis/connection.ts'
+import { killAtExit } from '../runner/programs.ts'
 import type { Requirement } from '../runner/requirements.ts'
 
 const program = 'redis-server'
@@ -56,10 +57,6 @@ export async function startRedis(...options: string[]): Promise<RedisProcess> {
   // A killed server is expected.
   client.on('error', () => undefined)
 
-  // An aborted run does not call `close`.
-  const killAtExit = () => void child.kill('SIGKILL')
-  process.on('exit', killAtExit)
-
   async function kill(): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return
     const exit = once(child, 'exit')
@@ -80,7 +77,6 @@ export async function startRedis(...options: string[]): Promise<RedisProcess> {
     async close() {
       client.disconnect()
       await kill()
-      process.off('exit', killAtExit)
       rmSync(directory, { recursive: true, force: true })
     },
   }
@@ -117,6 +113,7 @@ export function newPrefix(): string {
 async function launch(directory: string, port: number, options: readonly string[]): Promise<ChildProcess> {
   const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory]
   const child = spawn(program, ['--port', String(port), ...settings, ...options], { stdio: 'ignore' })
+  killAtExit(child)
   const deadline = performance.now() + startMsMax
   while (!(await answers(port))) {
     if (child.exitCode !== null || performance.now() > deadline) {
