@@ -1,4 +1,4 @@
-/** The rules of the history, one at a time. history-worlds.test.ts combines those of the days that are kept. */
+/** Rules of the history, one at a time, that history-worlds.test.ts does not show. */
 
 import { describe, expect, test } from 'vitest'
 import { purgeTables } from '../../../../services/erasure/tables.ts'
@@ -11,16 +11,6 @@ const world = useHistory()
 const { fold, nextDay, daysAgo, pledge, rows, funding, daysOf } = world
 
 describe('the history', () => {
-  test('counts nothing of a bulk load as the funding of its day, but a campaign that was just launched', async () => {
-    await fold(
-      campaignEvent({ campaign_id: 'unknown', launch_date: null }),
-      pledge('unknown', 'p', 100, 20),
-      campaignEvent({ campaign_id: 'new', launch_date: daysAgo(1) }),
-      pledge('new', 'p', 300),
-    )
-    expect(await funding()).toEqual([{ new: 3, opening: 1, departed: 0, standing: 4, campaigns: 2 }])
-  })
-
   test('has the present day, which is final when it is over, and shows the days until today', async () => {
     await fold(campaignEvent({ campaign_id: 'a', launch_date: world.clock.now() }), pledge('a', 'p', 500))
     expect(await rows('SELECT is_final FROM VIEWS.campaign_days')).toEqual([{ is_final: false }])
@@ -32,28 +22,6 @@ describe('the history', () => {
     const empty = { new: 0, opening: 0, departed: 0, standing: 5, campaigns: 1 }
     expect(await funding()).toEqual([{ ...empty, new: 5 }, empty, empty])
     expect(await rows('SELECT new_pledged_platform AS new FROM VIEWS.campaign_days')).toEqual([{ new: 5 }])
-  })
-
-  test('keeps in the sums what was public, shows nothing of a hidden campaign, and opens it when it is shown again', async () => {
-    await fold(campaignEvent({ campaign_id: 'a', launch_date: world.clock.now() }), pledge('a', 'p', 500))
-    nextDay()
-    await fold(campaignEvent({ campaign_id: 'a', version: 2, status: 'SUSPENDED' }))
-    expect(await rows('SELECT day FROM VIEWS.campaign_days')).toEqual([])
-    const first = { new: 5, opening: 0, departed: 0, standing: 5, campaigns: 1 }
-    const second = { new: 0, opening: 0, departed: 5, standing: 0, campaigns: 0 }
-    expect(await funding()).toEqual([first, second])
-    nextDay()
-    // It was known, so it opens although its launch is of today.
-    await fold(
-      campaignEvent({ campaign_id: 'a', version: 3, launch_date: world.clock.now() }),
-      pledge('a', 'q', 200),
-    )
-    const third = { new: 0, opening: 7, departed: 0, standing: 7, campaigns: 1 }
-    expect(await funding()).toEqual([first, second, third])
-    expect(await rows('SELECT pledged_platform AS p FROM VIEWS.campaign_days ORDER BY day')).toEqual([
-      { p: 5 },
-      { p: 7 },
-    ])
   })
 
   test('has nothing of a deleted campaign, from the tombstone on, and a purge removes it from disk', async () => {
@@ -112,23 +80,5 @@ describe('the history', () => {
         `SELECT day - launch_day AS days FROM VIEWS.campaign_days WHERE campaign_id = 'a' ORDER BY day`,
       ),
     ).toEqual([{ days: 0 }, { days: 1 }])
-  })
-
-  test('opens a category that a campaign moves to, and departs from the other; the platform sees no move', async () => {
-    await fold(
-      campaignEvent({ campaign_id: 'a', category: 'Games', launch_date: world.clock.now() }),
-      pledge('a', 'p', 500),
-    )
-    nextDay()
-    await fold(campaignEvent({ campaign_id: 'a', version: 2, category: 'Film' }), pledge('a', 'q', 200))
-    expect(
-      await rows(`SELECT category, new_pledged_platform AS new, opening_platform AS opening, departed_platform AS departed,
-                    pledged_platform AS standing FROM VIEWS.category_funding_days ORDER BY category, day`),
-    ).toEqual([
-      { category: 'Film', new: 2, opening: 5, departed: 0, standing: 7 },
-      { category: 'Games', new: 5, opening: 0, departed: 0, standing: 5 },
-      { category: 'Games', new: 0, opening: 0, departed: 5, standing: 0 },
-    ])
-    expect(await funding()).toMatchObject([{ new: 5 }, { new: 2, opening: 0, departed: 0, standing: 7 }])
   })
 })
