@@ -16,7 +16,7 @@ import { type BenchReport, type Figure, figureOf } from '../report.ts'
 import { quantile, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
 import { createSightings, marksPerCampaign, type Sightings } from './marks.ts'
-import { type KafkaServices, startProjector, withKafkaServices } from './services.ts'
+import { type KafkaServices, withKafkaServices } from './services.ts'
 import type { ProducerAnswer, ProducerInput, ProducerRequest } from './steady-producer.ts'
 
 const platform = { campaigns: 100_000, pledges: 2_500_000 }
@@ -63,7 +63,7 @@ async function measure(services: KafkaServices): Promise<Measured> {
   await databases.follow(services.tables)
   await loadPlatform(services.tables, databases, platform)
   const running: ServiceProcess[] = []
-  for (let index = 0; index < projectors; index++) running.push(await startProjector(deployment))
+  for (let index = 0; index < projectors; index++) running.push(await deployment.startProjector())
   const numbers = Array.from({ length: campaigns }, (_, index) => index * stride)
   const input: ProducerInput = { environment, campaigns: numbers }
   const producer = await startBenchProcess({

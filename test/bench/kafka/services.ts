@@ -16,7 +16,6 @@ import {
   localServices,
   startLocalServices,
 } from '../../support/deployment/local-services.ts'
-import type { ServiceProcess } from '../../support/deployment/service-process.ts'
 import type { Workspace } from '../workspace.ts'
 
 export interface KafkaServices {
@@ -70,20 +69,4 @@ export async function withKafkaServices<T>(
     await tables.close()
     await local.stop()
   }
-}
-
-/** A projector of the deployment. It ends with the bench, even if the bench is interrupted. */
-export async function startProjector(
-  { startProjector: start }: Deployment,
-  settings?: Readonly<Record<string, string>>,
-): Promise<ServiceProcess> {
-  const projector = await start(settings)
-  killAtExit(projector)
-  return projector
-}
-
-function killAtExit({ child }: Pick<ServiceProcess, 'child'>): void {
-  const kill = () => void child.kill('SIGKILL')
-  process.once('exit', kill)
-  child.once('exit', () => process.off('exit', kill))
 }

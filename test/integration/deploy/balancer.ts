@@ -3,12 +3,11 @@
  * server of the test in place of the engine's. Processes have addresses of their own, as containers have: 127.0.1.1, 127.0.1.2.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../../services/runtime/free-port.ts'
-import { killAtExit } from '../../support/runner/programs.ts'
+import { endProgram, killAtExit, untilAnswers } from '../../support/runner/programs.ts'
 import type { Requirement } from '../../support/runner/requirements.ts'
 import { type DnsServer, startDns } from './dns.ts'
 
@@ -33,9 +32,6 @@ export interface Balancer {
   /** Asks it to end as the compose file does (the STOPSIGNAL of the official image), and resolves with its exit code. */
   stop(): Promise<number | null>
 }
-
-// Only a hang takes this long, also on a busy machine.
-const startMsMax = 60_000
 
 /** Starts it on free ports. Resolves when its ops port answers. */
 export async function startBalancer(processes: ProcessPorts): Promise<Balancer> {
@@ -62,28 +58,23 @@ export async function startBalancer(processes: ProcessPorts): Promise<Balancer> 
       output = (output + data).slice(-100_000)
     })
   }
-  const exit = once(child, 'exit')
-  async function stop(signal: NodeJS.Signals): Promise<number | null> {
-    child.kill(signal)
-    await exit
+  async function stop(): Promise<number | null> {
+    await endProgram(child, 'SIGUSR1')
     await dns.close()
     rmSync(folder, { recursive: true })
     return child.exitCode
   }
   const opsUrl = `http://127.0.0.1:${ports.ops}`
-  const deadline = performance.now() + startMsMax
-  while (!(await fetch(`${opsUrl}/healthz`).catch(() => undefined))?.ok) {
-    if (child.exitCode !== null || performance.now() > deadline) {
-      await stop('SIGKILL')
-      throw new Error(`haproxy did not start, exit code ${child.exitCode}:\n${output}`)
-    }
-    await Promise.race([exit, new Promise(resolve => setTimeout(resolve, 20))])
-  }
+  const answers = async () => (await fetch(`${opsUrl}/healthz`)).ok
+  await untilAnswers(child, 'haproxy', answers, () => output).catch(async cause => {
+    await stop()
+    throw cause
+  })
   return {
     apiUrl: `http://127.0.0.1:${ports.api}`,
     opsUrl,
     dns,
-    stop: () => stop('SIGUSR1'),
+    stop,
   }
 }
 

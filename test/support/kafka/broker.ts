@@ -10,9 +10,9 @@ import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
 import { freePort } from '../../../services/runtime/free-port.ts'
+import { endProgram, killAtExit, untilAnswers } from '../runner/programs.ts'
 import { type Certificate, makeCertificate } from './certificate.ts'
 import { keepArchive, withArchive, withArchiveOrWriting } from './class-archive.ts'
 import { classPath, type KafkaVersion } from './jars.ts'
@@ -54,9 +54,6 @@ interface Ports {
   controller: number
 }
 
-// Only a hang takes this long: it takes some seconds, on a machine that has nothing else to do.
-const startMsMax = 150_000
-const stopMsMax = 20_000
 const java = [
   '-Xms128m',
   '-Xmx384m',
@@ -109,13 +106,13 @@ export async function startKafka(
     certificate,
     dataDirectory: dataDirectoryOf(directory),
     child: () => broker,
-    halt: (signal = 'SIGKILL') => end(broker, signal),
+    halt: signal => endProgram(broker, signal),
     async resume() {
       broker = await launch(version, directory, properties, ports.plain)
     },
     async stop() {
       await proxy.close()
-      await end(broker, 'SIGTERM')
+      await endProgram(broker, 'SIGTERM')
       keepArchive(version, directory, broker.signalCode !== null)
       rmSync(directory, { recursive: true, force: true })
     },
@@ -194,18 +191,13 @@ async function launch(
     'kafka.Kafka',
     properties,
   ])
-  // A test run that ends early leaves no broker behind.
-  const kill = () => child.kill('SIGKILL')
-  process.once('exit', kill)
-  child.once('exit', () => process.off('exit', kill))
-  const deadline = performance.now() + startMsMax
-  while (!(await kafkaAnswers(loopback(port)))) {
-    if (child.exitCode !== null || performance.now() > deadline) {
-      child.kill('SIGKILL')
-      throw new Error(`Kafka ${version} did not start:\n${logTail(directory)}`)
-    }
-    await delay(100)
-  }
+  killAtExit(child)
+  await untilAnswers(
+    child,
+    `Kafka ${version}`,
+    () => kafkaAnswers(loopback(port)),
+    () => logTail(directory),
+  )
   return child
 }
 
@@ -226,15 +218,6 @@ export async function kafkaAnswers(address: string): Promise<boolean> {
   } finally {
     await admin.disconnect()
   }
-}
-
-async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const exit = once(child, 'exit')
-  child.kill(signal)
-  const timer = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
-  await exit
-  clearTimeout(timer)
 }
 
 function spawnJava(version: KafkaVersion, directory: string, args: readonly string[]): ChildProcess {

@@ -1,12 +1,11 @@
 /** Kafka Connect with Debezium's connector for Postgres, with the files that the guide for producers names. A test may kill it. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { folderOf, type Jars, jarsRequirement } from '../kafka/jars.ts'
+import { endProgram, killAtExit, untilAnswers } from '../runner/programs.ts'
 import type { Postgres } from './postgres.ts'
 
 const files = new URL('../../../contracts/events/postgres/', import.meta.url).pathname
@@ -27,8 +26,6 @@ export interface Connect {
   stop(): Promise<void>
 }
 
-// Only a hang takes this long.
-const startMsMax = 120_000
 const java = [
   '-Xmx384m',
   '-XX:+UseSerialGC',
@@ -69,33 +66,22 @@ export async function startConnect(postgres: Postgres, brokers: string): Promise
       },
     )
     closeSync(output)
-    const kill = () => child.kill('SIGKILL')
-    process.once('exit', kill)
-    child.once('exit', () => process.off('exit', kill))
-    const deadline = performance.now() + startMsMax
-    while (!(await status().catch(() => '')).includes('"tasks":[{"id":0,"state":"RUNNING"')) {
-      if (child.exitCode !== null || performance.now() > deadline) {
-        child.kill('SIGKILL')
-        throw new Error(`Kafka Connect does not run:\n${readFileSync(log, 'utf8').slice(-4_000)}`)
-      }
-      await delay(200)
-    }
-  }
-
-  async function end(signal: NodeJS.Signals): Promise<void> {
-    if (child.exitCode !== null || child.signalCode !== null) return
-    const exit = once(child, 'exit')
-    child.kill(signal)
-    await exit
+    killAtExit(child)
+    await untilAnswers(
+      child,
+      'Kafka Connect',
+      async () => (await status()).includes('"tasks":[{"id":0,"state":"RUNNING"'),
+      () => readFileSync(log, 'utf8'),
+    )
   }
 
   await start()
   return {
-    kill: () => end('SIGKILL'),
+    kill: () => endProgram(child),
     restart: start,
     status,
     async stop() {
-      await end('SIGKILL')
+      await endProgram(child)
       rmSync(directory, { recursive: true, force: true })
     },
   }

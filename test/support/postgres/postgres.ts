@@ -2,13 +2,11 @@
  * Starts a Postgres for one test, on a free loopback port and in its own directory, with Debian's programs. It refuses to run as
  * root, so it runs as the user that Debian's package makes.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawn, spawnSync } from 'node:child_process'
 import { chownSync, globSync, mkdtempSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../../services/runtime/free-port.ts'
-import { outputOf, type RunOptions } from '../runner/programs.ts'
+import { endProgram, killAtExit, outputOf, type RunOptions, untilAnswers } from '../runner/programs.ts'
 import type { Requirement } from '../runner/requirements.ts'
 
 const programs = globSync('/usr/lib/postgresql/*/bin/postgres').map(dirname).toSorted().at(-1)
@@ -28,9 +26,6 @@ export interface Postgres {
   runFile(path: string): Promise<string>
   stop(): Promise<void>
 }
-
-// Only a hang takes this long.
-const startMsMax = 60_000
 
 export async function startPostgres(): Promise<Postgres> {
   // Not in TMPDIR, which may be where only root gets.
@@ -55,10 +50,8 @@ export async function startPostgres(): Promise<Postgres> {
     ],
     { stdio: 'ignore', cwd: directory, ...owner },
   )
-  // A test run that ends early leaves no server behind.
-  const kill = () => child.kill('SIGQUIT')
-  process.once('exit', kill)
-  child.once('exit', () => process.off('exit', kill))
+  // Killed, it would leave its own processes behind.
+  killAtExit(child, 'SIGQUIT')
   const environment = {
     PGHOST: '127.0.0.1',
     PGPORT: `${port}`,
@@ -68,31 +61,15 @@ export async function startPostgres(): Promise<Postgres> {
   }
   const psql = (args: readonly string[], stdin = '') =>
     runProgram('psql', ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', ...args], { environment, stdin })
-  await untilAnswers(child, () => psql(['-c', 'SELECT 1']))
+  await untilAnswers(child, 'Postgres', () => psql(['-c', 'SELECT 1']))
   return {
     environment,
     run: statements => psql(['-f', '-'], statements),
     runFile: path => psql(['-f', path]),
     async stop() {
-      if (child.exitCode === null && child.signalCode === null) {
-        const exit = once(child, 'exit')
-        child.kill('SIGINT')
-        await exit
-      }
+      await endProgram(child, 'SIGINT')
       rmSync(directory, { recursive: true, force: true })
     },
-  }
-}
-
-async function untilAnswers(child: ChildProcess, ask: () => Promise<unknown>): Promise<void> {
-  const deadline = performance.now() + startMsMax
-  for (;;) {
-    try {
-      return void (await ask())
-    } catch (cause) {
-      if (child.exitCode === null && performance.now() < deadline) await delay(100)
-      else throw new Error('Postgres does not start', { cause })
-    }
   }
 }
 

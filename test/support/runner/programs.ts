@@ -1,8 +1,10 @@
 /** Runs programs of this machine to their end, and keeps what they download in node_modules/.cache. Each call has a time limit. */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { buffer, text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Requirement } from './requirements.ts'
 
 export const cacheFolder = new URL('../../../node_modules/.cache/pledgeview/', import.meta.url).pathname
@@ -22,6 +24,9 @@ export interface RunResult {
 
 const runMsMax = 60_000
 const fetchMsMax = 240_000
+// Only a hang takes this long, also on a busy machine.
+const startMsMax = 150_000
+const stopMsMax = 20_000
 
 /** The exit code of a program, `null` if it took too long, and its output. Rejects if it cannot be started. */
 export async function run(
@@ -93,13 +98,47 @@ export async function requirementOf(name: string, prepare: () => Promise<void>):
   }
 }
 
-const atExit = new Set<ChildProcess>()
+const atExit = new Map<ChildProcess, NodeJS.Signals>()
 process.on('exit', () => {
-  for (const child of atExit) child.kill('SIGKILL')
+  for (const [child, signal] of atExit) child.kill(signal)
 })
 
 /** Ends the program with this process: a run that is aborted closes nothing. */
-export function killAtExit(child: ChildProcess): void {
-  atExit.add(child)
+export function killAtExit(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): void {
+  atExit.set(child, signal)
   child.once('exit', () => atExit.delete(child))
 }
+
+/** Resolves when the program answers. If it ends or takes too long, kills it and rejects with the end of its output. */
+export async function untilAnswers(
+  child: ChildProcess,
+  name: string,
+  answers: () => Promise<unknown>,
+  output = () => '',
+): Promise<void> {
+  const deadline = performance.now() + startMsMax
+  let cause: unknown
+  const noted = (error: unknown) => {
+    cause = error
+  }
+  while (!(await answers().catch(noted))) {
+    if (hasEnded(child) || performance.now() > deadline) {
+      await endProgram(child)
+      const end = output().slice(-4_000)
+      throw new Error(`${name} did not start (exit code ${child.exitCode}):\n${end}`, { cause })
+    }
+    await sleep(50)
+  }
+}
+
+/** Ends the program; if the signal does not, kills it. */
+export async function endProgram(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+  if (hasEnded(child)) return
+  const exit = once(child, 'exit')
+  child.kill(signal)
+  const timer = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
+  await exit
+  clearTimeout(timer)
+}
+
+const hasEnded = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null

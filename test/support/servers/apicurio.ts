@@ -5,12 +5,11 @@
  * Its availability is a requirement like any other: without Java, Maven or the network, suites are skipped with the reason.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { keepFolder } from '../runner/keep-folder.ts'
-import { cacheFolder, fetched, killAtExit, outputOf, requirementOf } from '../runner/programs.ts'
+import { cacheFolder, endProgram, fetched, killAtExit, outputOf, requirementOf } from '../runner/programs.ts'
 import type { Requirement } from '../runner/requirements.ts'
 
 const version = '2.6.13.Final'
@@ -50,16 +49,16 @@ export async function startApicurio(port = 0): Promise<Apicurio> {
   )
   killAtExit(child)
   const address = await listening(child).catch(async cause => {
-    await end(child)
+    await endProgram(child)
     throw cause
   })
   const url = `${address}/apis/ccompat/v7`
   // The first answer of a new Java process may take longer than the program waits for an answer.
   await warmUp(url).catch(async cause => {
-    await end(child)
+    await endProgram(child)
     throw cause
   })
-  return { url, child, close: () => end(child) }
+  return { url, child, close: () => endProgram(child) }
 }
 
 async function warmUp(url: string): Promise<void> {
@@ -92,14 +91,6 @@ async function listening(child: ChildProcess): Promise<string> {
   } finally {
     clearTimeout(late)
   }
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const exit = once(child, 'exit')
-  // It keeps no data, so it needs no orderly shutdown.
-  child.kill('SIGKILL')
-  await exit
 }
 
 async function fetchRegistry(): Promise<void> {

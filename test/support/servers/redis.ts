@@ -4,11 +4,9 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { type Logger, pino } from 'pino'
 import { freePort } from '../../../services/runtime/free-port.ts'
@@ -17,7 +15,7 @@ import {
   type RedisConnection,
   type RedisSettings,
 } from '../../../services/runtime/redis/connection.ts'
-import { killAtExit } from '../runner/programs.ts'
+import { endProgram, killAtExit, untilAnswers } from '../runner/programs.ts'
 import type { Requirement } from '../runner/requirements.ts'
 
 const program = 'redis-server'
@@ -44,9 +42,6 @@ export interface RedisProcess extends TestRedis {
   resume(): void
 }
 
-// Only a hang takes this long, also on a busy machine.
-const startMsMax = 60_000
-
 /** Starts a server. `options` are added to its command line. Rejects if it does not start. */
 export async function startRedis(...options: string[]): Promise<RedisProcess> {
   const directory = mkdtempSync(join(tmpdir(), 'redis-'))
@@ -57,18 +52,11 @@ export async function startRedis(...options: string[]): Promise<RedisProcess> {
   // A killed server is expected.
   client.on('error', () => undefined)
 
-  async function kill(): Promise<void> {
-    if (child.exitCode !== null || child.signalCode !== null) return
-    const exit = once(child, 'exit')
-    child.kill('SIGKILL')
-    await exit
-  }
-
   return {
     url,
     port,
     client,
-    kill,
+    kill: () => endProgram(child),
     async restart() {
       child = await launch(directory, port, options)
     },
@@ -76,7 +64,7 @@ export async function startRedis(...options: string[]): Promise<RedisProcess> {
     resume: () => void child.kill('SIGCONT'),
     async close() {
       client.disconnect()
-      await kill()
+      await endProgram(child)
       rmSync(directory, { recursive: true, force: true })
     },
   }
@@ -114,14 +102,7 @@ async function launch(directory: string, port: number, options: readonly string[
   const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory]
   const child = spawn(program, ['--port', String(port), ...settings, ...options], { stdio: 'ignore' })
   killAtExit(child)
-  const deadline = performance.now() + startMsMax
-  while (!(await answers(port))) {
-    if (child.exitCode !== null || performance.now() > deadline) {
-      child.kill('SIGKILL')
-      throw new Error(`${program} did not start on port ${port}`)
-    }
-    await delay(10)
-  }
+  await untilAnswers(child, `${program} on port ${port}`, () => answers(port))
   return child
 }
 
