@@ -57,11 +57,11 @@ describe('the tables are lost', () => {
   test('is noticed: the status counts what the tables lack, and a projector says once that its partitions went back', async () => {
     const { lag } = beforeStart.projector
     expect(lag.some(({ committed, end }) => committed < end)).toBe(true)
-    // Two that start at once, each with half of the partitions, both say it.
+    // The first writes it down for all partitions. The other says it as well only if it looked before that.
     const found = outputs.map(
       one => one.match(/the tables went back: lists have shown changes up to/g)?.length ?? 0,
     )
-    expect(found).toEqual([1, 1])
+    expect(Math.max(...found)).toBe(1)
   })
 
   test('a backup has what came after it, and undoes no deletion', async () => {
