@@ -97,8 +97,13 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       assignment = state.assignment
       const databases = presentOf(dependencies.databases)
       const present = dependencies.shards.map(shard => ({ ...shard, databases: presentOf(shard.databases) }))
+      // The watermark comes first: another projector may begin again and write a high one while the positions are read.
+      const watermark = await readWatermark(dependencies.tables, databases)
       const stored = await readPositions(present, state.log)
-      const restored = await restoredPositions({ ...dependencies, databases, shards: present }, state, stored)
+      const restored = await restoredPositions({ ...dependencies, databases, shards: present }, state, {
+        stored,
+        watermark,
+      })
       const fresh = readUntilOfNew(stored, now())
       const found = new Map(
         state.partitions.map((at): [string, StoredPosition] => {
@@ -161,21 +166,23 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
   }
 }
 
+async function readWatermark(tables: Pick<Tables, 'rows'>, { read }: Databases): Promise<number> {
+  const [row] = await tables.rows<{ watermark: number }>({
+    query: `SELECT toUnixTimestamp64Milli(reached) AS watermark FROM ${read}.watermark`,
+  })
+  return row?.watermark ?? 0
+}
+
 /** The positions of a new era, written, if the tables went back; else `undefined`. */
 async function restoredPositions(
   dependencies: PositionsDependencies,
   state: LogState,
-  stored: StoredPositions,
+  { stored, watermark }: { stored: StoredPositions; watermark: number },
 ): Promise<Map<string, StoredPosition> | undefined> {
-  const { tables, databases } = dependencies
   const shown = state.remembered.shown
   // Empty tables are filled from the start of the log. No stamp of theirs is below the remembered watermark.
   if (shown === 0 || stored.readUntil.size === 0) return undefined
   const known = Math.max(0, ...[...stored.ofLog.values()].map(({ lostWatermark }) => lostWatermark))
-  const [row] = await tables.rows<{ watermark: number }>({
-    query: `SELECT toUnixTimestamp64Milli(reached) AS watermark FROM ${databases.read}.watermark`,
-  })
-  const watermark = row?.watermark ?? 0
   if (watermark >= shown || known >= shown) return undefined
   return beginAgain(dependencies, state, { stored, watermark, lostWatermark: state.remembered.watermark })
 }

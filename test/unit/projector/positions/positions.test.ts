@@ -67,3 +67,24 @@ test('what an assignment has left unwritten goes with it: another process may ha
   await positions.storeRest()
   expect(written).toEqual([1, 1])
 })
+
+test('the watermark is read before the positions: between them, another projector may have begun again and raised it', async () => {
+  const asked: string[] = []
+  const tables = {
+    async rows({ query }: { query: string }) {
+      asked.push(query.includes('.watermark') ? 'watermark' : 'positions')
+      return []
+    },
+    ...{ run: async () => {}, insert: async () => {} },
+  }
+  const shards = [{ tables, databases }]
+  const positions = createPositions({ tables, databases, shards, now: () => 0, warn: () => {} })
+  const remembered = { watermark: 1, shown: 1 }
+  await positions.find({
+    log: '',
+    assignment: 'first',
+    remembered,
+    partitions: [{ ...partition, low: 0, end: 1 }],
+  })
+  expect(asked).toEqual(['watermark', 'positions'])
+})
