@@ -225,7 +225,8 @@ export async function beginAgain(
 
 /**
  * What was read a day before this time (Unix ms), by partition. Batches and positions are written after their rows are on every shard, so
- * those of any shard count. The batch log has a month.
+ * those of any shard count. The batch log has a month. Of a partition whose log was ever replaced, nothing is certain: offsets of the old
+ * log say nothing about the new one.
  */
 async function readCertain(
   { tables, databases, shards }: Pick<PositionsDependencies, 'tables' | 'databases' | 'shards'>,
@@ -235,13 +236,14 @@ async function readCertain(
   const before = `fromUnixTimestamp64Milli({until:Int64}, 'UTC') - INTERVAL ${marginHours} HOUR`
   const query_params = { until: Math.round(until), log }
   const ofShards = shards.map(shard =>
-    shard.tables.rows<{ place: string; reached: number }>({
-      query: `SELECT concat(topic, '/', toString(partition)) AS place, max(next) AS reached
-              FROM ${shard.databases.ledger}.positions WHERE log = {log:String} AND written_at < ${before} GROUP BY place`,
+    shard.tables.rows<{ place: string; reached: number; wasReplaced: boolean }>({
+      query: `SELECT concat(topic, '/', toString(partition)) AS place, maxIf(next, written_at < ${before}) AS reached,
+                toBool(max(era > 0 AND toUnixTimestamp64Milli(lost_watermark) = 0)) AS wasReplaced
+              FROM ${shard.databases.ledger}.positions WHERE log = {log:String} GROUP BY place`,
       query_params,
     }),
   )
-  const ofBatches = tables.rows<{ place: string; reached: number }>({
+  const ofBatches = tables.rows<{ place: string; reached: number; wasReplaced?: boolean }>({
     query: `SELECT concat(at.1, '/', toString(at.2)) AS place, max(at.3) AS reached
             FROM ${databases.ledger}.batch_log ARRAY JOIN positions AS at
             WHERE log = {log:String} AND appended_at < ${before} GROUP BY place`,
@@ -250,6 +252,7 @@ async function readCertain(
   const found = (await Promise.all([ofBatches, ...ofShards])).flat()
   const certain = new Map<string, number>()
   for (const { place, reached } of found) certain.set(place, Math.max(reached, certain.get(place) ?? 0))
+  for (const { place, wasReplaced } of found) if (wasReplaced) certain.delete(place)
   return certain
 }
 

@@ -196,6 +196,18 @@ describe('tables that were restored from a backup', () => {
     expect(Object.keys(await changedSince(0))).toEqual(['a', 'b', 'c'])
   })
 
+  test('are read again from the start of a log that replaced another one: offsets of the old log say nothing about it', async () => {
+    await project(campaign('a'), campaign('b'), campaign('c'))
+    await backUp({ hoursAgo: 48 })
+    await replaceJournal()
+    await project(campaign('d'))
+    const restore = await backUp()
+    await project(campaign('e'))
+    await restore()
+    expect(await project()).toBe(2)
+    expect(Object.keys(await changedSince(0))).toEqual(['a', 'b', 'c', 'd', 'e'])
+  })
+
   test('are folded whole, because a backup may say that something is folded that is not', async () => {
     await project(campaign('a'), campaign('b'))
     const restore = await backUp({ hoursAgo: 48 })
