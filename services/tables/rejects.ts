@@ -112,14 +112,16 @@ export function placeName({ topic, partition, offset }: RejectPlace): string {
 }
 
 /**
- * The kind of a reason: without its quoted texts and numbers. A wrong schema makes thousands of rejects whose reasons differ only
- * in a value. Schema ids stay, because each has its own cause. Pure.
+ * The kind of a reason: without its values. A wrong schema makes thousands of rejects whose reasons differ only in a value. Schema ids
+ * stay, because each has its own cause. A reason may be cut within a value. Pure.
  */
 export function reasonKind(reason: string): string {
-  return reason.replace(
-    /(schema id \d+)|"(?:[^"\\]|\\.)*"|(?<![\w.])-?\d+(?:\.\d+)?(?![\w])/g,
-    (_, schemaId) => schemaId ?? '…',
-  )
+  return reason
+    .replace(/, but .*$/s, ', but …')
+    .replace(
+      /(schema id \d+)|"(?:[^"\\]|\\.)*(?:"|\\?$)|(?<![\w.])-?\d+(?:\.\d+)?(?![\w])/g,
+      (_, schemaId) => schemaId ?? '…',
+    )
 }
 
 /**

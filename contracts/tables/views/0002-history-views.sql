@@ -54,7 +54,7 @@ CREATE OR REPLACE VIEW ${views}.campaign_days
     opening_platform        Float64 COMMENT 'opening_platform_amount as a floating-point number, in major units of the platform currency',
     is_final                Bool COMMENT 'False: the day is not over, and the row may still change',
     source                  LowCardinality(String) COMMENT 'kept: as it was shown at the end of the day. derived: the history did not exist yet; computed from the pledges that counted when it began, each from the day of its latest change on',
-    launch_day              Nullable(Date) COMMENT 'Day of the launch of the campaign, UTC; null if the launch is not known',
+    launch_day              Nullable(Date) COMMENT 'Day of the launch of the campaign, UTC; null if the launch is not known, or is not between 1970 and 2149',
     complete_from           Date COMMENT 'From this day on, UTC, each pledge of the campaign stands on a day of its own; not after launch_day if its whole life is here'
 )
 SQL SECURITY DEFINER
@@ -72,7 +72,11 @@ AS SELECT
     source, launch_day, complete_from
 FROM (SELECT *, cityHash64(campaign_id) AS id_hash FROM ${base}.history_days) AS days
 -- Only what is public at present, and the launch as it is known now.
-INNER JOIN (SELECT cityHash64(campaign_id) AS id_hash, toDate(launch_date) AS launch_day FROM ${read}.campaigns FINAL) AS present USING id_hash
+INNER JOIN
+(
+    SELECT cityHash64(campaign_id) AS id_hash, if(launch_date BETWEEN toDateTime64(0, 3, 'UTC') AND toDateTime64('2149-06-06', 3, 'UTC'), toDate(launch_date), NULL) AS launch_day
+    FROM ${read}.campaigns FINAL
+) AS present USING id_hash
 WHERE is_deleted = 0
 LIMIT 18446744073709551615
 COMMENT 'Each public campaign at the end of each UTC day on which it changed, and what it gained on it. Days before the history began are derived';

@@ -42,8 +42,8 @@ export const rejectsHelp: Help = {
     show: {
       call: 'rejects show PLACE [--data-dir D] [--json]',
       does:
-        'Shows everything about one reject: reason, times, headers, key, value, and the event if it can be decoded. This is the ' +
-        'only command that prints what the record holds, private data included.',
+        'Shows everything about one reject: reason, times, headers, key, value, and the event if it can be decoded. That may be ' +
+        'private data. list prints reasons, which may quote a value, and with --json keys and values, too.',
       options: { PLACE: place, ...common },
       examples: ['rejects show pledges/0/17'],
       cost: `It changes nothing. ${cost}`,

@@ -176,6 +176,10 @@ test.each([
   ['rewards[12].amount_minor -5 is negative', 'rewards[…].amount_minor … is negative'],
   ['key is not the entity\'s own ("c\\"1/p2")', "key is not the entity's own (…)"],
   ['currency "EURO" is not an ISO 4217 code', 'currency … is not an ISO … code'],
+  // What is long is cut.
+  ['pledged_at is not a time, but "ann@example.org lives in Long Str...', 'pledged_at is not a time, but …'],
+  ['title is not text, but {"name":"ann","at":[1,2...', 'title is not text, but …'],
+  ['currency "EURO and a very long text...', 'currency …'],
 ])('%s is of the kind %s', (reason, kind) => {
   expect(reasonKind(reason)).toBe(kind)
 })

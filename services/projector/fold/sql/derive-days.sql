@@ -68,7 +68,7 @@ FROM
     FROM (SELECT * FROM kept WHERE campaign_id BETWEEN bounds.1 AND bounds.2) AS kept
     INNER JOIN
     (
-        SELECT campaign_id, goal_amount_minor, currency_digits, ifNull(toDate(end_date), toDate(65535)) AS last
+        SELECT campaign_id, goal_amount_minor, currency_digits, if(end_date < toDateTime64('2149-06-06', 3, 'UTC'), toDate(end_date), toDate(65535)) AS last
         FROM ${ledger}.campaign_ledger FINAL WHERE campaign_id BETWEEN bounds.1 AND bounds.2 AND is_public
     ) AS known ON known.campaign_id = kept.campaign_id
     LEFT JOIN

@@ -40,7 +40,9 @@ FROM
             SELECT
                 true AS is_changed, campaign_id, greatest(toDate(updated_at), toDate({begun:UInt16})) AS day, 'kept' AS source, is_deleted, status,
                 category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count, pledge_count, follower_count,
-                toDate(launch_date) AS launched, updated_at, toDate(0) AS known_from
+                -- A Date has no other days: of such a launch, as of none, the history does not know when it was.
+                if(launch_date BETWEEN toDateTime64(0, 3, 'UTC') AND toDateTime64('2149-06-06', 3, 'UTC'), toDate(launch_date), NULL) AS launched,
+                updated_at, toDate(0) AS known_from
             FROM ${read}.campaigns
             WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC') AND ${piece}
                 AND NOT (campaign_id IN

@@ -77,6 +77,25 @@ describe('the days before the history', () => {
     ])
   })
 
+  test('are not derived from a launch that no Date has: what it has is an opening; and an end may be as late', async () => {
+    const far = Date.UTC(2199, 11, 31)
+    await fold(
+      campaignEvent({ campaign_id: 'undated', launch_date: Date.UTC(1900, 0, 1) }),
+      pledge('undated', 'p', 100, 5),
+      campaignEvent({ campaign_id: 'endless', launch_date: daysAgo(9), end_date: far }),
+      pledge('endless', 'p', 200, 5),
+    )
+    expect(await daysOf('undated')).toMatchObject([{ source: 'kept', ago: 0, pledged: 1 }])
+    const shown = `SELECT sum(opening_platform) AS opening, sum(new_pledged_platform) AS new, any(launch_day) AS launched
+                   FROM VIEWS.campaign_days WHERE campaign_id = 'undated'`
+    expect(await rows(shown)).toEqual([{ opening: 1, new: 0, launched: null }])
+    expect(await daysOf('endless')).toMatchObject([
+      { ago: 9, pledged: 0 },
+      { ago: 5, pledged: 2 },
+      { source: 'kept', ago: 0, pledged: 2 },
+    ])
+  })
+
   test('follow what still arrives on the first day, and stand from the next one on', async () => {
     await fold(...backfill())
     world.worker.advance(20_000)
