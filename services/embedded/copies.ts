@@ -57,8 +57,8 @@ async function unwantedRecords(
   { isDry, removesRejects }: TablesPurge,
 ) {
   if (!removesRejects || isDry) return []
-  return tables.rows<Pick<LogRecord, 'topic' | 'offset'>>({
-    query: `SELECT topic, offset FROM ${databases.base}.rejects FINAL WHERE log = ''`,
+  return tables.rows<Pick<LogRecord, 'topic' | 'offset' | 'appendedAt'>>({
+    query: `SELECT topic, offset, appended_at AS appendedAt FROM ${databases.base}.rejects FINAL WHERE log = ''`,
   })
 }
 

@@ -1,11 +1,12 @@
 /** The topics that Pledgeview needs. They are created if that is allowed, and otherwise compared with what it needs. */
-import type { Admin, ICustomPartitioner, ITopicConfig } from 'kafkajs'
+import type { Admin, ITopicConfig } from 'kafkajs'
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { portalTopics } from '../../../contracts/events/portal-event.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import type { Config } from '../../runtime/config.ts'
 import { createKafka, isOutage, type KafkaSettings, topicName, withAdmin } from './client.ts'
+import { createPartitioner, partitionOf } from './record.ts'
 import { readTopicSettings } from './topic-settings.ts'
 
 type TopicConfig = Pick<
@@ -147,11 +148,6 @@ export async function rollPortalTopics(
   settings: KafkaSettings,
   { logger }: { logger: Logger },
 ): Promise<void> {
-  // The partition is given, so no partitioner of a key is asked.
-  const createPartitioner: ICustomPartitioner =
-    () =>
-    ({ message }) =>
-      message.partition ?? 0
   const producer = createKafka(settings, logger).producer({
     allowAutoTopicCreation: false,
     createPartitioner,
@@ -163,7 +159,10 @@ export async function rollPortalTopics(
         const partitions = await admin.fetchTopicOffsets(topic)
         return {
           topic,
-          messages: partitions.map(({ partition }) => ({ partition, key: 'purge', value: null })),
+          messages: partitions.map(({ partition }) => ({
+            key: purgeKeyOf(partition, partitions.length),
+            value: null,
+          })),
         }
       }),
     ),
@@ -173,5 +172,13 @@ export async function rollPortalTopics(
     await producer.sendBatch({ acks: -1, topicMessages })
   } finally {
     await producer.disconnect()
+  }
+}
+
+/** A key that belongs to this partition, as keys of records do, and that nothing else has. */
+function purgeKeyOf(partition: number, partitions: number): string {
+  for (let n = 0; ; n++) {
+    const key = `purge-${n}`
+    if (partitionOf(Buffer.from(key), partitions) === partition) return key
   }
 }

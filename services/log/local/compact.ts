@@ -30,8 +30,8 @@ import {
 export interface CompactionOptions {
   /** The version of the event that a record holds; `undefined` if it is no valid event. */
   versionOf: (record: LogRecord) => bigint | undefined
-  /** Records that are removed too, whatever supersedes them. */
-  unwanted?: readonly Pick<LogRecord, 'topic' | 'offset'>[]
+  /** Records that are removed too, whatever supersedes them, if they hold no event by the rules of this version either. */
+  unwanted?: readonly Pick<LogRecord, 'topic' | 'offset' | 'appendedAt'>[]
   /** Only counts. */
   isDry: boolean
   /** A larger file is not rewritten, because other writers would wait too long. */
@@ -67,8 +67,7 @@ export async function compactJournal(path: string, options: CompactionOptions): 
       const superseded = findSuperseded(db, topic, options)
       records += superseded.length
       if (options.isDry) continue
-      const unwanted = (options.unwanted ?? []).filter(one => one.topic === topic).map(({ offset }) => offset)
-      await removeRecords(db, path, topic, [...superseded, ...unwanted])
+      await removeRecords(db, path, topic, [...superseded, ...findUnwanted(db, topic, options)])
     }
     if (options.isDry) return { records, bytesBefore, bytesAfter: bytesBefore, isRewritten: false }
     const isRewritten = bytesBefore <= options.rewriteBytesMax
@@ -86,24 +85,36 @@ function bytesOf(path: string): number {
   return statSync(path).size + (wal?.size ?? 0)
 }
 
-function findSuperseded(db: DatabaseSync, topic: Topic, { versionOf }: CompactionOptions): number[] {
-  const end = endOf(db, topic)
+function openRecords(db: DatabaseSync, topic: Topic): (offset: number) => LogRecord | undefined {
   const one = db.prepare(`SELECT appended_at, key, value FROM ${recordsTable[topic]} WHERE offset = ?`)
-  const superseded: number[] = []
-
-  function versionAt({ offset }: Place): bigint | undefined {
+  return offset => {
     const row = one.get(offset)
     if (!row) return undefined
     const key = row.key instanceof Uint8Array ? row.key : null
     const value = row.value instanceof Uint8Array ? row.value : null
-    return versionOf({
-      topic,
-      partition: onlyPartition,
-      offset,
-      appendedAt: Number(row.appended_at),
-      key,
-      value,
+    return { topic, partition: onlyPartition, offset, appendedAt: Number(row.appended_at), key, value }
+  }
+}
+
+/** A journal that was put back from a copy has other records at the same offsets. */
+function findUnwanted(db: DatabaseSync, topic: Topic, { unwanted = [], versionOf }: CompactionOptions) {
+  const recordAt = openRecords(db, topic)
+  return unwanted
+    .filter(({ topic: of, offset, appendedAt }) => {
+      const record = of === topic ? recordAt(offset) : undefined
+      return record?.appendedAt === appendedAt && versionOf(record) === undefined
     })
+    .map(({ offset }) => offset)
+}
+
+function findSuperseded(db: DatabaseSync, topic: Topic, { versionOf }: CompactionOptions): number[] {
+  const end = endOf(db, topic)
+  const recordAt = openRecords(db, topic)
+  const superseded: number[] = []
+
+  function versionAt({ offset }: Place): bigint | undefined {
+    const record = recordAt(offset)
+    return record && versionOf(record)
   }
 
   function take(ofKey: readonly Place[]): void {

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { type KafkaInspector, openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
+import { partitionOf } from '../../../services/log/kafka/record.ts'
 import { rollPortalTopics } from '../../../services/log/kafka/topics.ts'
 import { lagRecords } from '../../../services/log/port.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
@@ -73,5 +74,7 @@ export function describeTools({ address, openReader, openWriter }: KafkaSuite): 
     await expect.poll(rolled, { timeout: 100_000, interval: 1_100 }).not.toContain('gone@one.example')
     expect(await texts()).toContain('kept@one.example')
     expect((await messages()).filter(({ key }) => `${key}` === 'a')).toHaveLength(1)
+    // Otherwise it would be said that a producer writes to the wrong partition.
+    for (const { key, partition } of await messages()) expect(partitionOf(key as Buffer, 2)).toBe(partition)
   }, 120_000)
 }
