@@ -1,6 +1,6 @@
 /** Edge cases of the client that a random test rarely reaches. Each case is written by hand. */
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { createClient, Project } from '../../../contracts/api/client.ts'
+import type { createClient, MirrorOptions, Project } from '../../../contracts/api/client.ts'
 import { clients } from '../../clients/python-bridge.ts'
 import { needs } from '../../support/runner/requirements.ts'
 import {
@@ -9,7 +9,10 @@ import {
   createServiceModel,
   type Happening,
   type ModelSettings,
+  type ServiceModel,
+  startsAt,
 } from './client-model.ts'
+import { clientOf, minuteMs, onOutage, playedBy, untilOver } from './client-worlds.ts'
 
 const before = -600_000
 
@@ -111,4 +114,51 @@ describe.each(clients)('reconcile, in $language', client => {
 function memoryStore() {
   const saved: string[] = []
   return { saved, load: () => saved.at(-1) ?? null, save: (watermark: string) => void saved.push(watermark) }
+}
+
+describe.each(clients)('a mirror, in $language', client => {
+  playedBy(client)
+
+  it('is told of more removals than can be read from one snapshot, and of the changes after them', async () => {
+    const gone = Array.from({ length: 1_200 }, (_, number) => `gone ${number}`)
+    const model = createServiceModel({
+      happenings: [
+        ...gone.flatMap((id, number) => [happening(0, id, state(1)), happening(1 + number, id, null)]),
+        happening(2_000, 'kept', state(1)),
+      ],
+      removalsFrom: before,
+      // A snapshot lives for a minute.
+      requestsPerMinute: 5,
+    })
+    await model.sleep(minuteMs)
+    const store = { load: () => new Date(startsAt).toISOString(), save: () => {} }
+    expect(await told(model, model.now, { store }, 20 * minuteMs)).toEqual([...gone, 'kept'])
+  })
+
+  it('goes on in time if the clock of its consumer is set back', async () => {
+    const model = createServiceModel({
+      happenings: [happening(10 * minuteMs, 'late', state(1))],
+      removalsFrom: before,
+    })
+    // During a poll.
+    const now = () => model.now() - (model.requests.length < 10 ? 0 : 60 * minuteMs)
+    expect(await told(model, now, {}, 15 * minuteMs)).toEqual(['late'])
+  })
+})
+
+/** The ids of all changes until the model's time is over. */
+async function told(
+  model: ServiceModel,
+  now: () => number,
+  options: Partial<MirrorOptions>,
+  ms: number,
+): Promise<string[]> {
+  const ids: string[] = []
+  const signal = model.endAt(ms)
+  await untilOver(signal, async () => {
+    for await (const change of clientOf({ ...model, now }).mirror({ ...options, onOutage, signal })) {
+      ids.push(change.type === 'removed' ? change.id : change.project.id)
+    }
+  })
+  return ids
 }

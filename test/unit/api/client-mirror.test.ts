@@ -5,13 +5,7 @@ import type { Client, ClientError, MirrorOptions } from '../../../contracts/api/
 import type { Project } from '../../../contracts/api/schemas.ts'
 import type { ProjectListBody } from '../../../services/query/endpoints/projects.ts'
 import { clients } from '../../clients/python-bridge.ts'
-import {
-  baseUrl,
-  type CampaignState,
-  createServiceModel,
-  type ServiceModel,
-  startsAt,
-} from './client-model.ts'
+import { baseUrl, type ServiceModel } from './client-model.ts'
 import {
   clientOf,
   createCopy,
@@ -132,55 +126,6 @@ describe.each(clients)('a mirror, in $language', client => {
     const model = modelOf({ ...first, faults: [] }, { removalsFrom: -minuteMs })
     const { copy } = await mirrored(model, first, [], client => ({ from: () => client.wholeCopy() }))
     expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
-  })
-
-  it('is told of more removals than can be read from one snapshot, and of the changes after them', async () => {
-    const gone = Array.from({ length: 1_200 }, (_, number) => `gone ${number}`)
-    const state = { title: 't', category: 'c', launchDay: 1 }
-    const change = (id: string, at: number, state: CampaignState | null) => ({
-      id,
-      at,
-      state,
-      visibleAfterMs: 0,
-    })
-    const model = createServiceModel({
-      happenings: [
-        ...gone.flatMap((id, number) => [change(id, 0, state), change(id, 1 + number, null)]),
-        change('kept', 2_000, state),
-      ],
-      removalsFrom: -minuteMs,
-      // A snapshot lives for a minute.
-      requestsPerMinute: 5,
-    })
-    const store = memoryStore()
-    await store.save(new Date(startsAt).toISOString())
-    await model.sleep(minuteMs)
-    const told: string[] = []
-    const signal = model.endAt(20 * minuteMs)
-    await untilOver(signal, async () => {
-      for await (const change of clientOf(model).mirror({ store, onOutage, signal })) {
-        told.push(change.type === 'removed' ? change.id : change.project.id)
-      }
-    })
-    expect(told).toEqual([...gone, 'kept'])
-  })
-
-  it('goes on in time if the clock of its consumer is set back', async () => {
-    const state = { title: 't', category: 'c', launchDay: 1 }
-    const model = createServiceModel({
-      happenings: [{ id: 'late', at: 10 * minuteMs, visibleAfterMs: 0, state }],
-      removalsFrom: -minuteMs,
-    })
-    // During a poll.
-    const now = () => model.now() - (model.requests.length < 10 ? 0 : 60 * minuteMs)
-    const told: string[] = []
-    const signal = model.endAt(15 * minuteMs)
-    await untilOver(signal, async () => {
-      for await (const change of clientOf({ ...model, now }).mirror({ onOutage, signal })) {
-        if (change.type === 'upsert') told.push(change.project.id)
-      }
-    })
-    expect(told).toEqual(['late'])
   })
 
   it('compares its copy once if it was away for longer than removals are kept', async () => {
