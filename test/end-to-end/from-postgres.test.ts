@@ -152,6 +152,29 @@ test(
 )
 
 test(
+  'a campaign that is inserted while its creator changes is shown with the new name',
+  async () => {
+    const [like = ''] = Object.keys(truth.campaigns)
+    const creator = `creator_id = (SELECT creator_id FROM campaign WHERE campaign_id = '${like}')`
+    const renamed = postgres.run(
+      `BEGIN; UPDATE creator SET name = 'Renamed' WHERE ${creator}; SELECT pg_sleep(3); COMMIT;`,
+    )
+    const isRenaming = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'"
+    await vi.waitFor(async () => expect(await postgres.run(isRenaming)).toBe('1'), { timeout: 30_000 })
+    const changes = '{"campaign_id": "beside", "slug": "beside"}'
+    await postgres.run(
+      `INSERT INTO campaign SELECT (jsonb_populate_record(c, '${changes}')).* FROM campaign AS c WHERE campaign_id = '${like}'`,
+    )
+    await renamed
+    await untilProjected()
+    const { views } = defaultDatabases
+    const query = `SELECT DISTINCT creator_name FROM ${views}.campaigns WHERE campaign_id IN ('${like}', 'beside')`
+    expect(await tables.rows({ query })).toEqual([{ creator_name: 'Renamed' }])
+  },
+  msMax,
+)
+
+test(
   'state.sql may run again; its lines are valid events; a TRUNCATE and a state that is null are refused',
   async () => {
     await postgres.runFile(`${examples}state.sql`)

@@ -70,6 +70,10 @@ BEGIN
   IF TG_OP <> 'INSERT' AND OLD.campaign_id IS DISTINCT FROM NEW.campaign_id THEN
     PERFORM pledgeview.publish_deletion('campaigns', OLD.campaign_id);
   END IF;
+  IF TG_OP = 'INSERT' OR OLD.creator_id IS DISTINCT FROM NEW.creator_id THEN
+    -- Until this is committed, on_creator does not find the campaign. So a change of its creator has to end before, or wait.
+    PERFORM 1 FROM public.creator WHERE creator_id = NEW.creator_id FOR SHARE;
+  END IF;
   IF TG_OP <> 'DELETE' THEN
     PERFORM pledgeview.publish('campaigns', NEW.campaign_id, pledgeview.campaign_state(NEW.campaign_id));
   END IF;

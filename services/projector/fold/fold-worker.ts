@@ -150,11 +150,8 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
   }
 
   async function foldPending(): Promise<FoldReport | undefined> {
-    if (quarantine && !quarantine.isEmpty()) {
-      await quarantine.tend()
-      // A campaign that was folded alone may be folded again below, on the next day.
-      await lead.keepDays({ campaigns: 1, isOfBacklog: true })
-    }
+    // A campaign that was folded alone may be folded again below, on the next day.
+    if (await quarantine?.tend()) await lead.keepDays({ campaigns: 1, isOfBacklog: true })
     const pending = await pendingBatches()
     if (!pending) {
       await lead.keepDays({ campaigns: 0, isOfBacklog: false })

@@ -47,8 +47,11 @@ export interface Quarantine {
   isEmpty(): boolean
   /** Puts a campaign into quarantine. Throws if there are too many: then the reason is not in single campaigns. */
   add(campaign: string, reason: string): Promise<void>
-  /** Marks those that are no longer public, and tries the next one if it is time for it. Runs before each fold. */
-  tend(): Promise<void>
+  /**
+   * Marks those that are no longer public, and tries the next one if it is time for it. Runs before each fold. Resolves with whether it
+   * may have written the row of a campaign.
+   */
+  tend(): Promise<boolean>
 }
 
 interface Member extends QuarantinedCampaign {
@@ -71,6 +74,8 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
   const { tables, databases, config, monotonicMs, onQuarantine = () => {} } = dependencies
   let members = new Map<string, Member>()
   let nextTryAt = Number.NEGATIVE_INFINITY
+  /** The campaigns that are not public, and that this leader has marked. */
+  let marked = ''
 
   async function change({ event, ...now }: QuarantineChange): Promise<void> {
     const isQuarantined = event !== 'released'
@@ -118,6 +123,7 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
     async load() {
       members = new Map()
       nextTryAt = Number.NEGATIVE_INFINITY
+      marked = ''
       await read()
     },
 
@@ -134,14 +140,20 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
     },
 
     async tend() {
-      if (members.size === 0) return
-      await runWhole(lead, withdrawStatement(databases, lead.nextStep(1, 0)))
+      if (members.size === 0) return false
       await read()
-      if (monotonicMs() < nextTryAt) return
+      const gone = [...members.values()]
+        .flatMap(({ campaign, isPublic }) => (isPublic ? [] : campaign))
+        .join()
+      const hasChanged = gone !== marked
+      if (hasChanged) await runWhole(lead, withdrawStatement(databases, lead.nextStep(1, 0)))
+      marked = gone
+      if (monotonicMs() < nextTryAt) return hasChanged
       const [next] = publicMembers().toSorted((a, b) => a.triedAt - b.triedAt)
-      if (!next) return
+      if (!next) return hasChanged
       next.triedAt = monotonicMs()
       await tryAlone(next)
+      return true
     },
   }
 }
