@@ -21,7 +21,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(brokenPipeCode)
   throw error
 })
-// What cannot be told stops nothing.
+// A failed write to stderr does not stop a command.
 process.stderr.on('error', () => {})
 
 process.exitCode = await runCommand(commands, process.argv.slice(2), {

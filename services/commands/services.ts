@@ -102,7 +102,10 @@ export async function untilInterrupted(
   // If nobody reads what it prints, or a disk is full, it goes on.
   process.stdout.removeAllListeners('error').on('error', () => {})
   const stop = new AbortController()
-  const running = traced(service, () => work(stop.signal))
+  const running = traced(service, () => work(stop.signal)).catch((error: unknown) => {
+    // It was interrupted while it waited for something, and has nothing to close.
+    if (!stop.signal.aborted || error !== stop.signal.reason) throw error
+  })
   const grace = closeWithGrace({ delay: closeMsMax, logger: false, skip: [...skip] }, async ({ err }) => {
     if (err) logger.fatal({ error: messageOf(err), stack: err.stack }, 'closing after a failure')
     stop.abort()

@@ -91,12 +91,25 @@ export function serverSettings(config: Config): TablesSettings {
   }
 }
 
-/** The same tables for what a service reads at its start: a ClickHouse that starts at the same time may need longer. */
+/**
+ * The same tables for what a service reads at its start: a ClickHouse that starts at the same time may need longer. An interrupted wait
+ * throws the signal's reason.
+ */
 export function patientAtStart(
   tables: Tables,
   { config, logger, signal }: { config: Config; logger: Logger; signal: AbortSignal },
 ): Tables {
-  return patientTables(tables, {
+  const untilAborted = <Result>(work: () => Promise<Result>): Promise<Result> => {
+    signal.throwIfAborted()
+    return work()
+  }
+  const interruptible: Tables = {
+    rows: (statement, options) => untilAborted(() => tables.rows(statement, options)),
+    run: (statement, options) => untilAborted(() => tables.run(statement, options)),
+    insert: (insert, options) => untilAborted(() => tables.insert(insert, options)),
+    close: () => tables.close(),
+  }
+  return patientTables(interruptible, {
     ...{ retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, signal },
     onRetry: ({ message }) => logger.warn({ error: message }, 'waiting for ClickHouse'),
   })

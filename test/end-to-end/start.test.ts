@@ -144,15 +144,16 @@ test('it ends with exit code 1 and says why if ClickHouse cannot be started agai
   const { clickhouse } = JSON.parse(readFileSync(join(own.path, 'service.json'), 'utf8'))
   const { port, hostname } = new URL(clickhouse.url)
   const taker = createServer(socket => socket.destroy())
+  const closed = once(started.child, 'close')
   try {
     // Until its port is taken before its next process takes it.
     for (const until = Date.now() + soon.timeout; !taker.listening && Date.now() < until; ) {
-      for (const pid of processesWith(join(own.path, 'clickhouse', 'config.xml')))
-        process.kill(pid, 'SIGKILL')
+      for (const pid of processesWith(join(own.path, 'clickhouse', 'config.xml'))) killIfThere(pid)
       taker.listen(Number(port), hostname)
       await Promise.race([once(taker, 'listening'), once(taker, 'error')]).catch(() => {})
     }
-    await once(started.child, 'close')
+    expect(taker.listening).toBe(true)
+    await closed
     expect([started.child.exitCode, started.output()]).toEqual([
       1,
       expect.stringContaining(`port ${port} is taken`),
@@ -163,6 +164,14 @@ test('it ends with exit code 1 and says why if ClickHouse cannot be started agai
     own.remove()
   }
 })
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has just ended.
+  }
+}
 
 interface Status {
   projector: { records: number; lag: { committed: number }[] }

@@ -37,6 +37,9 @@ const readMsMax = 65_000
 // A text has up to 32 KB.
 const batchMax = 100
 
+// The number of a try, from the second one on. No id of an account ends like this.
+const suffix = /\.(\d+)$/
+
 /** Notes a mail to each contact that has none of this name yet, or only some that were given up. */
 export async function announce(
   { notices, portalKey, ...place }: Place & { notices: Pick<Notices, 'add'>; portalKey: string },
@@ -47,17 +50,16 @@ export async function announce(
   const { addresses, invalid } = await contactsOfKeys(place, version)
   const sql = `SELECT notice_id, status FROM ${place.databases.base}.notice_ledger FINAL WHERE startsWith(notice_id, {prefix:String})`
   const known = await readRows<{ notice_id: string; status: string }>(place, sql, readMsMax, { prefix })
-  const statusOf = new Map(known.map(({ notice_id, status }) => [notice_id, status]))
-  // A notice that is settled stays so. So each further try to reach an address has an id of its own.
-  const idOf = (recipient: string) => {
-    const first = `${prefix}${accountIdOf(portalKey, recipient)}`
-    let id = first
-    for (let next = 2; statusOf.get(id) === 'GIVEN_UP'; next++) id = `${first}.${next}`
-    return id
-  }
+  const triesOf = Map.groupBy(known, ({ notice_id }) => notice_id.replace(suffix, ''))
   const wanted = addresses
-    .map(recipient => ({ recipient, notice_id: idOf(recipient) }))
-    .filter(({ notice_id }) => !statusOf.has(notice_id))
+    .flatMap(recipient => {
+      const first = `${prefix}${accountIdOf(portalKey, recipient)}`
+      const tries = triesOf.get(first) ?? []
+      if (tries.some(({ status }) => status !== 'GIVEN_UP')) return []
+      // A notice that is settled stays so. So each further try to reach an address has an id of its own.
+      const last = Math.max(0, ...tries.map(({ notice_id }) => Number(suffix.exec(notice_id)?.[1] ?? 1)))
+      return { recipient, notice_id: last === 0 ? first : `${first}.${last + 1}` }
+    })
     .map(one => ({ ...one, subject, text, rule: 'ANNOUNCEMENT' as const, account_id: null }))
   for (let first = 0; first < wanted.length && !isDry; first += batchMax)
     await notices.add(wanted.slice(first, first + batchMax), now)

@@ -80,8 +80,9 @@ function failureOf(error: unknown): MailError {
   return new MailError(`the mail server refused: ${code} ${responseCode}`.trim(), { isRefusedAddress })
 }
 
-// Without 5.7.x, a rule of the server for all mails, and without 5.1.7 and 5.1.8, the sender: many servers say these only here.
-const addressRefusal = /^5\d\d[ -](?!5\.7\.|5\.1\.[78]\b)/
+// Not 530 and 5.7.x, rules of the server for all mails, not 5.4.5, a quota, and not 5.1.7 and 5.1.8, the sender: many servers say
+// these only here. A 550 without such a number is taken for the address.
+const addressRefusal = /^5(?!30)\d\d[ -](?!5\.7\.|5\.4\.5\b|5\.1\.[78]\b)/
 
 function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || (isIPv4(hostname) && hostname.startsWith('127.'))

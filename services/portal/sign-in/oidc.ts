@@ -54,7 +54,7 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
 
   const failed = (step: string) => (error: unknown) => {
     if (error instanceof OidcRefused) throw new PageError(403, error.message)
-    // What the provider answers may come of the person, and is no fault of ours.
+    // What the provider answers may be caused by the person, and is no fault of ours.
     const isAnswer = error instanceof AuthorizationResponseError
     const fault = { error: messageOf(error), ...(isAnswer && { answer: error.error.slice(0, 100) }) }
     logger[isAnswer ? 'warn' : 'error'](fault, `a sign-in through the provider failed ${step}`)
@@ -78,7 +78,10 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
     const email = await finished.catch(error =>
       isCancelled(error) ? undefined : failed('at its end')(error),
     )
-    if (email === undefined) return reply.redirect('/sign-in', 303)
+    if (email === undefined) {
+      logger.info('a sign-in was denied at the provider, by the person or by a rule')
+      return reply.redirect('/sign-in', 303)
+    }
     const checked = checkEmail(email)
     if ('reason' in checked) throw new PageError(403, `The address of your account ${checked.reason}.`)
     return finishSignIn(portal, request, reply, { email: checked.email, next: kept.next })

@@ -225,8 +225,8 @@ export async function beginAgain(
 
 /**
  * What was read a day before this time (Unix ms), by partition. Batches and positions are written after their rows are on every shard, so
- * those of any shard count. The batch log has a month. Of a partition whose log was ever replaced, nothing is certain: offsets of the old
- * log say nothing about the new one.
+ * those of any shard count. The batch log has a month. If these tables know that the log of a partition was replaced, nothing of it is certain:
+ * offsets of the old log say nothing about the new one.
  */
 async function readCertain(
   { tables, databases, shards }: Pick<PositionsDependencies, 'tables' | 'databases' | 'shards'>,

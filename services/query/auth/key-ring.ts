@@ -117,6 +117,8 @@ export function createKeyRing(
   let looks: Rounds | undefined
   /** Reads what the last look found to be new. Only one runs at a time. */
   let following: Promise<void> | undefined
+  /** Reads changes beside a load. */
+  let changing: Promise<void> | undefined
 
   const ageMs = () => now() - Math.min(readAt, lookedAt)
 
@@ -137,6 +139,7 @@ export function createKeyRing(
   }
 
   async function readChanges(read: Read, newest: bigint): Promise<void> {
+    const before = reached
     const rows = await read<ChangedKeyRow>(msMax => changedKeysStatement(reached, databases, msMax))
     for (const row of rows) {
       // The part of the table that a load has still to read has the change, too.
@@ -145,7 +148,8 @@ export function createKeyRing(
         else known?.delete(row.api_key)
       }
     }
-    reached = newest
+    // A load that has ended meanwhile may lack what came since it began.
+    if (reached === before) reached = newest
   }
 
   /** Makes the keys equal to the table as a look saw it at `startedAt`. What changes meanwhile is left to the next look. */
@@ -180,11 +184,18 @@ export function createKeyRing(
     for (const key of state.revoked) refused.set(key, startedAt)
     lookedAt = startedAt
     const read: Read = statementFor => within(statementFor, readMsMax)
-    // A revocation that was folded between two looks was in no view. It does not wait for a load, either.
+    const reported = (error: unknown) => stopping.aborted || onError(error)
     const newest = BigInt(state.newest)
-    if (load !== undefined && newest > reached) await readChanges(read, newest)
+    // A revocation that was folded between two looks was in no view. It does not wait for a load, either.
+    if (following !== undefined && newest > reached) {
+      changing ??= readChanges(read, newest)
+        .catch(reported)
+        .then(() => {
+          changing = undefined
+        })
+    }
     following ??= follow(state, startedAt, read)
-      .catch(error => stopping.aborted || onError(error))
+      .catch(reported)
       .then(() => {
         following = undefined
       })
@@ -199,7 +210,7 @@ export function createKeyRing(
 
     async close() {
       await looks?.close()
-      await following
+      await Promise.all([following, changing])
     },
 
     lookup(key) {

@@ -4,6 +4,7 @@
 -- ARGV     'claim', token, lock period in ms: returns the value if there is one, or takes the lock if it is free
 --          'store', value, expiry in Unix ms: stores the value, unless another value is stored already
 --          'release', token: removes the lock if this token still has it
+--          'drop': removes the value
 -- Returns  {'value', the value, ms until it expires}, {'claimed'}, {'locked'}, {'stored', '', ms until it expires}
 --          or {'done'}
 local key, verb, parameter = KEYS[1], ARGV[1], ARGV[2]
@@ -11,6 +12,11 @@ local held = redis.call('GET', key) or ''
 
 if verb == 'release' then
   if held == 'L' .. parameter then redis.call('DEL', key) end
+  return {'done'}
+end
+
+if verb == 'drop' then
+  if held:sub(1, 1) == 'V' then redis.call('DEL', key) end
   return {'done'}
 end
 

@@ -66,7 +66,13 @@ export function createSharedValues<Value extends Lifetime>(
   async function findOrClaim(key: string, token: string): Promise<Value | undefined> {
     for (let poll = 1; poll <= pollsMax; poll++) {
       const found = await ask(key, () => ['claim', token, lockMs])
-      if (found?.kind === 'value') return read(found)
+      if (found?.kind === 'value') {
+        const value = await read(found)
+        if (value !== undefined) return value
+        // No process can use it, and Redis may keep it for long.
+        await ask(key, () => ['drop'])
+        continue
+      }
       if (found?.kind !== 'locked') return undefined
       await delay(pollMs)
     }

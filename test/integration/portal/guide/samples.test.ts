@@ -121,7 +121,7 @@ test('mirroring.sh goes on with the removals, and saves its watermark, if their 
   const server = createServer(({ url = '' }, response) => {
     asked.push(url)
     const isOfRemovals = url.includes('/removals')
-    // The first page of every second question is of another snapshot than the rest.
+    // The second page of every question is of another snapshot than the first.
     const first = Number(/since=.*00(\d)Z/.exec(url)?.[1] ?? 0)
     const isSecond = url.includes('offset')
     response.setHeader('x-data-as-of', moment(9))

@@ -50,6 +50,7 @@ test.each<[string, SMTPServerOptions, boolean]>([
   ['every address', { onRcptTo: (_address, _session, done) => done(refusal('5.7.1')) }, false],
   ['the sender', { onMailFrom: (_address, _session, done) => done(refusal('5.1.1')) }, false],
   ['the sender, later', { onRcptTo: (_address, _session, done) => done(refusal('5.1.8')) }, false],
+  ['what exceeds a quota', { onRcptTo: (_address, _session, done) => done(refusal('5.4.5')) }, false],
   ['its text', { onData: (_stream, _session, done) => done(refusal('5.1.1')) }, false],
 ])(
   'a mail of which the server refuses %s: a refused address is told from a server that fails, without the address',

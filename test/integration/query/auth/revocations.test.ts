@@ -74,17 +74,21 @@ describe('a revoked key', () => {
   })
 
   /**
-   * A ring over tables that have the key `k`, and later rows by which it is revoked. `loaded`: what a statement that loads keys waits
-   * for.
+   * A ring over tables that have the key `k`, and later rows by which it is revoked. `loaded`, `changed`: what a statement waits for that
+   * loads keys, and one that reads such rows.
    */
   function openRing(
     look: () => { active: number; revoked: string[]; newest?: string },
     loaded = async () => {},
+    changed = async () => {},
   ) {
     const clock = testClock()
     async function rows({ query }: Statement) {
       if (query.includes('revoked_keys')) return [{ newest: '1', ...look() }] as never[]
-      if (query.includes('is_current')) return [{ api_key: 'k', is_current: false }] as never[]
+      if (query.includes('is_current')) {
+        await changed()
+        return [{ api_key: 'k', is_current: false }] as never[]
+      }
       await loaded()
       return [{ api_key: 'k', secret_hash: 'hash', scopes: [] }] as never[]
     }
@@ -99,7 +103,7 @@ describe('a revoked key', () => {
   }
 
   /** A ring that has the key `k`, and is loading all keys. The load waits for `loading`. */
-  async function openLoadingRing() {
+  async function openLoadingRing(changed?: () => Promise<void>) {
     const state = { active: 1, revoked: [] as string[], newest: '1' }
     let loads = 0
     const loading = Promise.withResolvers<void>()
@@ -108,6 +112,7 @@ describe('a revoked key', () => {
       async () => {
         if (++loads > 1) await loading.promise
       },
+      changed,
     )
     await ring.start()
     expect(ring.lookup('k')).toBeDefined()
@@ -149,6 +154,22 @@ describe('a revoked key', () => {
     const { ring, state, loading } = await openLoadingRing()
     Object.assign(state, { active: 1, newest: '2' })
     await vi.waitFor(() => expect(ring.lookup('k')).toBeUndefined(), soon)
+    loading.resolve()
+    await ring.close()
+  })
+
+  test('is refused while all keys are being loaded, and what has changed before takes long to be read', async () => {
+    const changing = Promise.withResolvers<void>()
+    let changes = 0
+    const { ring, state, loading } = await openLoadingRing(() => {
+      changes++
+      return changing.promise
+    })
+    state.newest = '2'
+    await vi.waitFor(() => expect(changes).toBe(1), soon)
+    state.revoked = ['k']
+    await vi.waitFor(() => expect(ring.lookup('k')).toBeUndefined(), soon)
+    changing.resolve()
     loading.resolve()
     await ring.close()
   })

@@ -81,6 +81,8 @@ describe('the response cache of several processes over one Redis', () => {
     const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
     await redis().client.pexpire(place, 3_600_000)
     expect(await open(b, 'after')).toBe('after')
+    // All others use that one.
+    expect(await redis().client.pttl(place)).toBeLessThan(600_000)
     close()
   })
 
