@@ -54,7 +54,7 @@ describe('the tables are lost', () => {
     outputs = (await startTwo(moved)).map(one => one.output())
   })
 
-  test('is noticed: the status counts what the tables lack, and a projector says once that its partitions went back', async () => {
+  test('is noticed: the status counts what the tables lack, and a projector says that its partitions went back', async () => {
     const { lag } = beforeStart.projector
     expect(lag.some(({ committed, end }) => committed < end)).toBe(true)
     // The first writes it down for all partitions. The other says it as well only if it looked before that.
