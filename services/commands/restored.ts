@@ -5,7 +5,7 @@ import { openEmbeddedTables } from '../embedded/tables.ts'
 import { openJournalReader } from '../log/local/journal.ts'
 import { lockDataDirectory } from '../log/local/lock.ts'
 import type { LogState } from '../log/port.ts'
-import { beginAgain } from '../projector/positions/positions.ts'
+import { beginAgain, readTablesWatermark } from '../projector/positions/positions.ts'
 import { type PositionsShard, readPositions } from '../projector/positions/stored-positions.ts'
 import { closing } from '../runtime/async/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
@@ -93,10 +93,7 @@ async function readAgain(
 ): Promise<Again[]> {
   const { tables, databases, shards } = model
   const stored = await readPositions(shards, state.log)
-  const [row] = await tables.rows<{ watermark: number }>({
-    query: `SELECT toUnixTimestamp64Milli(reached) AS watermark FROM ${databases.read}.watermark`,
-  })
-  const watermark = row?.watermark ?? 0
+  const watermark = await readTablesWatermark(tables, databases)
   // Without a memory of the group, nobody knows up to when lists were shown. Until now, at most.
   const lostWatermark = Math.max(Date.now(), state.remembered.watermark)
   const warn = (message: string) => io.stderr.write(`${message}\n`)

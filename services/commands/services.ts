@@ -99,7 +99,7 @@ export async function untilInterrupted(
   logger: Logger,
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<number> {
-  // If nobody reads what it prints, or a disk is full, it goes on.
+  // A service goes on if what it prints cannot be written: its reader has gone, or the disk is full.
   process.stdout.removeAllListeners('error').on('error', () => {})
   const stop = new AbortController()
   const running = traced(service, () => work(stop.signal)).catch((error: unknown) => {

@@ -98,7 +98,7 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       const databases = presentOf(dependencies.databases)
       const present = dependencies.shards.map(shard => ({ ...shard, databases: presentOf(shard.databases) }))
       // The watermark comes first: another projector may begin again and write a high one while the positions are read.
-      const watermark = await readWatermark(dependencies.tables, databases)
+      const watermark = await readTablesWatermark(dependencies.tables, databases)
       const stored = await readPositions(present, state.log)
       const restored = await restoredPositions({ ...dependencies, databases, shards: present }, state, {
         stored,
@@ -166,7 +166,11 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
   }
 }
 
-async function readWatermark(tables: Pick<Tables, 'rows'>, { read }: Databases): Promise<number> {
+/** The lowest of all shards, Unix ms; 0 if none was written. */
+export async function readTablesWatermark(
+  tables: Pick<Tables, 'rows'>,
+  { read }: Databases,
+): Promise<number> {
   const [row] = await tables.rows<{ watermark: number }>({
     query: `SELECT toUnixTimestamp64Milli(reached) AS watermark FROM ${read}.watermark`,
   })

@@ -147,7 +147,7 @@ async function shown({ live: { tables, databases } }: World, since = 0): Promise
   return new Map(rows.map(({ id, at }) => [id, at]))
 }
 
-/** The removals that it is told: each is of a campaign that was public at some time, although perhaps for a moment that nobody saw. */
+/** The removals that it is told. Each campaign was public at some time, perhaps for too short a time to be seen. */
 async function removals({ live: { tables, databases }, events, story }: World, since: number | null) {
   const select = createRemovals(tables, databases, { keptMs: 86_400_000, msMax: 60_000 })
   const { ids, asOf } = await select(since)

@@ -16,7 +16,7 @@ function manualTime() {
   return {
     now: () => time + aheadMs,
     monotonicMs: () => time,
-    /** Sets the system clock, and wakes nobody. */
+    /** Sets the system clock. No sleep ends by it. */
     step(ms: number) {
       aheadMs += ms
     },
