@@ -159,8 +159,9 @@ export async function openStage(
     /** Resolves with the mirrors. */
     async start() {
       traffic.start()
-      // The key ring follows a key within two seconds of its fold, or later on a busy machine.
       await stage.untilShown()
+      // Each projector may be late with the keys of its partitions, and each key ring with those of a fold.
+      await Promise.all(credentials.map(key => stage.untilBoth('/stats', undefined, key)))
       const stopping = new AbortController()
       const { signal } = stopping
       const running = Promise.all([startReaders(readers, signal), watchReady(queries, recorder, signal)])
