@@ -72,7 +72,13 @@ afterAll(async () => {
 
 const campaigns = [
   campaign('a', { status: 'FUNDED', pledged_platform_amount: '100.5', pledge_count: 3 }),
-  campaign('b', { status: 'FAILED', pledged_platform_amount: '0', pledge_count: 0 }),
+  // A Date ends in 2149.
+  campaign('b', {
+    status: 'FAILED',
+    pledged_platform_amount: '0',
+    pledge_count: 0,
+    end_date: day('2150-01-01'),
+  }),
   campaign('c', { status: 'LIVE', pledged_platform_amount: '7.25', pledge_count: 1 }),
   // The last moment of January: a month in the machine's zone would be February.
   campaign('d', { launch_date: '2026-01-31 23:59:59.999', status: 'CANCELLED' }),
@@ -109,7 +115,10 @@ test('builds its models from the views, and every test of views and models passe
     'campaign_id, is_funded, pledged_platform, average_pledge_platform, launched_on, ended_on, duration_days'
   expect(await rowsOf(`SELECT ${outcomes} FROM analytics.campaign_outcomes ORDER BY campaign_id`)).toEqual([
     outcome('a', { is_funded: true, pledged_platform: 100.5, average_pledge_platform: 33.5 }),
-    outcome('b', { pledged_platform: 0, average_pledge_platform: null }),
+    outcome('b', {
+      ...{ pledged_platform: 0, average_pledge_platform: null },
+      ...{ ended_on: '2150-01-01', duration_days: 45_290 },
+    }),
     outcome('d', { launched_on: '2026-01-31', duration_days: 1 / 86_400_000 }),
     outcome('e', { is_funded: true, launched_on: null, ended_on: null, duration_days: null }),
   ])

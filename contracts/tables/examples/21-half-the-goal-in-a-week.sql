@@ -7,7 +7,7 @@ SELECT
     countIf(is_known) AS campaigns,
     countIf(is_known AND percent_then >= 50) AS had_half,
     round(100 * had_half / nullIf(campaigns, 0), 2) AS percent,
-    (SELECT count() FROM crowdfunding.campaigns WHERE toDate(launch_date) + 7 <= today) - campaigns AS not_known
+    (SELECT count() FROM crowdfunding.campaigns WHERE launch_date < today - 6) - campaigns AS not_known
 FROM
 (
     SELECT any(complete_from <= launch_day) AS is_known, argMax(percent, day) AS percent_then

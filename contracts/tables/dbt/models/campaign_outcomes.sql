@@ -16,8 +16,8 @@ select
     pledge_count,
     -- 0 / 0 would be NaN, which no tool sums.
     if(pledge_count = 0, null, pledged_platform / pledge_count) as average_pledge_platform,
-    toDate(launch_date, 'UTC') as launched_on,
-    toDate(end_date, 'UTC') as ended_on,
+    toDate32(launch_date, 'UTC') as launched_on,
+    toDate32(end_date, 'UTC') as ended_on,
     dateDiff('millisecond', launch_date, end_date) / 86400000 as duration_days
 from {{ source('crowdfunding', 'campaigns') }}
 where status != 'LIVE'
