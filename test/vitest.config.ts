@@ -42,7 +42,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/support/runner/summary-reporter.ts'],
     // How long `expect.poll` asks: a busy machine is no failure.
-    expect: { poll: { timeout: 20_000, interval: 20 } },
+    expect: { poll: { timeout: 60_000, interval: 20 } },
     // Only a hang takes this long, also on a busy machine.
     testTimeout: 120_000,
     hookTimeout: 180_000,

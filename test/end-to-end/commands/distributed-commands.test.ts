@@ -210,7 +210,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   test('projectors that stop leave their reason to status, to other processes and to an alert, until one leads again', async () => {
     const both = [projector, await deployment.startProjector()].map(one => one?.child)
     const ended = both.map(child => new Promise(resolve => child?.once('exit', resolve)))
-    expect(await ofQuery('metrics')).toContain('pledgeview_projectors_stopped 0')
+    await expect.poll(() => ofQuery('metrics'), soon).toContain('pledgeview_projectors_stopped 0')
 
     const value = Buffer.from('{"pledge_id":"p","backer_id":"ada@example.com"}')
     const bad = Array.from({ length: 400 }, (_, n) => ({ key: Buffer.from(`c1/bad${n}`), value }))
@@ -233,13 +233,13 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
       stopped: { reason: expect.stringMatching(reason) },
     })
     expect(JSON.parse(await ofQuery('status')).stopped.reason).toMatch(reason)
-    expect(await ofQuery('metrics')).toContain('pledgeview_projectors_stopped 1')
+    await expect.poll(() => ofQuery('metrics'), soon).toContain('pledgeview_projectors_stopped 1')
 
     // The next test kills it: the broker shall notice soon.
     const soonGone = { PLEDGEVIEW_KAFKA_SESSION_MS: '3000' }
     projector = await deployment.startProjector({ PLEDGEVIEW_REJECT_SHARE_MAX: '1', ...soonGone })
     expect(await drained()).toMatchObject({ stopped: null })
-    expect(await ofQuery('metrics')).toContain('pledgeview_projectors_stopped 0')
+    await expect.poll(() => ofQuery('metrics'), soon).toContain('pledgeview_projectors_stopped 0')
   })
 
   test('a projector that was killed leaves no reason, and still status, other processes and a metric say that none leads, and since when', async () => {
@@ -248,14 +248,13 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     const before = (await json<StatusOutput>('status')).lag.as_of
     projector?.child.kill('SIGKILL')
 
-    const shown = await vi.waitFor(async () => {
+    await vi.waitFor(async () => {
       const { code, stdout } = await deployment.command(['status'])
       expect(code).toBe(1)
-      return stdout
+      expect(stdout).toMatch(
+        /^projectors +0\n.*^stopped +at 2\S+Z, because no projector is in the consumer group, and none has left a reason/ms,
+      )
     }, soon)
-    expect(shown).toMatch(
-      /^projectors +0\n.*^stopped +at 2\S+Z, because no projector is in the consumer group, and none has left a reason/ms,
-    )
     // A process that asks no broker learns it from the watermark.
     const stopped = await onTables(services.addresses.clickHouse, async tables => {
       const read = () => readProjection(tables, { base: 'pledgeview', views: 'crowdfunding' }, 1)

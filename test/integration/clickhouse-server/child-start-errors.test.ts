@@ -68,7 +68,7 @@ describe('ClickHouse’s server does not start, and gives the reason,', () => {
         for (const pid of running()) seen.add(pid)
         expect(seen.size).toBeGreaterThan(2)
       },
-      { timeout: 30_000, interval: 1 },
+      { timeout: 90_000, interval: 1 },
     )
     await first.stop()
     const second = await starting

@@ -131,7 +131,7 @@ describe('in front of two query processes', () => {
     const headers = { 'X-API-Key': key.api_key, 'X-API-Secret': 'secret' }
     const stats = (url: string) => statusOf(`${url}/api/v1/stats`, headers)
     for (const host of hosts)
-      await expect.poll(() => stats(`http://${host}:${ports.api}`), { timeout: 10_000 }).toBe(200)
+      await expect.poll(() => stats(`http://${host}:${ports.api}`), { timeout: 60_000 }).toBe(200)
     await clickHouse.kill()
     const readiness = (host: string) => fetch(`http://${host}:${ports.ops}/readyz`)
     for (const host of hosts) {

@@ -10,6 +10,7 @@ import { pino } from 'pino'
 import { afterEach, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { hashSecret } from '../../../services/api-keys/credentials.ts'
+import { AttemptLost } from '../../../services/generations/attempts.ts'
 import { startQueryService } from '../../../services/query/service.ts'
 import { memoryState } from '../../../services/query/shared-state.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
@@ -92,12 +93,13 @@ function mortals({ place, statement, isAfter }: Kill) {
   return { dying, hasDied: () => isDead }
 }
 
-/** Whether the rebuild was killed. It may be over before. */
+/** Whether the rebuild was killed. It may be over before. On a busy machine it may be given up although it lives: then it is tried again. */
 async function isKilled(kill: Kill): Promise<boolean> {
   const { dying, hasDied } = mortals(kill)
   const outcome = await live
     .rebuild({ tables: dying(live.tables), tablesOfShard: shard => dying(shard.tables) })
     .catch((error: unknown) => error)
+  if (!hasDied() && outcome instanceof AttemptLost) return isKilled(kill)
   if (!hasDied() && outcome instanceof Error) throw outcome
   return hasDied()
 }
@@ -233,11 +235,16 @@ async function startMirror() {
           await walk(mirror, 7)
           const whole: Place = { copy: new Map(), since: null }
           await walk(whole, 100)
-          expect(Object.fromEntries(copy)).toEqual(Object.fromEntries(whole.copy))
+          expect(withoutDays(copy)).toEqual(withoutDays(whole.copy))
         },
         { timeout: 60_000, interval: 300 },
       )
       expect(copy.size).toBe(readModelOf(events).campaigns.size)
     },
   }
+}
+
+/** The days that remain change at midnight, and `updated_at` does not. */
+function withoutDays(copy: Place['copy']) {
+  return Object.fromEntries([...copy].map(([id, { days_remaining: _, ...project }]) => [id, project]))
 }

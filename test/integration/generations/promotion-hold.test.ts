@@ -1,5 +1,5 @@
 /** What a promotion does while it holds the fold: each of its steps is needed. kills.test.ts kills it between any two. */
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
 import { isCampaignFold, obstructed, timeoutExceeded } from '../../support/clickhouse/faulty-tables.ts'
@@ -24,6 +24,9 @@ beforeEach(async () => {
   await live.settled()
 })
 afterEach(() => live.close())
+
+// A busy machine is no failure.
+vi.setConfig({ testTimeout: 480_000 })
 
 test('a generation has from its first answer on what was shown until the fold was held, with its stamps', async () => {
   const from = live.databases.generation

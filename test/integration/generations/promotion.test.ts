@@ -27,8 +27,8 @@ import { useModelTables } from '../../support/projector/use-model-tables.ts'
 // A busy machine is no failure.
 vi.setConfig({ testTimeout: 480_000, hookTimeout: 120_000 })
 
-// Whoever waits for a promotion gives it up after three seconds, and not after a minute.
-const hurry = 20
+// Whoever waits for a promotion gives it up after ten seconds, and not after a minute.
+const hurry = 6
 
 const model = useModelTables()
 let live: RebuildableModel

@@ -82,7 +82,7 @@ export function describeStarts({ address, openReader, openWriter }: KafkaSuite):
     expect(states[1]?.remembered).toEqual({ watermark: 5_000, shown: 4_000 })
     const rest = await readDeliveries(after, 10)
     expect(numbersOf(rest.flatMap(({ records }) => records))).toEqual(range(110, 120))
-    await vi.waitFor(async () => expect(await committed()).toBe(110))
+    await vi.waitFor(async () => expect(await committed()).toBe(110), { timeout: 60_000, interval: 100 })
     await commitAll(after, rest)
     expect(await committed()).toBe(120)
     expect(begunAnew).toEqual([])

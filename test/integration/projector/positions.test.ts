@@ -15,7 +15,7 @@ import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/events/sa
 import { backUpTables, projectJournal, projectorOf, watermarkIn } from '../../support/projector/positions.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
-const soon = { timeout: 30_000, interval: 20 }
+const soon = { timeout: 90_000, interval: 20 }
 
 const model = useModelTables()
 let databases: Databases

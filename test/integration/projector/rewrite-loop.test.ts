@@ -14,8 +14,8 @@ import {
 import { useProjector } from '../../support/projector/running-projector.ts'
 
 // A busy machine is no failure.
-const soon = { timeout: 45_000, interval: 100 }
-vi.setConfig({ testTimeout: 150_000 })
+const soon = { timeout: 90_000, interval: 100 }
+vi.setConfig({ testTimeout: 300_000 })
 
 describe('while pledges keep coming', () => {
   const world = useProjector()

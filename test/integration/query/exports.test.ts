@@ -142,7 +142,7 @@ describe('a whole copy', () => {
       await expect(exported({ onProgress: breakOff })).rejects.toThrow('broken off')
       expect(await latestManifest(directory)).toEqual(manifest)
       // ClickHouse keeps the session for a moment: until it notices that the reader is gone.
-      await vi.waitFor(() => session.run(dropStatement), { timeout: 20_000 })
+      await vi.waitFor(() => session.run(dropStatement), { timeout: 60_000 })
       const next = await exported()
       expect(await latestManifest(directory)).toEqual(next.manifest)
       expect(await foldersIn()).toHaveLength(1)

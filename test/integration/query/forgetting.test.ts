@@ -118,7 +118,7 @@ async function inHeap(texts: readonly string[]): Promise<string[]> {
 
 /** A connection to ClickHouse may keep its last statement for the seconds until it is closed. */
 const untilGone = (texts: readonly string[]) =>
-  expect.poll(() => inHeap(texts), { timeout: 30_000, interval: 1_000 }).toEqual([])
+  expect.poll(() => inHeap(texts), { timeout: 100_000, interval: 1_000 }).toEqual([])
 
 function useTables(open: () => Promise<QueryTables>): void {
   beforeAll(async () => {
@@ -145,7 +145,7 @@ async function leaveAfterPurge(): Promise<void> {
   await untilGone(texts)
 }
 
-describe('the texts of a campaign', { timeout: 120_000 }, () => {
+describe('the texts of a campaign', { timeout: 300_000 }, () => {
   useTables(openQueryTables)
 
   test('leave the memory of a query process within five minutes of its deletion, without any request', async () => {
@@ -170,7 +170,7 @@ describe('the texts of a campaign', { timeout: 120_000 }, () => {
   test('leave it at once after a purge, and a walk goes on in its snapshot', leaveAfterPurge)
 })
 
-describe('the texts of a campaign on two shards', { timeout: 120_000 }, () => {
+describe('the texts of a campaign on two shards', { timeout: 300_000 }, () => {
   useTables(openQueryShards)
 
   test('leave the memory at once after a purge, and a walk goes on in its snapshot', leaveAfterPurge)

@@ -204,7 +204,7 @@ test('an account has three active keys at most, because all keys are on one shar
 
 test('a key that is revoked is refused', async () => {
   append([keyEvent('REVOKED')])
-  await vi.waitFor(async () => expect((await ask('/projects')).status).toBe(401), 30_000)
+  await vi.waitFor(async () => expect((await ask('/projects')).status).toBe(401), 90_000)
 })
 
 function ids(): string[] {

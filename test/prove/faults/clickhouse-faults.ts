@@ -12,7 +12,8 @@ const [first, other] = [0, 1]
 // for as long as a query may take.
 const refusedMin = 12
 const refusedInSilenceMin = 5
-const clockBackMs = 30_000
+// More than the shard is away: a leader that sees its clock for the first time knows the time of the last stamp.
+const clockBackMs = 600_000
 
 /** The one server is killed, or accepts connections and answers nothing, for longer than the session and than a statement may take. */
 export const ofOneServer = {

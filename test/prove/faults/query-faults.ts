@@ -37,8 +37,8 @@ async function disturbOne(
 /** A client asks until it is refused, with new keys until the processes shared their limits all that time. */
 export async function askTooMuch(stage: Stage): Promise<void> {
   await until(async () => {
-    const from = now()
     const drink = await thirsty(stage)
+    const from = now()
     while (!(await drink()).some(response => response?.status === 429));
     return !stage.recorder.log.some(
       entry => entry.kind === 'disturbed' && entry.what === 'limits' && entry.to >= from,

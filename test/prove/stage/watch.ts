@@ -73,9 +73,9 @@ export async function watchReady(
     while (!signal.aborted) {
       const sentAt = now()
       const told = await askOps(place, '/readyz').catch(() => undefined)
-      const before = outages
-      outages = place.output().split('Redis is unavailable').length - 1
       if (told) {
+        const before = outages
+        outages = place.output().split('Redis is unavailable').length - 1
         recorder.add({ kind: 'ready', process, sentAt, receivedAt: now(), isReady: told.isOk })
         if (told.text.includes('limits are shared') && outages === before) sharedAt = sentAt
         else recorder.add({ kind: 'disturbed', what: 'limits', from: sharedAt, to: now() })

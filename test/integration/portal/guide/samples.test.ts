@@ -151,7 +151,7 @@ async function runOnce(program: string, file: string): Promise<void> {
   running.push(child)
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (output += chunk))
-  await expect.poll(() => output, { timeout: 30_000 }).toMatch(/, as of 2\d{3}-/)
+  await expect.poll(() => output, { timeout: 90_000 }).toMatch(/, as of 2\d{3}-/)
   if (!file.endsWith('.sh')) child.kill('SIGTERM')
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
 }

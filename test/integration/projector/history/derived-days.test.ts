@@ -245,7 +245,7 @@ describe('the days before the history', () => {
       expect(await readViews(world.model.tables, world.databases), `after statement ${last}`).toEqual(shown)
     }
     expect(failures).toBeGreaterThan(6)
-  }, 120_000)
+  }, 480_000)
 
   test.each(seeds)(
     'add up with those that are kept, whatever happens on the first day (world %s)',

@@ -298,5 +298,5 @@ test.each(seeds)(
       await live.close()
     }
   },
-  120_000,
+  480_000,
 )

@@ -10,8 +10,7 @@ import {
 } from '../../../../services/query/auth/key-ring.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import type { CallOptions, Statement, Tables } from '../../../../services/tables/port.ts'
-import { startTestApp, type TestClock, testClock } from '../../../support/query/app.ts'
-import { fakeTables } from '../../../support/query/fake-tables.ts'
+import { type TestClock, testClock } from '../../../support/query/app.ts'
 import { type KeyRow, openQueryTables, type QueryTables } from '../../../support/query/tables.ts'
 
 let store: QueryTables
@@ -111,32 +110,6 @@ describe('the key ring', () => {
     expect(ring.lookup('changed')?.scopes).toEqual([])
   })
 
-  it('follows within two seconds with the default pauses, over HTTP', async () => {
-    await store.putKeys([keyRow('a')])
-    const ring = openRing({ pollMs: defaultKeyRingOptions.pollMs })
-    await ring.start()
-    const app = await startTestApp({
-      tables: fakeTables().tables,
-      options: { pepper: 'pepper' },
-      overrides: { keyRing: ring },
-    })
-    try {
-      const credentials = { key: 'a', secret: 'a' }
-      expect((await app.get('/stats', credentials)).status).toBe(200)
-      await store.putKeys([keyRow('a', { is_active: false })])
-      // Two seconds, in rounds. Each also asks ClickHouse, so what slows the ring down slows the rounds down too.
-      let status = 200
-      for (let round = 0; round < 20 && status !== 401; round++) {
-        await delay(100)
-        await store.tables.rows({ query: 'SELECT 1' })
-        status = (await app.get('/stats', credentials)).status
-      }
-      expect(status).toBe(401)
-    } finally {
-      await app.close()
-    }
-  })
-
   it('loads the keys when they have changed, and at least once per reload period', async () => {
     await store.putKeys([keyRow('a')])
     const ring = openRing()
@@ -209,7 +182,7 @@ describe('the key ring', () => {
       // All keys take 4 s, a page 0.4 s.
       const ring = openSlowRing(1, { pollMsMax: 3_000, readMsMax: 3_000, pageKeysMax: 400 })
       await ring.start()
-      expect(ring.isFresh()).toBe(true)
+      await expect.poll(() => ring.isFresh()).toBe(true)
       for (const n of [0, 1, keyCount - 1]) expect(ring.lookup(`key ${n}`)).toBeDefined()
       expect(ring.lookup('another')).toBeUndefined()
       expect(Math.max(...read)).toBeLessThan(keyCount / 4)

@@ -102,7 +102,7 @@ describe('a connection on which a request does not arrive in time', () => {
     ['POST', 'stops', 405],
     ['POST', 'never ends', 405],
   ])('is answered once to %s, and closed, if the body %s', async (method, how, status) => {
-    const { app, connection } = await connectTo({ headersTimeoutMs: 150, requestTimeoutMs: 300 })
+    const { app, connection } = await connectTo({ headersTimeoutMs: 1_500, requestTimeoutMs: 2_000 })
     const request = statsRequest(app).replace('GET', method)
     connection.send(request.replace('Host: x', 'Host: x\r\nContent-Length: 100000'))
     if (how === 'never ends') drip(connection)
@@ -113,7 +113,7 @@ describe('a connection on which a request does not arrive in time', () => {
 
 describe('a connection on which half a request comes after a whole one', () => {
   it('gets 408 and is closed', async () => {
-    const { app, connection } = await connectTo({ headersTimeoutMs: 150, requestTimeoutMs: 60_000 })
+    const { app, connection } = await connectTo({ headersTimeoutMs: 1_500, requestTimeoutMs: 60_000 })
     connection.send(`${statsRequest(app)}GET /api`)
     expect((await connection.next())?.status).toBe(200)
     expect((await connection.next())?.status).toBe(408)

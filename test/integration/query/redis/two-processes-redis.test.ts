@@ -66,7 +66,7 @@ async function openProcess(
     detail: () => [{ ...detailRow, title: `as ${name} has it` }],
   })
   const parts = redisState(
-    { url, tablesId, reconnectMsMax: 100, limitMsMax: 1000, cacheMsMax: 1000 },
+    { url, tablesId, reconnectMsMax: 100, limitMsMax: 10_000, cacheMsMax: 10_000 },
     readConfig({
       PLEDGEVIEW_REDIS_PREFIX: keyPrefix,
       PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: String(keyLimit),
@@ -94,7 +94,7 @@ async function untilThey(expected: 'share' | 'do not share'): Promise<void> {
   const detail = expected === 'share' ? sharedDetail : aloneDetail
   await vi.waitFor(
     () => expect(processes.map(({ parts }) => parts.check().detail)).toEqual([detail, detail]),
-    { timeout: 10_000, interval: 5 },
+    { timeout: 60_000, interval: 5 },
   )
 }
 
