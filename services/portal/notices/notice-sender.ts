@@ -2,8 +2,8 @@
  * Sends the mails that wait, looks for runaway traffic, and tidies the notices. Every portal runs one.
  *
  * - A mail is sent by the portal that claims it in the store. The claim ends after two minutes: if its portal was killed, another
- *   one sends the mail, maybe a second time, with the same Message-ID. Once the mail is settled, the claim stays, so a ledger that
- *   is late leads to no second mail.
+ *   one sends the mail, maybe a second time, with the same Message-ID. Once the mail is settled, the claim stays, and says how. So a
+ *   ledger that is late leads to no second mail.
  * - If the server does not take a mail, it is tried again for a day, after a pause that doubles, up to an hour.
  * - The looks at the tables are made by one portal at a time, the one that takes the turn in the store.
  * A round tries at most `mailsMax` mails, so a server that takes none delays nothing else for long.
@@ -34,19 +34,21 @@ const waitMsMax = dayMs
 const settledMs = 7 * dayMs
 const keptMs = 30 * dayMs
 
+const claimOf = ({ notice_id }: WaitingNotice) => `notice:${notice_id}`
+
 export function createNoticeSender(parts: NoticeParts) {
   const { notices, store, mailer, now, logger } = parts
 
   /** Resolves with whether the mail was sent; `undefined` if it is not this portal's, or not yet due again. */
   async function send(notice: WaitingNotice): Promise<boolean | undefined> {
     const { notice_id, rule } = notice
-    const claim = `notice:${notice_id}`
+    const claim = claimOf(notice)
     if (!(await store.claim(claim, '', sendingMs))) return undefined
     const mail = await notices.mailOf(notice)
     if (mail === undefined) return undefined
     const settle = async (status: 'SENT' | 'GIVEN_UP') => {
-      await store.put(claim, '', settledMs)
-      await notices.settle([notice], status, now())
+      await store.put(claim, status, settledMs)
+      await notices.settle(notice, status, now())
       return status === 'SENT'
     }
     // Counted before it is sent.
@@ -84,12 +86,11 @@ export function createNoticeSender(parts: NoticeParts) {
     const turn = Math.floor(now() / lookMs)
     if (!(await store.claim(`notices-turn:${turn}`, '', 2 * lookMs))) return
     const waiting = await notices.waiting(now() - waitMsMax)
-    // Their addresses must not stay.
-    await notices.settle(
-      waiting.filter(({ is_over }) => is_over),
-      'GIVEN_UP',
-      now(),
-    )
+    // Their addresses must not stay. One that was sent may wait, too, if the log did not take that.
+    for (const notice of waiting.filter(({ is_over }) => is_over)) {
+      const isSent = (await store.get(claimOf(notice))) === 'SENT'
+      await notices.settle(notice, isSent ? 'SENT' : 'GIVEN_UP', now())
+    }
     await notices.removeSettled(now() - keptMs)
     await checkRunaways(parts)
   }

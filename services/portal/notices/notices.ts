@@ -55,15 +55,14 @@ export function openNotices({ writer, ...place }: Place & { writer: Pick<EventWr
       return mail
     },
 
-    settle: (settled: readonly WaitingNotice[], status: 'SENT' | 'GIVEN_UP', at: number) => {
+    settle: (
+      { notice_id, rule, account_id, created_at }: WaitingNotice,
+      status: 'SENT' | 'GIVEN_UP',
+      at: number,
+    ) => {
       const sent_at = status === 'SENT' ? at : null
-      const change = { ...blank, status, sent_at, changed_at: at }
-      return append(
-        settled.map(({ notice_id, rule, account_id, created_at }) => ({
-          ...change,
-          ...{ notice_id, rule, account_id, created_at },
-        })),
-      )
+      const settled = { ...blank, notice_id, rule, account_id, created_at }
+      return append([{ ...settled, status, sent_at, changed_at: at }])
     },
 
     /** Removes what was settled before `since` (Unix ms). */

@@ -1,6 +1,7 @@
 /** Announcements reach each contact once, and again those of which a mail was given up. */
 import { expect, test } from 'vitest'
 import { versions } from '../../../../contracts/api/versions.ts'
+import type { EventWriter } from '../../../../services/log/port.ts'
 import { type Announcement, announce } from '../../../../services/portal/notices/announcement.ts'
 import { openNotices } from '../../../../services/portal/notices/notices.ts'
 import { type Mail, MailError } from '../../../../services/portal/ports.ts'
@@ -75,4 +76,33 @@ test('an announcement that was given up is noted again by the next run, and no o
   expect(sent.sort()).toEqual(['pv_live_gone0001@board.example', 'pv_live_quiet001@board.example'])
   const settled = { addresses: 2, invalid: 0, waiting: 0, sent: 2, given_up: 2 }
   expect(await make()).toEqual({ ...settled, noted: 0 })
+})
+
+test('an announcement that was sent while the log was away is not made again', async () => {
+  world.now = Date.now()
+  await haveKey('pv_live_QUIET001', { minutes: 1, ok: 0, refused: 0 })
+  let sent = 0
+  let isAway = false
+  const send = async () => {
+    sent++
+    isAway = true
+  }
+  const append: EventWriter['append'] = records => {
+    if (isAway) throw new Error('the log is away')
+    return world.writer.append(records)
+  }
+  const notices = openNotices({ ...world.log, writer: { append } })
+  const { sender } = portal({ mailer: { send }, notices })
+  const announcement = { name: 'v1-ends', subject: 'Version 1 ends', text: 'In 2028.\n', isDry: false }
+  const make = () => announce({ ...world.log, notices, portalKey }, announcement, world.now)
+  await make()
+  await waiting(1)
+  await expect(sender.sendDue()).rejects.toThrow('the log is away')
+  isAway = false
+  world.now += 86_400_001
+  expect(await sender.sendDue()).toBe(0)
+  await sender.look()
+  await waiting(0)
+  expect(await make()).toMatchObject({ noted: 0, sent: 1, given_up: 0 })
+  expect(sent).toBe(1)
 })
