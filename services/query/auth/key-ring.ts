@@ -84,12 +84,18 @@ export class KeysUnavailableError extends Error {
 /** A load of all keys that is under way. */
 interface Load {
   keys: Map<string, ApiKey>
+  /** Those that changed since it began. A page may have them as they were. */
+  changed: Set<string>
   /** The last key that it has read. */
   after: string
   /** The highest fold id when it began. */
   reached: bigint
   /** The present keys may be wrong, so it does not wait for the next look between two pages. */
   isUrgent: boolean
+}
+
+function newLoad(reached: bigint, isUrgent: boolean): Load {
+  return { keys: new Map(), changed: new Set(), after: '', reached, isUrgent }
 }
 
 /** Runs a statement, which gets its time limit. */
@@ -128,7 +134,8 @@ export function createKeyRing(
     const rows = await read<ApiKeyRow>(msMax =>
       apiKeysStatement(loading.after, pageKeysMax, databases, msMax),
     )
-    for (const row of rows) loading.keys.set(row.api_key, toApiKey(row, keys?.get(row.api_key)))
+    for (const row of rows.filter(({ api_key }) => !loading.changed.has(api_key)))
+      loading.keys.set(row.api_key, toApiKey(row, keys?.get(row.api_key)))
     readAt = startedAt
     loading.after = rows.at(-1)?.api_key ?? loading.after
     if (rows.length === pageKeysMax) return
@@ -142,7 +149,7 @@ export function createKeyRing(
     const before = reached
     const rows = await read<ChangedKeyRow>(msMax => changedKeysStatement(reached, databases, msMax))
     for (const row of rows) {
-      // The part of the table that a load has still to read has the change, too.
+      load?.changed.add(row.api_key)
       for (const known of [keys, load?.keys]) {
         if (row.is_current) known?.set(row.api_key, toApiKey(row, undefined))
         else known?.delete(row.api_key)
@@ -157,7 +164,7 @@ export function createKeyRing(
     const newest = BigInt(state.newest)
     if (keys !== undefined && newest > reached) await readChanges(read, newest)
     else if (keys === undefined || newest < reached || keys.size !== state.active) {
-      load = load?.isUrgent ? load : { keys: new Map(), after: '', reached: newest, isUrgent: true }
+      load = load?.isUrgent ? load : newLoad(newest, true)
       reached = newest
     }
     while (load?.isUrgent) await loadPage(read, load)
@@ -165,7 +172,7 @@ export function createKeyRing(
     readAt = Math.max(readAt, startedAt)
     for (const [key, at] of refused) if (startedAt - at > options.refusedMsMin) refused.delete(key)
     if (load === undefined && startedAt - loadedAt >= options.reloadMsMax) {
-      load = { keys: new Map(), after: '', reached, isUrgent: false }
+      load = newLoad(reached, false)
     }
     if (load !== undefined) await loadPage(read, load)
   }

@@ -73,18 +73,24 @@ describe('a revoked key', () => {
     ).rejects.toThrow()
   })
 
+  interface KeysSeen {
+    active: number
+    revoked: string[]
+    newest?: string
+  }
+
   /**
    * A ring over tables that have the key `k`, and later rows by which it is revoked. `loaded`, `changed`: what a statement waits for that
    * loads keys, and one that reads such rows.
    */
   function openRing(
-    look: () => { active: number; revoked: string[]; newest?: string },
+    look: () => KeysSeen | Promise<KeysSeen>,
     loaded = async () => {},
     changed = async () => {},
   ) {
     const clock = testClock()
     async function rows({ query }: Statement) {
-      if (query.includes('revoked_keys')) return [{ newest: '1', ...look() }] as never[]
+      if (query.includes('revoked_keys')) return [{ newest: '1', ...(await look()) }] as never[]
       if (query.includes('is_current')) {
         await changed()
         return [{ api_key: 'k', is_current: false }] as never[]
@@ -104,11 +110,11 @@ describe('a revoked key', () => {
 
   /** A ring that has the key `k`, and is loading all keys. The load waits for `loading`. */
   async function openLoadingRing(changed?: () => Promise<void>) {
-    const state = { active: 1, revoked: [] as string[], newest: '1' }
+    const state = { active: 1, revoked: [] as string[], newest: '1', pause: Promise.resolve() }
     let loads = 0
     const loading = Promise.withResolvers<void>()
     const { ring } = openRing(
-      () => state,
+      () => state.pause.then(() => state),
       async () => {
         if (++loads > 1) await loading.promise
       },
@@ -154,7 +160,14 @@ describe('a revoked key', () => {
     const { ring, state, loading } = await openLoadingRing()
     Object.assign(state, { active: 1, newest: '2' })
     await vi.waitFor(() => expect(ring.lookup('k')).toBeUndefined(), soon)
+    // The load has read it before. What it read comes while the next look takes its time.
+    const pause = Promise.withResolvers<void>()
+    state.pause = pause.promise
     loading.resolve()
+    await expect(
+      vi.waitFor(() => expect(ring.lookup('k')).toBeDefined(), { timeout: 300, interval: 5 }),
+    ).rejects.toThrow()
+    pause.resolve()
     await ring.close()
   })
 
