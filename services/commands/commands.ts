@@ -53,7 +53,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   },
   rebuild: {
     summary:
-      'replay the event log into new tables beside the live ones, and promote them; status | abort | rollback | drop',
+      'replay the event log into new tables beside the live ones, and promote them; status | rollback | drop',
     load: async () => (await import('./rebuild/rebuild.ts')).rebuildCommand,
   },
   restored: {

@@ -7,7 +7,6 @@
 import { createReadStream, statSync } from 'node:fs'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../../contracts/events/codec.ts'
-import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import {
   eventLineBytesMax,
   isBlank,
@@ -33,7 +32,7 @@ import {
 } from '../command.ts'
 import { jsonOption } from '../help.ts'
 import { printable } from '../printable.ts'
-import { type AppendTarget, openJournalTarget, openKafkaTarget, type StaleCounter } from './append-target.ts'
+import { type AppendTarget, openJournalTarget, openKafkaTarget } from './append-target.ts'
 
 export const eventsCommand: Command = {
   help: {
@@ -45,8 +44,7 @@ export const eventsCommand: Command = {
         does:
           'Validates change events, one JSON object per line, and appends them to the event log. It stops at the first bad ' +
           'line and names it; the events before that line are appended. The log is Kafka if PLEDGEVIEW_KAFKA_BROKERS is ' +
-          'set and --data-dir is not given. Otherwise it is the journal in the data directory. Of at most ' +
-          '10,000 events it says how many were stale, if the ledger can be asked: there was a newer version, so they change nothing.',
+          'set and --data-dir is not given. Otherwise it is the journal in the data directory.',
         options: {
           FILE: 'a path, or - for stdin',
           '--from-line N':
@@ -77,7 +75,7 @@ export const eventsCommand: Command = {
     const config = readConfig(process.env)
     const directory = embeddedDirectory(values['data-dir'], config)
     const openTarget = () =>
-      directory === undefined ? openKafkaTarget(config) : openJournalTarget(directory, config)
+      directory === undefined ? openKafkaTarget(config) : openJournalTarget(directory)
     return runEventsAppend({ file, fromLine, json: values.json }, io, openTarget)
   },
 }
@@ -90,8 +88,6 @@ export interface AppendOptions {
   /** The first line to read, from 1. Lines before it are skipped. */
   fromLine?: number
   onProgress?: (progress: AppendProgress) => void
-  /** Counts the stale ones of a batch that is appended next. Default: nothing is counted. */
-  countStale?: StaleCounter['count'] | undefined
   lineBytesMax?: number
   batchRowsMax?: number
   batchBytesMax?: number
@@ -101,8 +97,6 @@ export interface AppendOptions {
 export interface AppendProgress {
   lines: number
   appended: number
-  /** Of these: events of which there was a newer version, if that could be told. */
-  stale?: number | undefined
 }
 
 /**
@@ -139,7 +133,6 @@ function beforeText(appended: number): string {
 
 interface Batch {
   records: NewRecord[]
-  events: ChangeEvent[]
   bytes: number
   firstLine: number
 }
@@ -151,20 +144,17 @@ export async function eventsAppend({
   encode = encodeState,
   fromLine = 1,
   onProgress = () => undefined,
-  countStale,
   lineBytesMax = eventLineBytesMax,
   batchRowsMax = 2_000,
   batchBytesMax = 4 * 1024 ** 2,
 }: AppendOptions): Promise<AppendProgress> {
-  const progress: AppendProgress = { lines: 0, appended: 0, ...(countStale && { stale: 0 }) }
+  const progress: AppendProgress = { lines: 0, appended: 0 }
   let batch = emptyBatch()
 
   async function flush(): Promise<void> {
-    const { records, events, firstLine } = batch
+    const { records, firstLine } = batch
     batch = emptyBatch()
     if (records.length === 0) return
-    // Before they are in the log, where they could be projected at once.
-    const stale = progress.stale === undefined ? undefined : await countStale?.(events)
     try {
       await writer.append(records)
     } catch (cause) {
@@ -172,8 +162,6 @@ export async function eventsAppend({
       throw new EventsAppendError({ line: firstLine, reason, appended: progress.appended, cause })
     }
     progress.appended += records.length
-    if (progress.stale !== undefined)
-      progress.stale = stale === undefined ? undefined : progress.stale + stale
     // Appending may have blocked the event loop, and reading may never wait. So other work gets a chance here.
     await yieldToEventLoop()
   }
@@ -189,7 +177,6 @@ export async function eventsAppend({
     const record = recordOf(read.event, encode)
     if (batch.records.length === 0) batch.firstLine = line.number
     batch.records.push(record)
-    batch.events.push(read.event)
     batch.bytes += (record.key?.length ?? 0) + (record.value?.length ?? 0)
     if (batch.records.length >= batchRowsMax || batch.bytes >= batchBytesMax) await flush()
   }
@@ -211,7 +198,7 @@ export async function eventsAppend({
 }
 
 function emptyBatch(): Batch {
-  return { records: [], events: [], bytes: 0, firstLine: 0 }
+  return { records: [], bytes: 0, firstLine: 0 }
 }
 
 interface EventsAppendArgs {
@@ -230,7 +217,7 @@ export async function runEventsAppend(
   const startedMs = performance.now()
   try {
     const { source, totalBytes } = openInput(file, io)
-    const { writer, encode, stale: counter } = await openTarget()
+    const { writer, encode } = await openTarget()
     const bar = createProgress({
       stream: io.stderr,
       label: 'appending',
@@ -246,17 +233,16 @@ export async function runEventsAppend(
     }
     const onProgress = ({ lines }: AppendProgress) => bar.update(readBytes, `${grouped(lines)} lines`)
     try {
-      const { lines, appended, stale } = await eventsAppend({
-        ...{ source: measured(), writer, encode, fromLine, onProgress, countStale: counter?.count },
+      const { lines, appended } = await eventsAppend({
+        ...{ source: measured(), writer, encode, fromLine, onProgress },
       })
       const elapsedMs = Math.round(performance.now() - startedMs)
-      if (json) printJson(io, { appended, lines, stale: stale ?? null, elapsed_ms: elapsedMs })
-      else io.stdout.write(`${doneText({ lines, appended, stale, elapsedMs }, file, fromLine)}\n`)
+      if (json) printJson(io, { appended, lines, elapsed_ms: elapsedMs })
+      else io.stdout.write(`${doneText({ lines, appended, elapsedMs }, file, fromLine)}\n`)
       return 0
     } finally {
       bar.done()
       await writer.close()
-      await counter?.close()
     }
   } catch (cause) {
     if (json) printJson(io, { error: errorObject(cause) })
@@ -284,15 +270,14 @@ async function* readFile(file: string): AsyncGenerator<Buffer> {
 }
 
 function doneText(
-  { lines, appended, stale = 0, elapsedMs }: AppendProgress & { elapsedMs: number },
+  { lines, appended, elapsedMs }: AppendProgress & { elapsedMs: number },
   file: string,
   fromLine: number,
 ): string {
   if (lines === 0) return `${file} is empty: nothing was appended`
   if (lines < fromLine) return `${file} ends with line ${lines}: nothing was appended`
   const seconds = (elapsedMs / 1000).toFixed(1)
-  const old = stale > 0 ? `; ${grouped(stale)} of them stale, because there is a newer version` : ''
-  return `${counted(appended, 'event')} appended, of ${counted(lines, 'line')}, in ${seconds} s${old}`
+  return `${counted(appended, 'event')} appended, of ${counted(lines, 'line')}, in ${seconds} s`
 }
 
 function errorObject(cause: unknown): object {

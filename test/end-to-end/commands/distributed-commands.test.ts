@@ -114,17 +114,6 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(stdout).toContain('projectors    1')
   })
 
-  test('events append says how many of its events were stale, by the ledger and by what it has appended itself', async () => {
-    const states = [4, 3, 4, 2, 5].map(version =>
-      campaignEvent({ campaign_id: 'c1', slug: 'lanterns', version }),
-    )
-    expect((await append(states.slice(0, 3))).stdout).toMatch(/3 events appended.*; 1 of them stale/)
-    await drained()
-    const json = await append(states.slice(3), '--json')
-    expect(JSON.parse(json.stdout)).toMatchObject({ appended: 2, stale: 1 })
-    await drained()
-  })
-
   test.each([
     [['projector'], 'PLEDGEVIEW_BACKER_KEY'],
     // The first key tells the tables its pepper.

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { formatEvent } from '../../../contracts/events/ndjson.ts'
-import { createStaleCount, openJournalTarget } from '../../../services/commands/events/append-target.ts'
+import { openJournalTarget } from '../../../services/commands/events/append-target.ts'
 import {
   type AppendProgress,
   EventsAppendError,
@@ -29,40 +29,6 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }))
 
 describe('appending events', () => {
-  test('counts the events of which the ledger or the run has a newer version, over all batches, and appends them all', async () => {
-    const asked: string[][] = []
-    const count = createStaleCount(async events => {
-      asked.push(events.map(({ key }) => key))
-      return new Map([['campaigns/c_1', 5n]])
-    })
-    const versions = [4, 5, 6, 5, 6, 7, 2, 2]
-    const lines = versions
-      .map(version => formatEvent(campaignEvent({ campaign_id: 'c_1', version })))
-      .concat(Array.from({ length: 9 }, (_, i) => pledgeLine(i)))
-    const writer = await openJournalWriter(journal)
-    const done = await eventsAppend({ source: streamOf(lines), writer, batchRowsMax: 5, countStale: count })
-    expect(done).toEqual({ lines: 17, appended: 17, stale: 4 })
-    // What cannot be told any more is not told at all.
-    let isAway = false
-    const countStale = async () => {
-      const answer = isAway ? undefined : 1
-      isAway = true
-      return answer
-    }
-    const unknown = await eventsAppend({ source: streamOf(lines), writer, batchRowsMax: 5, countStale })
-    expect(unknown).toEqual({ lines: 17, appended: 17, stale: undefined })
-    // A long run asks only at its begin: a question for each batch would take most of its time.
-    let questions = 0
-    const atBegin = createStaleCount(async () => {
-      questions++
-      return new Map()
-    }, 10)
-    const long = await eventsAppend({ source: streamOf(lines), writer, batchRowsMax: 5, countStale: atBegin })
-    expect({ ...long, questions }).toEqual({ lines: 17, appended: 17, stale: undefined, questions: 2 })
-    await writer.close()
-    expect(asked.map(keys => keys.length)).toEqual([5, 5, 5, 2])
-  })
-
   type Fault = [line: number, what: string, breakLine: (line: string) => string | Buffer, reason: RegExp]
   // Which fields and reasons there are, test/unit/events/ndjson.test.ts shows.
   const faults: Fault[] = [
