@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { campaignColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
-import { generationOf } from '../../../services/tables/generations.ts'
+import { generationOf, readCurrent } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { migrate, nameDatabases, readMigrations } from '../../../services/tables/schema/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
@@ -79,6 +79,21 @@ describe('migrate', () => {
     await migrate(tables, databases)
     const rows = await tables.rows({ query: `SELECT epoch FROM ${databases.ledger}.fold_epochs` })
     expect(rows).toEqual([{ epoch: 7 }])
+  })
+
+  test('a log of generations that names none is an error with the way on, and no first generation is made beside others', async () => {
+    const databases = freshDatabases()
+    await migrate(tables, databases)
+    const log = `${databases.base}.generation_log`
+    await run(`ALTER TABLE ${log} DELETE WHERE kind = 'current' SETTINGS mutations_sync = 2`)
+    await expect(readCurrent(tables, databases.base)).rejects.toThrow(
+      `${log} names no current generation: restore it from a backup`,
+    )
+    await run(`TRUNCATE TABLE ${log}`)
+    await expect(migrate(tables, databases)).rejects.toThrow(
+      `there are the databases ${databases.ledger}, ${databases.read}, and ${log} names no current generation`,
+    )
+    expect(await tables.rows({ query: `SELECT * FROM ${log}` })).toEqual([])
   })
 
   test('refuses the tables of an earlier version by the file that made them, and changes nothing', async () => {
