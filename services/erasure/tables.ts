@@ -14,14 +14,7 @@ import { counted } from '../runtime/progress.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
-import {
-  oldPartsMs,
-  readParts,
-  readPartsStates,
-  rewriteParts,
-  type VersionedTable,
-  versionedTables,
-} from '../tables/superseded.ts'
+import { oldPartsMs, readParts, rewriteParts, versionedTables } from '../tables/superseded.ts'
 import { leftOver, type PurgedCopy, purged, unreached } from './report.ts'
 import { purgeDeleted, purgeRejects } from './rows.ts'
 
@@ -34,7 +27,6 @@ export interface TablesPurge extends Pick<Runtime, 'now' | 'monotonicMs' | 'slee
 }
 
 const quickRemoval = ['old_parts_lifetime = 0', 'min_rows_to_fsync_after_merge = 1'] as const
-const nothingToMerge = 'nothing to merge'
 const removalMsMax = 60_000
 const lookMs = 250
 
@@ -45,7 +37,7 @@ export async function purgeTables(
   prefix = '',
 ): Promise<PurgedCopy[]> {
   const works = {
-    tables: purge.isDry ? planTables : mergeTables,
+    tables: mergeTables,
     'campaigns in quarantine': purgeQuarantine,
     'history and usage': purgeDeleted,
     rejects: purgeRejects,
@@ -59,62 +51,22 @@ export async function purgeTables(
   return copies.map(entry => ({ ...entry, copy: `${prefix}${entry.copy}` }))
 }
 
-async function planTables(tables: Tables, databases: Databases): Promise<PurgedCopy[]> {
-  const states = await readPartsStates(tables, databases)
+/** One table after the other, so that the disk needs room for the largest only. */
+async function mergeTables(tables: Tables, databases: Databases, purge: TablesPurge): Promise<PurgedCopy[]> {
   const copies: PurgedCopy[] = []
   for (const table of versionedTables) {
-    const state = states.get(table)
-    const isMerged = state !== undefined && state.parts > 1
-    copies.push(purged(copyOf(table), isMerged ? `merges ${state.parts} parts` : nothingToMerge))
+    const copy = `table ${table}`
+    const work = async () => {
+      const parts = await readParts(tables, databases, table)
+      const active = parts.filter(part => part.active === 1).length
+      const verb = purge.isDry ? 'merges' : 'merged'
+      const done = purged(copy, active < 2 ? 'nothing to merge' : `${verb} ${active} parts`)
+      const remove = () => rewriteParts(tables, databases, table, purge)
+      return purge.isDry ? done : deleteRows(tables, databases, { table, remove }, purge, done)
+    }
+    copies.push(await work().catch(error => unreached(copy, messageOf(error))))
   }
   return copies
-}
-
-/** One table after the other, so that the disk needs room for the largest only. Then waits for the files of them all. */
-function mergeTables(tables: Tables, databases: Databases, purge: TablesPurge): Promise<PurgedCopy[]> {
-  return withQuickRemoval(tables, databases, versionedTables, async () => {
-    const merged: Merged[] = []
-    for (const table of versionedTables) merged.push(await mergeTable(tables, databases, table, purge))
-    const copies: PurgedCopy[] = []
-    for (const { table, active, replaced, failure } of merged) {
-      const copy = copyOf(table)
-      if (failure !== undefined) {
-        copies.push(unreached(copy, failure))
-        continue
-      }
-      const done = active < 2 ? nothingToMerge : `merged ${active} parts`
-      const isGone = await untilGone(tables, databases, { table, names: replaced }, purge)
-      const left = 'files of merged parts, which a query still reads'
-      copies.push(isGone ? purged(copy, done) : leftOver(copy, done, left, purge.now() + oldPartsMs))
-    }
-    return copies
-  })
-}
-
-interface Merged {
-  table: VersionedTable
-  /** How many parts it had. */
-  active: number
-  /** The parts that are no longer active. */
-  replaced: string[]
-  failure: string | undefined
-}
-
-async function mergeTable(
-  tables: Tables,
-  databases: Databases,
-  table: VersionedTable,
-  purge: TablesPurge,
-): Promise<Merged> {
-  const before = await readParts(tables, databases, table)
-  const active = before.filter(part => part.active === 1).length
-  const replaced = before.filter(part => active > 1 || part.active === 0).map(({ name }) => name)
-  const failure = await rewriteParts(tables, databases, table, purge).then(() => undefined, messageOf)
-  return { table, active, replaced, failure }
-}
-
-function copyOf(table: VersionedTable): string {
-  return `table ${table}`
 }
 
 /** Runs the work while ClickHouse fsyncs merges and removes the files of old parts at once. */
@@ -151,7 +103,7 @@ export function deleteRows(
     const active = new Set(after.filter(part => part.active).map(({ name }) => name))
     const names = before.map(({ name }) => name).filter(name => !active.has(name))
     const isGone = await untilGone(tables, databases, { table, names }, purge)
-    const left = 'files of deleted rows, which a query still reads'
+    const left = 'files of old parts, which a query still reads'
     return isGone ? done : leftOver(done.copy, done.done, left, purge.now() + oldPartsMs)
   })
 }
