@@ -1,8 +1,8 @@
 /**
  * The portal's HTTP app: what every request passes through, and the pages.
  *
- * Order of a request: security headers -> Host -> session -> body -> CSRF -> handler. Promise: every answer to a request, errors included,
- * carries the security headers; every request that changes something has passed the CSRF check.
+ * Order of a request: security headers -> Host -> session -> body -> origin -> handler. Promise: every answer to a request, errors included,
+ * carries the security headers; every request that changes something came from a page of the portal.
  */
 import { randomUUID } from 'node:crypto'
 import fastifyCookie from '@fastify/cookie'
@@ -18,7 +18,7 @@ import { addDataPage } from './guide/data-page.ts'
 import { addPublicPages } from './guide/public-pages.ts'
 import type { Answers, DataPictures, LiveState } from './guide/readings.ts'
 import { type Cookies, createCookies } from './http/cookies.ts'
-import { addCsrfProtection } from './http/forms.ts'
+import { addOriginCheck } from './http/forms.ts'
 import { addHostCheck, securityHeaders } from './http/headers.ts'
 import { addPages, answerBadAddress } from './http/pages.ts'
 import { addRequestLog, serverOptions } from './http/server-options.ts'
@@ -118,7 +118,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   app.removeContentTypeParser(['application/json', 'text/plain'])
   addHostCheck(app, options)
   addSessionHook(app, portal)
-  addCsrfProtection(app, portal)
+  addOriginCheck(app)
   await addStaticFiles(app)
   addSignInRoutes(app, portal)
   addSignOutRoutes(app, portal)

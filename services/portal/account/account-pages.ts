@@ -4,7 +4,6 @@ import type { Portal } from '../app.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { date } from '../html/words.ts'
-import { csrfField } from '../http/forms.ts'
 import { requireAccount, signedIn } from '../http/session-hook.ts'
 import type { Account } from '../ports.ts'
 import { deleteAccount } from './deletions.ts'
@@ -17,7 +16,7 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
 
   app.get('/account', ofAccount, async (request, reply) => {
     const account = signedIn(request)
-    return reply.page({ title: 'Account', path, content: accountView(account, csrfField(request)) })
+    return reply.page({ title: 'Account', path, content: accountView(account) })
   })
 
   app.get('/account/delete', ofAccount, async (request, reply) => {
@@ -26,7 +25,7 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
     return reply.page({
       title: 'Delete the account',
       path,
-      content: deleteView(account, active.length, csrfField(request)),
+      content: deleteView(account, active.length),
     })
   })
 
@@ -45,7 +44,7 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
   )
 }
 
-function accountView({ email, created_at }: Account, csrf: Html): Html {
+function accountView({ email, created_at }: Account): Html {
   return html`<h1>Account</h1>
 <dl class="facts">
 <div><dt>E-mail address</dt><dd>${email}</dd></div>
@@ -55,7 +54,7 @@ function accountView({ email, created_at }: Account, csrf: Html): Html {
 <section>
 <h2>Sessions</h2>
 <p>A session ends seven days after its last use. Did you lose a device? End all sessions, this one too.</p>
-${form({ action: '/sign-out-everywhere', csrf, submit: 'Sign out everywhere' })}
+${form({ action: '/sign-out-everywhere', submit: 'Sign out everywhere' })}
 </section>
 <section>
 <h2>Delete the account</h2>
@@ -64,13 +63,12 @@ ${form({ action: '/sign-out-everywhere', csrf, submit: 'Sign out everywhere' })}
 </section>`
 }
 
-function deleteView({ email }: Account, activeKeys: number, csrf: Html): Html {
+function deleteView({ email }: Account, activeKeys: number): Html {
   const keys = activeKeys === 1 ? 'one key' : `${activeKeys} keys`
   return html`<h1>Delete the account?</h1>
 <p>The account of <strong>${email}</strong> is deleted for good${activeKeys > 0 && html`, with <strong>${keys}</strong>: what calls the API with them is refused within seconds`}. This cannot be undone.</p>
 ${form({
   action: '/account/delete',
-  csrf,
   submit: 'Delete the account',
   isDanger: true,
   cancel: { href: '/account', text: 'Keep it' },

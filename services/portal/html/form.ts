@@ -1,4 +1,4 @@
-/** The forms of the portal that change something: one shape for all, so that no form lacks a label or its CSRF token. Pure. */
+/** The forms of the portal that change something: one shape for all, so that no form lacks a label. Pure. */
 import { type Html, html } from './html.ts'
 
 export interface Field {
@@ -18,8 +18,6 @@ export interface Field {
 
 export interface Form {
   action: string
-  /** The hidden field of `csrfField`. */
-  csrf: Html
   /** Names and values that the person does not see. `undefined` is left out. */
   hidden?: Readonly<Record<string, string | undefined>>
   fields?: readonly Field[]
@@ -37,9 +35,9 @@ export interface Form {
 }
 
 export function form(data: Form): Html {
-  const { action, csrf, hidden = {}, fields = [], content, submit, isDanger, cancel } = data
+  const { action, hidden = {}, fields = [], content, submit, isDanger, cancel } = data
   const given = Object.entries(hidden).filter(([, value]) => value !== undefined)
-  return html`<form method="post" action="${action}"${fields.length > 0 && html` class="stacked"`}${data.isCheckedHere && html` novalidate`}${data.isSentOnce && html` data-once`}>${csrf}
+  return html`<form method="post" action="${action}"${fields.length > 0 && html` class="stacked"`}${data.isCheckedHere && html` novalidate`}${data.isSentOnce && html` data-once`}>
 ${given.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields.map(fieldInput)}${content}
 <div class="actions"><button type="submit"${isDanger && html` class="danger"`}>${submit}</button>${cancel && html` <a class="button secondary" href="${cancel.href}">${cancel.text}</a>`}</div>

@@ -9,8 +9,6 @@ export interface PageOptions {
   path: string
   /** The e-mail address of the person who is signed in. */
   signedInAs?: string | undefined
-  /** The CSRF token, for the sign-out button. Only with `signedInAs`. */
-  csrf?: string | undefined
   content: Html
   /** Scripts of `/static` that this page needs, beside portal.js. */
   scripts?: readonly string[]
@@ -68,13 +66,13 @@ function navigationEntry({ path, title }: { path: string; title: string }, curre
     : html`<li><a href="${path}">${title}</a></li>`
 }
 
-function accountEntries({ signedInAs, csrf, path }: PageOptions): Html {
+function accountEntries({ signedInAs, path }: PageOptions): Html {
   if (signedInAs === undefined) {
     return html`<ul class="account"><li><a href="/sign-in"${path === '/sign-in' && html` aria-current="page"`}>Sign in</a></li></ul>`
   }
   return html`<ul class="account">
 ${navigationEntry({ path: '/access', title: 'API access' }, path)}
 ${navigationEntry({ path: '/account', title: 'Account' }, path)}
-<li><form method="post" action="/sign-out"><input type="hidden" name="_csrf" value="${csrf ?? ''}"><button type="submit" class="link">Sign out</button></form></li>
+<li><form method="post" action="/sign-out"><button type="submit" class="link">Sign out</button></form></li>
 </ul>`
 }

@@ -14,8 +14,6 @@ export function createCookies(portalUrl: string) {
   return {
     /** The token of the session. */
     session: cookie(`${prefix}pledgeview`, secure),
-    /** Names a browser that is not signed in, for the tokens of its forms. Ends with the browser. */
-    browser: cookie(`${prefix}pledgeview-browser`, secure),
     /** The sign-in that this browser began. */
     signIn: cookie(`${prefix}pledgeview-sign-in`, secure),
     /** Says that a person signed in to an account with this browser before. It is not enough to sign in. */

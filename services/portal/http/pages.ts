@@ -11,7 +11,7 @@ import { type PageOptions, page } from '../html/layout.ts'
 import { PortalUnavailable } from '../own-events.ts'
 
 /** A page, without what the frame gets from the session. */
-type PageContent = Omit<PageOptions, 'signedInAs' | 'csrf'>
+type PageContent = Omit<PageOptions, 'signedInAs'>
 
 declare module 'fastify' {
   interface FastifyReply {
@@ -23,12 +23,11 @@ declare module 'fastify' {
 /** Decorates the app's replies, and answers every error and every unknown address with a page. */
 export function addPages(app: FastifyInstance, logger: Logger): void {
   app.decorateReply('page', function reply(this: FastifyReply, content: PageContent) {
-    const { account, csrfToken } = this.request
-    // Not `no-cache` for people: what their pages show must not stay behind the back button after signing out. The CSRF token,
-    // which every page of theirs has, sets `no-store`.
-    if (!this.hasHeader('cache-control')) this.header('cache-control', 'no-cache')
-    const signedIn = account && { signedInAs: account.email, csrf: csrfToken() }
-    return this.type('text/html; charset=utf-8').send(page({ ...content, ...signedIn }))
+    const { account } = this.request
+    // What the pages of a person show must not stay behind the back button after signing out.
+    if (account) this.header('cache-control', 'no-store')
+    else if (!this.hasHeader('cache-control')) this.header('cache-control', 'no-cache')
+    return this.type('text/html; charset=utf-8').send(page({ ...content, signedInAs: account?.email }))
   })
   app.setNotFoundHandler((request, reply) => sendErrorPage(request, reply, 404))
   app.setErrorHandler((error: FastifyError | PageError, request, reply) => {

@@ -1,7 +1,7 @@
 /**
  * The pages under /access: the keys of an account, and what each of them did. Here: what all of them share.
  *
- * Every route needs a session, and every form has passed the app's CSRF check. An id of another account is answered like one that
+ * Every route needs a session, and every form has passed the app's check of the origin. An id of another account is answered like one that
  * does not exist. A page is never shown from a cache. What an account can do within a time is bounded.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'

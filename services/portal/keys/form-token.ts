@@ -3,8 +3,8 @@
  * a random token, and acts once within a day, in whatever portal process. A double click is sent once, where scripts run
  * (static/portal.js). Elsewhere the browser may show only the second answer: the secret is lost, and the answer says what to do.
  *
- * The token is no protection against other sites: the CSRF token is. What a form costs is bounded before its token is looked at, so
- * made-up tokens fill no store.
+ * The token is no protection against other sites: the check of the origin is. What a form costs is bounded before its token is looked
+ * at, so made-up tokens fill no store.
  */
 import { randomText } from '../http/cookies.ts'
 import { PageError } from '../http/pages.ts'

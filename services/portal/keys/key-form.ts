@@ -18,7 +18,6 @@ export interface KeyFormData {
   path: string | undefined
   fields: KeyFields
   faults: FieldFaults
-  csrf: Html
   /** For a new one: its token, and the name of the lifetime that was chosen. */
   formToken?: string | undefined
   expires?: string
@@ -52,7 +51,7 @@ const formFields: readonly (Field & { name: keyof KeyFields })[] = [
 ]
 
 /** Faults stand at their fields and in a list above them. */
-export function keyForm({ path, fields, faults, csrf, formToken, expires }: KeyFormData): Html {
+export function keyForm({ path, fields, faults, formToken, expires }: KeyFormData): Html {
   const isNew = path === undefined
   return html`${wayBack()}
 <h1>${isNew ? 'Create a key' : 'Edit the key'}</h1>
@@ -60,7 +59,6 @@ ${isNew && html`<p>A key is for one integration: a program or website of yours t
 ${faultList(faults)}
 ${form({
   action: isNew ? '/access/keys' : `${path}/edit`,
-  csrf,
   hidden: { token: formToken },
   fields: formFields.map(field => ({
     ...field,

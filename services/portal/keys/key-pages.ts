@@ -11,7 +11,6 @@ import { lastUsed, statusText } from './overview-page.ts'
 export interface KeyPageData {
   view: KeyView
   now: number
-  csrf: Html
 }
 
 /** The way back, above the heading of every page under /access. */
@@ -20,7 +19,7 @@ export function wayBack(): Html {
 }
 
 /** A key with its usage of the last 30 days. */
-export function keyPage({ view, now }: Omit<KeyPageData, 'csrf'>): Html {
+export function keyPage({ view, now }: KeyPageData): Html {
   const { key, usage } = view
   const path = keyPath(key)
   const state = keyState(key, now)
@@ -45,7 +44,7 @@ function webLink(url: string): Html {
 }
 
 /** Asks once more before a key is revoked. */
-export function revokePage({ view, csrf }: KeyPageData): Html {
+export function revokePage({ view }: Pick<KeyPageData, 'view'>): Html {
   const { key, usage } = view
   return html`${wayBack()}
 <h1>Revoke key <code>${keyPrefix(key.key)}…</code>?</h1>
@@ -54,7 +53,7 @@ export function revokePage({ view, csrf }: KeyPageData): Html {
 <div><dt>Last used</dt><dd>${lastUsed(usage)}</dd></div>
 </dl>
 <p>The API refuses the key within seconds. This cannot be undone. If a program still uses it, <a href="${keyPath(key)}/replace">replace it</a> instead: then the old key can keep working for a while.</p>
-${form({ action: `${keyPath(key)}/revoke`, csrf, submit: 'Revoke this key', isDanger: true, cancel: keepIt })}`
+${form({ action: `${keyPath(key)}/revoke`, submit: 'Revoke this key', isDanger: true, cancel: keepIt })}`
 }
 
 const keepIt = { href: '/access', text: 'Keep it' }
@@ -67,7 +66,7 @@ export interface ReplacePageData extends KeyPageData {
 
 /** Asks when the old key ends. If the account has no room for both keys, the old one ends at once. */
 export function replacePage(data: ReplacePageData): Html {
-  const { view, now, active, formToken, csrf } = data
+  const { view, now, active, formToken } = data
   const { key, usage } = view
   const only = whyOnlyAtOnce(keyState(key, now), active)
   return html`${wayBack()}
@@ -75,7 +74,6 @@ export function replacePage(data: ReplacePageData): Html {
 <p>You get a new key with a new secret now, for <bdi>${key.name}</bdi>. The old key was last used: ${lastUsed(usage)}.</p>
 ${form({
   action: `${keyPath(key)}/replace`,
-  csrf,
   hidden: { token: formToken },
   content: html`<fieldset><legend>When does the old key end?</legend>
 ${overlapChoice('at-once', 'At once', 'A program that still uses it is refused within seconds.', only !== undefined, false)}

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
-import { csrfField, fieldOf } from '../http/forms.ts'
+import { fieldOf } from '../http/forms.ts'
 import { signedIn } from '../http/session-hook.ts'
 import type { Account, Overlap, PortalKey } from '../ports.ts'
 import { type Access, type ByName, keyOf, notify, sendPage, toOverview, withUsage } from './access.ts'
@@ -17,7 +17,7 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
   app.get('/access/keys/new', async (request, reply) => {
     // The address of the account is a good guess for the contact. The person can change it.
     const fields = { name: '', url: '', contact_email: signedIn(request).email }
-    return sendForm(request, reply, { path: undefined, fields, faults: {} })
+    return sendForm(reply, { path: undefined, fields, faults: {} })
   })
 
   app.post('/access/keys', (request, reply) => create(access, request, reply))
@@ -39,13 +39,12 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
         : reply.redirect(keyPath(view.key), 303)
     })
 
-  question('edit', (request, reply, { key }) =>
-    sendForm(request, reply, { path: keyPath(key), fields: key, faults: {} }),
+  question('edit', (_request, reply, { key }) =>
+    sendForm(reply, { path: keyPath(key), fields: key, faults: {} }),
   )
-  question('revoke', (request, reply, view) => {
-    const data = { view, now: access.now(), csrf: csrfField(request) }
-    return sendPage(reply, `Revoke key ${keyPrefix(view.key.key)}?`, revokePage(data))
-  })
+  question('revoke', (_request, reply, view) =>
+    sendPage(reply, `Revoke key ${keyPrefix(view.key.key)}?`, revokePage({ view })),
+  )
   question('replace', async (request, reply, view) => {
     const keys = await access.keys.ofAccount(signedIn(request).account_id)
     const content = replacePage({
@@ -53,7 +52,6 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
       now: access.now(),
       active: activeCount(keys, access.now()),
       formToken: newFormToken(),
-      csrf: csrfField(request),
     })
     return sendPage(reply, `Replace key ${keyPrefix(view.key.key)}`, content)
   })
@@ -79,14 +77,10 @@ async function viewOf(access: Access, request: FastifyRequest<ByName>): Promise<
   return (await withUsage(access, [key]))[0] ?? { key, usage: undefined }
 }
 
-function sendForm(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  data: Omit<KeyFormData, 'csrf' | 'formToken'>,
-): FastifyReply {
+function sendForm(reply: FastifyReply, data: Omit<KeyFormData, 'formToken'>): FastifyReply {
   const isNew = data.path === undefined
   const formToken = isNew ? newFormToken() : undefined
-  const content = keyForm({ ...data, csrf: csrfField(request), formToken })
+  const content = keyForm({ ...data, formToken })
   const title = isNew ? 'Create a key' : 'Edit the key'
   // Screen readers read the title first.
   return sendPage(reply, reply.statusCode >= 400 ? `Not saved: ${title}` : title, content)
@@ -97,7 +91,7 @@ async function create(access: Access, request: FastifyRequest, reply: FastifyRep
   const { fields, faults } = readKeyForm(request.body)
   const expires = fieldOf(request, 'expires')
   if (Object.keys(faults).length > 0)
-    return sendForm(request, reply.code(422), { path: undefined, fields, faults, expires })
+    return sendForm(reply.code(422), { path: undefined, fields, faults, expires })
   if (expires !== '' && !Object.hasOwn(lifetimes, expires)) throw new KeyError('Choose when the key ends.')
   return answerWithNewKey(access, request, reply, async () => {
     const livesMs = lifetimes[expires as keyof typeof lifetimes]
@@ -109,8 +103,7 @@ async function create(access: Access, request: FastifyRequest, reply: FastifyRep
 
 async function edit(access: Access, { request, reply, account, key }: Asked): Promise<FastifyReply> {
   const { fields, faults } = readKeyForm(request.body)
-  if (Object.keys(faults).length > 0)
-    return sendForm(request, reply.code(422), { path: keyPath(key), fields, faults })
+  if (Object.keys(faults).length > 0) return sendForm(reply.code(422), { path: keyPath(key), fields, faults })
   await access.countSave(account)
   await access.keys.change(account.account_id, key.key, fields)
   return toOverview(reply, 'saved')

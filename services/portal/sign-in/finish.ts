@@ -24,7 +24,6 @@ export async function finishSignIn(
   cookies.session.set(reply, await sessions.begin(account), sessionMsMax)
   cookies.known.set(reply, knownBrowser(options.portalKey, account.email), knownMsMax)
   cookies.signIn.clear(reply)
-  cookies.browser.clear(reply)
   return reply.redirect(ownPath(next) ?? '/access', 303)
 }
 

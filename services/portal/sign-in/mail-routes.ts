@@ -2,12 +2,12 @@
  * Signing in by mail. There is one way for people with an account and without: the account is made when the address is
  * verified. So no answer, and no time that it takes, can tell whether an address has an account.
  */
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { messageOf } from '../../runtime/message-of.ts'
 import { checkEmail } from '../account/email.ts'
 import type { Portal } from '../app.ts'
 import { randomText } from '../http/cookies.ts'
-import { csrfField, fieldOf, queryOf } from '../http/forms.ts'
+import { fieldOf, queryOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { type Mail, MailError } from '../ports.ts'
 import { attemptMsMax, createAttempts } from './attempts.ts'
@@ -23,12 +23,11 @@ export function addSignInPage(app: FastifyInstance, portal: Portal): void {
   app.get(path, async (request, reply) => {
     const next = ownPath(queryOf(request, 'next'))
     if (request.account !== undefined) return reply.redirect(next ?? '/access', 303)
-    return reply.page({ title: 'Sign in', path, content: signInContent(request, portal, next) })
+    return reply.page({ title: 'Sign in', path, content: signInContent(portal, next) })
   })
 }
 
 function signInContent(
-  request: FastifyRequest,
   { mailer, options }: Portal,
   next: string | undefined,
   typed?: { email: string; fault: string },
@@ -38,7 +37,7 @@ function signInContent(
     hasProvider: options.oidc !== undefined,
     mailsAre: mailer?.mailsAre,
   }
-  return signInView({ csrf: csrfField(request), next, ...ways, ...typed })
+  return signInView({ next, ...ways, ...typed })
 }
 
 /** Adds the form that asks for a mail, `/sign-in/code` and `/sign-in/link`. */
@@ -53,8 +52,8 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     const checked = checkEmail(typed)
     if ('reason' in checked) {
       const fault = { email: typed.slice(0, 254), fault: `The address ${checked.reason}.` }
-      const content = signInContent(request, portal, next, fault)
-      return reply.code(400).page({ title: 'Sign in', path, content })
+      const content = signInContent(portal, next, fault)
+      return reply.code(400).header('cache-control', 'no-store').page({ title: 'Sign in', path, content })
     }
     // The mail goes to the normal form, because the account belongs to it.
     const { email } = checked
@@ -68,27 +67,25 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     return reply.redirect('/sign-in/code', 303)
   })
 
-  const codeContent = async (request: FastifyRequest, fault?: string) => {
+  const sendCodePage = async (request: FastifyRequest, reply: FastifyReply, fault?: string) => {
     // Without the store the page is still shown.
     const email = await attempts.emailOf(cookies.signIn.read(request)).catch(() => undefined)
     const mailsAre = portal.mailer?.mailsAre
-    return codeView({ csrf: csrfField(request), email, mailsAre, ...(fault && { fault }) })
+    const content = codeView({ email, mailsAre, ...(fault && { fault }) })
+    return reply.header('cache-control', 'no-store').page({ title: 'Enter the code', path, content })
   }
 
-  app.get('/sign-in/code', async (request, reply) =>
-    reply.page({ title: 'Enter the code', path, content: await codeContent(request) }),
-  )
+  app.get('/sign-in/code', (request, reply) => sendCodePage(request, reply))
 
   app.post('/sign-in/code', async (request, reply) => {
-    const title = 'Enter the code'
     const code = fieldOf(request, 'code').replaceAll(/[\s-]/g, '').slice(0, 20)
     const signIn = await attempts.useCode(cookies.signIn.read(request), code)
     if (signIn === 'over') {
       cookies.signIn.clear(reply)
-      return reply.code(410).page({ title, path, content: overView('code') })
+      return reply.code(410).page({ title: 'Enter the code', path, content: overView('code') })
     }
     if (signIn !== 'wrong') return finishSignIn(portal, request, reply, signIn)
-    return reply.code(400).page({ title, path, content: await codeContent(request, wrongCode) })
+    return sendCodePage(request, reply.code(400), wrongCode)
   })
 
   // Scanners of mail servers open links. So a GET only shows a button.
@@ -96,7 +93,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     const link = queryOf(request, 'token')
     const signIn = await attempts.peekLink(link)
     if (!signIn) return reply.code(410).page({ title: 'Sign in', path, content: overView('link') })
-    const content = linkView({ csrf: csrfField(request), email: signIn.email, link })
+    const content = linkView({ email: signIn.email, link })
     return reply.header('cache-control', 'no-store').page({ title: 'Sign in', path, content })
   })
 

@@ -3,7 +3,6 @@ import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 
 export interface SignInView {
-  csrf: Html
   next: string | undefined
   /** What the person typed, if it was wrong. */
   email?: string
@@ -16,7 +15,7 @@ export interface SignInView {
 
 /** The first page: an address, or the provider. */
 export function signInView(data: SignInView): Html {
-  const { csrf, next, email = '', fault, hasMail, hasProvider, mailsAre } = data
+  const { next, email = '', fault, hasMail, hasProvider, mailsAre } = data
   const query = next === undefined ? '' : `?next=${encodeURIComponent(next)}`
   const field = { name: 'email', label: 'E-mail address', type: 'email', value: email, fault } as const
   return html`<h1>Sign in</h1>
@@ -30,7 +29,6 @@ ${
   hasMail &&
   form({
     action: '/sign-in',
-    csrf,
     hidden: { next },
     fields: [{ ...field, lengthMax: 254, autocomplete: 'email' }],
     submit: 'Send me a code and a link',
@@ -39,21 +37,20 @@ ${
 ${mailsAre && html`<p>${mailsAre}</p>`}`
 }
 
-export interface CodeView extends Pick<SignInView, 'csrf' | 'mailsAre'> {
+export interface CodeView extends Pick<SignInView, 'mailsAre'> {
   /** The address that was typed in this browser, if its sign-in is not over. */
   email: string | undefined
   fault?: string
 }
 
 /** Asks for the mailed code. It says the same for every address. */
-export function codeView({ csrf, email, mailsAre, fault }: CodeView): Html {
+export function codeView({ email, mailsAre, fault }: CodeView): Html {
   const code = { name: 'code', label: 'Code', type: 'text', placeholder: '1234 5678', fault } as const
   return html`<h1>Check your inbox</h1>
 <p>We sent a code and a link to ${email === undefined ? 'the address that you typed' : html`<strong>${email}</strong>`}. Both work once, within 15 minutes.</p>
 ${mailsAre && html`<p>${mailsAre}</p>`}
 ${form({
   action: '/sign-in/code',
-  csrf,
   fields: [{ ...code, lengthMax: 20, autocomplete: 'one-time-code', inputmode: 'numeric' }],
   submit: 'Sign in',
 })}
@@ -61,10 +58,10 @@ ${form({
 }
 
 /** Where the link of a mail leads. Only the button uses the link up. */
-export function linkView({ csrf, email, link }: { csrf: Html; email: string; link: string }): Html {
+export function linkView({ email, link }: { email: string; link: string }): Html {
   return html`<h1>Sign in</h1>
 <p>Sign in to Pledgeview in this browser as <strong>${email}</strong>?</p>
-${form({ action: '/sign-in/link', csrf, hidden: { token: link }, submit: 'Sign in' })}`
+${form({ action: '/sign-in/link', hidden: { token: link }, submit: 'Sign in' })}`
 }
 
 /** A link or a code that is no good any more. */

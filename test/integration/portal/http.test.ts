@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startTestPortal, type TestPortal } from '../../support/portal/app.ts'
+import type { Browser } from '../../support/portal/browser.ts'
 
 let portal: TestPortal
 beforeEach(async () => {
@@ -105,7 +106,6 @@ test('one address has a bounded number of connections, and gets new ones when it
 
 test('only forms of a bounded size are read', async () => {
   const browser = portal.browser()
-  await browser.get('/sign-in')
   expect((await browser.post('/sign-in', { email: 'a'.repeat(40_000) })).status).toBe(413)
   expect((await browser.post('/sign-in', {}, { 'content-type': 'application/json' })).status).toBe(415)
 })
@@ -121,22 +121,56 @@ test.each([
   expect(await answerTo(bytes)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
 })
 
+/** The status of a form with these headers, sent to the portal's port. The address is wrong, so the form itself gets a 400. */
+function statusOfForm(headers: Record<string, string>): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const type = { 'content-type': 'application/x-www-form-urlencoded' }
+    httpRequest(`${portal.url}/sign-in`, { method: 'POST', headers: { ...type, ...headers } }, response => {
+      response.resume()
+      resolve(response.statusCode)
+    })
+      .on('error', reject)
+      .end('email=nobody')
+  })
+}
+
 test.each([
   [{ origin: 'https://evil.example' }],
   [{ origin: 'null' }],
+  [{ origin: '' }],
+  [{ origin: 'http://localhost:1' }],
+  [{ origin: 'http://localhost' }],
+  [{ origin: 'http://localhost:8091.evil.example' }],
+  [{ origin: 'http://localhost:8091, https://evil.example' }],
+  [{ origin: 'https://evil.example', 'sec-fetch-site': 'same-origin' }],
+  [{ origin: 'http://localhost:8091', 'sec-fetch-site': 'same-site' }],
   [{ 'sec-fetch-site': 'cross-site' }],
-  [{ 'sec-fetch-site': 'same-site' }],
-])('a form that another site sends with a stolen token is refused: %j', async headers => {
-  const browser = portal.browser()
-  await browser.get('/sign-in')
-  expect((await browser.post('/sign-in', { email: 'ada@example.com' }, headers)).status).toBe(403)
-  expect(portal.mailer.mails).toEqual([])
+  [{ 'sec-fetch-site': 'same-origin, cross-site' }],
+  [{ 'sec-fetch-site': '' }],
+  [{}],
+])('a form that does not come from a page of the portal is refused: %j', async headers => {
+  expect(await statusOfForm({ host: 'localhost:8091', ...headers })).toBe(403)
 })
 
-test('the token of one browser is of no use in another', async () => {
-  const [victim, thief] = [portal.browser(), portal.browser()]
-  await victim.get('/sign-in')
-  const { text: page } = await thief.get('/sign-in')
-  const _csrf = /name="_csrf" value="([^"]*)"/.exec(page)?.[1] ?? ''
-  expect((await victim.post('/sign-in', { _csrf, email: 'ada@example.com' })).status).toBe(403)
+test.each([
+  ['by another name of the portal, through a forward of another port', 'localhost:8091', 'http:'],
+  ['by its number', '127.0.0.1:8081', 'http:'],
+  ['behind a proxy with TLS', 'portal.example.com', 'https:'],
+])('a form of a page that was opened %s is taken', async (_how, host, scheme) => {
+  await portal.close()
+  portal = await startTestPortal({ options: { hosts: ['localhost', '127.0.0.1', 'portal.example.com'] } })
+  const origin = `${scheme}//${host}`
+  for (const said of [{ origin }, { origin, 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }])
+    expect(await statusOfForm({ host, ...said })).toBe(400)
+})
+
+test('no cache keeps a page that names a person', async () => {
+  const kept = async ({ get }: Browser, path: string) => (await get(path)).headers.get('cache-control')
+  const { browser } = await portal.signIn('ada@example.com')
+  for (const path of ['/account', '/docs', '/nothing']) expect(await kept(browser, path)).toBe('no-store')
+  const stranger = portal.browser()
+  await stranger.post('/sign-in', { email: 'ada@example.com' })
+  expect((await stranger.get('/sign-in/code')).text).toContain('ada@example.com')
+  expect(await kept(stranger, '/sign-in/code')).toBe('no-store')
+  expect(await kept(stranger, '/docs')).toBe('no-cache')
 })

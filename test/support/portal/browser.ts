@@ -3,7 +3,7 @@
 export interface Browser {
   cookies: Map<string, string>
   get(path: string, headers?: Record<string, string>): Promise<Answer>
-  /** Sends a form. Without `_csrf` in the fields, the token of the page that was read last is added. */
+  /** Sends a form, as a page of the portal does. */
   post(path: string, fields?: Record<string, string>, headers?: Record<string, string>): Promise<Answer>
 }
 
@@ -16,8 +16,6 @@ export interface Answer {
 
 /** A browser. Without `cookies` it has not been at this address yet. */
 export function createBrowser(url: string, cookies = new Map<string, string>()): Browser {
-  let csrf = ''
-
   async function send(path: string, init: RequestInit): Promise<Answer> {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     const headers = { ...(cookie && { cookie }), ...(init.headers as Record<string, string>) }
@@ -31,7 +29,6 @@ export function createBrowser(url: string, cookies = new Map<string, string>()):
       else cookies.set(name, value)
     }
     const text = await response.text()
-    csrf = /name="_csrf" value="([^"]*)"/.exec(text)?.[1] ?? csrf
     return {
       status: response.status,
       headers: response.headers,
@@ -46,8 +43,8 @@ export function createBrowser(url: string, cookies = new Map<string, string>()):
     post: (path, fields = {}, headers = {}) =>
       send(path, {
         method: 'POST',
-        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-        body: new URLSearchParams({ _csrf: csrf, ...fields }).toString(),
+        headers: { 'content-type': 'application/x-www-form-urlencoded', origin: url, ...headers },
+        body: new URLSearchParams(fields).toString(),
       }),
   }
 }

@@ -221,7 +221,6 @@ describe('an account', () => {
 it('what belongs to another account is answered like what does not exist', async () => {
   const { key, path } = await makeKey()
   const other = await portal.signIn('other@example.com')
-  await other.browser.get('/access')
   const answersTo = async (keyPath: string) => {
     const answers = []
     for (const page of ['', '/edit', '/revoke', '/replace'])
@@ -252,11 +251,12 @@ it('an account sees the requests of its own keys, and finds one by its id', asyn
   expect((await other.browser.get(`/access/requests?key=${name}`)).status).toBe(200)
 })
 
-it('every form is refused without the token of its session', async () => {
+it('every form that another site sends is refused', async () => {
   const { key, path } = await makeKey()
+  const foreign = { origin: 'https://evil.example' }
   const statuses = []
   for (const action of ['/access/keys', ...['/edit', '/revoke', '/replace'].map(end => `${path}${end}`)])
-    statuses.push((await person.browser.post(action, { ...sampleFields, _csrf: 'made-up' })).status)
+    statuses.push((await person.browser.post(action, { ...sampleFields }, foreign)).status)
   expect(statuses).toEqual(Array(4).fill(403))
   expect(key.status).toBe('active')
 })

@@ -17,7 +17,6 @@ afterEach(() => portal.close())
 /** Whether a mail is sent to the browser that asks for one. */
 async function getsMail(browser: Browser, network: string, address = email): Promise<boolean> {
   const before = portal.mailer.mails.length
-  await browser.get('/sign-in')
   const answer = await browser.post('/sign-in', { email: address }, { 'x-forwarded-for': network })
   expect(answer).toMatchObject({ status: 303, location: '/sign-in/code' })
   return portal.mailer.mails.length > before
@@ -28,9 +27,7 @@ async function knownBrowser(): Promise<Browser> {
   const browser = portal.browser()
   await getsMail(browser, '192.0.2.1')
   const code = /^ {4}(\d{4} \d{4})$/m.exec(portal.mailer.mails.at(-1)?.text ?? '')?.[1] ?? ''
-  await browser.get('/sign-in/code')
   expect((await browser.post('/sign-in/code', { code })).status).toBe(303)
-  await browser.get('/account')
   expect((await browser.post('/sign-out')).status).toBe(303)
   return browser
 }

@@ -14,7 +14,6 @@ const day = 86_400_000
 
 /** Asks for a mail and returns what it says. */
 async function askForMail(browser: Browser, email = 'ada@example.com', next?: string) {
-  await browser.get(`/sign-in${next === undefined ? '' : `?next=${encodeURIComponent(next)}`}`)
   const answer = await browser.post('/sign-in', { email, ...(next !== undefined && { next }) })
   const text = portal.mailer.mails.at(-1)?.text ?? ''
   return {
@@ -26,7 +25,6 @@ async function askForMail(browser: Browser, email = 'ada@example.com', next?: st
 
 async function signIn(browser: Browser, email?: string) {
   const { code } = await askForMail(browser, email)
-  await browser.get('/sign-in/code')
   const answer = await browser.post('/sign-in/code', { code })
   expect(answer.status).toBe(303)
   return answer
@@ -64,7 +62,6 @@ describe('the mailed link', () => {
       browsers.map(async browser => (await browser.post('/sign-in/link', { token })).status),
     )
     expect(statuses.sort()).toEqual([303, 410, 410])
-    await asking.get('/sign-in/code')
     expect((await asking.post('/sign-in/code', { code })).status).toBe(410)
   })
 
@@ -73,7 +70,6 @@ describe('the mailed link', () => {
     const { link, code } = await askForMail(browser)
     portal.clock.advance(15 * 60_000)
     expect((await browser.get(link)).status).toBe(410)
-    await browser.get('/sign-in/code')
     expect((await browser.post('/sign-in/code', { code })).status).toBe(410)
   })
 
@@ -89,14 +85,12 @@ describe('the mailed code', () => {
   test('is of no use in another browser', async () => {
     const { code } = await askForMail(portal.browser())
     const other = portal.browser()
-    await other.get('/sign-in/code')
     expect((await other.post('/sign-in/code', { code })).status).toBe(410)
   })
 
   test('can be tried five times, also at once; wrong ones do not end the link', async () => {
     const browser = portal.browser()
     const { code, link } = await askForMail(browser)
-    await browser.get('/sign-in/code')
     const wrong = code === '0000 0000' ? '00000001' : '00000000'
     await Promise.all(Array.from({ length: 8 }, () => browser.post('/sign-in/code', { code: wrong })))
     expect((await browser.post('/sign-in/code', { code })).status).toBe(410)
@@ -217,7 +211,6 @@ describe('a session', () => {
     await signIn(here)
     await signIn(there)
     const cookie = here.cookies.get('pledgeview') ?? ''
-    await here.get('/account')
     expect(await here.post('/sign-out')).toMatchObject({ status: 303, location: '/' })
     here.cookies.set('pledgeview', cookie)
     expect([await isSignedIn(here), await isSignedIn(there)]).toEqual([false, true])
@@ -228,7 +221,6 @@ describe('a session', () => {
     await signIn(here)
     await signIn(there)
     await signIn(other, 'bob@example.com')
-    await here.get('/account')
     expect((await here.post('/sign-out-everywhere')).status).toBe(303)
     const signedIn = [await isSignedIn(here), await isSignedIn(there), await isSignedIn(other)]
     expect(signedIn).toEqual([false, false, true])
@@ -246,9 +238,9 @@ describe('a session', () => {
 test('behind https cookies are Secure and bound to the host', async () => {
   await portal.close()
   portal = await startTestPortal({ options: { portalUrl: 'https://portal.example' } })
-  const answer = await portal.browser().get('/sign-in')
+  const { answer } = await askForMail(portal.browser())
   expect(answer.headers.getSetCookie()[0]).toMatch(
-    /^__Host-pledgeview-browser=[\w-]{22}; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+    /^__Host-pledgeview-sign-in=[\w-]{22}; Max-Age=\d+; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
   )
   expect(answer.headers.get('strict-transport-security')).toBe('max-age=31536000')
 })
