@@ -4,8 +4,8 @@
  * A key is issued only when the fold says that it is active. If several keys are issued at once, the fold activates
  * the three oldest of an account, and the others are deleted again here. The secret is not stored anywhere else.
  *
- * A key that was replaced expires, and so does one that was made for a time. The query service refuses it from that moment (0001-people.sql). The fold counts it
- * among the three until its end is in the log too, so `issueKey` writes that first.
+ * A key that was made for a time expires. The query service refuses it from that moment (0001-people.sql). The fold counts it among the
+ * three until its end is in the log too, so `issueKey` writes that first.
  */
 import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import type { ApiKeyState } from '../../contracts/events/event.ts'

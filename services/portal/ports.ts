@@ -10,9 +10,6 @@ export interface Account {
   sessions_valid_from: number
 }
 
-/** When the old key of a replacement ends. */
-export type Overlap = 'at-once' | 'one-hour' | 'one-day'
-
 export type PortalKey = KeyRecord
 
 /** A mail as text. `id` makes the Message-ID, so that a mail that is sent twice is recognised. */

@@ -93,13 +93,14 @@ export async function findRequest(page: Page, look: Look): Promise<void> {
   await page.goto(new URL(path, page.url()).href)
 }
 
-/** Replaces the key whose page is open; the old one works for one more hour. */
-export async function replaceKey(page: Page, look: Look): Promise<void> {
-  await page.getByRole('link', { name: 'Replace this key' }).click()
-  await look('replace')
-  await page.getByRole('radio', { name: 'After 1 hour' }).check()
-  await page.getByRole('button', { name: 'Replace this key' }).click()
-  await page.getByText('works for one more hour').waitFor()
+/** Creates a key like the one whose page is open; the old one works on. */
+export async function createKeyLike(page: Page, look: Look): Promise<void> {
+  await page.getByRole('link', { name: 'New key like this' }).click()
+  await page.getByRole('heading', { name: 'Create a key' }).waitFor()
+  expect(await page.getByLabel('Name').inputValue()).toBe('Campaign board')
+  await look('key-like')
+  await page.getByRole('button', { name: 'Create the key' }).click()
+  await page.getByRole('heading', { name: 'Your new key' }).waitFor()
 }
 
 /** Revokes the latest key. */

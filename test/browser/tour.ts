@@ -73,8 +73,9 @@ export async function tourAccess(page: Page, portal: Portal, look: Look): Promis
   await page.getByText('You have 3 of 3 active keys.').waitFor()
   expect(await page.getByRole('link', { name: 'Create a key' }).count()).toBe(0)
   await look('access-three-keys')
-  await page.getByRole('link', { name: 'Replace' }).first().click()
-  await look('replace-at-once-only')
+  await page.getByRole('link', { name: 'New key like this' }).first().click()
+  await page.getByText('Revoke one of them first.').waitFor()
+  await look('key-like-no-room')
 }
 
 /** The account up to its deletion. */

@@ -77,7 +77,7 @@ ${samples('first-call', apiUrl)}
 <h3>Key and secret</h3>
 <p>Send both in headers, in one of two ways: as <code>X-API-Key</code> and <code>X-API-Secret</code>, or as <code>Authorization: Bearer KEY:SECRET</code>. Never put them into a URL: URLs end up in logs, and the API does not read them there.</p>
 <p>Browsers may call the API from any site. But everyone who opens a page can read the secret in it, so keep secrets on your server.</p>
-<p>If you lose a secret, replace its key. Up to three keys of an account can be active at once, so you can change to the new one before the old one ends.</p>`
+<p>If you lose a secret, create another key, and revoke the old one. Up to three keys of an account can be active at once, so you can change to the new one before you revoke the old one.</p>`
 }
 
 function readingSection(document: Document): Html {

@@ -15,11 +15,6 @@ export type FieldFaults = Partial<Record<keyof KeyFields, string>>
 /** For how long a key can be made, ms. */
 export const lifetimes = { '30-days': 30 * dayMs, '90-days': 90 * dayMs, '365-days': 365 * dayMs } as const
 
-/** For how long this key was made. Undefined: it has no end, or got it when it was replaced. */
-export function lifetimeOf(key: { issued_at_ms: number; expires_at_ms: number | null }): number | undefined {
-  return Object.values(lifetimes).find(ms => key.issued_at_ms + ms === key.expires_at_ms)
-}
-
 export const nameLengthMax = 80
 export const urlLengthMax = 2_048
 

@@ -1,4 +1,5 @@
 /** The form of a key: whom it is for. A new key is created with it, and a key that works is changed. */
+import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import { type Field, form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
@@ -18,9 +19,10 @@ export interface KeyFormData {
   path: string | undefined
   fields: KeyFields
   faults: FieldFaults
-  /** For a new one: its token, and the name of the lifetime that was chosen. */
+  /** For a new one: its token, the name of the lifetime that was chosen, and whether the account has as many keys as it may have. */
   formToken?: string | undefined
   expires?: string
+  isFull?: boolean
 }
 
 const formFields: readonly (Field & { name: keyof KeyFields })[] = [
@@ -51,11 +53,12 @@ const formFields: readonly (Field & { name: keyof KeyFields })[] = [
 ]
 
 /** Faults stand at their fields and in a list above them. */
-export function keyForm({ path, fields, faults, formToken, expires }: KeyFormData): Html {
+export function keyForm({ path, fields, faults, formToken, expires, isFull }: KeyFormData): Html {
   const isNew = path === undefined
   return html`${wayBack()}
 <h1>${isNew ? 'Create a key' : 'Edit the key'}</h1>
 ${isNew && html`<p>A key is for one integration: a program or website of yours that calls the API.</p>`}
+${isFull && notice(`You have ${activeKeysMax} active keys, the most that an account can have. Revoke one of them first.`, 'warning')}
 ${faultList(faults)}
 ${form({
   action: isNew ? '/access/keys' : `${path}/edit`,
@@ -81,7 +84,7 @@ function lifetimeChoice(chosen: string | undefined): Html {
     name =>
       html`<option value="${name}"${name === chosen && html` selected`}>after ${name.replace('-', ' ')}</option>`,
   )}</select>
-<small class="hint" id="expires-hint">A key that nobody needs any more ends by itself. You can replace it in time.</small>`
+<small class="hint" id="expires-hint">A key that nobody needs any more ends by itself. You can make another one in time.</small>`
 }
 
 function faultList(faults: FieldFaults): Html | undefined {

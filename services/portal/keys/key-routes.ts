@@ -1,23 +1,30 @@
-/** Routes of keys: create, look at, edit, revoke, replace. A path names a key by its first 16 characters. */
+/** Routes of keys: create, look at, edit, revoke. A path names a key by its first 16 characters. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { KeyError } from '../../api-keys/api-keys.ts'
+import { activeKeysMax, KeyError } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
-import { fieldOf } from '../http/forms.ts'
+import { fieldOf, queryOf } from '../http/forms.ts'
+import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
-import type { Account, Overlap, PortalKey } from '../ports.ts'
+import type { Account, PortalKey } from '../ports.ts'
 import { type Access, type ByName, keyOf, notify, sendPage, toOverview, withUsage } from './access.ts'
 import { newFormToken } from './form-token.ts'
 import { lifetimes } from './key-fields.ts'
 import { type KeyFormData, keyForm, readKeyForm } from './key-form.ts'
-import { keyPage, replacePage, revokePage } from './key-pages.ts'
-import { activeCount, isAlive, type KeyView, keyPath } from './key-state.ts'
+import { keyPage, revokePage } from './key-pages.ts'
+import { activeCount, isAlive, type KeyView, keyOfPath, keyPath } from './key-state.ts'
 import { answerWithNewKey } from './new-key.ts'
 
 export function addKeyRoutes(app: FastifyInstance, access: Access): void {
   app.get('/access/keys/new', async (request, reply) => {
+    const { account_id, email } = signedIn(request)
+    const keys = await access.keys.ofAccount(account_id)
+    const like = queryOf(request, 'like')
+    const old = keyOfPath(keys, like)
+    if (like !== '' && !old) throw new PageError(404)
     // The address of the account is a good guess for the contact. The person can change it.
-    const fields = { name: '', url: '', contact_email: signedIn(request).email }
-    return sendForm(reply, { path: undefined, fields, faults: {} })
+    const fields = old ?? { name: '', url: '', contact_email: email }
+    const isFull = activeCount(keys, access.now()) >= activeKeysMax
+    return sendForm(reply, { path: undefined, fields, faults: {}, isFull })
   })
 
   app.post('/access/keys', (request, reply) => create(access, request, reply))
@@ -29,7 +36,7 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
 
   // The questions about a key that works. One that has ended leads to its page.
   const question = (
-    name: 'edit' | 'revoke' | 'replace',
+    name: 'edit' | 'revoke',
     send: (request: FastifyRequest<ByName>, reply: FastifyReply, view: KeyView) => unknown,
   ) =>
     app.get<ByName>(`/access/keys/:name/${name}`, async (request, reply) => {
@@ -43,20 +50,9 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
     sendForm(reply, { path: keyPath(key), fields: key, faults: {} }),
   )
   question('revoke', (_request, reply, view) =>
-    sendPage(reply, `Revoke key ${keyPrefix(view.key.key)}?`, revokePage({ view })),
+    sendPage(reply, `Revoke key ${keyPrefix(view.key.key)}?`, revokePage(view)),
   )
-  question('replace', async (request, reply, view) => {
-    const keys = await access.keys.ofAccount(signedIn(request).account_id)
-    const content = replacePage({
-      view,
-      now: access.now(),
-      active: activeCount(keys, access.now()),
-      formToken: newFormToken(),
-    })
-    return sendPage(reply, `Replace key ${keyPrefix(view.key.key)}`, content)
-  })
-
-  for (const [name, act] of Object.entries({ edit, revoke, replace })) {
+  for (const [name, act] of Object.entries({ edit, revoke })) {
     app.post<ByName>(`/access/keys/:name/${name}`, async (request, reply) => {
       const asked = { request, reply, account: signedIn(request), key: await keyOf(access, request) }
       return act(access, asked)
@@ -87,18 +83,12 @@ function sendForm(reply: FastifyReply, data: Omit<KeyFormData, 'formToken'>): Fa
 }
 
 async function create(access: Access, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const account = signedIn(request)
   const { fields, faults } = readKeyForm(request.body)
   const expires = fieldOf(request, 'expires')
   if (Object.keys(faults).length > 0)
     return sendForm(reply.code(422), { path: undefined, fields, faults, expires })
   if (expires !== '' && !Object.hasOwn(lifetimes, expires)) throw new KeyError('Choose when the key ends.')
-  return answerWithNewKey(access, request, reply, async () => {
-    const livesMs = lifetimes[expires as keyof typeof lifetimes]
-    const made = await access.keys.issue(account.account_id, fields, livesMs)
-    notify(access, notices => notices.created(account, fields, keyPrefix(made.key)))
-    return { ...made, name: fields.name }
-  })
+  return answerWithNewKey(access, request, reply, fields, lifetimes[expires as keyof typeof lifetimes])
 }
 
 async function edit(access: Access, { request, reply, account, key }: Asked): Promise<FastifyReply> {
@@ -115,24 +105,4 @@ async function revoke(access: Access, { reply, account, key }: Asked): Promise<F
   await access.keys.revoke(account.account_id, key.key)
   notify(access, notices => notices.revoked(account, key, keyPrefix(key.key)))
   return toOverview(reply, 'revoked')
-}
-
-async function replace(access: Access, { request, reply, account, key: old }: Asked): Promise<FastifyReply> {
-  const chosen = fieldOf(request, 'overlap')
-  if (!Object.hasOwn(consequences, chosen)) throw new KeyError('Choose when the old key ends.')
-  const overlap = chosen as Overlap
-  // The person hears of the revocation also if the new key fails.
-  const onRevoked = () => notify(access, notices => notices.revoked(account, old, keyPrefix(old.key)))
-  return answerWithNewKey(access, request, reply, async () => {
-    const made = await access.keys.replace(account.account_id, old.key, overlap, onRevoked)
-    notify(access, notices => notices.created(account, old, keyPrefix(made.key)))
-    const replaced = `The old key ${keyPrefix(old.key)}… ${consequences[overlap]}`
-    return { ...made, name: old.name, replaced }
-  })
-}
-
-const consequences: Readonly<Record<Overlap, string>> = {
-  'at-once': 'has ended.',
-  'one-hour': 'works for one more hour.',
-  'one-day': 'works for 24 more hours.',
 }

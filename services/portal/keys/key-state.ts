@@ -2,7 +2,6 @@
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { PortalKey } from '../ports.ts'
 import type { KeyUsage } from '../usage/usage-reader.ts'
-import { lifetimeOf } from './key-fields.ts'
 
 /** A key with its usage, or without it if the usage could not be read. */
 export interface KeyView {
@@ -11,10 +10,7 @@ export interface KeyView {
 }
 
 export type KeyState =
-  /** `until`: the end of the time that it was made for. */
-  | { name: 'active'; until?: number }
-  /** Works until its replacement has taken over. */
-  | { name: 'ending'; until: number }
+  | { name: 'active'; until: number | undefined }
   /** Three older keys of the account are active. */
   | { name: 'waiting' }
   | { name: 'revoked' }
@@ -27,8 +23,7 @@ export function keyState(key: PortalKey, now: number): KeyState {
   const end = key.expires_at_ms
   if (key.status === 'ended' || (end !== null && end <= now)) return { name: 'ended', at: end ?? undefined }
   if (key.status === 'waiting') return { name: 'waiting' }
-  if (end === null) return { name: 'active' }
-  return { name: lifetimeOf(key) === undefined ? 'ending' : 'active', until: end }
+  return { name: 'active', until: end ?? undefined }
 }
 
 /** Whether the key is or may become usable: it can be revoked. */
@@ -45,6 +40,11 @@ export function activeCount(keys: readonly PortalKey[], now: number): number {
 /** The page of a key. The address has the first 16 characters only: it ends up in logs. */
 export function keyPath(key: Pick<PortalKey, 'key'>): string {
   return `/access/keys/${encodeURIComponent(keyPrefix(key.key))}`
+}
+
+/** The form of a new key, filled from this one. */
+export function likePath({ key }: Pick<PortalKey, 'key'>): string {
+  return `/access/keys/new?like=${encodeURIComponent(keyPrefix(key))}`
 }
 
 /** The key of the account that a path names by its first 16 characters. `undefined` if none or several match. */

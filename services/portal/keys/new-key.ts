@@ -1,58 +1,64 @@
 /**
  * Makes a key once per form, and answers with the page that shows its secret. If the page does not arrive, the secret is lost:
- * the person finds the key in the overview, and replaces it.
+ * the person finds the key in the overview, revokes it, and makes another one.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../api-keys/api-keys.ts'
+import { keyPrefix } from '../../api-keys/credentials.ts'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
 import { fieldOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
-import { type Access, sendPage } from './access.ts'
+import { type Access, notify, sendPage } from './access.ts'
 import { useFormToken } from './form-token.ts'
+import type { KeyFields } from './key-fields.ts'
 
 export interface NewKey {
   key: string
   secret: string
   /** What calls the API with it. */
   name: string
-  /** What became of the key that it replaces. */
-  replaced?: string
 }
 
 /**
- * Runs `make` unless this form was used before, and answers with the key. A key that lands behind the deletion of its account is
- * deleted, too, before anybody sees it.
+ * Makes a key unless this form was used before, and answers with it. A key that lands behind the deletion of its account is deleted,
+ * too, before anybody sees it.
  */
 export async function answerWithNewKey(
   access: Access,
   request: FastifyRequest,
   reply: FastifyReply,
-  make: () => Promise<NewKey>,
+  fields: KeyFields,
+  livesMs: number | undefined,
 ): Promise<FastifyReply> {
   const account = signedIn(request)
   await access.countNewKey(account)
   if (!(await useFormToken(access.store, account.account_id, fieldOf(request, 'token'))))
     throw new KeyError(usedReason)
-  const made = await make()
+  const made = await access.keys.issue(account.account_id, fields, livesMs)
+  notify(access, notices => notices.created(account, fields, keyPrefix(made.key)))
   if (!(await access.accounts.find(account.account_id))) {
     await access.keys.deleteAll(account.account_id)
     throw new PageError(403, deletedReason)
   }
-  return sendPage(reply, 'Your new key', secretPage({ ...made, apiUrl: access.options.apiUrl }))
+  return sendPage(
+    reply,
+    'Your new key',
+    secretPage({ ...made, name: fields.name, apiUrl: access.options.apiUrl }),
+  )
 }
 
 const deletedReason = 'This account was deleted meanwhile, and the new key with it.'
 const usedReason =
-  'This form was sent before, so nothing was done now. If it created a key whose secret you did not see, revoke that key, or replace it at once: you get a new secret.'
+  'This form was sent before, so nothing was done now. If it created a key whose secret you did not see, revoke that key, and create another one.'
 
 /** The answer to the form that made a key: the only page that ever shows a secret. It must not be stored anywhere. */
-export function secretPage({ key, secret, name, replaced, apiUrl }: NewKey & { apiUrl: string }): Html {
+export function secretPage({ key, secret, name, apiUrl }: NewKey & { apiUrl: string }): Html {
   return html`<h1>Your new key</h1>
-<p class="lead">The key of <bdi>${name}</bdi> works now.${replaced && ` ${replaced}`}</p>
+<p class="lead">The key of <bdi>${name}</bdi> works now.</p>
 ${notice(
-  html`<p><strong>Save the secret now. This page shows it once.</strong> Pledgeview keeps only a hash of it. If you lose it, replace the key.</p>`,
+  html`<p><strong>Save the secret now. This page shows it once.</strong> Pledgeview keeps only a hash of it. If you lose it, create another key, and revoke this one.</p>`,
   'warning',
 )}
 <h2>Key and secret</h2>

@@ -7,7 +7,15 @@ import { badge, type Cell, notice, stack } from '../html/parts.ts'
 import { count, countOf, date, moment } from '../html/words.ts'
 import { requestsOf, totalOf } from '../usage/usage-view.ts'
 import { copySection } from './copies.ts'
-import { activeCount, isAlive, type KeyState, type KeyView, keyPath, keyState } from './key-state.ts'
+import {
+  activeCount,
+  isAlive,
+  type KeyState,
+  type KeyView,
+  keyPath,
+  keyState,
+  likePath,
+} from './key-state.ts'
 
 export interface OverviewData {
   /** All keys of the account, oldest first. */
@@ -41,7 +49,7 @@ ${copy && copySection(copy)}`
 
 function activeText(active: number): string {
   const text = `You have ${count(active)} of ${activeKeysMax} active keys.`
-  return active < activeKeysMax ? text : `${text} To get a new one, replace or revoke one of them.`
+  return active < activeKeysMax ? text : `${text} To get a new one, revoke one of them.`
 }
 
 function usageFault({ keys }: OverviewData): Html | undefined {
@@ -93,7 +101,7 @@ function keyRow({ key, usage }: KeyView, now: number): Cell[] {
     date(key.issued_at_ms),
     lastUsed(usage),
     usage ? requestsOf(totalOf(usage.days)) : 'not known now',
-    html`${isAlive(key, now) && html`<a href="${path}/replace">Replace<span class="visually-hidden"> ${prefix}</span></a> <a href="${path}/revoke">Revoke<span class="visually-hidden"> ${prefix}</span></a>`}`,
+    html`${isAlive(key, now) && html`<a href="${likePath(key)}">New key like this<span class="visually-hidden"> ${prefix}</span></a> <a href="${path}/revoke">Revoke<span class="visually-hidden"> ${prefix}</span></a>`}`,
   ]
 }
 
@@ -102,8 +110,6 @@ export function statusText(state: KeyState): Html {
   switch (state.name) {
     case 'active':
       return html`${badge('Active', 'good')}${state.until !== undefined && html` until ${date(state.until)}`}`
-    case 'ending':
-      return html`${badge('Active, being replaced', 'warning')} It ends on ${moment(state.until)}.`
     case 'waiting':
       return html`${badge('Waiting', 'warning')} It becomes active when one of the older keys ends.`
     case 'revoked':

@@ -62,15 +62,6 @@ export function memoryKeys(now: () => number) {
       record.status = 'revoked'
       return record
     },
-    async replace(accountId, key, overlap, onRevoked) {
-      const old = find(accountId, key)
-      if (overlap === 'at-once') {
-        old.status = 'revoked'
-        onRevoked?.()
-      }
-      if (calls.refusal !== undefined) throw new KeyError(calls.refusal)
-      return issue(accountId, old)
-    },
     async deleteAll(accountId) {
       all.splice(0, all.length, ...all.filter(({ account_id }) => account_id !== accountId))
     },
@@ -81,8 +72,6 @@ export function memoryKeys(now: () => number) {
     issuing: 0,
     /** Runs before a key is made. */
     beforeIssue: async () => {},
-    /** Why a replacement makes no new key, after the old one ended. */
-    refusal: undefined as string | undefined,
     last(): PortalKey {
       const key = all.at(-1)
       if (!key) throw new Error('no key was made')

@@ -5,13 +5,15 @@ import { describe, expect, test } from 'vitest'
 import type { ApiKeyState } from '../../../contracts/events/event.ts'
 import { faultOf } from '../../../contracts/events/rules.ts'
 import { keyDirectory } from '../../../services/api-keys/api-keys.ts'
-import { expiringState, revokedState } from '../../../services/api-keys/key-states.ts'
+import { changedState, revokedState } from '../../../services/api-keys/key-states.ts'
 import { sampleKey } from '../portal/keys/samples.ts'
 
 const now = Date.UTC(2026, 10, 22)
 const versionMax = 2n ** 63n - 1n
 
-const record = sampleKey({ issued_at_ms: now - 1_000 })
+const record = sampleKey({ issued_at_ms: now - 1_000, expires_at_ms: now + 1_000 })
+
+const changed = { name: 'Renamed', url: 'https://new.example/', contact_email: 'new@board.example' }
 
 const version = fc.bigInt({ min: 1n, max: 2n ** 62n }).map(String)
 
@@ -30,11 +32,11 @@ describe('the events of a key', () => {
       scopes: ['read:public'],
       changed_at: now,
       issued_at: record.issued_at_ms,
-      expires_at: null,
+      expires_at: record.expires_at_ms,
     }
     const states = [
       [revokedState(record, now), { ...whole, status: 'REVOKED' }],
-      [expiringState(record, now + 5, now, randomBytes), { ...whole, status: 'ACTIVE', expires_at: now + 5 }],
+      [changedState(record, changed, now, randomBytes), { ...whole, status: 'ACTIVE', integration: changed }],
     ] as const
     for (const [state, expected] of states) {
       expect(state).toMatchObject(expected)
@@ -46,7 +48,7 @@ describe('the events of a key', () => {
     fc.assert(
       fc.property(version, fc.uint8Array({ minLength: 3, maxLength: 3 }), (from, random) => {
         const base = { ...record, version: from }
-        const states = [revokedState(base, now), expiringState(base, now + 5, now, () => random)]
+        const states = [revokedState(base, now), changedState(base, changed, now, () => random)]
         expect(latest(states)?.status).toBe('REVOKED')
         expect(latest(states)).toBe(latest(states.toReversed()))
         expect(latest([revokedState(base, now), revokedState(base, now)])?.version).toBe(
@@ -60,7 +62,7 @@ describe('the events of a key', () => {
     const highest = { ...record, version: String(versionMax) }
     expect(revokedState(highest, now)).toBeUndefined()
     const nearly = { ...record, version: String(versionMax - 1n) }
-    for (const state of [revokedState(nearly, now), expiringState(nearly, now + 5, now, randomBytes)]) {
+    for (const state of [revokedState(nearly, now), changedState(nearly, changed, now, randomBytes)]) {
       expect(state?.version).toBe(versionMax)
     }
   })

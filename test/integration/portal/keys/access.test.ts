@@ -133,28 +133,27 @@ describe('a key', () => {
     expect(portal.notices.revokedKeys).toEqual([keyPrefix(key.key)])
   })
 
-  it.each([
-    ['at-once', 'has ended.', 'revoked'],
-    ['one-hour', 'works for one more hour.', 'active'],
-  ])('is replaced: the old one ends %s', async (overlap, consequence, status) => {
+  it('is the pattern of a new one, which a program takes before the old one is revoked', async () => {
     const { key, path } = await makeKey()
-    const action = `${path}/replace`
-    const token = tokenOf((await person.browser.get(action)).text, action)
-    const { text } = await person.browser.post(action, { overlap, token })
-    expect(text).toContain(`<code id="secret">${portal.keys.secrets.get(portal.keys.last().key)}</code>`)
-    expect(text).toContain(`The old key ${keyPrefix(key.key)}… ${consequence}`)
-    expect(key.status).toBe(status)
-    expect((await person.browser.post(action, { overlap, token })).status).toBe(409)
-    expect(portal.keys.all).toHaveLength(2)
-  })
-
-  it('that was revoked for a replacement is told of by mail although no new key could be made', async () => {
-    const { key, path } = await makeKey()
-    portal.keys.refusal = 'No new one was created.'
-    const answer = await submit(person.browser, `${path}/replace`, /replace$/, { overlap: 'at-once' })
-    expect(answer.status).toBe(409)
-    expect(key.status).toBe('revoked')
-    expect(portal.notices.revokedKeys).toEqual([keyPrefix(key.key)])
+    const like = `/access/keys/new?like=${keyPrefix(key.key)}`
+    for (const page of ['/access', path, `${path}/revoke`]) {
+      const { text } = await person.browser.get(page)
+      expect(text.replaceAll('&#61;', '=')).toContain(`href="${like}"`)
+    }
+    const form = await person.browser.get(like)
+    for (const value of Object.values(sampleFields)) expect(form.text).toContain(`value="${value}"`)
+    expect(form.text).not.toContain('Revoke one of them first')
+    expect((await submit(person.browser, like, /keys$/, { ...sampleFields })).status).toBe(200)
+    expect(portal.keys.all.map(({ status }) => status)).toEqual(['active', 'active'])
+    await createKey(person)
+    expect((await person.browser.get(like)).text).toContain('Revoke one of them first')
+    const other = await portal.signIn('other@example.com')
+    const refused = [
+      await other.browser.get(like),
+      await person.browser.get('/access/keys/new?like=pv_live_nothing0'),
+    ]
+    expect(refused.map(({ status }) => status)).toEqual([404, 404])
+    expect(refused[0]?.text).not.toContain(key.name)
   })
 
   it('is edited, with the same checks as a new one', async () => {
@@ -223,10 +222,9 @@ it('what belongs to another account is answered like what does not exist', async
   const other = await portal.signIn('other@example.com')
   const answersTo = async (keyPath: string) => {
     const answers = []
-    for (const page of ['', '/edit', '/revoke', '/replace'])
-      answers.push(await other.browser.get(`${keyPath}${page}`))
-    for (const action of ['/edit', '/revoke', '/replace'])
-      answers.push(await other.browser.post(`${keyPath}${action}`, { ...sampleFields, overlap: 'at-once' }))
+    for (const page of ['', '/edit', '/revoke']) answers.push(await other.browser.get(`${keyPath}${page}`))
+    for (const action of ['/edit', '/revoke'])
+      answers.push(await other.browser.post(`${keyPath}${action}`, { ...sampleFields }))
     return answers.map(({ status, text }) => ({ status, text }))
   }
   const foreign = await answersTo(path)
@@ -255,8 +253,8 @@ it('every form that another site sends is refused', async () => {
   const { key, path } = await makeKey()
   const foreign = { origin: 'https://evil.example' }
   const statuses = []
-  for (const action of ['/access/keys', ...['/edit', '/revoke', '/replace'].map(end => `${path}${end}`)])
+  for (const action of ['/access/keys', `${path}/edit`, `${path}/revoke`])
     statuses.push((await person.browser.post(action, { ...sampleFields }, foreign)).status)
-  expect(statuses).toEqual(Array(4).fill(403))
+  expect(statuses).toEqual(Array(3).fill(403))
   expect(key.status).toBe('active')
 })

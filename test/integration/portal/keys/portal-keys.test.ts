@@ -1,16 +1,13 @@
-/** The keys of accounts: issued, replaced with an overlap, at most three at a time. */
+/** The keys of accounts: issued, changed, revoked, at most three at a time. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { encodeState } from '../../../../contracts/events/codec.ts'
 import type { StateEvent } from '../../../../contracts/events/event.ts'
-import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { keyPrefix, verifySecret } from '../../../../services/api-keys/credentials.ts'
 import type { NewRecord } from '../../../../services/log/port.ts'
-import { lifetimeOf, lifetimes } from '../../../../services/portal/keys/key-fields.ts'
+import { lifetimes } from '../../../../services/portal/keys/key-fields.ts'
 import { apiKeyEvent } from '../../../support/events/sample-events.ts'
 import { type KeyModel, type KeyPortal, openKeyModel, pepper } from '../../../support/portal/key-model.ts'
 import { sampleFields } from '../../../support/portal/memory-ports.ts'
-
-const hourMs = 3_600_000
 
 describe('the portal’s keys', () => {
   let model: KeyModel
@@ -53,82 +50,29 @@ describe('the portal’s keys', () => {
     const record = await find(key)
     expect(record).toMatchObject({ ...sampleFields, status: 'active', expires_at_ms: null })
     expect(verifySecret(pepper, secret, record.secret_hash)).toBe(true)
-    const foreign = () => portal.keys.replace('another', key, 'at-once')
-    await expect(foreign()).rejects.toThrow(`you have no key ${keyPrefix(key)}`)
-    await expect(portal.keys.revoke('another', key)).rejects.toThrow('you have no key')
+    await expect(portal.keys.revoke('another', key)).rejects.toThrow(`you have no key ${keyPrefix(key)}`)
     expect(await portal.keys.revoke(account, key)).toMatchObject({ key, status: 'revoked' })
     // A second click finds it done.
     expect(await portal.keys.revoke(account, keyPrefix(key))).toEqual(await find(key))
-    await expect(portal.keys.replace(account, key, 'one-hour')).rejects.toThrow('has ended')
   })
 
-  test('get another name and contact, and keep what a replacement has written', async () => {
-    const key = await issued()
+  test('get another name and contact, and keep their end', async () => {
+    const { key } = await portal.keys.issue(account, sampleFields, lifetimes['30-days'])
     const fields = { name: 'Renamed', url: 'https://new.example/', contact_email: 'new@board.example' }
     await portal.keys.change(account, keyPrefix(key), fields)
     expect(await find(key)).toMatchObject({ ...fields, status: 'active' })
     await expect(portal.keys.change('another', key, fields)).rejects.toThrow('you have no key')
-    // Both begin with the same state: the end has to hold.
-    await Promise.all([
-      portal.keys.change(account, key, sampleFields),
-      portal.keys.replace(account, key, 'one-hour'),
-    ])
-    expect((await find(key)).expires_at_ms).toBeGreaterThan(Date.now())
+    const { issued_at_ms, expires_at_ms } = await find(key)
+    expect(expires_at_ms).toBe(issued_at_ms + lifetimes['30-days'])
     await portal.keys.revoke(account, key)
     await expect(portal.keys.change(account, key, fields)).rejects.toThrow('has ended')
   })
 
-  test('expire an hour or a day after their replacement, as any portal says at once', async () => {
-    for (const [overlap, ms] of [
-      ['one-hour', hourMs],
-      ['one-day', 24 * hourMs],
-    ] as const) {
-      // Made for a time: its replacement lives as long, and it ends earlier.
-      const { key: old } = await portal.keys.issue(account, sampleFields, lifetimes['30-days'])
-      expect(lifetimeOf(await find(old))).toBe(lifetimes['30-days'])
-      const { key } = await portal.keys.replace(account, old, overlap)
-      const replacement = await find(key)
-      expect(replacement).toMatchObject({ status: 'active' })
-      expect(lifetimeOf(replacement)).toBe(lifetimes['30-days'])
-      const ending = await find(old)
-      expect((ending.expires_at_ms ?? 0) - replacement.issued_at_ms).toBeCloseTo(ms, -4)
-      expect(ending).toMatchObject({ status: 'active', scopes: ['read:public'] })
-      await expect(portal.keys.replace(account, old, overlap)).rejects.toThrow('replaces this one already')
-      await portal.keys.deleteAll(account)
-    }
-  })
-
-  test('can be replaced at once although three are active; beside the old one there is no room', async () => {
-    const [first = ''] = await Promise.all([issued(), issued(), issued()])
-    const refusal = portal.keys.replace(account, first, 'one-hour')
-    await expect(refusal).rejects.toThrow(KeyError)
-    await expect(refusal).rejects.toThrow('at once')
-    expect(await statuses()).toEqual(['active', 'active', 'active'])
-    const { key } = await portal.keys.replace(account, first, 'at-once')
-    expect(await find(first)).toMatchObject({ status: 'revoked' })
-    expect(await find(key)).toMatchObject({ status: 'active' })
-    expect((await statuses()).toSorted()).toEqual(['active', 'active', 'active', 'revoked'])
-  })
-
-  test('are not replaced at once while another one waits for the place, and the old one lives on', async () => {
-    const [old = ''] = await Promise.all([issued(), issued(), issued()])
-    const waiting = { key: `pv_live_waiting_${account}`, account_id: account, issued_at: Date.now() + hourMs }
-    const value = encodeState(apiKeyEvent(waiting) as StateEvent)
-    await portal.admin.writer.append([{ topic: 'api-keys', key: Buffer.from(waiting.key), value }])
-    await expect.poll(async () => (await find(waiting.key)).status).toBe('waiting')
-    const replacing = portal.keys.replace(account, old, 'at-once')
-    await expect(replacing).rejects.toThrow('Nothing was changed')
-    expect(await find(old)).toMatchObject({ status: 'active' })
-  })
-
-  test('are never more than three, however many portals create and replace them at once', async () => {
+  test('are never more than three, however many portals create them at once', async () => {
     const old = await issued()
     const portals = await Promise.all([1, 2, 3].map(() => model.openPortal()))
     const results = await Promise.allSettled(
-      portals.flatMap(({ keys }) => [
-        keys.issue(account, sampleFields),
-        keys.replace(account, old, 'one-day'),
-      ]),
+      portals.flatMap(({ keys }) => [keys.issue(account, sampleFields), keys.issue(account, sampleFields)]),
     )
     const made = results.filter(result => result.status === 'fulfilled').map(({ value }) => value.key)
     expect(made).toHaveLength(2)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Html } from '../../../../services/portal/html/html.ts'
 import { keyForm, readKeyForm } from '../../../../services/portal/keys/key-form.ts'
-import { keyPage, replacePage, revokePage } from '../../../../services/portal/keys/key-pages.ts'
+import { keyPage, revokePage } from '../../../../services/portal/keys/key-pages.ts'
 import { curlLine, secretPage } from '../../../../services/portal/keys/new-key.ts'
 import { overviewPage } from '../../../../services/portal/keys/overview-page.ts'
 import { requestsContent } from '../../../../services/portal/usage/requests-page.ts'
@@ -34,9 +34,8 @@ function pagesWith(text: string): Html[] {
     overviewPage({ ...base, keys: views }),
     keyForm({ path: `/access/keys/${encodeURIComponent(text)}`, fields, faults }),
     keyPage({ ...base, view }),
-    revokePage({ ...base, view }),
-    replacePage({ ...base, view, active: 1, formToken: text }),
-    secretPage({ ...secretData, key: `k${text}`, name: text, replaced: text }),
+    revokePage(view),
+    secretPage({ ...secretData, key: `k${text}`, name: text }),
     requestsContent({
       keys: views.map(({ key }) => key),
       asked: { key: text, per: 'hour', id: text },
@@ -79,12 +78,7 @@ describe('every page', () => {
 
   it('never shows more of a key than its first 16 characters, except where the key is new', () => {
     const view = sampleView({}, sampleUsage({ ok: 3, deprecated: 1 }))
-    const pages = [
-      overviewPage({ ...base, keys: [view] }),
-      keyPage({ ...base, view }),
-      revokePage({ ...base, view }),
-      replacePage({ ...base, view, active: 1, formToken: 'once' }),
-    ]
+    const pages = [overviewPage({ ...base, keys: [view] }), keyPage({ ...base, view }), revokePage(view)]
     for (const { text } of pages) {
       expect(text).toContain('pv_live_abcdefgh')
       expect(text).not.toContain('pv_live_abcdefgh0')
@@ -96,7 +90,7 @@ describe('the overview', () => {
   it('offers no further key if three are active', () => {
     const keys = ['1', '2', '3'].map(end => sampleView({ key: `pv_live_0000000${end}` }))
     const full = overviewPage({ ...base, keys }).text
-    expect(full).toContain('You have 3 of 3 active keys. To get a new one, replace or revoke one of them.')
+    expect(full).toContain('You have 3 of 3 active keys. To get a new one, revoke one of them.')
     expect(full).not.toContain('Create a key')
     const free = overviewPage({ ...base, keys: keys.slice(1) }).text
     expect(free).toContain('Create a key')
@@ -127,23 +121,6 @@ describe('the overview', () => {
     expect(notice).toContain('12 requests in the last 30 days')
     expect(notice).not.toContain('pv_live_modern00')
     expect(overviewPage({ ...base, keys: keys.slice(1) }).text).not.toContain('deprecated')
-  })
-})
-
-describe('the question before a key is replaced', () => {
-  const page = (active: number) =>
-    replacePage({ ...base, view: sampleView(), active, formToken: 'once' }).text
-
-  it('offers an overlap only if there is room for both keys, and says why', () => {
-    expect(page(2).match(/type="radio"/g)).toHaveLength(3)
-    expect(page(2)).not.toContain(' disabled')
-    expect(page(3)).toMatch(/value="at-once" required checked>/)
-    expect(page(3).match(/ disabled/g)).toHaveLength(2)
-    expect(page(3)).toContain('You have 3 active keys')
-    const view = sampleView({ expires_at_ms: now + 1 })
-    const data = { ...base, view, active: 2, formToken: 'once' }
-    expect(replacePage(data).text.match(/ disabled/g)).toHaveLength(2)
-    expect(replacePage(data).text).toContain('Another key replaces the old one already.')
   })
 })
 
