@@ -1,5 +1,7 @@
 /** The page of the account: who is signed in, sign-out everywhere, deletion. */
 import type { FastifyInstance } from 'fastify'
+import { KeyError } from '../../api-keys/api-keys.ts'
+import { messageOf } from '../../runtime/message-of.ts'
 import type { Portal } from '../app.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
@@ -10,7 +12,7 @@ import { deleteAccount } from './deletions.ts'
 
 /** Adds `/account`, `/account/delete` and `/account/deleted`. */
 export function addAccountPages(app: FastifyInstance, portal: Portal): void {
-  const { keys, sessions, cookies } = portal
+  const { keys, sessions, cookies, logger } = portal
   const ofAccount = { preHandler: requireAccount }
   const path = '/account'
 
@@ -31,7 +33,11 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
 
   app.post('/account/delete', ofAccount, async (request, reply) => {
     const account = signedIn(request)
-    await deleteAccount(portal, account.account_id)
+    await deleteAccount(portal, account.account_id).catch((error: unknown) => {
+      if (!(error instanceof KeyError)) throw error
+      // The account is gone, and the deletion of its keys is in the log. A round looks after the rest.
+      logger.warn({ error: messageOf(error) }, 'the keys of a deleted account are not gone yet')
+    })
     const token = cookies.session.read(request)
     if (token !== undefined) await sessions.end(token)
     cookies.session.clear(reply)
@@ -76,5 +82,5 @@ ${form({
 }
 
 const deletedView = html`<h1>The account is deleted</h1>
-<p>Its keys are refused, and you are signed out everywhere.</p>
+<p>Its keys stop working, and you are signed out everywhere.</p>
 <p><a href="/">To the first page</a></p>`

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { mailLimits } from '../../../../services/portal/sign-in/mail-limits.ts'
 import { startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import type { Browser } from '../../../support/portal/browser.ts'
@@ -275,5 +276,14 @@ describe('deleting the account', () => {
     // The same person comes back: the sessions of before stay dead.
     await signIn(portal.browser())
     expect(await isSignedIn(there)).toBe(false)
+  })
+
+  test('ends the session although no projector has read the deletion of the keys yet', async () => {
+    const browser = portal.browser()
+    await signIn(browser)
+    portal.keys.deleteAll = () => Promise.reject(new KeyError('no projector has read it within 15 s'))
+    expect(await browser.post('/account/delete')).toMatchObject({ status: 303, location: '/account/deleted' })
+    expect(portal.accounts.all.size).toBe(0)
+    expect([...browser.cookies.keys()]).toEqual([])
   })
 })
