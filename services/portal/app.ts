@@ -118,7 +118,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   app.removeContentTypeParser(['application/json', 'text/plain'])
   addHostCheck(app, options)
   addSessionHook(app, portal)
-  addOriginCheck(app)
+  addOriginCheck(app, options.portalUrl)
   await addStaticFiles(app)
   addSignInRoutes(app, portal)
   addSignOutRoutes(app, portal)

@@ -8,20 +8,20 @@ import { PageError } from './pages.ts'
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** Refuses what may change something, unless a page of the portal sent it. No route can forget it. */
-export function addOriginCheck(app: FastifyInstance): void {
+export function addOriginCheck(app: FastifyInstance, portalUrl: string): void {
+  const own = new URL(portalUrl)
   app.addHook('preHandler', async request => {
-    if (!safeMethods.has(request.method) && !isFromOwnPage(request)) throw new PageError(403, foreign)
+    if (!safeMethods.has(request.method) && !isFromOwnPage(request, own)) throw new PageError(403, foreign)
   })
 }
 
 /** A request that says nothing is refused: every browser of today sends `Origin` with a form. */
-function isFromOwnPage({ headers }: FastifyRequest): boolean {
+function isFromOwnPage({ headers }: FastifyRequest, own: URL): boolean {
   const { origin, 'sec-fetch-site': site } = headers
   if (origin === undefined && site === undefined) return false
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
-  // `Host` is one of our names: addHostCheck let it pass. Behind a proxy the scheme is that of the proxy.
-  const host = headers.host?.toLowerCase()
-  return origin === undefined || origin === `http://${host}` || origin === `https://${host}`
+  // `Host` is one of our names: addHostCheck let it pass. Its port may be that of a tunnel.
+  return [undefined, own.origin, `${own.protocol}//${headers.host?.toLowerCase()}`].includes(origin)
 }
 
 const foreign = 'This form was sent from another site. Open the page here, and send the form again.'

@@ -153,15 +153,36 @@ test.each([
 })
 
 test.each([
-  ['by another name of the portal, through a forward of another port', 'localhost:8091', 'http:'],
-  ['by its number', '127.0.0.1:8081', 'http:'],
-  ['behind a proxy with TLS', 'portal.example.com', 'https:'],
-])('a form of a page that was opened %s is taken', async (_how, host, scheme) => {
+  [
+    'http://localhost',
+    'by another name, through a forward of another port',
+    'localhost:8091',
+    'http://localhost:8091',
+  ],
+  ['http://localhost', 'by its number', '127.0.0.1:8081', 'http://127.0.0.1:8081'],
+  [
+    'https://portal.example.com',
+    'behind a proxy with TLS',
+    'portal.example.com',
+    'https://portal.example.com',
+  ],
+  [
+    'https://portal.example.com:8443',
+    'behind one that passes no port on',
+    'portal.example.com',
+    'https://portal.example.com:8443',
+  ],
+])('a form of %s is taken from a page that was opened %s', async (portalUrl, _how, host, origin) => {
   await portal.close()
-  portal = await startTestPortal({ options: { hosts: ['localhost', '127.0.0.1', 'portal.example.com'] } })
-  const origin = `${scheme}//${host}`
+  portal = await startTestPortal({
+    options: { portalUrl, hosts: ['localhost', '127.0.0.1', 'portal.example.com'] },
+  })
   for (const said of [{ origin }, { origin, 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }])
     expect(await statusOfForm({ host, ...said })).toBe(400)
+  const otherScheme = origin.startsWith('https')
+    ? origin.replace('https', 'http')
+    : origin.replace('http', 'https')
+  expect(await statusOfForm({ host, origin: otherScheme })).toBe(403)
 })
 
 test('no cache keeps a page that names a person', async () => {

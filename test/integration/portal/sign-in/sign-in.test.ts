@@ -238,8 +238,9 @@ describe('a session', () => {
 
 test('behind https cookies are Secure and bound to the host', async () => {
   await portal.close()
-  portal = await startTestPortal({ options: { portalUrl: 'https://portal.example' } })
-  const { answer } = await askForMail(portal.browser())
+  const origin = 'https://portal.example'
+  portal = await startTestPortal({ options: { portalUrl: origin } })
+  const answer = await portal.browser().post('/sign-in', { email: 'ada@example.com' }, { origin })
   expect(answer.headers.getSetCookie()[0]).toMatch(
     /^__Host-pledgeview-sign-in=[\w-]{22}; Max-Age=\d+; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
   )
