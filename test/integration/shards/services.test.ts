@@ -4,7 +4,6 @@
  */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { digestOf } from '../../../contracts/api/client/digest.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { hashSecret } from '../../../services/api-keys/credentials.ts'
 import { readAccount, readUnfinished } from '../../../services/portal/account/account-ledger.ts'
@@ -92,35 +91,6 @@ test('each campaign is folded on its own shard, with all of its pledges', async 
   const all = found.flat()
   expect(all.map(({ id }) => id).sort()).toEqual(ids().sort())
   for (const { id, pledges } of all) expect(pledges, id).toBe(pledgesOf(id).length)
-})
-
-test('removals are those of all shards', async () => {
-  const gone = Array.from({ length: 10 }, (_, n) => `gone-${n}`)
-  for (const [index, status] of (['LIVE', 'SUSPENDED'] as const).entries()) {
-    append(gone.map(campaign_id => campaignEvent({ campaign_id, version: index + 1, status })))
-    append([campaignEvent({ campaign_id: 'draft', version: index + 1, status: 'DRAFT' })])
-    await drained()
-  }
-  const idsOf = async () => (await ask('/removals?limit=100')).body.data.map(({ id }) => id).sort()
-  // An answer may be a second old.
-  await vi.waitFor(async () => expect(await idsOf()).toEqual(gone), { timeout: 60_000, interval: 200 })
-})
-
-test('the digest is that of the campaigns of all shards, as the pages show them', async () => {
-  const digestOfPages = async () => {
-    const { body } = await ask('/projects?limit=100')
-    expect(body.data).toHaveLength(campaigns)
-    return digestOf(new Map(body.data.map(({ id, updated_at }) => [id, updated_at])))
-  }
-  const digestOfHeader = async () => {
-    const response = await fetch(`${apiUrl}/projects?limit=1`, {
-      headers: { 'X-API-Key': key, 'X-API-Secret': secret },
-    })
-    return response.headers.get('x-data-digest')
-  }
-  await vi.waitFor(async () => expect(await digestOfHeader()).toBe(await digestOfPages()), {
-    ...{ timeout: 60_000, interval: 200 },
-  })
 })
 
 test('statistics count a backer of both shards once', async () => {
