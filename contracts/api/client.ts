@@ -145,7 +145,12 @@ export function createClient(options: ClientOptions): Client {
       return { data, pagination, asOf, snapshotId }
     },
 
-    detail: (slug, { signal } = {}) => data<ProjectDetail>(`/projects/${encodeURIComponent(slug)}`, signal),
+    async detail(slug, { signal } = {}) {
+      // As the last part of a path, these lead to another resource.
+      if (slug === '.' || slug === '..')
+        throw new ClientError({ code: 'not_found', message: `no public campaign has the slug ${slug}` })
+      return data<ProjectDetail>(`/projects/${encodeURIComponent(slug)}`, signal)
+    },
 
     stats: ({ signal } = {}) => data<Stats>('/stats', signal),
 

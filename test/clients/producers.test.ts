@@ -96,6 +96,17 @@ describeKafka('A producer', ({ address, openReader }) => {
     }, 90_000)
   }
 
+  test('in Python delivers what came before a line that is no JSON', async context => {
+    needs(context, await python.requirement())
+    const settings = settingsFor(address())
+    await makeTopics(settings, { partitions })
+    const [program = '', ...args] = programs[1]?.command() ?? []
+    const stdin = `${lines.join('\n')}\nno JSON\n`
+    const failed = outputOf(program, [...args, address(), settings.topicPrefix], { stdin })
+    await expect(failed).rejects.toThrow('JSONDecodeError')
+    expect(await readRecords(await openReader(settings), lines.length)).toHaveLength(lines.length)
+  }, 90_000)
+
   test('in Python ends with the reason if the broker refuses a record', async context => {
     needs(context, await python.requirement())
     const settings = settingsFor(address())

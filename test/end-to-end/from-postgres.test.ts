@@ -175,7 +175,7 @@ test(
 )
 
 test(
-  'state.sql may run again; its lines are valid events; a TRUNCATE and a state that is null are refused',
+  'state.sql may run again; its lines are valid events; a TRUNCATE, a state that is null and REPEATABLE READ are refused',
   async () => {
     await postgres.runFile(`${examples}state.sql`)
     const lines = await postgres.run('SELECT line FROM pledgeview.lines LIMIT 1000')
@@ -186,6 +186,11 @@ test(
       lines,
     )
     expect(code, stderr).toBe(0)
+    const repeatable = 'BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE campaign SET title = title; COMMIT;'
+    await expect(postgres.run(repeatable)).rejects.toThrow('REPEATABLE READ')
+    expect(
+      await postgres.run("SELECT pledgeview.minor(5000, NULL) IS NULL, pledgeview.minor(5000, 'JPY')"),
+    ).toMatch(/^t\W5000$/)
     await expect(postgres.run('TRUNCATE pledge')).rejects.toThrow('DELETE its rows')
     await expect(postgres.run("SELECT pledgeview.publish('campaigns', 'c1', NULL)")).rejects.toThrow(
       'is null',

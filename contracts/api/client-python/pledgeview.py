@@ -229,7 +229,7 @@ class Runtime:
 
     now: Callable[[], float] = staticmethod(lambda: time.time() * 1000)
     random: Callable[[], float] = staticmethod(random.random)
-    sleep: Callable[[float], None] = staticmethod(lambda ms: time.sleep(ms / 1000))
+    sleep: Callable[[float], None] = staticmethod(lambda ms: time.sleep(min(ms, 2**31 - 1) / 1000))
 
 
 @dataclass
@@ -536,6 +536,9 @@ class Client:
 
     def detail(self, slug: str) -> ProjectDetail:
         """`GET /projects/{slug}`, with texts and rewards. Raises `not_found` if no public campaign has this slug."""
+        if slug in (".", ".."):
+            # As the last part of a path, these lead to another resource.
+            raise ClientError("not_found", f"no public campaign has the slug {slug}")
         return self._get("/projects/" + urllib.parse.quote(slug, safe="!'()*")).body("data")["data"]
 
     def stats(self) -> Stats:

@@ -37,6 +37,10 @@ CREATE FUNCTION pledgeview.send(topic text, key text, state jsonb) RETURNS void 
 DECLARE
   inserted bigint;
 BEGIN
+  -- It reads what was committed before it began, and would publish that as the latest state.
+  IF current_setting('transaction_isolation') = 'repeatable read' THEN
+    RAISE 'pledgeview: a transaction with REPEATABLE READ may publish an old state' USING HINT = 'Use READ COMMITTED, or SERIALIZABLE everywhere.';
+  END IF;
   INSERT INTO pledgeview.outbox (topic, key, state) VALUES (topic, key, state) RETURNING id INTO inserted;
   DELETE FROM pledgeview.outbox WHERE id = inserted;
 END
@@ -61,6 +65,7 @@ $$;
 -- (../currencies.ts has them all).
 CREATE FUNCTION pledgeview.minor(amount numeric, currency text) RETURNS bigint IMMUTABLE LANGUAGE sql AS $$
   SELECT round(amount * CASE
+    WHEN currency IS NULL THEN NULL
     WHEN currency IN ('CLP', 'ISK', 'JPY', 'KRW', 'VND', 'XAF', 'XOF') THEN 1
     WHEN currency IN ('BHD', 'JOD', 'KWD', 'OMR', 'TND') THEN 1000
     ELSE 100

@@ -54,10 +54,13 @@ def delivered(error, record):
         refused.append(f"{record.topic()} {record.key().decode()}: {error}")
 
 
-for line in sys.stdin.buffer:
-    event = json.loads(line)
-    publish(event["type"], event["data"], event.get("key"))
-# Each record is delivered, or was refused after the client's own retries (`delivery.timeout.ms`, 5 minutes).
-producer.flush()
+try:
+    for line in sys.stdin.buffer:
+        event = json.loads(line)
+        publish(event["type"], event["data"], event.get("key"))
+finally:
+    # Also those before a bad line: each record is delivered, or was refused after the client's own retries
+    # (`delivery.timeout.ms`, 5 minutes).
+    producer.flush()
 if refused:
     sys.exit(f"{len(refused)} records were refused, the first: {refused[0]}")

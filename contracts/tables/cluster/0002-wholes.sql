@@ -46,7 +46,7 @@ AS SELECT
     dateDiff('millisecond', as_of, now64(3, 'UTC')) / 1000 AS freshness_seconds,
     min(shards.history_from) AS history_from,
     max(shards.history_kept_from) AS history_kept_from,
-    argMax(shards.history_note, shards.history_kept_from) AS history_note,
+    argMax(shards.history_note, ifNull(shards.history_kept_from, toDate(0))) AS history_note,
     sum(shards.campaigns) AS campaigns,
     min(shards.last_event_at) AS last_event_at,
     min(shards.last_fold_at) AS last_fold_at

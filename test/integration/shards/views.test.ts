@@ -34,12 +34,14 @@ const momentsOfFold = ['updated_at', 'as_of', 'freshness_seconds', 'last_fold_at
 let one: OwnTables
 let shards: ShardServers
 let world: ExampleWorld
+let aboutNothing: unknown[]
 
 beforeAll(async () => {
   await awayFromMidnight(120_000)
   ;[one, shards] = await Promise.all([openOwnTables(), startShards(servers.length)])
   await migrate(one.tables, defaultDatabases)
   world = exampleWorld(Date.now(), campaigns)
+  aboutNothing = await rowsOf(as('pledgeview_analyst'), `SELECT * FROM ${views}.about`)
   await Promise.all([
     fill(one.tables, defaultDatabases, [{ tables: one.tables, databases: defaultDatabases }]),
     fill(shards.tables, shards.databases, shards.shards),
@@ -61,6 +63,10 @@ test.each(publicViews)('the view %s has for every user the rows that it has on o
   const expected = await contentOf(one.tables, view)
   expect(expected.length).toBeGreaterThan(0)
   for (const user of shardUsers) expect(await contentOf(as(user), view), user).toEqual(expected)
+})
+
+test('the view about can be read before there is a history, and says so', () => {
+  expect(aboutNothing).toMatchObject([{ history_kept_from: null, history_note: 'There is no history yet' }])
 })
 
 test('every shard has a part of the campaigns', async () => {

@@ -92,6 +92,12 @@ describe.each(clients)('a request, in $language', client => {
     ])
   })
 
+  it.each(['.', '..'])('is not sent for the slug %s, which leads to another resource', async slug => {
+    const { client, requests } = clientOf([ok()])
+    await expect(client.detail(slug)).rejects.toMatchObject({ code: 'not_found' })
+    expect(requests).toEqual([])
+  })
+
   it('is retried after a lost connection, 408, 429 and 5xx, each time after a longer random wait', async () => {
     const answers = [lost, error('internal_error'), error('request_timeout'), ok()]
     const { client, requests, sleeps } = clientOf(answers)

@@ -105,7 +105,7 @@ WITH
             SELECT * FROM ${ledger}.campaign_ledger FINAL
             PREWHERE campaign_id IN (SELECT arrayJoin(touched))
         ) AS ledger
-        LEFT JOIN totals ON totals.campaign_id = ledger.campaign_id
+        LEFT JOIN totals ON totals.campaign_id = ledger.campaign_id AND ledger.is_public
     )
 SELECT
     ${fresh_columns},

@@ -133,13 +133,14 @@ async function restart({ live, faults }: World): Promise<void> {
 
 /**
  * Days that every world has, however slow the machine is: `moved` opens, as its launch is not known, and moves to another category; `back` is
- * new, hidden, and opens although its launch is of that day; `hidden` departs for good; and a day is empty.
+ * new, hidden, and opens although its launch is of that day; `hidden` departs for good; `again` comes and goes on the first day, and comes back on the
+ * next, with a launch of that day; and a day is empty.
  */
 async function liveFirstDays({ live, clock }: World): Promise<void> {
   for (const version of [1, 2, 3]) {
     const of = (campaign_id: string, isShown: boolean, launch_date: number | null): ChangeEvent[] => [
       campaignEvent({
-        ...{ campaign_id, version, launch_date, title: `version ${version}` },
+        ...{ campaign_id, version: 10 * version, launch_date, title: `version ${version}` },
         ...{ status: isShown ? 'LIVE' : 'SUSPENDED', category: version === 1 ? 'Once' : 'Film' },
       }),
       pledgeEvent({ campaign_id, pledge_id: `of ${version}`, changed_at: clock.now() }),
@@ -150,8 +151,13 @@ async function liveFirstDays({ live, clock }: World): Promise<void> {
       ...of('moved', true, null),
       ...of('back', version !== 2, launch),
       ...of('hidden', version === 1, launch),
+      ...of('again', true, clock.now()),
     ])
     await live.settled()
+    if (version === 1) {
+      await live.append([campaignEvent({ campaign_id: 'again', version: 11, status: 'SUSPENDED' })])
+      await live.settled()
+    }
     clock.moveForward(version * dayMs)
   }
 }
