@@ -10,6 +10,7 @@ import { generationOf } from '../tables/generations.ts'
 import { holdTablesId } from '../tables/schema/identity.ts'
 import { migrate } from '../tables/schema/migrate.ts'
 import { createRoles } from '../tables/schema/roles.ts'
+import { checkShards, onEveryShard, openShards } from '../tables/shards.ts'
 import { type Command, commonOptions, type Io, printJson, readArguments } from './command.ts'
 import { jsonOption } from './help.ts'
 import { printableLines } from './printable.ts'
@@ -51,8 +52,13 @@ async function migrateDistributed(config: Config): Promise<Done> {
   return closing(async open => {
     const tables = open(openTables(serverSettings(config)))
     const { names, options } = definitionsOf(config)
-    const roles = await createRoles(tables, generationOf(names, 1), options)
-    const applied = await migrate(tables, names, roles.options)
+    const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls } = config
+    const first = generationOf(names, 1)
+    const shards = urls && open(openShards(serverSettings(config), urls, first))
+    if (shards && cluster !== undefined) await checkShards(shards, cluster)
+    const all = shards ? onEveryShard(shards.shards) : tables
+    const roles = await createRoles(all, first, options)
+    const applied = await migrate(all, names, roles.options)
     const whole = await currentDatabases(config, tables)
     const databases = generationOf(names, whole.generation)
     await holdTablesId(tables, whole, randomUUID())

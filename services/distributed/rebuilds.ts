@@ -1,7 +1,6 @@
 /** Rebuilds on Kafka and a ClickHouse server or cluster. */
 
-import { RebuildRefused } from '../generations/begin.ts'
-import { hasReplicas, type RebuildCluster, type RebuildTables } from '../generations/context.ts'
+import type { RebuildTables } from '../generations/context.ts'
 import { createRebuilds, type Rebuilds } from '../generations/rebuilds.ts'
 import { openKafkaHistory } from '../log/kafka/history.ts'
 import { backerHasher } from '../projector/ingest/backer-hash.ts'
@@ -37,8 +36,7 @@ export async function distributedRebuilds({
 }
 
 async function decodingOf(config: Config, place: RebuildTables) {
-  const { tables, databases, cluster } = place
-  if (cluster) await refuseReplicas(place, cluster)
+  const { tables, databases } = place
   const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, ['PLEDGEVIEW_BACKER_KEY'])
   // Under another key, every backer would get another hash and would be counted again.
   await holdTablesIdentity(tables, databases, {
@@ -47,12 +45,4 @@ async function decodingOf(config: Config, place: RebuildTables) {
   })
   const hashBacker = backerHasher(backerKey)
   return { hashBacker, schemaRegistry: registryOf(config) }
-}
-
-async function refuseReplicas(place: Pick<RebuildTables, 'tables'>, { name }: RebuildCluster): Promise<void> {
-  if (!(await hasReplicas(place, name))) return
-  throw new RebuildRefused(
-    `a shard of ${name} has several replicas, and it cannot be known when a statement has ended on all of them: fill another cluster from the log ` +
-      '(deploy/grow.md, "Another number of shards")',
-  )
 }

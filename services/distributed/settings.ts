@@ -20,7 +20,8 @@ import type { TablesSettings } from '../tables/clickhouse/clickhouse.ts'
 import { patientTables } from '../tables/clickhouse/patient.ts'
 import { type FollowedDatabases, followedDatabases, generationOf } from '../tables/generations.ts'
 import type { BaseDatabases, Tables } from '../tables/port.ts'
-import { distributedDatabases, type Replicated, replicatedSettings } from '../tables/schema/replicated.ts'
+import { clusterSettings, distributedDatabases } from '../tables/schema/cluster.ts'
+import type { MigrateOptions } from '../tables/schema/migrate.ts'
 import { checkShards, openShards, type Shards } from '../tables/shards.ts'
 
 /** Whether a command runs distributed, if it could run either way. */
@@ -87,7 +88,7 @@ export function serverSettings(config: Config): TablesSettings {
     connectionsMax: config.PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX,
     idleConnectionMsMax: config.PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX,
     ...certificate('caCertificate', config.PLEDGEVIEW_CLICKHOUSE_CA_FILE),
-    ...(config.PLEDGEVIEW_CLICKHOUSE_CLUSTER !== undefined && { statementSettings: replicatedSettings }),
+    ...(config.PLEDGEVIEW_CLICKHOUSE_CLUSTER !== undefined && { statementSettings: clusterSettings }),
   }
 }
 
@@ -159,16 +160,12 @@ export function databasesOf(config: Config): FollowedDatabases {
   return followedDatabases(namedDatabases(config), isCluster ? whole : generationOf)
 }
 
-/** What `migrate` creates the tables from: the databases and, if there is one, the cluster to replicate them on. */
+/** What `migrate` creates the tables from: the databases and, if there is one, the cluster that they are sharded on. */
 export function definitionsOf(config: Config): {
   names: BaseDatabases
-  options: { replicated?: Replicated }
+  options: MigrateOptions
 } {
-  const cluster = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
-  return {
-    names: namedDatabases(config),
-    options: cluster === undefined ? {} : { replicated: { cluster } },
-  }
+  return { names: namedDatabases(config), options: { cluster: config.PLEDGEVIEW_CLICKHOUSE_CLUSTER } }
 }
 
 /**

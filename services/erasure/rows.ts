@@ -76,7 +76,6 @@ export async function purgeRejects(
     if (removesRejects) return deleteWhere(tables, databases, 'true', {})
     for (let first = 0; first < keys.length; first += keysMax) {
       const names = keys.slice(first, first + keysMax).map(({ topic, key }) => `${topic}/${key}`)
-      // Replicated tables allow no subquery here.
       const condition = "concat(topic, '/', ifNull(key, '')) IN {names:Array(String)}"
       await deleteWhere(tables, databases, condition, { names })
     }

@@ -17,8 +17,8 @@ import {
   readCurrent,
 } from '../tables/generations.ts'
 import type { CallOptions, Databases, Shard, Tables } from '../tables/port.ts'
+import { distributedDatabases } from '../tables/schema/cluster.ts'
 import { areViewsOf, createGeneration, type MigrateOptions, pointViews } from '../tables/schema/migrate.ts'
-import { distributedDatabases } from '../tables/schema/replicated.ts'
 import { definerUser } from '../tables/schema/roles.ts'
 import { onEveryShard } from '../tables/shards.ts'
 import { noteDropped } from './attempts.ts'
@@ -136,18 +136,16 @@ async function definitionOf(place: RebuildTables, generation: number) {
   const [server] = serversOf(place, generation)
   if (!server) throw new Error('the cluster has no shards')
   const { tables, databases } = server
-  const [known] = await tables.rows<{ isReplicated: boolean; hasDefiner: boolean }>({
-    query: `SELECT countIf(name = 'identity' AND startsWith(engine, 'Replicated')) > 0 AS isReplicated,
-              countIf(name = 'revoked_keys' AND position(create_table_query, 'DEFINER = ${definerUser}') > 0) > 0 AS hasDefiner
+  const [known] = await tables.rows<{ hasDefiner: boolean }>({
+    query: `SELECT countIf(name = 'revoked_keys' AND position(create_table_query, 'DEFINER = ${definerUser}') > 0) > 0 AS hasDefiner
             FROM system.tables WHERE database = {base:String}`,
     query_params: { base: databases.base },
   })
   const options: MigrateOptions = {
-    ...(cluster && { replicated: { cluster: cluster.name } }),
+    ...(cluster && { cluster: cluster.name }),
     ...(known?.hasDefiner && { viewsDefiner: definerUser }),
   }
-  const isReplicated = known?.isReplicated ?? false
-  return { tables: cluster ? onEveryShard(cluster.shards, { isReplicated }) : tables, databases, options }
+  return { tables: cluster ? onEveryShard(cluster.shards) : tables, databases, options }
 }
 
 /** Notes that a generation is dropped, then drops it. Throws `AttemptLost` if it is the current one, or if another process took over. */
@@ -183,19 +181,6 @@ export async function halfDropped(place: RebuildTables, all: readonly LoggedGene
       ),
     ),
   )
-}
-
-/** Whether a shard has several replicas. Then nothing tells that a statement has ended on all of them. */
-export async function hasReplicas(
-  { tables }: Pick<RebuildTables, 'tables'>,
-  cluster: string,
-): Promise<boolean> {
-  const [row] = await tables.rows<{ replicas: number }>({
-    query: `SELECT max(servers) AS replicas FROM
-              (SELECT count() AS servers FROM system.clusters WHERE cluster = {cluster:String} GROUP BY shard_num)`,
-    query_params: { cluster },
-  })
-  return Number(row?.replicas ?? 0) > 1
 }
 
 /** Runs the work side by side. When all of it has ended, throws the first failure. */

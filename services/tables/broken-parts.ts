@@ -3,8 +3,7 @@
  * by default the table continues with fewer rows: pledges are gone, no query fails, and nothing is logged by us.
  *
  * The child server refuses to start instead (services/clickhouse-server/configuration.ts). A server that is not ours may have the
- * default, so every process that writes looks here. A replicated table fetches such a part from another replica, so it
- * misses nothing.
+ * default, so every process that writes looks here.
  */
 import { answered, type Check } from '../runtime/ops/checks.ts'
 import { type Databases, type Tables, TablesError } from './port.ts'
@@ -67,8 +66,6 @@ async function brokenParts(
       query: `SELECT database, table, name, ifNull(reason, '') AS reason, path, count() OVER () AS parts
               FROM system.detached_parts
               WHERE database IN {names:Array(String)} AND startsWith(ifNull(reason, ''), 'broken')
-                  AND (database, table) IN (SELECT database, name FROM system.tables
-                                WHERE database IN {names:Array(String)} AND NOT startsWith(engine, 'Replicated'))
               ORDER BY table, name
               LIMIT 1`,
       query_params: { names: [base, ledger, read] },

@@ -227,15 +227,18 @@ export async function registerFirst(
   log: GenerationLog,
   { base }: BaseDatabases,
   known: readonly LoggedGeneration[],
+  servers: readonly Pick<Tables, 'rows'>[],
 ): Promise<void> {
   if (known.some(({ isRegistered }) => isRegistered)) return
-  const found = await log.tables.rows<{ name: string }>({
-    query: 'SELECT name FROM system.databases WHERE match(name, {pattern:String}) ORDER BY name',
-    query_params: { pattern: `^${base}_(ledger|read)_[0-9]+$` },
-  })
-  if (found.length > 0) {
+  const look = (server: Pick<Tables, 'rows'>) =>
+    server.rows<{ name: string }>({
+      query: 'SELECT name FROM system.databases WHERE match(name, {pattern:String}) ORDER BY name',
+      query_params: { pattern: `^${base}_(ledger|read)_[0-9]+$` },
+    })
+  const found = new Set((await Promise.all(servers.map(look))).flat().map(({ name }) => name))
+  if (found.size > 0) {
     throw new Error(
-      `there are the databases ${found.map(({ name }) => name).join(', ')}, and ${base}.generation_log names no current generation: ` +
+      `there are the databases ${[...found].join(', ')}, and ${base}.generation_log names no current generation: ` +
         `restore ${base} from the same backup, or drop them`,
     )
   }

@@ -1,26 +1,18 @@
 /**
- * The shards of a cluster, each at a URL that leads only to its replicas. One fold worker works on each shard.
+ * The shards of a cluster, each a server at its own URL. One fold worker works on each shard, and `migrate` makes the tables of each.
  *
  * If two fold workers worked on one shard and none on another, the other's campaigns would never be folded, without
- * any error. So the URLs are compared with the cluster before anything is folded. And replicas need a version of ClickHouse
- * that refuses inserts while an earlier one is undecided: on others, consumers of the API would miss changes.
+ * any error. So the URLs are compared with the cluster before anything is made or folded. A shard has one replica: behind the URL of several,
+ * nothing would tell when a statement of the fold has ended on all of them.
  */
 import { openTables, type TablesSettings } from './clickhouse/clickhouse.ts'
-import type { Databases, Shard, Tables } from './port.ts'
-import { onOneServer } from './schema/replicated.ts'
+import type { Databases, Shard } from './port.ts'
+import type { MigratedTables } from './schema/migrate.ts'
 
-/** The URLs do not lead to each of the cluster's shards once. */
+/** The cluster has other shards than the URLs, or a shard of several replicas. */
 export class ShardsDiffer extends Error {
   override name = 'ShardsDiffer'
 }
-
-/** The version of ClickHouse is too old for replicas. */
-export class VersionTooOld extends Error {
-  override name = 'VersionTooOld'
-}
-
-// fold-leadership.ts says what it relies on.
-const replicasSince = [26, 2] as const
 
 export interface Shards {
   shards: readonly Shard[]
@@ -38,26 +30,28 @@ export function openShards(settings: TablesSettings, urls: readonly string[], da
   }
 }
 
-/**
- * Throws `ShardsDiffer` if the URLs do not lead to each shard once, `VersionTooOld` if the cluster has replicas on a version that
- * is too old for them, or the error of ClickHouse.
- */
+/** Throws `ShardsDiffer` if the URLs do not lead to each shard once or if a shard has replicas, or the error of ClickHouse. */
 export async function checkShards({ shards }: Shards, cluster: string): Promise<void> {
   const found = await Promise.all(
     shards.map(async ({ tables }) => {
       const [row] = await tables.rows<ServerOfShard>({
-        query: `SELECT getMacro('shard') AS shard, version() AS version, found.1 AS shards, found.2 AS replicas
-                FROM (SELECT (uniqExact(shard_num), max(replica_num)) AS found
+        query: `SELECT getMacro('shard') AS shard, found.1 AS shards, found.2 AS replicas, found.3 AS largest
+                FROM (SELECT (uniqExact(shard_num), max(replica_num), argMax(shard_num, replica_num)) AS found
                       FROM system.clusters WHERE cluster = {cluster:String})`,
         query_params: { cluster },
       })
-      return row ?? { shard: '', version: '', shards: 0, replicas: 0 }
+      return row ?? { shard: '', shards: 0, replicas: 0, largest: 0 }
     }),
   )
-  for (const server of found) checkVersion(server)
-  for (const { shards: known } of found) {
-    if (known === shards.length) continue
-    throw new ShardsDiffer(`the cluster ${cluster} has ${known} shards, and ${shards.length} URLs are given`)
+  for (const { shards: known, replicas, largest } of found) {
+    if (known !== shards.length)
+      throw new ShardsDiffer(
+        `the cluster ${cluster} has ${known} shards, and ${shards.length} URLs are given`,
+      )
+    if (replicas > 1)
+      throw new ShardsDiffer(
+        `shard ${largest} of the cluster ${cluster} has ${replicas} replicas in remote_servers: leave one (deploy/grow.md, "Shards")`,
+      )
   }
   const names = found.map(({ shard }) => shard)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
@@ -66,43 +60,24 @@ export async function checkShards({ shards }: Shards, cluster: string): Promise<
 }
 
 interface ServerOfShard {
+  /** The macro of the server. */
   shard: string
-  /** As `26.7.2.1`. */
-  version: string
   shards: number
-  /** Of the shard that has most. */
+  /** Of the shard that has most, which is the number `largest`. */
   replicas: number
+  largest: number
 }
 
-/** Throws `VersionTooOld` if there are replicas, and the version is too old for them. */
-export function checkVersion({
-  shard,
-  version,
-  replicas,
-}: Pick<ServerOfShard, 'shard' | 'version' | 'replicas'>): void {
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  const [majorMin, minorMin] = replicasSince
-  if (replicas < 2 || major > majorMin || (major === majorMin && minor >= minorMin)) return
-  throw new VersionTooOld(
-    `the shard ${shard} has ClickHouse ${version}, but replicas need ${replicasSince.join('.')} or later`,
-  )
-}
-
-/** Tables whose definitions go to each shard, one statement after the other: without Keeper, nothing runs ON CLUSTER. */
-export function onEveryShard(shards: readonly Shard[], { isReplicated }: { isReplicated: boolean }): Tables {
-  const [first] = shards
+/** Tables whose definitions go to each shard, one statement after the other. Everything else goes to the first. */
+export function onEveryShard(shards: readonly Shard[]): MigratedTables {
+  const all = shards.map(({ tables }) => tables)
+  const [first] = all
   if (!first) throw new ShardsDiffer('the cluster has no shards')
-  const each = async (work: (tables: Tables) => Promise<void>) => {
-    await Promise.all(shards.map(({ tables }) => work(tables)))
-  }
   return {
-    ...first.tables,
-    run: statement =>
-      each(tables => tables.run({ ...statement, query: onOneServer(statement.query, { isReplicated }) })),
-    // Every server knows which files have run. Other rows are sharded.
-    insert: insert =>
-      insert.table.endsWith('.migrations')
-        ? each(tables => tables.insert(insert))
-        : first.tables.insert(insert),
+    ...first,
+    shards: all,
+    async run(statement) {
+      await Promise.all(all.map(tables => tables.run(statement)))
+    },
   }
 }

@@ -14,8 +14,7 @@ ALTER USER pledgeview_definer SETTINGS
     max_threads CHANGEABLE_IN_READONLY,
     max_read_buffer_size CHANGEABLE_IN_READONLY,
     use_index_for_in_with_subqueries CHANGEABLE_IN_READONLY,
-    use_skip_indexes_if_final CHANGEABLE_IN_READONLY,
-    select_sequential_consistency CHANGEABLE_IN_READONLY;
+    use_skip_indexes_if_final CHANGEABLE_IN_READONLY;
 
 -- ClickHouse knows a wildcard for databases, but none for one table in all of them. Nobody can be this user, so that is no wider right.
 GRANT SELECT ON ${base}_ledger_*.* TO pledgeview_definer;

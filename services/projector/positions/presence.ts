@@ -114,7 +114,7 @@ const risk = 'Deletions from that time may be gone from the log, so the tables m
 const wayOn =
   'Run pledgeview rebuild, and then start again. Append no older events before: they may bring back what was deleted. If the ' +
   'rebuild names campaigns, pledges or keys that only the live tables have, they were deleted meanwhile: run it with ' +
-  '--accept-loss. If a shard has several replicas, fill another cluster instead (deploy/grow.md, "Another number of shards")'
+  '--accept-loss'
 
 /** A line for each topic in which deletions may be lost. Pure. */
 export function absenceFaults({

@@ -114,10 +114,10 @@ export function clusterViews(statements: ViewStatements, cluster: string, define
     ...single.filter(({ name }) => daysOfWhole.includes(tableOf(name))).map(withReadsOfWhole),
   ]
   return [
-    ...shards.map(view => viewStatement(view, asDefiner, cluster)),
+    ...shards.map(view => viewStatement(view, asDefiner)),
     ...shards.flatMap(view => joinedTable(view, cluster)),
-    ...viewsOf(statements.people).map(view => viewStatement(view, asDefiner, cluster)),
-    ...wholes.map(view => viewStatement(withHeadOf(view, single), 'SQL SECURITY INVOKER', cluster)),
+    ...viewsOf(statements.people).map(view => viewStatement(view, asDefiner)),
+    ...wholes.map(view => viewStatement(withHeadOf(view, single), 'SQL SECURITY INVOKER')),
   ]
 }
 
@@ -141,7 +141,7 @@ function joinedTable({ name, comment }: View, cluster: string): string[] {
       : `${database === partsOf(views) ? views : wholeOf(database)}.${table}`
   const read = join === 'counted' ? countsClusterOf(cluster) : cluster
   return [
-    `CREATE OR REPLACE TABLE ${target} ON CLUSTER '${cluster}' AS ${name}
+    `CREATE OR REPLACE TABLE ${target} AS ${name}
 ENGINE = Distributed('${read}', '${database}', '${table}')${comment}`,
   ]
 }
@@ -160,8 +160,8 @@ function withHeadOf(view: View, single: readonly View[]): View {
   return { ...view, columns: known.columns, comment: known.comment }
 }
 
-function viewStatement({ name, columns, select, comment }: View, security: string, cluster: string): string {
-  return `CREATE OR REPLACE VIEW ${name} ON CLUSTER '${cluster}'${columns}
+function viewStatement({ name, columns, select, comment }: View, security: string): string {
+  return `CREATE OR REPLACE VIEW ${name}${columns}
 ${security}
 AS ${select}${comment}`
 }

@@ -15,8 +15,8 @@ import {
   writeRow,
 } from '../generations.ts'
 import { type BaseDatabases, type Databases, type Tables, TablesError } from '../port.ts'
+import { clusterForms, distributedDatabases } from './cluster.ts'
 import { clusterViews, countsClusterOf } from './cluster-views.ts'
-import { distributedDatabases, type Replicated, replicatedForms } from './replicated.ts'
 
 export interface SqlFile {
   number: number
@@ -25,10 +25,16 @@ export interface SqlFile {
 }
 
 export interface MigrateOptions {
-  /** Makes the tables replicated and sharded, on every server of a cluster. This cannot be changed later. */
-  replicated?: Replicated | undefined
+  /** The name of a cluster in the servers' `remote_servers`: makes the tables sharded. This cannot be changed later. */
+  cluster?: string | undefined
   /** As whom the views read. Default: as the user who runs this. */
   viewsDefiner?: string | undefined
+}
+
+/** The tables of one server, or of all shards of a cluster. */
+export interface MigratedTables extends Tables {
+  /** Each shard alone. */
+  shards?: readonly Tables[]
 }
 
 const directory = new URL('../../../contracts/tables/', import.meta.url)
@@ -72,19 +78,19 @@ const lostConnection = {
  * has changed if the tables are those of an earlier version, or if the servers do not have the second cluster that the views need.
  */
 export async function migrate(
-  tables: Tables,
+  tables: MigratedTables,
   names: BaseDatabases,
   options: MigrateOptions = {},
 ): Promise<string[]> {
-  if (options.replicated) await checkCountsCluster(tables, options.replicated.cluster)
+  if (options.cluster !== undefined) await checkCountsCluster(tables, options.cluster)
   const base = generationOf(names, 0)
   for (const query of foundation.flatMap(statement => forms(statement, base, options)))
     await run(tables, query)
   const applied = await runFiles(tables, base, readSqlFiles(directory, base, options))
-  const log = { tables, base: options.replicated ? distributedDatabases(base).base : base.base }
+  const log = { tables, base: options.cluster !== undefined ? distributedDatabases(base).base : base.base }
   const known = await readGenerations(log)
   const isFirst = known.every(({ currentAt }) => currentAt === null)
-  if (isFirst) await registerFirst(log, names, known)
+  if (isFirst) await registerFirst(log, names, known, serversOf(tables))
   for (const number of isFirst ? [1] : standingGenerations(known)) {
     applied.push(...(await createGeneration(tables, generationOf(names, number), options)))
   }
@@ -95,7 +101,7 @@ export async function migrate(
 
 /** Makes the databases of a generation, with their tables and private views, or what is missing of them. */
 export async function createGeneration(
-  tables: Tables,
+  tables: MigratedTables,
   databases: Databases,
   options: MigrateOptions,
 ): Promise<string[]> {
@@ -119,7 +125,7 @@ export async function pointViews(
 }
 
 function viewStatements(databases: Databases, options: MigrateOptions): string[] {
-  if (options.replicated) return readClusterViews(databases, options)
+  if (options.cluster !== undefined) return readClusterViews(databases, options)
   const single = allStatements().filter(statement => statement.startsWith('CREATE OR REPLACE VIEW '))
   return single.map(statement => withDefinerIn(nameDatabases(statement, databases), options))
 }
@@ -148,23 +154,38 @@ export async function areViewsOf(
   return row?.others === 0
 }
 
-/** On a cluster, every shard has the file after the first has run it. */
-async function runFiles(tables: Tables, databases: Databases, files: readonly SqlFile[]): Promise<string[]> {
+/** On a cluster, each shard says which files it has run: one may have been away, or may be a new server in place of a lost one. */
+async function runFiles(
+  tables: MigratedTables,
+  databases: Databases,
+  files: readonly SqlFile[],
+): Promise<string[]> {
   const log = `${databases.base}.migrations`
-  const rows = await tables.rows<{ number: number; name: string }>({
-    query: `SELECT DISTINCT number, name FROM ${log}`,
-  })
-  const done = new Map(rows.map(({ number, name }) => [number, name]))
-  for (const { number, name } of files) mustBeOfThisVersion(databases, name, done.get(number))
+  const servers = serversOf(tables)
+  const done = await Promise.all(servers.map(server => filesOf(server, log)))
+  for (const { number, name } of files)
+    for (const names of done) mustBeOfThisVersion(databases, name, names.get(number))
   const applied: string[] = []
   for (const { number, name, statements } of files) {
-    if (done.has(number)) continue
+    if (done.every(names => names.has(number))) continue
     for (const query of statements) await run(tables, query)
     const rows = encodeRows(logColumns, [[number, name]])
-    await retry(() => tables.insert({ table: log, columns: logColumns, rows }), lostConnection)
+    const note = (server: Tables) => server.insert({ table: log, columns: logColumns, rows })
+    for (const server of servers) await retry(() => note(server), lostConnection)
     applied.push(name)
   }
   return applied
+}
+
+function serversOf(tables: MigratedTables): readonly Tables[] {
+  return tables.shards ?? [tables]
+}
+
+async function filesOf(server: Pick<Tables, 'rows'>, log: string): Promise<Map<number, string>> {
+  const rows = await server.rows<{ number: number; name: string }>({
+    query: `SELECT DISTINCT number, name FROM ${log}`,
+  })
+  return new Map(rows.map(({ number, name }) => [number, name]))
 }
 
 /** A file that makes other tables than before has another name. */
@@ -194,7 +215,7 @@ async function checkCountsCluster(tables: Pick<Tables, 'rows'>, cluster: string)
   })
   if (row?.alike === 1) return
   throw new Error(
-    `remote_servers needs a second cluster ${counts} with the shards and servers of ${cluster} (deploy/grow.md, "Shards and replicas")`,
+    `remote_servers needs a second cluster ${counts} with the shards and servers of ${cluster} (deploy/grow.md, "Shards")`,
   )
 }
 
@@ -235,21 +256,16 @@ function generationFiles(databases: Databases, options: MigrateOptions): SqlFile
 }
 
 /** The statements that create the views of a cluster, with the names of the databases filled in. On one server: none. */
-export function readClusterViews(
-  databases: Databases,
-  { replicated, viewsDefiner }: MigrateOptions,
-): string[] {
-  if (!replicated) return []
+export function readClusterViews(databases: Databases, { cluster, viewsDefiner }: MigrateOptions): string[] {
+  if (cluster === undefined) return []
   const [parts = [], wholes = [], people = []] = readStatements(clusterDirectory).map(file => file.statements)
   const all = { migrations: allStatements(), parts, wholes, people }
-  return clusterViews(all, replicated.cluster, viewsDefiner).map(statement =>
-    nameDatabases(statement, databases),
-  )
+  return clusterViews(all, cluster, viewsDefiner).map(statement => nameDatabases(statement, databases))
 }
 
 /**
- * The numbered SQL files of a folder in order, with the names of the databases filled in, and in their replicated
- * form if the options ask for it.
+ * The numbered SQL files of a folder in order, with the names of the databases filled in, and in their form on a
+ * cluster if the options name one.
  */
 export function readSqlFiles(folder: URL, databases: Databases, options: MigrateOptions): SqlFile[] {
   return readStatements(folder).map(file => ({
@@ -282,7 +298,8 @@ export function nameDatabases(sql: string, databases: Databases): string {
 }
 
 function forms(statement: string, databases: Databases, options: MigrateOptions): string[] {
-  const statements = options.replicated ? replicatedForms(statement, options.replicated) : [statement]
+  const { cluster } = options
+  const statements = cluster === undefined ? [statement] : clusterForms(statement, cluster)
   return statements.map(form => withDefinerIn(nameDatabases(form, databases), options))
 }
 

@@ -52,7 +52,9 @@ export async function createRoles(
 /** The files that create the roles, with the names of the databases filled in. */
 export function readRoles(databases: Databases, options: MigrateOptions = {}): SqlFile[] {
   const files = readSqlFiles(directory, databases, options)
-  return options.replicated ? [...files, ...readSqlFiles(clusterDirectory, databases, options)] : files
+  return options.cluster !== undefined
+    ? [...files, ...readSqlFiles(clusterDirectory, databases, options)]
+    : files
 }
 
 /** A setting of a role, and the range in which a query may change it. Without a range a query cannot change it. */
@@ -75,7 +77,7 @@ export function readRole(name: string, databases: Databases, options: MigrateOpt
   const statements = readRoles(databases, options).flatMap(file => file.statements)
   const set = new RegExp(`^(?:CREATE ROLE IF NOT EXISTS|ALTER USER) ${name}\\b`)
   const made = statements.find(statement => set.test(statement)) ?? ''
-  const granted = new RegExp(`^GRANT (?:ON CLUSTER '[^']*' )?(.*) TO ${name}$`)
+  const granted = new RegExp(`^GRANT (.*) TO ${name}$`)
   return {
     grants: statements.flatMap(statement => {
       const right = granted.exec(statement)?.[1]

@@ -1,7 +1,6 @@
 /**
- * The operator's commands on a cluster of two shards: explain, status and purge. What concerns both shards is done on both, and a
- * command that cannot reach both says so. `migrate` is not here: on a cluster it needs Keeper. A rebuild of shards is in
- * test/integration/generations/shards.
+ * The operator's commands on a cluster of two shards: migrate, explain, status and purge. What concerns both shards is done on both, and a
+ * command that cannot reach both says so. A rebuild of shards is in test/integration/generations/shards.
  *
  * An erasure request, end to end: after the deletion events and `purge`, the texts of a creator and a backer are in no Kafka topic, in
  * no file or table of either shard, in no Redis key and in no log line, at the latest when `purge` says.
@@ -162,6 +161,15 @@ describe('the commands on two shards', () => {
     }
     return found
   }
+
+  test('migrate runs again on all shards, and names one that does not answer', async () => {
+    expect(await outputOf(deployment, ['migrate'])).toMatchObject({ applied: [] })
+    const [near = ''] = shards.servers.map(({ url }) => url)
+    const away = { PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: `${near},http://127.0.0.1:1` }
+    const { code, stderr } = await deployment.command(['migrate'], undefined, away)
+    expect(code).toBe(1)
+    expect(stderr).toContain('no answer from ClickHouse at 127.0.0.1:1: ECONNREFUSED')
+  })
 
   test('status counts what all shards have, and explain finds a campaign on the shard that has it', async () => {
     const { tables } = await whenFolded(deployment, soon)

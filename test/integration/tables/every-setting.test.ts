@@ -9,8 +9,8 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { distributedDatabases } from '../../../services/tables/schema/cluster.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
-import { distributedDatabases } from '../../../services/tables/schema/replicated.ts'
 import { definerUser, readRole } from '../../../services/tables/schema/roles.ts'
 import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { askClickHouse, type ClickHouse, openOwnTables } from '../../support/clickhouse/clickhouse.ts'

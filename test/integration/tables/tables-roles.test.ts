@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { type Tables, TablesError } from '../../../services/tables/port.ts'
+import { clusterSettings } from '../../../services/tables/schema/cluster.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { migrate, readClusterViews, readMigrations } from '../../../services/tables/schema/migrate.ts'
-import { replicatedSettings } from '../../../services/tables/schema/replicated.ts'
 import { createRoles, readRole, readRoles } from '../../../services/tables/schema/roles.ts'
 import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
@@ -149,11 +149,11 @@ describe('roles', () => {
 
   test.each([
     ['on one server', {}],
-    ['on a cluster', { replicated: { cluster: 'main' } }],
+    ['on a cluster', { cluster: 'main' }],
   ])(
     'and tables: what is generated %s is SQL that ClickHouse can parse, and settings that it knows',
     async (_, options) => {
-      const tables = openTables({ ...settingsFor(own.clickHouse), statementSettings: replicatedSettings })
+      const tables = openTables({ ...settingsFor(own.clickHouse), statementSettings: clusterSettings })
       const files = [...readMigrations(defaultDatabases, options), ...readRoles(defaultDatabases, options)]
       const statements = [
         ...files.flatMap(file => file.statements),

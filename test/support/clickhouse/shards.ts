@@ -1,17 +1,15 @@
 /**
- * ClickHouse's own servers as the shards of one cluster, with the tables, views and rights of the cluster form.
- *
- * The servers have no Keeper. So the statements of `migrate` run on each of them, without ON CLUSTER and replication; all else is as
- * on a cluster: the servers know each other by `remote_servers` and a secret, and check the rights of the person who asks. For what
- * people are counted from, they know each other by a user of their own.
+ * ClickHouse's own servers as the shards of one cluster, with the tables, views and rights of the cluster form. The servers know each
+ * other by `remote_servers` and a secret, and check the rights of the person who asks. For what people are counted from, they know each
+ * other by a user of their own.
  */
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
+import { clusterSettings, distributedDatabases } from '../../../services/tables/schema/cluster.ts'
 import { countsClusterOf } from '../../../services/tables/schema/cluster-views.ts'
 import { type MigrateOptions, migrate } from '../../../services/tables/schema/migrate.ts'
-import { distributedDatabases, replicatedSettings } from '../../../services/tables/schema/replicated.ts'
 import { createRoles, definerUser, readRole } from '../../../services/tables/schema/roles.ts'
 import { onEveryShard, openShards } from '../../../services/tables/shards.ts'
 import { startProxy, type TcpProxy } from '../kafka/proxy.ts'
@@ -40,7 +38,7 @@ export interface ShardServers {
 }
 
 export const clusterName = 'main'
-export const cluster: MigrateOptions = { replicated: { cluster: clusterName } }
+export const cluster: MigrateOptions = { cluster: clusterName }
 
 export const shardUsers = ['pledgeview_query', 'pledgeview_analyst', 'pledgeview_portal'] as const
 export type ShardUser = (typeof shardUsers)[number]
@@ -77,7 +75,7 @@ export async function startShards(
     nativePort: ports[server]?.native,
     memoryBytesMax,
     ...(programPassword !== undefined && { programPassword }),
-    more: clusterSettings(
+    more: serverConfiguration(
       server,
       // A server knows itself by its own port, so it reads its own shard without a connection.
       ports.map(({ native }, other) => (other === server ? native : (links[other]?.port ?? native))),
@@ -104,7 +102,7 @@ export async function startShards(
     const address = servers[server]
     if (!address) throw new Error(`there is no server ${server}`)
     const login = user === undefined ? {} : { user, password: '' }
-    const tables = openTables({ ...settingsFor(address), ...login, statementSettings: replicatedSettings })
+    const tables = openTables({ ...settingsFor(address), ...login, statementSettings: clusterSettings })
     opened.push(tables)
     return tables
   }
@@ -115,7 +113,7 @@ export async function startShards(
     throw failed.reason
   }
   const { shards } = openShards(
-    { ...settingsFor(servers[0] as ClickHouse), statementSettings: replicatedSettings },
+    { ...settingsFor(servers[0] as ClickHouse), statementSettings: clusterSettings },
     servers.map(({ url }) => url),
     defaultDatabases,
   )
@@ -149,24 +147,23 @@ export async function startShards(
   }
 }
 
-/** What `migrate` does on a cluster, without what needs Keeper. */
+/** What `migrate` does on a cluster. */
 async function migrateServers(shards: readonly Shard[]): Promise<void> {
-  const all = onEveryShard(shards, { isReplicated: false })
+  const all = onEveryShard(shards)
   const { options } = await createRoles(all, defaultDatabases, cluster)
   await migrate(all, defaultDatabases, options)
 }
 
-function clusterSettings(server: number, ports: readonly number[]) {
+function serverConfiguration(server: number, ports: readonly number[]) {
   return {
-    macros: { shard: `shard-${server + 1}`, replica: '1' },
+    macros: { shard: `shard-${server + 1}` },
     remote_servers: {
       [clusterName]: {
         secret: 'known to the servers of the cluster only',
-        shard: ports.map(port => ({ internal_replication: true, replica: { host: '127.0.0.1', port } })),
+        shard: ports.map(port => ({ replica: { host: '127.0.0.1', port } })),
       },
       [countsClusterOf(clusterName)]: {
         shard: ports.map(port => ({
-          internal_replication: true,
           replica: { host: '127.0.0.1', port, user: counterUser, password: counterPassword },
         })),
       },

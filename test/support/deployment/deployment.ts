@@ -2,11 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
-import { kafkaSettings } from '../../../services/distributed/settings.ts'
-import { ensureTopics } from '../../../services/log/kafka/topics.ts'
-import { readConfig } from '../../../services/runtime/config.ts'
 import type { ClickHouseAddress } from '../clickhouse/clickhouse.ts'
-import { silent } from '../kafka/topics.ts'
 import { type CommandResult, runCli, type ServiceProcess, startProcess } from './service-process.ts'
 
 /** The addresses of the services. Without Redis, each query process limits and caches alone. */
@@ -79,12 +75,6 @@ export async function deploy(
     async stop() {
       await Promise.all(processes.map(started => started.stop()))
     },
-  }
-  if (addresses.cluster) {
-    // `migrate` would need Keeper for its statements.
-    const config = readConfig(environment)
-    await ensureTopics(kafkaSettings(config), config, { create: true, logger: silent })
-    return deployment
   }
   const migrated = await deployment.command(['migrate'])
   if (migrated.code !== 0) throw new Error(`the deployment could not be migrated: ${migrated.stderr}`)

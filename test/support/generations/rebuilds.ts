@@ -26,7 +26,7 @@ import {
   generationOf,
 } from '../../../services/tables/generations.ts'
 import type { Shard, TableInsert, Tables } from '../../../services/tables/port.ts'
-import { distributedDatabases } from '../../../services/tables/schema/replicated.ts'
+import { distributedDatabases } from '../../../services/tables/schema/cluster.ts'
 import { decodeRows } from '../clickhouse/row-binary.ts'
 import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../events/sample-events.ts'
 import { column } from '../projector/fold-records.ts'

@@ -1,31 +1,17 @@
 /**
- * The tables on a cluster of several servers. Text in, text out. The tests run the generated statements on two and three
- * shards (test/integration/shards), without ON CLUSTER and replication: these need Keeper, and only ClickHouse's own parser
- * has checked them.
+ * The tables on a cluster of several servers, its shards. Text in, text out. `migrate` and rebuilds send each statement to every
+ * shard by its URL (shards.ts).
  *
  * Campaigns are sharded by id. Everything that a fold reads and writes of a campaign is on the campaign's shard. So
  * the fold's statements are unchanged and run once per shard:
- * - in the model's database a table is the shard's own part. One fold worker per shard works there, over a URL that
- *   leads only to that shard's replicas. The fold's progress and the epochs belong to the shard too;
+ * - in the model's database a table is the shard's own part. One fold worker per shard works there, over the shard's URL. The
+ *   fold's progress and the epochs belong to the shard too;
  * - in `<model>_all` a table is the whole table, over all shards. Projectors insert there, and the query service reads
  *   there: they use `distributedDatabases`. The views are in two steps as well (cluster-views.ts);
  * - the batch log is the whole table in both, because a fold follows the batches of all projectors;
  * - keys are on the first shard, because the keys of an account have to be counted together. They are few.
  *
- * A fold has to see every ledger row of its batches and every epoch, on every replica that it reads. A list that says
- * how current it is has to be that current. So every service uses `replicatedSettings`: a majority of a shard's
- * replicas has an insert before it is acknowledged, inserts happen one after the other, and a replica that lacks one
- * answers with an error that is retried. ClickHouse does not make an insert wait for the one before: it refuses it with
- * UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE. Rows are then sent again by clickhouse.ts, and after that by what wrote them, up to
- * PLEDGEVIEW_RETRY_MS_MAX. The price: inserts into one table of one shard take turns, so only more shards, or fewer and
- * larger batches, add throughput, and a shard that has lost its majority accepts no batches.
- *
- * If the majority does not have an insert within `insert_quorum_timeout`, its outcome is unknown, and nothing bounds the time
- * until it is decided. Until then a read does not see its rows, and the table refuses every other insert. The fold relies on
- * that refusal (fold-leadership.ts).
- *
- * The servers' configuration needs: the cluster in `remote_servers` with `internal_replication` and a `secret`, the
- * macros `shard` and `replica`, and Keeper.
+ * A shard is one server. The servers' configuration needs the cluster in `remote_servers` with a `secret`, and the macro `shard`.
  * To change the number of shards, set up another cluster: replay the event log into it, and then point the services
  * there. A rebuild in place works on each shard as on one server (services/generations/context.ts).
  */
@@ -33,18 +19,8 @@
 import type { Databases } from '../port.ts'
 import { partsOf, wholeOf } from './cluster-views.ts'
 
-export interface Replicated {
-  /** The name of the cluster in the servers' `remote_servers`: letters, digits, `_` and `-`. */
-  cluster: string
-}
-
 /** Sent with every statement on a cluster. */
-export const replicatedSettings = {
-  insert_quorum: 'auto',
-  insert_quorum_timeout: 20_000,
-  // With parallel quorums, sequential consistency has no effect.
-  insert_quorum_parallel: 0,
-  select_sequential_consistency: 1,
+export const clusterSettings = {
   // The shards acknowledge an insert into the whole table, not a queue on the way to them.
   distributed_foreground_insert: 1,
   // If a shard is away, a query fails. It never returns a smaller answer.
@@ -57,7 +33,7 @@ export function distributedDatabases({ views, ...own }: Databases): Databases {
   return { views, base: wholeOf(base), ledger: wholeOf(ledger), read: wholeOf(read) }
 }
 
-// The shard of a table's row. `own`: the shard that wrote it; `all`: every server has every row.
+// The shard of a table's row. `own`: the shard that wrote it.
 const placements: Readonly<Record<string, string>> = {
   campaign_ledger: 'cityHash64(campaign_id)',
   pledge_ledger: 'cityHash64(campaign_id)',
@@ -90,60 +66,37 @@ const placements: Readonly<Record<string, string>> = {
   projector_log: 'cityHash64(projector) % 1',
   projector_stops: 'cityHash64(projector) % 1',
   freshness: 'cityHash64(minute) % 1',
-  migrations: 'all',
+  // Each shard says which files it has run.
+  migrations: 'own',
 }
 
 const views = '${views}'
 
 /**
- * The statements that do on a cluster what this one does on one server. They still contain the placeholders of the databases.
- * None for a view: clusterViews creates them all. Throws if the form of the statement or table on a cluster is not defined.
+ * The statements that do on each shard of a cluster what this one does on one server. They still contain the placeholders of the
+ * databases. None for a view: clusterViews creates them all. Throws if the form of the statement or table on a cluster is not defined.
  */
-export function replicatedForms(statement: string, { cluster }: Replicated): string[] {
+export function clusterForms(statement: string, cluster: string): string[] {
   if (!/^[\w-]+$/.test(cluster))
     throw new TypeError(`${JSON.stringify(cluster)} is not the name of a cluster`)
-  const onCluster = `ON CLUSTER '${cluster}'`
-  const created = /^CREATE (?:DATABASE|TABLE|USER|ROLE) IF NOT EXISTS (\S+)/.exec(statement)
   const table = ownTable.exec(statement)
   if (table) return tableForms(statement, table, cluster)
-  if (created) return alsoForWhole(statement.replace(created[0], `${created[0]} ${onCluster}`))
+  if (/^CREATE (?:DATABASE|USER|ROLE) IF NOT EXISTS /.test(statement)) return alsoForWhole(statement)
   if (statement.startsWith('CREATE OR REPLACE VIEW ')) return []
   const extended = /^ALTER TABLE \$\{\w+\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
-  if (extended) return addedColumns(statement, extended, onCluster)
+  if (extended) return addedColumns(statement, extended)
   // One shard gets the row.
   const filled = /^INSERT INTO (\$\{\w+\})(?=\.)/.exec(statement)
   if (filled?.[1]) return [statement.replace(filled[0], `INSERT INTO ${wholeOf(filled[1])}`)]
   // Only the shard's part has a codec and computed columns, and only a user has settings.
-  const altered =
-    /^ALTER TABLE \$\{\w+\}\.\w+(?= MODIFY COLUMN \w+ (?:CODEC\(|String MATERIALIZED ))|^ALTER USER \w+(?= SETTINGS\s)/.exec(
+  if (
+    /^ALTER TABLE \$\{\w+\}\.\w+ MODIFY COLUMN \w+ (?:CODEC\(|String MATERIALIZED )|^ALTER USER \w+ SETTINGS\s/.test(
       statement,
-    )?.[0]
-  if (altered !== undefined) return [statement.replace(altered, `${altered} ${onCluster}`)]
-  if (/^GRANT (?:SELECT|INSERT) ON /.test(statement))
-    return alsoForWhole(statement.replace(/^GRANT/, `GRANT ${onCluster}`))
+    )
+  )
+    return [statement]
+  if (/^GRANT (?:SELECT|INSERT) ON /.test(statement)) return alsoForWhole(statement)
   throw new Error(`the form on a cluster is not defined for: ${statement.slice(0, 100)}`)
-}
-
-const engine = /^ENGINE = (\w*MergeTree)(?:\((.*)\))?$/m
-
-function replicatedEngine(
-  name: string,
-  parameters: string | undefined,
-  place: readonly [string, string],
-): string {
-  const quoted = place.map(one => `'${one}'`)
-  return `ENGINE = Replicated${name}(${[...quoted, parameters].filter(Boolean).join(', ')})`
-}
-
-/**
- * A statement in the form of a cluster, for one server of it. `isReplicated`: whether its tables are. Without replicas there is no
- * Keeper, so nothing can run ON CLUSTER.
- */
-export function onOneServer(query: string, { isReplicated }: { isReplicated: boolean }): string {
-  const own = query.replace(/ ON CLUSTER '[^']*'/, '')
-  return isReplicated
-    ? own
-    : own.replace(/ENGINE = Replicated(\w*MergeTree)\('[^']*', '[^']*'(?:, )?/, 'ENGINE = $1(')
 }
 
 const ownTable = /^CREATE TABLE IF NOT EXISTS (\$\{\w+\})\.(\w+)/
@@ -158,34 +111,25 @@ function tableForms(
   if (placement === undefined) throw new Error(`no shard is defined for the rows of ${table}`)
   const isWholeInOwn = table === 'batch_log'
   const part = isWholeInOwn ? `${table}_shard` : table
-  const onCluster = `ON CLUSTER '${cluster}'`
-  const partStatement = statement
-    .replace(`${database}.${table}`, `${database}.${part} ${onCluster}`)
-    .replace(engine, (_, name: string, parameters?: string) => {
-      // The path has names instead of macros: with macros a table could not be renamed.
-      const group = placement === 'all' ? 'all' : '{shard}'
-      const replica = placement === 'all' ? '{shard}-{replica}' : '{replica}'
-      return replicatedEngine(name, parameters, [`/clickhouse/tables/${group}/${database}/${part}`, replica])
-    })
-  if (placement === 'own' || placement === 'all') return [partStatement]
+  const partStatement = statement.replace(`${database}.${table}`, `${database}.${part}`)
+  if (placement === 'own') return [partStatement]
   const wholes = isWholeInOwn ? [database, wholeOf(database)] : [wholeOf(database)]
   return [
     partStatement,
     ...wholes.map(
       whole =>
-        `CREATE TABLE IF NOT EXISTS ${whole}.${table} ${onCluster} AS ${database}.${part}
+        `CREATE TABLE IF NOT EXISTS ${whole}.${table} AS ${database}.${part}
 ENGINE = Distributed('${cluster}', '${database}', '${part}', ${placement})`,
     ),
   ]
 }
 
 /** New columns: of the shard's part first, because the whole table then asks for them. */
-function addedColumns(statement: string, [head, table = '']: RegExpExecArray, onCluster: string): string[] {
+function addedColumns(statement: string, [, table = '']: RegExpExecArray): string[] {
   const placement = placements[table]
   if (placement === undefined) throw new Error(`no shard is defined for the rows of ${table}`)
   if (table === 'batch_log') throw new Error(`the form on a cluster is not defined for columns of ${table}`)
-  const part = statement.replace(head, `${head.trimEnd()} ${onCluster}\n    `)
-  return placement === 'own' || placement === 'all' ? [part] : alsoForWhole(part)
+  return placement === 'own' ? [statement] : alsoForWhole(statement)
 }
 
 /** The statement for the database that it names, and the same for the one of the whole tables or of the shards' views. */
