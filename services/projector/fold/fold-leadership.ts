@@ -6,11 +6,6 @@
  * - A new leader first waits until ClickHouse runs no statement of an older epoch. After that, everything that was ever written
  *   is visible, or never will be.
  * - A leader that does not know the outcome of a statement is no leader any more: it takes a new epoch, and waits the same way.
- *
- * On replicas, a statement can end before it is decided whether its rows stay: they become visible once a majority of the replicas
- * has them. ClickHouse (26.2 and later) refuses every insert into a table with an undecided part, even an insert without rows. So a
- * new leader also waits until one without rows succeeds (`untilDecidedStatement`). A leader does so, too, before it writes the watermark after
- * a statement that was refused: its time may have been over while it waited for the majority.
  */
 import { invariant } from '../../runtime/ops/invariants.ts'
 import { untilNoneRuns, type WaitOptions } from '../../tables/clickhouse/statements.ts'
@@ -25,9 +20,9 @@ import {
   type Term,
   takeEpoch,
 } from './fold-epochs.ts'
-import { type FoldStep, untilDecidedStatement } from './fold-statements.ts'
+import type { FoldStep } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
-import { createLine, type Line, runWhole, ServerSlow } from './line.ts'
+import { createLine, type Line, ServerSlow } from './line.ts'
 import { aheadMsMax, createWatermark, type Watermark } from './watermark.ts'
 
 export interface FoldLeadership extends Line {
@@ -58,8 +53,6 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   let ledger = ''
   let counter = 0n
   let latest = { ledger: '', epoch: 0n }
-  /** On replicas, rows of an earlier statement may be undecided. They have earlier stamps than a watermark that is written now. */
-  let mayBeUndecided = true
   /**
    * ClickHouse was too busy for what cannot be split. Until a fold is quick again, each statement has the time of a campaign that is
    * folded alone: with less, a busy server would refuse one of them in every fold, and nothing would ever be folded.
@@ -78,9 +71,6 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       signal?.throwIfAborted()
       // Also between the pieces of a long fold.
       await advanceWatermark('if due')
-    },
-    onRefused() {
-      mayBeUndecided = true
     },
     onUnseen: endTerm,
   })
@@ -115,15 +105,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     else isSlow ||= how.error instanceof ServerSlow
   }
 
-  async function untilDecided(): Promise<void> {
-    if (!mayBeUndecided || stampsFrom !== undefined) return
-    await runWhole(line, untilDecidedStatement(databases, nextStep(1, 0)))
-    mayBeUndecided = false
-  }
-
   async function advanceWatermark(when: Parameters<Watermark['advance']>[1]): Promise<void> {
     if (stampsFrom !== undefined) return
-    await untilDecided()
     const isLeading = await watermark.advance(() => nextStep(1, 0), when)
     if (!isLeading) throw await lost()
   }
@@ -153,8 +136,6 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       term = taken
       counter = 0n
       try {
-        mayBeUndecided = true
-        await untilDecided()
         await advanceWatermark({ atLeast })
         if (stampsFrom === undefined) await days.begin()
       } catch (error) {
@@ -181,10 +162,6 @@ function ofOtherGeneration(): FoldPaused {
 /*
  * Whether ClickHouse still runs statements of the fold. A new leader waits until it runs none of an older epoch. Time alone does not tell: a
  * statement is cancelled after its time, but the end of an insert, when its rows go to the disk, cannot be cancelled.
- *
- * On replicas, only the one that answers is asked. To ask all replicas would not end this: the one that stands still is the one that
- * does not answer, and a fold cannot wait for a replica that may be gone for good. deploy/grow.md tells operators what
- * that means.
  */
 
 /** Every table that a statement of the line writes (fold-statements.ts). */

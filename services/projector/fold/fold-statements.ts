@@ -165,15 +165,6 @@ export function foldKeysStatement(databases: Databases, step: FoldStep): Stateme
   }
 }
 
-/**
- * Writes nothing. On replicas, ClickHouse refuses it as long as it is not decided whether the rows of an earlier insert stay: a majority
- * of the replicas does not have them yet. So when it succeeds, all of them are visible, or never will be (fold-leadership.ts).
- */
-export function untilDecidedStatement({ read }: Databases, step: FoldStep): Statement {
-  const query = `INSERT INTO ${read}.campaigns (campaign_id) SELECT campaign_id FROM ${read}.campaigns WHERE false ${bounds(step)}`
-  return { query }
-}
-
 /** Counts the campaigns that the ledger knows, including those that are not public. */
 export function knownCampaignsStatement(databases: Databases): Statement {
   return { query: `SELECT uniqExact(campaign_id) AS campaigns FROM ${databases.ledger}.campaign_ledger` }

@@ -15,8 +15,6 @@ export interface LineDependencies {
   nextStep: (pieces: number, piece: number) => FoldStep
   /** Runs before each statement of a fold. What it throws ends the fold. */
   beforePiece: () => Promise<void>
-  /** ClickHouse refused the work of a statement. On replicas, rows of it may become visible later. */
-  onRefused?: () => void
   /** The outcome of a statement is not known. */
   onUnseen: () => void
 }
@@ -96,7 +94,6 @@ export function createLine({
   runPiece = tables.run,
   nextStep,
   beforePiece,
-  onRefused = () => {},
   onUnseen,
 }: LineDependencies): Line {
   async function run(statement: Statement, send = tables.run): Promise<Refusal | undefined> {
@@ -107,10 +104,7 @@ export function createLine({
       // It wrote nothing, and the term goes on.
       if (isAtClockFence(error)) throw new TablesError(error.message, { retryable: true, cause: error })
       const refusal = refusalOf(error)
-      if (refusal) {
-        onRefused()
-        return refusal
-      }
+      if (refusal) return refusal
       onUnseen()
       throw error
     }

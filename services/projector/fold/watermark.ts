@@ -75,7 +75,7 @@ interface ClockRow {
   holder: string
 }
 
-// Less is the rate correction of a time service, or the difference between the replicas of a shard.
+// Less is the rate correction of a time service.
 const stepMsMin = 100
 // Machines whose time service works differ by less than a second.
 export const aheadMsMax = 3_600_000

@@ -2,8 +2,7 @@
  * Errors between us and a ClickHouse server, as `TablesError`. Pure.
  *
  * `retryable` is true for failures that can pass: a connection that was refused, cut or silent, a temporary status
- * from a proxy, and ClickHouse's errors for load, time, memory, replicas that are behind or not active, and tables that are
- * just exchanged. A wrong statement stays wrong.
+ * from a proxy, and ClickHouse's errors for load, time, memory, its network, and tables that are just exchanged. A wrong statement stays wrong.
  *
  * `type` is set only if ClickHouse itself answered. So TIMEOUT_EXCEEDED means that the server says that it ended the
  * statement. After a cut or silent connection the outcome of the statement is unknown.
@@ -33,21 +32,10 @@ const passingTypes: ReadonlySet<string> = new Set([
   // It shuts down, or an operator killed the statement.
   'QUERY_WAS_CANCELLED',
   'ABORTED',
-  // The server's network, Keeper and replicas.
+  // The server's network.
   'NETWORK_ERROR',
   'SOCKET_TIMEOUT',
   'ALL_CONNECTION_TRIES_FAILED',
-  'KEEPER_EXCEPTION',
-  'NO_ZOOKEEPER',
-  'TABLE_IS_READ_ONLY',
-  'ALL_REPLICAS_ARE_STALE',
-  'NO_REPLICA_HAS_PART',
-  'TOO_FEW_LIVE_REPLICAS',
-  'REPLICA_IS_NOT_IN_QUORUM',
-  'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE',
-  'UNKNOWN_STATUS_OF_INSERT',
-  // A replica lost its session with Keeper, or its state there changed, between two steps of an insert.
-  'UNEXPECTED_ZOOKEEPER_ERROR',
 ])
 
 // Statuses of a proxy while ClickHouse restarts, is too busy, or does not answer.
@@ -102,16 +90,7 @@ export function answerError(status: number, text: string, insertInto?: string): 
   const message = mayQuoteRows
     ? refusedRows(insertInto, type, exception.message)
     : inOneLine(exception.message)
-  const retryable = isPassing || isOfLostShard(exception) || isOfInactiveReplica(exception)
-  return new TablesError(message, { retryable, type })
-}
-
-/**
- * Whether the replica has no session with Keeper at the moment, and refuses an insert. The same error is a final one if the user
- * may only read.
- */
-function isOfInactiveReplica({ type, message }: { type: string; message: string }): boolean {
-  return type === 'READONLY' && message.includes('Replica is not active right now')
+  return new TablesError(message, { retryable: isPassing || isOfLostShard(exception), type })
 }
 
 /**
@@ -147,25 +126,11 @@ export function connectionError(cause: unknown, server: string): TablesError {
   })
 }
 
-// The replica is behind, and the next one may not be. A table was just made anew.
-const passingAtOnce: ReadonlySet<string | undefined> = new Set([
-  'REPLICA_IS_NOT_IN_QUORUM',
-  'TABLE_UUID_MISMATCH',
-])
-
-/** Whether a read should be sent again at once: the connection was refused or cut, or the reason is over in a moment. */
+/** Whether a read should be sent again at once: the connection was refused or cut, or a table was just made anew. */
 export function isWorthAnotherRead(cause: unknown): boolean {
-  if (cause instanceof TablesError) return passingAtOnce.has(cause.type)
+  if (cause instanceof TablesError) return cause.type === 'TABLE_UUID_MISMATCH'
   const code = codeOf(cause)
   return !isSilence(cause) && code !== undefined && passingCodes.has(code)
-}
-
-/**
- * Whether an insert was refused because a majority of the replicas does not have an earlier insert into the same table yet.
- * ClickHouse does not make it wait: see replicated.ts.
- */
-export function isOfAnotherInsert(cause: unknown): boolean {
-  return cause instanceof TablesError && cause.type === 'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE'
 }
 
 // The client has no code for the one error that it makes itself.

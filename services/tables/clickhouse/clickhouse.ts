@@ -6,7 +6,6 @@
  *   was lost may have happened. Its caller repeats it. That changes nothing, because the ledger keeps one row per
  *   entity and version, and a batch that is in the log twice is folded once. The caller of a fold has to know that
  *   its answer was lost, so it is not repeated here;
- * - rows that a replicated table refused because another insert was under way are sent again, for a few seconds;
  * - a `TablesError` has a `type` only if ClickHouse itself answered (clickhouse-errors.ts);
  * - what resolves has succeeded: ClickHouse holds back its answer until the statement has ended, so no error follows
  *   a 200.
@@ -24,13 +23,7 @@ import {
 import { type RetryPolicy, retry } from '../../runtime/async/retry.ts'
 import { statementTracer } from '../../runtime/traces.ts'
 import { type CallOptions, type Statement, type TableInsert, type Tables, TablesError } from '../port.ts'
-import {
-  answerError,
-  connectionError,
-  holdsException,
-  isOfAnotherInsert,
-  isWorthAnotherRead,
-} from './clickhouse-errors.ts'
+import { answerError, connectionError, holdsException, isWorthAnotherRead } from './clickhouse-errors.ts'
 import { namesAndTypes, rowFormat } from './row-binary.ts'
 import { abandoned, answerOf, parameterText, type Request, statementForm, streamOf } from './statements.ts'
 
@@ -47,7 +40,7 @@ export interface TablesSettings {
   connectionsMax: number
   /** How long an idle connection is kept, ms. It must be shorter than the server and a load balancer keep theirs. */
   idleConnectionMsMax: number
-  /** Sent with every statement, for example `replicatedSettings`. */
+  /** Sent with every statement, for example `clusterSettings`. */
   statementSettings?: Readonly<Record<string, string | number>>
 }
 
@@ -73,13 +66,6 @@ const readRetries: Retries = {
   attemptsMax: 3,
   pauseMsMin: 75,
   pauseMsMax: 150,
-}
-// An insert takes some hundredths of a second until a majority of the replicas has it.
-const insertRetries: Retries = {
-  isRetryable: isOfAnotherInsert,
-  attemptsMax: 8,
-  pauseMsMin: 50,
-  pauseMsMax: 1_000,
 }
 // Proxies refuse URLs beyond this length, so longer parameters go into the body.
 const urlParametersCharsMax = 4_096
@@ -175,7 +161,7 @@ export function openTables(
         settings: common,
         signal,
       }
-      await send(request, insertRetries)
+      await send(request)
     },
 
     async close() {

@@ -12,8 +12,6 @@ export interface Safeguards {
   stampAtWatermark: boolean
   /** That a campaign is in quarantine is recorded before the progress of the fold that left it out. */
   quarantineRecord: boolean
-  /** On replicas, a new leader waits until the rows of earlier statements are visible, or never will be. */
-  untilDecided: boolean
   /** `updated_since` finds what changed in that very millisecond. */
   inclusiveBound: boolean
   /** The pages of a list come from one snapshot. */
@@ -29,7 +27,6 @@ export const allSafeguards: Safeguards = {
   line: true,
   stampAtWatermark: true,
   quarantineRecord: true,
-  untilDecided: true,
   inclusiveBound: true,
   snapshots: true,
   wholeWalks: true,

@@ -6,10 +6,10 @@ import type { WorldOptions } from './world.ts'
 /** How many worlds the proof plays, unless the environment sets a number. */
 export const proofSeeds = Number(process.env.SIMULATION_SEEDS ?? 90)
 /**
- * Each safeguard that is removed (safeguards.test.ts) is missed by one of the first 20 worlds, but for these. Their worlds are named, so
- * that nobody searches for them, and the proof plays them as well.
+ * Each safeguard that is removed (safeguards.test.ts) is missed by one of the first 20 worlds, but for this one. Its world is named, so
+ * that nobody searches for it, and the proof plays it as well.
  */
-export const rareSeeds = { fence: 307, wait: 160, untilDecided: 52 }
+export const rareSeeds = { wait: 300 }
 const onlySeed = process.env.SIMULATION_SEED
 
 /** The worlds of the proof, from 1 on, and further ones. If a climate is given, only its worlds. */

@@ -17,7 +17,6 @@ import { chance, intBetween, randomOf } from '../runner/random.ts'
 import { type ClickHouse, type Counts, createClickHouse } from './engine/clickhouse.ts'
 import type { Engine } from './engine/engine.ts'
 import { createModelEngine } from './engine/model-engine.ts'
-import { drawReplicas } from './engine/replicas.ts'
 import { createKindOf } from './engine/statement-kinds.ts'
 import { createFates } from './fates.ts'
 import { aloneMsMax, isNeverFolded } from './heavy-campaign.ts'
@@ -42,8 +41,6 @@ export interface WorldOptions {
   safeguards?: Safeguards
   /** Whether the query processes answer lists from their indexes in memory. */
   usesIndex: boolean
-  /** Whether the tables are on several replicas. Only the model of ClickHouse can do that. */
-  hasReplicas?: boolean
   /** Called with each answer that a poller gets, at the virtual time. */
   onAnswer?: (answer: SimulatedAnswer) => void
   /** Replaces the model of ClickHouse. */
@@ -97,20 +94,7 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
   })
   const { heavy } = scenario
   const elapsedMs = () => time.now() - startsAt
-  const ofReplicas = randomOf('replicas', seed)
-  const replicas = options.hasReplicas
-    ? { settings: drawReplicas(ofReplicas, safeguards.untilDecided), random: ofReplicas, isStormy }
-    : undefined
-  const clickHouse = createClickHouse({
-    engine,
-    kindOf,
-    time,
-    fates,
-    foldMsMax,
-    heavy,
-    elapsedMs,
-    replicas,
-  })
+  const clickHouse = createClickHouse({ engine, kindOf, time, fates, foldMsMax, heavy, elapsedMs })
   const projectors = { clickHouse, databases, time, startsAt, scenario, safeguards }
   const query = startQueryProcesses({
     tables: () => clickHouse.connectReader(),

@@ -10,23 +10,15 @@ describe('an error of ClickHouse', () => {
     [202, 'TOO_MANY_SIMULTANEOUS_QUERIES'],
     [209, 'SOCKET_TIMEOUT'],
     [210, 'NETWORK_ERROR'],
-    [225, 'NO_ZOOKEEPER'],
     [236, 'ABORTED'],
     [241, 'MEMORY_LIMIT_EXCEEDED'],
-    [244, 'UNEXPECTED_ZOOKEEPER_ERROR'],
-    [242, 'TABLE_IS_READ_ONLY'],
     [252, 'TOO_MANY_PARTS'],
     [279, 'ALL_CONNECTION_TRIES_FAILED'],
-    [285, 'TOO_FEW_LIVE_REPLICAS'],
-    [286, 'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE'],
-    [289, 'REPLICA_IS_NOT_IN_QUORUM'],
-    [319, 'UNKNOWN_STATUS_OF_INSERT'],
     [394, 'QUERY_WAS_CANCELLED'],
     [439, 'CANNOT_SCHEDULE_TASK'],
     [700, 'USER_SESSION_LIMIT_EXCEEDED'],
     [741, 'TABLE_UUID_MISMATCH'],
     [745, 'SERVER_OVERLOADED'],
-    [999, 'KEEPER_EXCEPTION'],
   ])('that can pass may be tried again: %i %s', (code, type) => {
     expect(answerError(500, exceptionText(code, type, 'It can pass.'))).toMatchObject({
       retryable: true,
@@ -65,13 +57,6 @@ describe('an error of ClickHouse', () => {
       retryable: true,
       message: 'ClickHouse refused the rows for m.t: ATTEMPT_TO_READ_AFTER_EOF',
     })
-  })
-
-  test('that a replica has no session with Keeper may be tried again, and that the user may only read may not', () => {
-    const inactive = exceptionText(164, 'READONLY', 'Replica is not active right now')
-    expect(answerError(500, inactive)).toMatchObject({ retryable: true, type: 'READONLY' })
-    const reader = exceptionText(164, 'READONLY', 'pledgeview: Cannot execute query in readonly mode')
-    expect(answerError(500, reader)).toMatchObject({ retryable: false })
   })
 
   test('that a file ended in the middle stays', () => {

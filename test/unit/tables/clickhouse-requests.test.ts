@@ -93,14 +93,14 @@ describe('what is sent', () => {
 
   test('carries the settings that every statement is to have', async () => {
     const { server, tables } = await against([answers('')], {
-      statementSettings: { insert_quorum: 'auto', select_sequential_consistency: 1 },
+      statementSettings: { distributed_foreground_insert: 1, skip_unavailable_shards: 0 },
     })
     await tables.run({ query: 'SELECT 1' })
     await tables.insert(insert)
     await tables.rows({ query: 'SELECT 1' })
     for (const { parameters } of server.requests) {
-      expect(parameters.get('insert_quorum')).toBe('auto')
-      expect(parameters.get('select_sequential_consistency')).toBe('1')
+      expect(parameters.get('distributed_foreground_insert')).toBe('1')
+      expect(parameters.get('skip_unavailable_shards')).toBe('0')
     }
   })
 

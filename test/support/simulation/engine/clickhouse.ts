@@ -13,7 +13,6 @@ import type { Fates, WriteFate } from '../fates.ts'
 import { aloneMsMax, type HeavyCampaign } from '../heavy-campaign.ts'
 import type { VirtualTime } from '../virtual-time.ts'
 import type { Engine } from './engine.ts'
-import { createReplicas, type ReplicasDependencies } from './replicas.ts'
 import type { KindOf, WriteKind } from './statement-kinds.ts'
 
 /** The state of a process that may be paused or dead. `awake` resolves when it continues; for a dead one, never. */
@@ -51,8 +50,6 @@ export interface ClickHouseDependencies {
   foldMsMax: number
   /** A campaign whose fold takes more than the common fold may take. */
   heavy: HeavyCampaign | undefined
-  /** Set if the tables are on several replicas. */
-  replicas?: Omit<ReplicasDependencies, 'time' | 'whileBusy'> | undefined
   /** Ms since the world's start. */
   elapsedMs: () => number
 }
@@ -83,8 +80,6 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
     }
   }
 
-  const replicas = dependencies.replicas && createReplicas({ ...dependencies.replicas, time, whileBusy })
-
   /** Runs a statement from its arrival to its end. */
   async function execute(writing: Writing, runMs: number, onlySome = false): Promise<void> {
     const { statement, kind } = writing
@@ -96,16 +91,8 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
       const readAfterMs = runMs % 3 === 0 ? Math.floor(runMs / 2) : 0
       if (readAfterMs > 0) await time.sleep(readAfterMs)
       const staged = await time.outside(engine.stage(statement, kind, startedAt))
-      const publish = () => time.outside(staged.publish({ onlySome }))
-      const checkAfterMs = replicas ? Math.floor((runMs - readAfterMs) / 2) : 0
-      if (replicas) {
-        await time.sleep(checkAfterMs)
-        await replicas.check(writing)
-      }
-      await time.sleep(runMs - readAfterMs - checkAfterMs)
-      if (!replicas) return await publish()
-      const msLeft = msMaxOf(writing) - runMs
-      if (staged.rows > 0) await replicas.commit({ statement, publish, msLeft })
+      await time.sleep(runMs - readAfterMs)
+      await time.outside(staged.publish({ onlySome }))
     } finally {
       processes.delete(process)
     }
@@ -215,11 +202,7 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
         }
       }
       return {
-        rows: <Row>(statement: Statement) =>
-          call(() => {
-            replicas?.read()
-            return read<Row>(statement, fates.smallRunMs())
-          }),
+        rows: <Row>(statement: Statement) => call(() => read<Row>(statement, fates.smallRunMs())),
         run: statement => call(() => run(statement)),
         insert: rows => call(() => insert(rows)),
         close: async () => {},

@@ -65,7 +65,6 @@ export function writtenBy(
     case 'record noted':
       return isLeading() ? marked(state, statement) : nothing
     // They write nothing. There are no keys and no restores in the simulation, and it reads no day of the history.
-    case 'until decided':
     case 'note gap':
     case 'fold keys':
     case 'note days':

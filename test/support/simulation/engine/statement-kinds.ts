@@ -27,7 +27,6 @@ import {
   foldKeysStatement,
   noteGapStatement,
   pieceCampaignsStatement,
-  untilDecidedStatement,
 } from '../../../../services/projector/fold/fold-statements.ts'
 import {
   quarantineStatement,
@@ -51,7 +50,6 @@ export type WriteKind =
   | 'fold'
   | 'withdraw'
   | 'note gap'
-  | 'until decided'
   | 'fold keys'
   | 'record folded'
   | 'record quarantine'
@@ -124,7 +122,6 @@ function addFold(add: Add, databases: Databases): void {
   add('record quarantine', recordQuarantineStatement(databases, step, campaign))
   add('quarantine', quarantineStatement(databases))
   add('fold keys', foldKeysStatement(databases, step))
-  add('until decided', untilDecidedStatement(databases, step))
   add('pending batches', pendingBatchesStatement(databases, []))
   add('long runs', longRunsStatement(databases))
   add('record folded', recordFoldedStatement(databases, step, { runs: [], elapsedMs: 0 }))
