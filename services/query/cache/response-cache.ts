@@ -88,13 +88,14 @@ export function createCachedEntries(cache: ResponseCache, options: QueryAppOptio
     waitMsMax: options.turnMsMax,
   })
   const entryMsMax = entryShare * options.socketTimeoutMs
+  // The work goes on if it is late, and keeps its turn, because its statements still run.
+  const bounded = (entry: Promise<CacheEntry>) =>
+    within(entryMsMax, entry, () => new OverloadedError(`no entry within ${entryMsMax} ms`))
   return (request, key, load) => {
     const found = cache.find(key)
-    if (found !== undefined) return found
+    if (found !== undefined) return found instanceof Promise ? bounded(found) : found
     const owner = request.admission?.apiKey?.key ?? ''
     const turn = { key: owner, isGone: () => request.raw.socket.destroyed }
-    const entry = turns.run(turn, () => cache.get(key, () => load(owner)))
-    // The work goes on if it is late, and keeps its turn, because its statements still run.
-    return within(entryMsMax, entry, () => new OverloadedError(`no entry within ${entryMsMax} ms`))
+    return bounded(turns.run(turn, () => cache.get(key, () => load(owner))))
   }
 }
