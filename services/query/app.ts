@@ -163,12 +163,13 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   if (parts.forgets) {
     // Small buffers share 64 KiB by default, and one that stays, as a constant does, keeps the bytes of all.
     Buffer.poolSize = 0
-    const keepers = [cache, direct, ...opened.keepers]
-    whileOpen(app, signal => forget(keepers, tables, databases, runtime, signal))
+    // The endpoints add theirs until the app is ready.
+    const keepers = () => [cache, direct, ...opened.keepers]
+    whileOpen(app, signal => forget(keepers(), tables, databases, runtime, signal))
   }
   addRoutes(
     app,
-    endpoint => openEndpoint(app, endpoint, opened.parts, parts, runtime),
+    endpoint => openEndpoint(app, endpoint, opened, parts, runtime),
     createCachedEntries(cache, options),
     responder,
     direct,

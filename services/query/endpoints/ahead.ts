@@ -9,13 +9,15 @@
  * - processes that share a cache share the computation, if it takes no longer than the lock of the cache; of a longer one, several
  *   processes may each do their own. A process that starts computes once by itself;
  * - if a computation fails, it is tried again after a pause. Until one succeeds, requests compute, as without this module:
- *   while ClickHouse is away, they get what is cached, and then an error.
+ *   while ClickHouse is away, they get what is cached, and then an error;
+ * - `forgetAll` drops the answer and what is being computed, and starts again.
  *
  * An answer that is not slow is computed when it is asked for, so that the first one after a change is as new as it can be.
  */
 import type { Runtime } from '../../runtime/runtime.ts'
 import { leftMs } from '../cache/cache.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
+import type { Keeper } from '../forgetting.ts'
 
 export interface Computed {
   entry: CacheEntry
@@ -23,7 +25,7 @@ export interface Computed {
   isSlow: boolean
 }
 
-export interface Ahead {
+export interface Ahead extends Keeper {
   /** What was computed ahead, if it has not ended. Otherwise what a new computation returns. */
   load(): Promise<CacheEntry>
   /** Keeps the answer ahead until the signal aborts. It never rejects. Call it once. */
@@ -63,6 +65,7 @@ export function createAhead(
   const { promise: first, resolve: endFirst } = Promise.withResolvers<void>()
   let ahead: CacheEntry | undefined
   let computedMs = 0
+  let forgotten = new AbortController()
 
   async function load(): Promise<CacheEntry> {
     return ahead !== undefined && leftMs(ahead, now()) > 0 ? ahead : await compute()
@@ -92,14 +95,46 @@ export function createAhead(
     current: CacheEntry | undefined,
     signal: AbortSignal,
   ): Promise<CacheEntry | undefined> {
-    ahead = await next(current, signal)
+    const following = await next(current, signal)
+    // It may have begun before a purge.
+    if (signal.aborted) return undefined
+    ahead = following
     if (ahead === undefined) return undefined
     if (current !== undefined) await sleep(leftMs(current, now()), signal)
     return signal.aborted ? current : cache.get(key, load)
   }
 
+  /** Keeps the answer ahead until the signal aborts. The first one follows no other. */
+  async function keep(signal: AbortSignal): Promise<void> {
+    let current: CacheEntry | undefined
+    while (!signal.aborted) {
+      let restMs: number
+      try {
+        current = await round(current, signal)
+        const leadMs = Math.max(cacheMs * leadShare, computedMs * leadFactor) * (1 + random())
+        restMs = (current ? leftMs(current, now()) : cacheMs) - leadMs
+      } catch (error) {
+        if (!signal.aborted) onError(error)
+        if (current !== undefined && leftMs(current, now()) === 0) current = undefined
+        restMs = cacheMs * retryShare
+      }
+      if (signal.aborted) return
+      endFirst()
+      await sleep(Math.max(pauseMsMin, restMs, restFactor * computedMs), signal)
+    }
+  }
+
   return {
     load,
+
+    forgetOld() {
+      if (ahead !== undefined && leftMs(ahead, now()) === 0) ahead = undefined
+    },
+
+    forgetAll() {
+      ahead = undefined
+      forgotten.abort()
+    },
 
     async started() {
       const timer = new AbortController()
@@ -108,21 +143,11 @@ export function createAhead(
     },
 
     async run(signal) {
-      let current: CacheEntry | undefined
       while (!signal.aborted) {
-        let restMs: number
-        try {
-          current = await round(current, signal)
-          const leadMs = Math.max(cacheMs * leadShare, computedMs * leadFactor) * (1 + random())
-          restMs = (current ? leftMs(current, now()) : cacheMs) - leadMs
-        } catch (error) {
-          if (!signal.aborted) onError(error)
-          if (current !== undefined && leftMs(current, now()) === 0) current = undefined
-          restMs = cacheMs * retryShare
-        }
-        endFirst()
-        await sleep(Math.max(pauseMsMin, restMs, restFactor * computedMs), signal)
+        forgotten = new AbortController()
+        await keep(AbortSignal.any([signal, forgotten.signal]))
       }
+      endFirst()
     },
   }
 }

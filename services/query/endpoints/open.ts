@@ -90,7 +90,7 @@ const aheadMsMax = 30_000
 export function openEndpoint(
   app: FastifyInstance,
   endpoint: Endpoint,
-  parts: EndpointParts,
+  { parts, keepers }: ReturnType<typeof createEndpointParts>,
   { cache, tables, options, keepsAhead }: QueryAppParts,
   runtime: AppRuntime,
 ): OpenEndpoint {
@@ -125,6 +125,7 @@ export function openEndpoint(
     },
     runtime,
   )
+  keepers.push(kept)
   whileOpen(app, kept.run, kept.started)
   return { read, load: kept.load }
 }

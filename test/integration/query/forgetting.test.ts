@@ -2,11 +2,14 @@
 import { getHeapSnapshot } from 'node:v8'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { z } from 'zod'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
+import { aheadPledgesMin, type statsBodySchema } from '../../../services/query/endpoints/stats.ts'
 import { forgetMs } from '../../../services/query/forgetting.ts'
 import type { Statement } from '../../../services/tables/port.ts'
 import { purgeLookMs, writePurge } from '../../../services/tables/schema/identity.ts'
 import { startTestApp, type TestApp, testClock } from '../../support/query/app.ts'
+import { fakeTables, statsRow } from '../../support/query/fake-tables.ts'
 import {
   campaignRow,
   openQueryShards,
@@ -174,4 +177,29 @@ describe('the texts of a campaign on two shards', { timeout: 300_000 }, () => {
   useTables(openQueryShards)
 
   test('leave the memory at once after a purge, and a walk goes on in its snapshot', leaveAfterPurge)
+})
+
+test('statistics that are kept ahead of requests are forgotten at a purge', async () => {
+  let [total_creators, purges] = [1, 0]
+  const { tables } = fakeTables({
+    stats: () => [{ ...statsRow, total_creators, total_pledges: aheadPledgesMin }],
+  })
+  const app = await startTestApp({
+    tables: {
+      rows: async <Row>(statement: Statement) =>
+        statement.query.includes('AS purges') ? ([{ purges }] as Row[]) : tables.rows<Row>(statement),
+    },
+    overrides: { forgets: true, keepsAhead: true },
+  })
+  const credentials = app.issue()
+  const creators = async () => {
+    const response = await app.get('/stats', credentials)
+    return ((await response.json()) as z.infer<typeof statsBodySchema>).data.total_creators
+  }
+  expect(await creators()).toBe(1)
+  total_creators = 2
+  expect(await creators()).toBe(1)
+  purges = 1
+  await expect.poll(creators, { timeout: 10_000 }).toBe(2)
+  await app.close()
 })

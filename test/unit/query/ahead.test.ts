@@ -24,6 +24,7 @@ function manualTime() {
       new Promise<void>(resolve => {
         const waiter = { at: time + ms, wake: resolve }
         waiting.add(waiter)
+        if (signal?.aborted) resolve()
         signal?.addEventListener('abort', () => resolve(), { once: true })
       }),
     async pass(ms: number, atEachStep: () => unknown = () => {}) {
@@ -158,6 +159,33 @@ it('serves what is young enough while ClickHouse is away, then its error, and is
   const asked = world.forRequests
   await world.pass(2 * periodMs, () => request(process))
   expect(world.forRequests).toBe(asked)
+})
+
+it('shows nothing after a purge that was computed or begun before it, and is ahead again at once', async () => {
+  const { world, processes, request } = startProcesses(1, true)
+  const [process] = processes as [Ahead]
+  const purge = () => {
+    world.cache.forgetAll(1)
+    process.forgetAll(1)
+    return world.now()
+  }
+  await world.pass(2 * computationMs)
+  for (let purges = 0; purges < 2; purges++) {
+    const purgedAt = purge()
+    const asked = world.forRequests
+    expect((await process.load()).createdAt).toBeGreaterThanOrEqual(purgedAt)
+    expect(world.forRequests).toBe(asked + 1)
+    // The next purge comes while an answer is computed.
+    await world.pass(computationMs / 2)
+  }
+  // What was begun between the purges has ended, and what was begun after them has not.
+  await world.pass(computationMs / 2)
+  const asked = world.forRequests
+  await process.load()
+  expect(world.forRequests).toBe(asked + 1)
+  await world.pass(computationMs)
+  await world.pass(periodMs, () => request(process))
+  expect(world.forRequests).toBe(asked + 1)
 })
 
 it('lets the service start after five seconds, however long the first computation takes', async () => {
