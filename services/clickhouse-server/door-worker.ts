@@ -6,7 +6,8 @@
  * connection takes the place of the one that has been idle for longest. So a client that only holds connections shuts nobody out, and a
  * query that runs keeps its place:
  * - Over HTTP, a connection is idle until the head of a request is whole, and again from the last byte that ClickHouse sent.
- * - In the native protocol, it is idle until ClickHouse has answered its hello.
+ * - In the native protocol, it is idle until ClickHouse has answered its hello and the client asks something, and again from the last
+ *   byte that ClickHouse sent. A query that runs has sent its progress a moment ago.
  */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
@@ -16,11 +17,14 @@ import type { SqlDoor } from './door.ts'
 
 // For each port. Analysts together may run 50 queries, and tools keep more connections than they use. ClickHouse has 4,096.
 const connectionsMax = 128
-// Each new connection is one of ClickHouse's, too. This bounds how many of them a flood makes.
-const idleMsMin = 100
+// Each new connection is one of ClickHouse's, too. This bounds how many of them a flood makes. It is ten times the pause between two
+// messages of progress.
+const idleMsMin = 1_000
 // ClickHouse has ended the connection, and the client does not read the rest.
 const unreadMsMax = 30_000
 const host = '127.0.0.1'
+// ClickHouse asks for the body of a request. It is not the answer.
+const goOn = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
 
 const { wanted, behind } = workerData as Record<'wanted' | 'behind', SqlDoor>
 const httpPort = await listen(wanted.httpPort, behind.httpPort, markIdleHttp)
@@ -78,14 +82,16 @@ function markIdleHttp(client: Socket, server: Socket, mark: (isIdle: boolean) =>
     isAsking = true
     mark(false)
   })
-  server.on('data', () => {
+  server.on('data', (chunk: Buffer) => {
+    if (chunk.equals(goOn)) return
     isAsking = false
     mark(true)
   })
 }
 
-function markIdleNative(_client: Socket, server: Socket, mark: (isIdle: boolean) => void): void {
-  server.once('data', () => mark(false))
+function markIdleNative(client: Socket, server: Socket, mark: (isIdle: boolean) => void): void {
+  server.once('data', () => client.on('data', () => mark(false)))
+  server.on('data', () => mark(true))
 }
 
 /** Node cannot reset a connection whose own side has ended: it would keep the socket for ever. */

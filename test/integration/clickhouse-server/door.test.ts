@@ -58,14 +58,15 @@ describe('a connection through the door', () => {
 
 describe('when all places are taken, a new connection', () => {
   const places = 128
-  const head = 'POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n'
+  const head = 'POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n'
 
-  /** Answers `ping` and `hello` only. */
+  /** Answers `ping` and `hello` only, and asks for the body of a request. */
   async function opened() {
     const server = await listening(socket => {
       socket.on('error', () => {})
       socket.on('data', data => {
         if (/ping|hello/.test(String(data))) socket.write('answer')
+        if (/Expect/.test(String(data))) socket.write('HTTP/1.1 100 Continue\r\n\r\n')
       })
     })
     return { server, door: await openDoor({ httpPort: 0, nativePort: 0 }, both(server)) }
@@ -92,6 +93,7 @@ describe('when all places are taken, a new connection', () => {
     ['had its answer', 'http', 'GET /ping HTTP/1.1\r\n\r\n', 'GET /ping HTTP/1.1\r\n\r\n'],
     ['sent nothing', 'native', '', 'hello'],
     ['sent half a hello', 'native', 'hel', 'hello'],
+    ['had its answers', 'native', 'hello', 'hello'],
   ])('takes the place of one that %s over %s, and of none with a query', async (_, kind, held, asked) => {
     const { server, door } = await opened()
     const port = kind === 'http' ? Number(new URL(door.url).port) : door.nativePort
@@ -100,9 +102,11 @@ describe('when all places are taken, a new connection', () => {
     query.once('close', () => {
       isQueryEnded = true
     })
-    // The door has the query's bytes before the others come.
-    if (kind === 'native') await once(query, 'data')
+    await once(query, 'data')
+    query.write('SELECT 1;')
     const others = await Promise.all(Array.from({ length: 2 * places }, () => open(port, held)))
+    // Each asks twice, if it is answered.
+    for (const other of others) other.once('data', () => other.write(held))
     for (let round = 0; round < 3; round++)
       await expect.poll(() => isAnswered(port, asked), { timeout: 10_000 }).toBe(true)
     expect(isQueryEnded).toBe(false)
