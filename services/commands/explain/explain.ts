@@ -85,10 +85,10 @@ export function whyOf({
   }
 }
 
-function print(explanation: Explanation, why: readonly string[], io: Io): void {
+export function print(explanation: Explanation, why: readonly string[], io: Pick<Io, 'stdout'>): void {
   const { campaign_id, shown, ledger, pledges, batches } = explanation
-  const numbers = (of: { pledges: number; backers: number; amount: string }) =>
-    `${of.pledges} pledges of ${of.backers} backers, ${of.amount}`
+  const numbers = (of: { pledges: number; backers: number; amount: string | null }) =>
+    `${of.pledges} pledges of ${of.backers} backers${of.amount === null ? '' : `, ${of.amount}`}`
   const tiers = (of: readonly { reward_id: string; pledges: number }[]) =>
     of.map(({ reward_id, pledges: count }) => `${reward_id || 'no reward'}: ${count}`).join(', ') || 'none'
   const lines: [name: string, text: string][] = [

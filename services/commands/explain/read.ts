@@ -13,8 +13,13 @@ export interface Explanation {
   shown: Shown | null
   /** The latest state that was read. The content of a campaign that is not public is not stored. */
   ledger: { version: string; state: 'public' | 'not public' | 'deleted' } | null
-  /** The campaign's pledges in the ledger. */
-  pledges: Numbers & { not_counting: number; deleted: number; by_tier: Tier[] }
+  /** The campaign's pledges in the ledger. No amount if it is not public: its currency is not stored then. */
+  pledges: Omit<Numbers, 'amount'> & {
+    amount: string | null
+    not_counting: number
+    deleted: number
+    by_tier: Tier[]
+  }
   /** How many batches with events of this campaign are read, but not folded yet. */
   unfolded_batches: number
   /** It cannot be folded within the bounds, and is tried alone. */
@@ -127,7 +132,7 @@ async function readCampaign(
     campaign_id: id,
     shown: shown ? withFold(shown) : null,
     ledger: state ? { version: state.version, state: stateOf(state) } : null,
-    pledges: { ...sums, by_tier: tiers },
+    pledges: { ...sums, amount: state?.is_public ? sums.amount : null, by_tier: tiers },
     unfolded_batches: waiting.batches,
     quarantine: quarantine ?? null,
     batches,

@@ -1,6 +1,7 @@
 /** `pledgeview explain`: what is shown of a campaign, or why nothing is, agrees with the ledger and the fold. */
+import { PassThrough } from 'node:stream'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { whyOf } from '../../../services/commands/explain/explain.ts'
+import { print, whyOf } from '../../../services/commands/explain/explain.ts'
 import { explainCampaign } from '../../../services/commands/explain/read.ts'
 import {
   campaignEvent,
@@ -103,6 +104,17 @@ describe('explain', () => {
     await fold()
     expect(await explain('c1')).toMatchObject({ shown: null, ledger: { state: 'deleted' } })
     expect(await why('c1')).toEqual(['A tombstone deleted it, for good.'])
+  })
+
+  test('tells no amount of pledges while the currency of the campaign is not known', async () => {
+    const draft = { campaign_id: 'c1', status: 'DRAFT', currency: 'KWD' } as const
+    await model.ingest([campaignEvent(draft), ...world.filter(event => event !== campaign)])
+    await model.ingest([pledgeEvent({ campaign_id: 'never-came', pledge_id: 'p1' })])
+    expect((await explain('c1')).pledges).toMatchObject({ pledges: 2, amount: null })
+    expect((await explain('never-came')).pledges).toMatchObject({ pledges: 1, amount: null })
+    const stdout = new PassThrough()
+    print(await explain('c1'), [], { stdout })
+    expect(String(stdout.read())).toMatch(/2 pledges of 1 backers$/m)
   })
 
   test('finds the pledges of a campaign that was never read on whichever shard they are', async () => {
