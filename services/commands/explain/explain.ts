@@ -57,7 +57,7 @@ export function whyOf({
     ...(quarantine ? [`It is in quarantine since ${quarantine.since}: ${quarantine.reason}.`] : []),
     ...(rejects > 0
       ? [
-          `Refused records of it: ${rejects}. \`pledgeview rejects show ${latest_reject}\` says why the latest was.`,
+          `Open rejects of it: ${rejects}. \`pledgeview rejects show ${latest_reject}\` says why the latest was refused.`,
         ]
       : []),
     ...(pledges.not_counting > 0

@@ -26,7 +26,7 @@ export interface Explanation {
   quarantine: { since: string; failures: number; reason: string } | null
   /** The latest batches of the last 30 days with events of this campaign, newest first. */
   batches: Batch[]
-  /** Records of this campaign and its pledges that were refused, as far as their key can be read, and the place of the latest. */
+  /** Open rejects of this campaign and its pledges, as far as their key can be read, and the place of the latest. */
   rejects: number
   latest_reject: string | null
 }
@@ -171,7 +171,8 @@ async function readRefused(
     query: `SELECT count() AS rejects,
         if(rejects = 0, NULL, argMax(concat(topic, '/', toString(partition), '/', toString(offset)), rejected_at)) AS latest_reject
       FROM ${databases.base}.rejects FINAL
-      WHERE topic IN ('campaigns', 'pledges') AND (key = {id:String} OR startsWith(ifNull(key, ''), concat({id:String}, '/')))`,
+      WHERE toUnixTimestamp64Milli(settled_at) = 0 AND topic IN ('campaigns', 'pledges')
+        AND (key = {id:String} OR startsWith(ifNull(key, ''), concat({id:String}, '/')))`,
     query_params: { id },
   })
   return row ?? { rejects: 0, latest_reject: null }

@@ -3,14 +3,17 @@ import { PassThrough } from 'node:stream'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { print, whyOf } from '../../../services/commands/explain/explain.ts'
 import { explainCampaign } from '../../../services/commands/explain/read.ts'
+import { settleRejects } from '../../../services/tables/rejects.ts'
 import {
   campaignEvent,
   campaignTombstone,
+  newRecordOf,
   pledgeEvent,
   pledgeTombstone,
   sampleReward,
 } from '../../support/events/sample-events.ts'
 import { createTestFoldWorker } from '../../support/projector/model-tables.ts'
+import { storeAt } from '../../support/projector/reject-filters.ts'
 import { useFreshModel } from '../../support/projector/use-model-tables.ts'
 
 describe('explain', () => {
@@ -133,6 +136,23 @@ describe('explain', () => {
         deleted: { pledges: 0, not_counting: 0, deleted: 1 },
       }))
         expect(await explainCampaign(id, shards, model)).toMatchObject({ pledges, unfolded_batches: 1 })
+  })
+
+  test('counts the refused records of a campaign and its pledges until a retry has settled them', async () => {
+    const { tables, databases } = model
+    const refused = [campaign, pledgeEvent({ campaign_id: 'c1', pledge_id: 'p1' })].map((event, offset) => ({
+      record: { ...newRecordOf(event), partition: 0, offset, appendedAt: 1_000 },
+      reason: 'not wanted',
+      rejectedAt: Date.now() + offset,
+    }))
+    await storeAt(tables, databases, refused)
+    expect(await explain('c1')).toMatchObject({ rejects: 2, latest_reject: 'pledges/0/1' })
+    await settleRejects(
+      tables,
+      databases,
+      refused.slice(1).map(({ record }) => record),
+    )
+    expect(await explain('c1')).toMatchObject({ rejects: 1, latest_reject: 'campaigns/0/0' })
   })
 
   test('tells nothing of a single backer or pledge', async () => {
