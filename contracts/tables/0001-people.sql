@@ -3,7 +3,7 @@
 
 -- Only the projector's role reads it, and the view revoked_keys, which shows nothing of it but keys.
 --
--- A key that another one replaces expires. The fold does not look at the time, so that it stays a function of the events. A key that
+-- A key that was made for a time expires. The fold does not look at the time, so that it stays a function of the events. A key that
 -- has expired therefore counts as one of the three of its account until its end is in the log as well (services/api-keys/api-keys.ts).
 CREATE TABLE IF NOT EXISTS ${base}.api_key_ledger
 (

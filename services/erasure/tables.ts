@@ -2,8 +2,8 @@
  * Purges ClickHouse's tables: merges the parts that hold superseded rows, and waits until the files of the old parts
  * are gone.
  *
- * By default ClickHouse keeps the files of merged parts for eight minutes, because it does not fsync merges. During
- * the purge, merges are fsynced and old files are removed at once. If the purge is killed, the tables keep these two
+ * By default ClickHouse keeps the files of merged parts for eight minutes, because it does not fsync merges. While a table is
+ * purged, its merges are fsynced and its old files are removed at once. If the purge is killed, that table keeps these two
  * settings, which is safe; the next purge resets them.
  */
 
@@ -70,7 +70,7 @@ async function mergeTables(tables: Tables, databases: Databases, purge: TablesPu
 }
 
 /** Runs the work while ClickHouse fsyncs merges and removes the files of old parts at once. */
-export async function withQuickRemoval<T>(
+async function withQuickRemoval<T>(
   tables: Tables,
   databases: Databases,
   names: readonly string[],

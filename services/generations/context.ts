@@ -64,7 +64,7 @@ export async function enter(
 
 /* Where the databases of generations are: on one server, or on the shards of a cluster. */
 
-export interface RebuildCluster {
+interface RebuildCluster {
   /** In `remote_servers`. */
   name: string
   shards: readonly Shard[]

@@ -99,7 +99,7 @@ const settingsSchema = z
     PLEDGEVIEW_BATCH_BYTES_MAX: count(33_554_432, { min: 1_048_576 }),
     PLEDGEVIEW_BATCH_MS_MAX: count(250, { max: 60_000 }),
     PLEDGEVIEW_RETRY_MS_MAX: count(60_000),
-    // A piece that is refused six times has to be one campaign by then (fold-worker.ts).
+    // A piece that is refused six times has to be one campaign by then (refusalsMax in fold/line.ts).
     PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: count(20_000, { max: 100_000 }),
     PLEDGEVIEW_SUPERSEDED_MS_MAX: count(1_800_000, { min: 500 }),
     PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX: count(2_147_483_648, { min: 67_108_864 }),

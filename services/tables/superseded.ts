@@ -17,7 +17,7 @@ export const versionedTables = [
   ...['campaigns', 'api_keys', 'campaign_days'],
 ] as const
 
-export type VersionedTable = (typeof versionedTables)[number]
+type VersionedTable = (typeof versionedTables)[number]
 
 /** How long ClickHouse keeps the files of merged parts, ms: its own default of `old_parts_lifetime`. */
 export const oldPartsMs = 480_000

@@ -37,7 +37,7 @@ CREATE FUNCTION pledgeview.send(topic text, key text, state jsonb) RETURNS void 
 DECLARE
   inserted bigint;
 BEGIN
-  -- It reads what was committed before it began, and would publish that as the latest state.
+  -- A transaction with REPEATABLE READ reads what was committed before it began, and would publish that as the latest state.
   IF current_setting('transaction_isolation') = 'repeatable read' THEN
     RAISE 'pledgeview: a transaction with REPEATABLE READ may publish an old state' USING HINT = 'Use READ COMMITTED, or SERIALIZABLE everywhere.';
   END IF;

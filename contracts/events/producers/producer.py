@@ -62,5 +62,6 @@ finally:
     # Also those before a bad line: each record is delivered, or was refused after the client's own retries
     # (`delivery.timeout.ms`, 5 minutes).
     producer.flush()
-if refused:
-    sys.exit(f"{len(refused)} records were refused, the first: {refused[0]}")
+    if refused:
+        print(f"{len(refused)} records were refused, the first: {refused[0]}", file=sys.stderr)
+sys.exit(1 if refused else 0)

@@ -15,6 +15,12 @@ export type FieldFaults = Partial<Record<keyof KeyFields, string>>
 /** For how long a key can be made, ms. */
 export const lifetimes = { '30-days': 30 * dayMs, '90-days': 90 * dayMs, '365-days': 365 * dayMs } as const
 
+/** The name of the time for which this key was made; empty: until it is revoked. */
+export function lifetimeOf(key: { issued_at_ms: number; expires_at_ms: number | null }): string {
+  const found = Object.entries(lifetimes).find(([, ms]) => key.issued_at_ms + ms === key.expires_at_ms)
+  return found?.[0] ?? ''
+}
+
 export const nameLengthMax = 80
 export const urlLengthMax = 2_048
 

@@ -8,7 +8,7 @@ import { signedIn } from '../http/session-hook.ts'
 import type { Account, PortalKey } from '../ports.ts'
 import { type Access, type ByName, keyOf, notify, sendPage, toOverview, withUsage } from './access.ts'
 import { newFormToken } from './form-token.ts'
-import { lifetimes } from './key-fields.ts'
+import { lifetimeOf, lifetimes } from './key-fields.ts'
 import { type KeyFormData, keyForm, readKeyForm } from './key-form.ts'
 import { keyPage, revokePage } from './key-pages.ts'
 import { activeCount, isAlive, type KeyView, keyOfPath, keyPath } from './key-state.ts'
@@ -24,7 +24,8 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
     // The address of the account is a good guess for the contact. The person can change it.
     const fields = old ?? { name: '', url: '', contact_email: email }
     const isFull = activeCount(keys, access.now()) >= activeKeysMax
-    return sendForm(reply, { path: undefined, fields, faults: {}, isFull })
+    const expires = old === undefined ? '' : lifetimeOf(old)
+    return sendForm(reply, { path: undefined, fields, faults: {}, expires, isFull })
   })
 
   app.post('/access/keys', (request, reply) => create(access, request, reply))

@@ -85,7 +85,7 @@ export function clusterForms(statement: string, cluster: string): string[] {
   if (statement.startsWith('CREATE OR REPLACE VIEW ')) return []
   const extended = /^ALTER TABLE \$\{\w+\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
   if (extended) return addedColumns(statement, extended)
-  // One shard gets the row.
+  // Each shard sends the row to the shard of its key, where equal keys are merged into one.
   const filled = /^INSERT INTO (\$\{\w+\})(?=\.)/.exec(statement)
   if (filled?.[1]) return [statement.replace(filled[0], `INSERT INTO ${wholeOf(filled[1])}`)]
   // Only the shard's part has a codec and computed columns, and only a user has settings.

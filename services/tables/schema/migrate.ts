@@ -82,12 +82,13 @@ export async function migrate(
   names: BaseDatabases,
   options: MigrateOptions = {},
 ): Promise<string[]> {
-  if (options.cluster !== undefined) await checkCountsCluster(tables, options.cluster)
+  const { cluster } = options
+  if (cluster !== undefined) for (const server of serversOf(tables)) await checkCountsCluster(server, cluster)
   const base = generationOf(names, 0)
   for (const query of foundation.flatMap(statement => forms(statement, base, options)))
     await run(tables, query)
   const applied = await runFiles(tables, base, readSqlFiles(directory, base, options))
-  const log = { tables, base: options.cluster !== undefined ? distributedDatabases(base).base : base.base }
+  const log = { tables, base: cluster !== undefined ? distributedDatabases(base).base : base.base }
   const known = await readGenerations(log)
   const isFirst = known.every(({ currentAt }) => currentAt === null)
   if (isFirst) await registerFirst(log, names, known, serversOf(tables))

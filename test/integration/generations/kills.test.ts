@@ -94,12 +94,12 @@ function mortals({ place, statement, isAfter }: Kill) {
 }
 
 /** Whether the rebuild was killed. It may be over before. On a busy machine it may be given up although it lives: then it is tried again. */
-async function isKilled(kill: Kill): Promise<boolean> {
+async function isKilled(kill: Kill, triesLeft = 3): Promise<boolean> {
   const { dying, hasDied } = mortals(kill)
   const outcome = await live
     .rebuild({ tables: dying(live.tables), tablesOfShard: shard => dying(shard.tables) })
     .catch((error: unknown) => error)
-  if (!hasDied() && outcome instanceof AttemptLost) return isKilled(kill)
+  if (!hasDied() && outcome instanceof AttemptLost && triesLeft > 0) return isKilled(kill, triesLeft - 1)
   if (!hasDied() && outcome instanceof Error) throw outcome
   return hasDied()
 }

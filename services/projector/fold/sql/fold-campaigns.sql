@@ -105,6 +105,7 @@ WITH
             SELECT * FROM ${ledger}.campaign_ledger FINAL
             PREWHERE campaign_id IN (SELECT arrayJoin(touched))
         ) AS ledger
+        -- The history reads the rows of hidden campaigns, too, and counts on it that they have no sums (note-days.sql).
         LEFT JOIN totals ON totals.campaign_id = ledger.campaign_id AND ledger.is_public
     )
 SELECT

@@ -1,7 +1,8 @@
 -- Copies the rows that changed since the last time into the history, each under the UTC day of its stamp. It runs after each fold and
 -- before the next one. So no row of a day is lost, whenever the day ends, and no statement has to know that it does.
 --
--- It reads without FINAL: a row that is superseded is as it was shown, and the latest row of a day replaces the others. The first time it
+-- It reads the read table without FINAL: a row that is superseded is as it was shown, and the latest row of a day replaces the others. Of the
+-- history it needs the last row of a stamp, which FINAL gives: derive-days.sql writes one again. The first time it
 -- copies everything under the day on which the history begins. Repeating it gives the same rows. A campaign that is no longer public
 -- gets a row if it was in the history before, and a deleted one gets none. Each row gets what the row before it had, of an earlier day.
 INSERT INTO ${base}.campaign_days

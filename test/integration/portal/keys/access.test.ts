@@ -135,6 +135,7 @@ describe('a key', () => {
 
   it('is the pattern of a new one, which a program takes before the old one is revoked', async () => {
     const { key, path } = await makeKey()
+    key.expires_at_ms = key.issued_at_ms + 90 * 86_400_000
     const like = `/access/keys/new?like=${keyPrefix(key.key)}`
     for (const page of ['/access', path, `${path}/revoke`]) {
       const { text } = await person.browser.get(page)
@@ -142,6 +143,7 @@ describe('a key', () => {
     }
     const form = await person.browser.get(like)
     for (const value of Object.values(sampleFields)) expect(form.text).toContain(`value="${value}"`)
+    expect(form.text).toContain('<option value="90-days" selected>')
     expect(form.text).not.toContain('Revoke one of them first')
     expect((await submit(person.browser, like, /keys$/, { ...sampleFields })).status).toBe(200)
     expect(portal.keys.all.map(({ status }) => status)).toEqual(['active', 'active'])
