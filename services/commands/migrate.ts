@@ -62,7 +62,7 @@ async function migrateDistributed(config: Config): Promise<Done> {
     const whole = await currentDatabases(config, tables)
     const databases = generationOf(names, whole.generation)
     await holdTablesId(tables, whole, randomUUID())
-    await checkParts(tables, databases)
+    await checkParts(shards?.shards.map(shard => shard.tables) ?? [tables], databases)
     return { applied, topics, roles_refused: roles.refused ?? null }
   })
 }

@@ -79,14 +79,18 @@ async function project(
 ): Promise<void> {
   const metrics = createMetrics()
   const atStart = patientAtStart(tables, { config, logger, signal })
-  // A fold of a ledger without these rows would take their pledges out of the campaigns.
-  await checkParts(atStart, databases.ofShard)
   await holdTablesIdentity(atStart, databases, {
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
   const shards = open(await shardsOf(config, databases))
   const parts = shards?.shards ?? [{ tables, databases }]
+  const servers = parts.map(part => part.tables)
+  // A fold of a ledger without these rows would take their pledges out of the campaigns.
+  await checkParts(
+    servers.map(server => patientAtStart(server, { config, logger, signal })),
+    databases.ofShard,
+  )
   const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal })
   const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: name } = config
   const cluster = shards && name ? { name, shards: shards.shards } : undefined
@@ -108,7 +112,7 @@ async function project(
       projector: projectorCheck(projector.health().failure),
       lag: await lagAnswered(),
       tables: await tablesCheck(tables),
-      parts: await partsCheck(tables, databases.ofShard),
+      parts: await partsCheck(servers, databases.ofShard),
     }),
     status: () => statusOf({ projector, tables, databases, ...shards, warnings: compaction.warnings }),
     metrics,

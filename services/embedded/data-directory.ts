@@ -94,9 +94,9 @@ export function readSecrets(
     PLEDGEVIEW_PORTAL_KEY: portalKey,
   } = config
   if (!existsSync(path)) {
-    if ((keyPepper === undefined || backerKey === undefined) && hasTables(directory)) {
+    if ([keyPepper, backerKey, portalKey].includes(undefined) && hasTables(directory)) {
       throw new Error(
-        `${path} is missing, and ${directory.root} was used with it; restore it from the backup, or set PLEDGEVIEW_KEY_PEPPER and PLEDGEVIEW_BACKER_KEY to its values`,
+        `${path} is missing, and ${directory.root} was used with it; restore it from the backup, or set PLEDGEVIEW_KEY_PEPPER, PLEDGEVIEW_BACKER_KEY and PLEDGEVIEW_PORTAL_KEY to its values`,
       )
     }
     const newKey = () => randomBytes(32).toString('hex')

@@ -57,7 +57,7 @@ export function openEmbeddedTables({
     const databases = followedDatabases(defaultNames)
     await databases.follow(tables)
     await checkParts(
-      tables,
+      [tables],
       databases,
       `No event is lost: restore ${directory.tables} from a backup, or move it away, start again, and create the tables again ` +
         'with: pledgeview rebuild',

@@ -103,14 +103,12 @@ export async function startPortalService(dependencies: PortalServiceDependencies
       onError: notDeleted,
     }),
   ]
-  if (mailer) {
-    const sender = createNoticeSender({ ...noteParts, mailer })
-    const lookAndSend = async (signal: AbortSignal) => {
-      await sender.look().catch(notNotified)
-      await sender.sendDue(signal)
-    }
-    rounds.push(startRounds(lookAndSend, { pauseMs: sendPauseMs, onError: notNotified }))
+  const sender = createNoticeSender({ ...noteParts, mailer })
+  const lookAndSend = async (signal: AbortSignal) => {
+    await sender.look().catch(notNotified)
+    await sender.sendDue(signal)
   }
+  rounds.push(startRounds(lookAndSend, { pauseMs: sendPauseMs, onError: notNotified }))
   return {
     app,
     readiness: () => ({ store: shared(store.check()) }),

@@ -23,15 +23,15 @@ interface BrokenPart {
 }
 
 /**
- * Throws `RowsSetAside` if a part of the tables is broken and was set aside. `remedy`: the last part of the message.
- * On a cluster it sees the parts of the server that answers.
+ * Throws `RowsSetAside` if a part of the tables is broken and was set aside. `servers`: the server, or each shard, because each knows its own
+ * parts alone. `remedy`: the last part of the message.
  */
 export async function checkParts(
-  tables: Pick<Tables, 'rows'>,
+  servers: readonly Pick<Tables, 'rows'>[],
   databases: Databases,
   remedy = remedyOfServer,
 ): Promise<void> {
-  const [first] = await brokenParts(tables, databases)
+  const [first] = (await Promise.all(servers.map(server => brokenParts(server, databases)))).flat()
   if (first === undefined) return
   const { database, table, name, reason, path, parts } = first
   const others = parts > 1 ? `, and ${parts - 1} more` : ''
@@ -41,13 +41,9 @@ export async function checkParts(
 }
 
 /** `checkParts` as a check of the ops port. */
-export function partsCheck(
-  tables: Pick<Tables, 'rows'>,
-  databases: Databases,
-  remedy?: string,
-): Promise<Check> {
+export function partsCheck(servers: readonly Pick<Tables, 'rows'>[], databases: Databases): Promise<Check> {
   return answered(async () => {
-    await checkParts(tables, databases, remedy)
+    await checkParts(servers, databases)
     return { ok: true, detail: 'whole' }
   })
 }

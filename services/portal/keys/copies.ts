@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { createDownloads, defaultBounds } from '../../exports/downloads.ts'
 import { type ExportFile, exportNames, latestManifest, type Manifest } from '../../exports/latest.ts'
-import { ClientGoneError } from '../../runtime/async/fair-turns.ts'
+import { ClientGoneError, OverloadedError } from '../../runtime/async/fair-turns.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import { megabytes } from '../../runtime/progress.ts'
 import { type Html, html } from '../html/html.ts'
@@ -52,6 +52,10 @@ export function addCopyRoutes(pages: FastifyInstance, { options, sessions, cooki
         if (done === 'none') throw new PageError(404, 'There is no whole copy at the moment.')
         if (done !== 'sent') throw new PageError(416, 'The file is shorter than that.')
       } catch (error) {
+        if (error instanceof OverloadedError)
+          throw new PageError(429, 'Too many downloads at once. Try again when one has ended.', {
+            retryAfterSeconds: 10,
+          })
         if (!(error instanceof ClientGoneError)) throw error
         reply.hijack()
         reply.raw.destroy()

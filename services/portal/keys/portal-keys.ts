@@ -19,7 +19,7 @@ import {
   visibleMsMax,
 } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
-import { changedState } from '../../api-keys/key-states.ts'
+import { changedState, revokedState } from '../../api-keys/key-states.ts'
 import { sleep, untilFound } from '../../runtime/async/sleep.ts'
 import type { PortalKey } from '../ports.ts'
 import type { KeyFields } from './key-fields.ts'
@@ -55,6 +55,11 @@ export function createPortalKeys(admin: KeyAdmin) {
       await appendStates(admin, [state])
       const written = await seen(admin, state.key, ({ version }) => BigInt(version) >= BigInt(state.version))
       if (!written) throw new KeyError(`the change is in the log, ${notRead}`)
+      if (written.status !== 'revoked') return
+      // It was revoked meanwhile, maybe before the change in the log. A compacted topic would keep the change alone.
+      const revocation = revokedState(written, now())
+      if (revocation) await appendStates(admin, [revocation])
+      throw new KeyError(`the key ${keyPrefix(own.key)} has ended`)
     },
 
     /** By the first 16 characters or the whole key. Throws `KeyError` if the account has no such key. */

@@ -18,7 +18,8 @@ import { checkRunaways, type NoteParts } from './key-notices.ts'
 import type { WaitingNotice } from './notices.ts'
 
 export interface NoticeParts extends NoteParts, Place {
-  mailer: Pick<Mailer, 'send'>
+  /** Without one, nothing is sent, and what waits for too long is still given up. */
+  mailer: Pick<Mailer, 'send'> | undefined
 }
 
 const lookMs = 300_000
@@ -40,7 +41,7 @@ export function createNoticeSender(parts: NoticeParts) {
   const { notices, store, mailer, now, logger } = parts
 
   /** Resolves with whether the mail was sent; `undefined` if it is not this portal's, or not yet due again. */
-  async function send(notice: WaitingNotice): Promise<boolean | undefined> {
+  async function send(notice: WaitingNotice, mailer: Pick<Mailer, 'send'>): Promise<boolean | undefined> {
     const { notice_id, rule } = notice
     const claim = claimOf(notice)
     if (!(await store.claim(claim, '', sendingMs))) return undefined
@@ -70,11 +71,12 @@ export function createNoticeSender(parts: NoticeParts) {
 
   /** Sends what waits. Resolves with the number of mails that were sent. */
   async function sendDue(stop?: AbortSignal): Promise<number> {
+    if (!mailer) return 0
     const waiting = await notices.waiting(now() - waitMsMax)
     let [tried, sent] = [0, 0]
     for (const notice of waiting.filter(({ is_over }) => !is_over)) {
       if (stop?.aborted || tried >= mailsMax) break
-      const isSent = await send(notice)
+      const isSent = await send(notice, mailer)
       if (isSent !== undefined) tried++
       if (isSent) sent++
     }
@@ -92,7 +94,7 @@ export function createNoticeSender(parts: NoticeParts) {
       await notices.settle(notice, isSent ? 'SENT' : 'GIVEN_UP', now())
     }
     await notices.removeSettled(now() - keptMs)
-    await checkRunaways(parts)
+    if (mailer) await checkRunaways(parts)
   }
 
   return { sendDue, look }

@@ -1,8 +1,6 @@
 /** The end of every way to sign in: a new session for the account of a verified address. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { AccountError } from '../account/accounts.ts'
 import type { Portal } from '../app.ts'
-import { PageError } from '../http/pages.ts'
 import type { SignIn } from './attempts.ts'
 import { knownBrowser, knownMsMax } from './mail-limits.ts'
 import { sessionMsMax } from './sessions.ts'
@@ -14,11 +12,7 @@ export async function finishSignIn(
   reply: FastifyReply,
   { email, next }: SignIn,
 ): Promise<FastifyReply> {
-  const account = await accounts.ofVerifiedEmail(email).catch((error: unknown) => {
-    if (error instanceof AccountError && error.code === 'being-deleted')
-      throw new PageError(503, error.message, { retryAfterSeconds: 60 })
-    throw error
-  })
+  const account = await accounts.ofVerifiedEmail(email)
   const former = cookies.session.read(request)
   if (former !== undefined) await sessions.end(former)
   cookies.session.set(reply, await sessions.begin(account), sessionMsMax)

@@ -106,7 +106,7 @@ export function openCircuitBreaker(
   }
   async function open(): Promise<RejectCircuitBreaker> {
     const partitions = (await reader.lag()).map(partitionName)
-    const earlier = await readRecentBatches(tables, databases, partitions, config)
+    const earlier = await readRecentBatches(tables, databases, { log: reader.log, partitions }, config)
     await writeNote(tables, databases, run, {
       kind: 'started',
       detail: { rejectShareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX, version: programVersion },
@@ -116,11 +116,11 @@ export function openCircuitBreaker(
   return retry(open, policy, { monotonicMs, random, signal })
 }
 
-/** The recent batches of all runs in these partitions (`topic/partition`), the oldest first: others have other producers. Throws `TablesError`. */
+/** The recent batches of all runs in these partitions of the log (`topic/partition`), the oldest first: others have other producers. Throws `TablesError`. */
 export async function readRecentBatches(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
-  partitions: readonly string[],
+  { log, partitions }: { log: string; partitions: readonly string[] },
   {
     PLEDGEVIEW_REJECT_SHARE_MAX: shareMax,
     PLEDGEVIEW_REJECT_WINDOW_RECORDS: windowRecords,
@@ -134,10 +134,10 @@ export async function readRecentBatches(
                 arrayMap(at -> concat(at.topic, '/', toString(at.partition)), positions), positions.next
               ) AS next
             FROM ${ledger}.batch_log
-            WHERE appended_at > now() - INTERVAL ${ageDaysMax} DAY AND events + rejects > 0
+            WHERE log = {log:String} AND appended_at > now() - INTERVAL ${ageDaysMax} DAY AND events + rejects > 0
               AND arrayExists(at -> has({partitions:Array(String)}, concat(at.topic, '/', toString(at.partition))), positions)
             ORDER BY appended_at DESC, sequence DESC LIMIT 1 BY projector, sequence LIMIT {batchesMax:UInt32}`,
-    query_params: { partitions: [...partitions], batchesMax: Math.min(batchesMax, windowRecords) },
+    query_params: { log, partitions: [...partitions], batchesMax: Math.min(batchesMax, windowRecords) },
   })
   const shares = await rejectSharesOf(tables, databases, { daysMax: ageDaysMax })
   // A rebuild notes no share, and what it lets pass does not count.

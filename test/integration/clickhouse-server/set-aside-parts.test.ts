@@ -44,7 +44,7 @@ describe('a ledger with a part that the server has set aside', () => {
                 SELECT 'c', toString(number), ${rows}, true FROM numbers(${rows}) SETTINGS async_insert = 0`,
       })
     }
-    await expect(checkParts(tables, databases)).resolves.toBeUndefined()
+    await expect(checkParts([tables], databases)).resolves.toBeUndefined()
     const [part] = await tables.rows<{ path: string }>({
       query: `SELECT path FROM system.parts WHERE database = 'pledgeview_ledger_1' AND table = 'pledge_ledger' AND active AND rows = 5000`,
     })
@@ -61,14 +61,16 @@ describe('a ledger with a part that the server has set aside', () => {
   test('has fewer rows, and the error names the part and the next command', async () => {
     const rows = await tables.rows({ query: 'SELECT count() AS rows FROM pledgeview_ledger_1.pledge_ledger' })
     expect(rows).toEqual([{ rows: 100 }])
-    await expect(checkParts(tables, databases)).rejects.toThrow(RowsSetAside)
-    await expect(checkParts(tables, databases)).rejects.toThrow(
+    await expect(checkParts([tables], databases)).rejects.toThrow(RowsSetAside)
+    // Another shard is whole.
+    const whole = { rows: async () => [] }
+    await expect(checkParts([whole, tables], databases)).rejects.toThrow(
       /set aside a part of pledgeview_ledger_1\.pledge_ledger.*broken-on-start.*pledgeview rebuild/,
     )
   })
 
   test('fails the readiness of a projector, and a projector does not start', async () => {
-    expect(await partsCheck(tables, databases)).toMatchObject({
+    expect(await partsCheck([tables], databases)).toMatchObject({
       ok: false,
       detail: expect.stringContaining('pledgeview rebuild'),
     })

@@ -65,7 +65,10 @@ export function useNotices() {
       logger: pino({ level: 'silent' }),
       ...changes,
     }
-    const sender = createNoticeSender({ ...parts, mailer: changes.mailer ?? memoryMailer() })
+    const sender = createNoticeSender({
+      ...parts,
+      mailer: 'mailer' in changes ? changes.mailer : memoryMailer(),
+    })
     return { sender, notices: createKeyNotices(parts) }
   }
 

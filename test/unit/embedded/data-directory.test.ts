@@ -32,7 +32,7 @@ describe('a data directory', () => {
   })
 
   test('makes no new secrets if its tables were made with others, and says how to go on', () => {
-    const { keyPepper, backerKey } = readSecrets(directory, {})
+    const { keyPepper, backerKey, portalKey } = readSecrets(directory, {})
     mkdirSync(join(directory.tables, 'store'), { recursive: true })
     rmSync(join(directory.root, 'secrets.json'))
     // A refusal leaves nothing that the next start would take for the secrets.
@@ -40,8 +40,10 @@ describe('a data directory', () => {
       expect(() => readSecrets(directory, configured)).toThrow(
         'restore it from the backup, or set PLEDGEVIEW_KEY',
       )
-    const both = { PLEDGEVIEW_KEY_PEPPER: keyPepper, PLEDGEVIEW_BACKER_KEY: backerKey }
-    expect(readSecrets(directory, both)).toMatchObject({ keyPepper, backerKey })
+    const two = { PLEDGEVIEW_KEY_PEPPER: keyPepper, PLEDGEVIEW_BACKER_KEY: backerKey }
+    expect(() => readSecrets(directory, two)).toThrow('PLEDGEVIEW_PORTAL_KEY')
+    const all = { ...two, PLEDGEVIEW_PORTAL_KEY: portalKey }
+    expect(readSecrets(directory, all)).toEqual({ keyPepper, backerKey, portalKey })
   })
 
   test('is closed to other users when it is opened, with what an earlier version left in it', () => {

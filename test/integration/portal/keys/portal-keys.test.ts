@@ -3,8 +3,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { encodeState } from '../../../../contracts/events/codec.ts'
 import type { StateEvent } from '../../../../contracts/events/event.ts'
 import { keyPrefix, verifySecret } from '../../../../services/api-keys/credentials.ts'
-import type { NewRecord } from '../../../../services/log/port.ts'
+import type { LogRecord, NewRecord } from '../../../../services/log/port.ts'
 import { lifetimes } from '../../../../services/portal/keys/key-fields.ts'
+import { createPortalKeys } from '../../../../services/portal/keys/portal-keys.ts'
+import { createDecoder } from '../../../../services/projector/ingest/decode.ts'
 import { apiKeyEvent } from '../../../support/events/sample-events.ts'
 import { type KeyModel, type KeyPortal, openKeyModel, pepper } from '../../../support/portal/key-model.ts'
 import { sampleFields } from '../../../support/portal/memory-ports.ts'
@@ -66,6 +68,22 @@ describe('the portal’s keys', () => {
     expect(expires_at_ms).toBe(issued_at_ms + lifetimes['30-days'])
     await portal.keys.revoke(account, key)
     await expect(portal.keys.change(account, key, fields)).rejects.toThrow('has ended')
+  })
+
+  test('stay revoked in the log, too, if a change overtakes the revocation', async () => {
+    const { key } = await portal.keys.issue(account, sampleFields)
+    const { admin } = portal
+    const appended: NewRecord[] = []
+    const append: typeof admin.writer.append = async records => {
+      if (appended.length === 0) await portal.keys.revoke(account, key)
+      appended.push(...records)
+      await admin.writer.append(records)
+    }
+    const late = createPortalKeys({ ...admin, writer: { ...admin.writer, append } })
+    await expect(late.change(account, key, sampleFields)).rejects.toThrow('has ended')
+    const decode = createDecoder()
+    const states = appended.map(record => decode(record as LogRecord))
+    expect(states).toMatchObject([{ data: { status: 'ACTIVE' } }, { data: { status: 'REVOKED' } }])
   })
 
   test('are never more than three, however many portals create them at once', async () => {

@@ -37,6 +37,18 @@ describe('a mail about a key', () => {
     await noAddressIsHeld()
   })
 
+  test('does not stay if there is no mail server any more', async () => {
+    await portal().notices.created(account, integration, 'pv_live_EXAMPLE1')
+    await waiting(2)
+    const { sender } = portal({ mailer: undefined })
+    await sender.look()
+    expect(await sender.sendDue()).toBe(0)
+    world.now += dayMs + minuteMs
+    await sender.look()
+    await waiting(0)
+    await noAddressIsHeld()
+  })
+
   test('that the server does not take is tried again later, and given up in the end', async () => {
     const mailer = memoryMailer()
     const { sender, notices } = portal({ mailer })

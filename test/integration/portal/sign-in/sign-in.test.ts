@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { KeyError } from '../../../../services/api-keys/api-keys.ts'
+import { AccountError } from '../../../../services/portal/account/accounts.ts'
 import { mailLimits } from '../../../../services/portal/sign-in/mail-limits.ts'
 import { startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import type { Browser } from '../../../support/portal/browser.ts'
@@ -277,6 +278,16 @@ describe('deleting the account', () => {
     // The same person comes back: the sessions of before stay dead.
     await signIn(portal.browser())
     expect(await isSignedIn(there)).toBe(false)
+  })
+
+  test('lets the person sign in again a moment later, and says so until then', async () => {
+    const browser = portal.browser()
+    const { code } = await askForMail(browser)
+    const error = new AccountError('being-deleted', 'This account is being deleted. Try again in a minute.')
+    portal.accounts.ofVerifiedEmail = () => Promise.reject(error)
+    const answer = await browser.post('/sign-in/code', { code })
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '60'])
+    expect(answer.text).toContain('being deleted')
   })
 
   test('ends the session although no projector has read the deletion of the keys yet', async () => {

@@ -222,7 +222,11 @@ test('thousands of runs within 30 days, as of a projector that is started again 
             SELECT projector, 'started', '{"rejectShareMax":0.5}' FROM ${ledger}.batch_log SETTINGS async_insert = 0`,
   })
   const config = { PLEDGEVIEW_REJECT_SHARE_MAX: 0.5, PLEDGEVIEW_REJECT_WINDOW_RECORDS: 10_000 }
-  expect(await readRecentBatches(tables.tables, databases, ['pledges/0'], config)).not.toEqual([])
+  const recent = (log: string) =>
+    readRecentBatches(tables.tables, databases, { log, partitions: ['pledges/0'] }, config)
+  expect(await recent('')).not.toEqual([])
+  // Offsets of another log say nothing about this one.
+  expect(await recent('another')).toEqual([])
   const { foldWorker } = createTestFoldWorker(tables.tables, databases)
   await foldWorker.acquireLeadership()
   await foldWorker.fold()
