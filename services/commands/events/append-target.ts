@@ -1,4 +1,4 @@
-/** Where `events append` appends: the journal of a data directory, or Kafka. */
+/** The log that `events append` writes to: the journal of a data directory, or Kafka. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodeState, type StateEncoder } from '../../../contracts/events/codec.ts'

@@ -84,7 +84,7 @@ function lifetimeChoice(chosen: string | undefined): Html {
     name =>
       html`<option value="${name}"${name === chosen && html` selected`}>after ${name.replace('-', ' ')}</option>`,
   )}</select>
-<small class="hint" id="expires-hint">A key that nobody needs any more ends by itself. You can make another one in time.</small>`
+<small class="hint" id="expires-hint">If you need the key for a while only, it can end by itself. Make a new one before that if you still need it.</small>`
 }
 
 function faultList(faults: FieldFaults): Html | undefined {

@@ -2,17 +2,15 @@
  * The views of a cluster, on two servers: with the rights of its role, each user reads there what it reads on one server,
  * and nothing else.
  */
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { defaultDatabases, generationOf } from '../../../services/tables/generations.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
-import { checkMigrated, migrate } from '../../../services/tables/schema/migrate.ts'
-import { onEveryShard } from '../../../services/tables/shards.ts'
+import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
 import { readableTables } from '../../support/clickhouse/readable-tables.ts'
 import {
-  cluster,
   type ShardServers,
   type ShardUser,
   shardUsers,
@@ -91,65 +89,6 @@ test('people counted on other shards than the sums are an error, never a smaller
   })
   await expect(totals).rejects.toThrow('have different shards in remote_servers')
   await shards.migrate()
-})
-
-test('servers without the cluster that counts are refused before anything changes', async () => {
-  const { tables } = shards.shards[0] as Shard
-  const run = vi.fn()
-  const migrating = migrate({ ...tables, run }, defaultDatabases, { cluster: 'other' })
-  await expect(migrating).rejects.toThrow('remote_servers needs a second cluster other_counts')
-  expect(run).not.toHaveBeenCalled()
-})
-
-describe('migrate, run again', () => {
-  const names = { base: 'again', views: 'again_views' }
-  const all = () => onEveryShard(shards.shards)
-  const made = () =>
-    Promise.all(
-      shards.shards.map(({ tables }) =>
-        rowsOf(
-          tables,
-          `SELECT database, name FROM system.tables WHERE startsWith(database, 'again') ORDER BY ALL`,
-        ),
-      ),
-    )
-
-  async function expectWhole(): Promise<void> {
-    const [first = [], ...others] = await made()
-    expect(first.length).toBeGreaterThan(60)
-    for (const other of others) expect(other).toEqual(first)
-    for (const { tables } of shards.shards) await checkMigrated(tables, generationOf(names, 1))
-  }
-
-  test('goes on where a shard was away', async () => {
-    const [near, far] = shards.shards as [Shard, Shard]
-    const away = () => Promise.reject(new Error('the second shard is away'))
-    const cut = { ...far, tables: { ...far.tables, insert: away } }
-    await expect(migrate(onEveryShard([near, cut]), names, cluster)).rejects.toThrow('away')
-    await migrate(all(), names, cluster)
-    await expectWhole()
-  })
-
-  async function lose({ tables }: Shard): Promise<void> {
-    const databases = await rowsOf<{ name: string }>(
-      tables,
-      `SELECT name FROM system.databases WHERE startsWith(name, 'again')`,
-    )
-    for (const { name } of databases) await tables.run({ query: `DROP DATABASE ${name} SYNC` })
-  }
-
-  test('makes the tables of a new server in place of a lost one', async () => {
-    await lose(shards.shards[1] as Shard)
-    await migrate(all(), names, cluster)
-    await expectWhole()
-  })
-
-  test('refuses a new server in place of the first one, which knew the current generation', async () => {
-    await lose(shards.shards[0] as Shard)
-    await expect(migrate(all(), names, cluster)).rejects.toThrow(
-      'there are the databases again_ledger_1, again_read_1, and again.generation_log names no current generation',
-    )
-  })
 })
 
 test('the columns, their types and all comments are those of one server', async () => {

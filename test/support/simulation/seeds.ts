@@ -6,8 +6,8 @@ import type { WorldOptions } from './world.ts'
 /** How many worlds the proof plays, unless the environment sets a number. */
 export const proofSeeds = Number(process.env.SIMULATION_SEEDS ?? 90)
 /**
- * Each safeguard that is removed (safeguards.test.ts) is missed by one of the first 20 worlds, but for this one. Its world is named, so
- * that nobody searches for it, and the proof plays it as well.
+ * The tests remove each safeguard once (safeguards.test.ts). One of the first 20 worlds shows the damage, but for this safeguard it takes a
+ * later one. Its number is here, and mirrors.test.ts plays it, too.
  */
 export const rareSeeds = { wait: 300 }
 const onlySeed = process.env.SIMULATION_SEED
