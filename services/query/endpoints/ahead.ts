@@ -104,26 +104,6 @@ export function createAhead(
     return signal.aborted ? current : cache.get(key, load)
   }
 
-  /** Keeps the answer ahead until the signal aborts. The first one follows no other. */
-  async function keep(signal: AbortSignal): Promise<void> {
-    let current: CacheEntry | undefined
-    while (!signal.aborted) {
-      let restMs: number
-      try {
-        current = await round(current, signal)
-        const leadMs = Math.max(cacheMs * leadShare, computedMs * leadFactor) * (1 + random())
-        restMs = (current ? leftMs(current, now()) : cacheMs) - leadMs
-      } catch (error) {
-        if (!signal.aborted) onError(error)
-        if (current !== undefined && leftMs(current, now()) === 0) current = undefined
-        restMs = cacheMs * retryShare
-      }
-      if (signal.aborted) return
-      endFirst()
-      await sleep(Math.max(pauseMsMin, restMs, restFactor * computedMs), signal)
-    }
-  }
-
   return {
     load,
 
@@ -143,9 +123,26 @@ export function createAhead(
     },
 
     async run(signal) {
+      let current: CacheEntry | undefined
       while (!signal.aborted) {
-        forgotten = new AbortController()
-        await keep(AbortSignal.any([signal, forgotten.signal]))
+        if (forgotten.signal.aborted) {
+          forgotten = new AbortController()
+          current = undefined
+        }
+        const either = AbortSignal.any([signal, forgotten.signal])
+        let restMs: number
+        try {
+          current = await round(current, either)
+          const leadMs = Math.max(cacheMs * leadShare, computedMs * leadFactor) * (1 + random())
+          restMs = (current ? leftMs(current, now()) : cacheMs) - leadMs
+        } catch (error) {
+          if (!either.aborted) onError(error)
+          if (current !== undefined && leftMs(current, now()) === 0) current = undefined
+          restMs = cacheMs * retryShare
+        }
+        if (either.aborted) continue
+        endFirst()
+        await sleep(Math.max(pauseMsMin, restMs, restFactor * computedMs), either)
       }
       endFirst()
     },
