@@ -1,7 +1,7 @@
 /** What the steps of a rebuild share: where the generations stand, and what is done for each shard. */
 import type { History } from '../log/port.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
-import { promotionHolder } from '../projector/fold/fold-epochs.ts'
+import { buildHolder, promotionHolder } from '../projector/fold/fold-epochs.ts'
 import { untilNoFoldRuns } from '../projector/fold/fold-leadership.ts'
 import { createFoldWorker, type FoldWorker } from '../projector/fold/fold-worker.ts'
 import { isRefused } from '../projector/fold/line.ts'
@@ -53,13 +53,14 @@ export interface RebuildContext extends RebuildDependencies {
   signal: AbortSignal
 }
 
-/** Begins a phase. Throws if the rebuild was stopped or given up. */
+/** Begins a phase. Throws if the rebuild was stopped, and `AttemptLost` if another process took over. */
 export async function enter(
   { tracker, signal }: Pick<RebuildContext, 'tracker' | 'signal'>,
   phase: WorkPhase,
 ): Promise<void> {
   signal.throwIfAborted()
   await tracker.enter(phase)
+  signal.throwIfAborted()
 }
 
 /* Where the databases of generations are: on one server, or on the shards of a cluster. */
@@ -235,7 +236,7 @@ export async function createShards(
       const tablesOnAllCores = patientTables(own, patience)
       const tables = await onHalfTheCores(tablesOnAllCores)
       const unlessRefused = patientTables(own, { ...patience, isRepeated: error => !isRefused(error) })
-      const worker = { ...time, random, now, isAttempt: true }
+      const worker = { ...time, random, now, attempt }
       return {
         live,
         rebuilt,
@@ -246,7 +247,7 @@ export async function createShards(
           tables,
           runPiece: (await onHalfTheCores(unlessRefused)).run,
           databases: rebuilt,
-          holder: run,
+          holder: buildHolder(attempt),
           config: { ...config, PLEDGEVIEW_FOLD_MS_MAX: buildMsMax },
           untilNoneRuns: () => untilNoFoldRuns(tables, rebuilt, { ...time, msMax: buildMsMax }),
           epochFloor: () => highestEpoch(tables, live),

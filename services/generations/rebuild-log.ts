@@ -3,6 +3,7 @@
  * lets a process continue after a kill.
  */
 import { type GenerationLog, writeRow } from '../tables/generations.ts'
+import { AttemptLost } from './attempts.ts'
 import type { Differences } from './differences.ts'
 
 /** The phases in their order. A rebuild ends in one of `endPhases`. */
@@ -169,6 +170,8 @@ export interface RebuildTracker {
   readonly generation: number
   /** What changes in it is recorded with the next sign of life, or before. */
   readonly detail: RebuildDetail
+  /** Aborted with `AttemptLost` soon after another process took over. */
+  readonly signal: AbortSignal
   /** Begins a phase. It is in the log when this resolves. */
   enter(phase: Phase): Promise<void>
   progress(amounts: Pick<RebuildProgress, 'done' | 'of' | 'unit'> & { lagRecords?: number }): void
@@ -184,6 +187,7 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
   let first: { done: number; at: number } | undefined
   let enteredAt = monotonicMs()
   let writing: Promise<unknown> = Promise.resolve()
+  const lost = new AbortController()
   const beating = setInterval(() => void beat(), beatMs)
 
   /** Writes one after the other, so that the latest state is the last row. */
@@ -196,7 +200,17 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
   async function beat(): Promise<void> {
     countTime()
     // A lost sign of life does no harm: the next one follows.
-    await write().catch(() => undefined)
+    await write()
+      .then(look)
+      .catch(() => undefined)
+  }
+
+  /** Looks for a later attempt. A process that slept for some time was taken for dead, and both would read a part of the log. */
+  async function look(): Promise<void> {
+    const [row] = await generationLog.tables.rows<{ highest: number }>({
+      query: `SELECT max(attempt) AS highest FROM ${generationLog.base}.generation_log`,
+    })
+    if (row && row.highest > attempt) lost.abort(new AttemptLost('another process took this rebuild over'))
   }
 
   function countTime(): void {
@@ -211,6 +225,7 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
     attempt,
     generation,
     detail: state.detail,
+    signal: lost.signal,
 
     async enter(phase) {
       countTime()
@@ -218,6 +233,7 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
       state.detail.progress = null
       first = undefined
       await write()
+      await look()
       onProgress(structuredClone(state))
     },
 

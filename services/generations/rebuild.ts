@@ -68,7 +68,9 @@ export async function runRebuild(
   const warn = (message: string) => logger.warn(message)
   const positions = createBuildPositions({ tables, rebuilt, shards, now, warn })
   const context: RebuildContext = {
-    ...{ ...dependencies, tables, generationLog, from, rebuilt, shards, tracker, positions, signal },
+    ...{ ...dependencies, tables, generationLog, from, rebuilt, shards, tracker, positions },
+    // A process that was taken for dead, and wakes up, ends.
+    signal: AbortSignal.any([signal, tracker.signal]),
   }
   try {
     await carryThrough(context)

@@ -26,7 +26,8 @@ export interface EpochHolder {
   holder: string
 }
 
-const attemptsMax = 6
+/** How often a process tries to be alone with the next epoch. */
+export const takesMax = 6
 
 /**
  * Takes the next epoch. If two processes take an epoch at the same time, they get the same number. Both then try again, until one is alone.
@@ -37,26 +38,31 @@ export async function takeEpoch(
     tables,
     databases,
     holder,
-    isAttempt = false,
+    attempt: own,
     isGivenUp = async () => false,
     epochFloor = async () => 0n,
   }: FoldWorkerDependencies,
-  backoff: (attempt: number) => Promise<void>,
+  backoff: (take: number) => Promise<void>,
 ): Promise<Term> {
   const readHolders = () => tables.rows<EpochHolder>(epochHoldersStatement(databases))
   const [before] = await readHolders()
   const standing = before && attemptOf(before.holder)
-  if (!isAttempt && standing !== undefined && !(await isGivenUp(standing))) throw held()
-  const past = isAttempt ? undefined : (before?.holder ?? '')
-  for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-    await tables.run(takeEpochStatement(databases, holder, { floor: await epochFloor(), past }))
+  if (own === undefined && standing !== undefined && !(await isGivenUp(standing))) throw held()
+  const taker = own === undefined ? { past: before?.holder ?? '' } : { attempt: own }
+  for (let take = 1; take <= takesMax; take++) {
+    await tables.run(takeEpochStatement(databases, holder, { floor: await epochFloor(), ...taker }))
     const [first, ...others] = await readHolders()
     if (first && others.length === 0 && first.holder === holder) return { epoch: BigInt(first.epoch), holder }
-    if (!isAttempt && first && first.holder !== before?.holder && attemptOf(first.holder) !== undefined)
+    if (
+      own === undefined &&
+      first &&
+      first.holder !== before?.holder &&
+      attemptOf(first.holder) !== undefined
+    )
       throw held()
-    await backoff(attempt)
+    await backoff(take)
   }
-  throw new SupersededFoldWorker(`${holder} could not take an epoch alone in ${attemptsMax} attempts`)
+  throw new SupersededFoldWorker(`${holder} could not take an epoch alone in ${takesMax} tries`)
 }
 
 function held(): FoldPaused {
@@ -77,6 +83,11 @@ export function promotionHolder(attempt: number): string {
   return `${promotionPrefix}${attempt}`
 }
 
+/** The name under which this attempt folds the generation that it builds. Projectors do not wait for that. */
+export function buildHolder(attempt: number): string {
+  return `build/${attempt}`
+}
+
 /** The attempt that holds the fold under this name, if one does. */
 export function attemptOf(holder: string): number | undefined {
   return holder.startsWith(promotionPrefix) ? Number(holder.slice(promotionPrefix.length)) : undefined
@@ -84,21 +95,27 @@ export function attemptOf(holder: string): number | undefined {
 
 /**
  * Takes the next epoch, higher than `floor`. Two processes that do so at the same time get the same epoch:
- * `epochHoldersStatement` shows it. It writes nothing if a promotion has the fold, unless that is `past`. Without `past` it always writes.
+ * `epochHoldersStatement` shows it. A fold worker's writes nothing if a promotion has the fold, unless that is `past`. An attempt's
+ * writes nothing once a later attempt has taken any epoch here: a process that wakes up after that would end the work of the later one.
  */
 export function takeEpochStatement(
   databases: Databases,
   holder: string,
-  { floor = 0n, past }: { floor?: bigint; past?: string | undefined } = {},
+  { floor = 0n, ...taker }: { floor?: bigint } & ({ past: string } | { attempt: number }),
 ): Statement {
   const epochs = `${databases.ledger}.fold_epochs`
   const last = 'argMax(taken.holder, (taken.epoch, taken.holder))'
+  const attempts = `toUInt64OrZero(extract(taken.holder, '^(?:${promotionPrefix}|build/)([0-9]+)$'))`
   return {
     query: `INSERT INTO ${epochs} (epoch, holder)
             SELECT greatest(max(taken.epoch), {floor:UInt64}) + 1, {holder:String} FROM ${epochs} AS taken
-            HAVING ${past === undefined ? 'true' : `NOT startsWith(${last}, '${promotionPrefix}') OR ${last} = {past:String}`}
+            HAVING ${
+              'past' in taker
+                ? `NOT startsWith(${last}, '${promotionPrefix}') OR ${last} = {past:String}`
+                : `max(${attempts}) <= {attempt:UInt64}`
+            }
             SETTINGS async_insert = 0`,
-    query_params: { holder, floor: floor.toString(), ...(past !== undefined && { past }) },
+    query_params: { holder, floor: floor.toString(), ...taker },
   }
 }
 

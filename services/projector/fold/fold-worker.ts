@@ -61,8 +61,8 @@ export interface FoldWorkerDependencies extends Pick<Runtime, 'monotonicMs' | 's
   /** See `WatermarkDependencies`. */
   now?: () => number
   onQuarantine?: OnQuarantine
-  /** Whether it is an attempt on generations: it waits for no other, because only the highest can promote. Default: it is not. */
-  isAttempt?: boolean
+  /** The number of an attempt on generations: it waits for no other, because only the highest can promote. Default: it is none. */
+  attempt?: number
   /** Whether this attempt, which holds the fold, is given up. Default: never. */
   isGivenUp?: (attempt: number) => Promise<boolean>
   /** Resolves when ClickHouse runs no statement of the fold on these tables (fold-leadership.ts). */

@@ -3,14 +3,15 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { AttemptLost } from '../../../services/generations/attempts.ts'
 import { dropOthers } from '../../../services/generations/rebuilds.ts'
-import { FoldPaused } from '../../../services/projector/fold/fold-epochs.ts'
-import { presentOf } from '../../../services/tables/generations.ts'
+import { FoldPaused, SupersededFoldWorker, takesMax } from '../../../services/projector/fold/fold-epochs.ts'
+import { generationOf, presentOf } from '../../../services/tables/generations.ts'
 import { obstructed, type TablesCall } from '../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../support/events/model.ts'
 import { pledgeEvent } from '../../support/events/sample-events.ts'
-import { damage, spoiltTitle } from '../../support/generations/damage.ts'
+import { damage, inventedCampaign, spoiltTitle } from '../../support/generations/damage.ts'
 import {
   isPromotion,
+  isStamps,
   openRebuildableModel,
   platformHistory,
   type RebuildableModel,
@@ -87,6 +88,48 @@ describe('on one server', () => {
     await live.rebuild()
     await expectTruth()
     expect(live.databases.generation).toBe(from + 1)
+  })
+
+  test('a process that was taken for dead, and wakes up while the next one stamps, takes nothing from it', async () => {
+    await open()
+    for (const sql of [spoiltTitle, inventedCampaign]) await damage(live, sql)
+    const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
+    const next = generationOf(live.databases, live.databases.generation + 1)
+    const [asleep, awake, hasTried, isOver] = [1, 2, 3, 4].map(() => Promise.withResolvers<void>())
+    let isPromoting = false
+    let takes = 0
+    const sleeper = obstructed(live.tables, {
+      async before({ text }) {
+        isPromoting ||= text.includes(`INSERT INTO ${live.databases.ledger}.fold_epochs`)
+        if (!isPromoting) return
+        asleep?.resolve()
+        await awake?.promise
+        // It does not learn from the log that another took over.
+        if (text.includes('.generation_log')) await isOver?.promise
+      },
+      after({ text }) {
+        if (isPromoting && text.includes(`INSERT INTO ${next.ledger}.fold_epochs`)) hasTried?.resolve()
+        if (isPromoting && text.includes('.fold_epochs (epoch') && ++takes === takesMax) hasTried?.resolve()
+      },
+    })
+    const first = live.rebuild({ tables: sleeper })
+    first.catch(() => {})
+    await asleep?.promise
+    await live.rebuild({
+      tables: obstructed(live.tables, {
+        async before({ text }) {
+          if (!isStamps(text)) return
+          awake?.resolve()
+          await hasTried?.promise
+        },
+      }),
+    })
+    isOver?.resolve()
+    await expect(first).rejects.toBeInstanceOf(SupersededFoldWorker)
+    await expectTruth()
+    const changed = `SELECT DISTINCT campaign_id AS value FROM ${live.databases.read}.campaign_changes
+      WHERE updated_at >= '${since}' AND campaign_id != '' ORDER BY value`
+    expect(await column(live.tables, changed)).toEqual(['c1', 'c2', 'ghost'])
   })
 
   test('a leader that has not noticed the row writes nothing any more, and does not get the fold back', async () => {

@@ -1,9 +1,11 @@
 /** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. Its promotion is in promotion.test.ts. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { AttemptLost, takeAttempt } from '../../../services/generations/attempts.ts'
 import { RebuildRefused } from '../../../services/generations/begin.ts'
 import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
+import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { generationOf, readGenerations, standingGenerations } from '../../../services/tables/generations.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../support/events/model.ts'
@@ -214,6 +216,36 @@ describe('a running rebuild', () => {
     expect(await generationsOf(live)).toHaveLength(1)
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'dropped', isPreviousKept: false })
     await expect(dropOthers(live)).rejects.toBeInstanceOf(RebuildRefused)
+  })
+})
+
+describe('a rebuild that another process took over', () => {
+  test('ends within seconds, also while it waits for the log', async () => {
+    await live.append(platformHistory(10))
+    await live.settled()
+    const slow = obstructed(live.tables, {
+      // The batch of a record that it has to read is never written.
+      async before({ text }) {
+        if (text.includes(`INSERT INTO ${next.ledger}.batch_log`)) await over.promise
+      },
+    })
+    const next = generationOf(live.databases, live.databases.generation + 1)
+    const over = Promise.withResolvers<void>()
+    const reading = Promise.withResolvers<void>()
+    const first = live.rebuild({
+      tables: slow,
+      async onPhase(phase) {
+        if (phase === 'reading log') reading.resolve()
+      },
+    })
+    first.catch(() => {})
+    await reading.promise
+    await takeAttempt({ tables: live.tables, base: live.databases.base }, 'another', {
+      sleep,
+      random: Math.random,
+    })
+    over.resolve()
+    await expect(first).rejects.toBeInstanceOf(AttemptLost)
   })
 })
 
