@@ -37,6 +37,13 @@ const { known } = night
 const idsOf = (rows: readonly SeenCampaign[]) => rows.map(({ id }) => id)
 const said = ({ id, title, backers }: SeenCampaign) => [id, title, backers]
 
+test('the guide makes a backup each night, and ClickHouse takes a name only once', async () => {
+  await onTables(night.server(), async tables => {
+    await night.backUp(tables, '2026-09-03')
+    await expect(night.backUp(tables, '2026-09-03')).rejects.toThrow('already exists')
+  })
+})
+
 describe('the tables are lost', () => {
   let moved: Headers
   let restored: ClickHouse

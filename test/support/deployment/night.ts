@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, vi } from 'vitest'
 import { formatEvent } from '../../../contracts/events/ndjson.ts'
 import type { Tables } from '../../../services/tables/port.ts'
+import { readGuide } from '../../guides/blocks.ts'
 import { type ClickHouse, startClickHouse } from '../clickhouse/clickhouse.ts'
 import { issueCredentials, untilAccepted, untilDrained, untilLeads } from '../events/kickstarter.ts'
 import { campaignEvent, pledgeEvent } from '../events/sample-events.ts'
@@ -23,8 +24,11 @@ import type { ServiceProcess } from './service-process.ts'
 export type Headers = Readonly<Record<string, string>>
 
 const kafkaVersion = '4.4.0'
-const databases = ['pledgeview', 'pledgeview_ledger_1', 'pledgeview_read_1', 'crowdfunding']
-const backup = databases.map(name => `DATABASE ${name}`).join(', ')
+// The statement of the guide. Its name has the date of a night.
+const [, backup = '', backupName = ''] =
+  /^BACKUP (.*) TO Disk\('backups', '(.*)'\)$/m.exec(readGuide('deploy/restore.md')) ?? []
+const diskOf = (night: string) => `Disk('backups', '${backupName.replace(/\d{4}-\d\d-\d\d/, night)}')`
+const lastNight = '2026-09-02'
 // Only a hang takes this long. A key has 120 requests a minute.
 export const pollTimes = { timeout: 240_000, interval: 1_000 }
 const nightMsMax = 480_000
@@ -61,8 +65,10 @@ export const changes = lines(
 /** Lets the suite begin this morning: no projector runs, and one query process, on the tables of yesterday. */
 export function useNight() {
   const backups = mkdtempSync(join(tmpdir(), 'pledgeview-backups-'))
-  const file = `File('${backups}/night/')`
-  const more = { backups: { allowed_path: backups, allow_concurrent_backups: 'false' } }
+  const more = {
+    storage_configuration: { disks: { backups: { type: 'local', path: `${backups}/` } } },
+    backups: { allowed_disk: 'backups', allow_concurrent_backups: 'false' },
+  }
   const brokers: KafkaBroker[] = []
   const servers: ClickHouse[] = []
   let requirement: Requirement
@@ -100,7 +106,7 @@ export function useNight() {
           query: `ALTER TABLE pledgeview_ledger_1.${table} UPDATE ${column} = ${column} - INTERVAL 2 DAY
                   WHERE 1 SETTINGS mutations_sync = 2`,
         })
-      await tables.run({ query: `BACKUP ${backup} TO ${file}` })
+      await night.backUp(tables, lastNight)
     })
     await night.append(deletedBeforeCopy)
     await untilDrained(projector)
@@ -150,6 +156,9 @@ export function useNight() {
     server: () => servers[0] as ClickHouse,
     kafka: () => kafkaAt(brokers.at(-1)?.address ?? ''),
 
+    /** Runs the guide's statement in the night of this date. */
+    backUp: (tables: Tables, date: string) => tables.run({ query: `BACKUP ${backup} TO ${diskOf(date)}` }),
+
     /** A Kafka with nothing in it. The one before it is lost. */
     async newKafka(): Promise<void> {
       await brokers.at(-1)?.stop()
@@ -161,7 +170,7 @@ export function useNight() {
       const server = await startClickHouse({ more })
       servers.push(server)
       if (from === 'the backup')
-        await onTables(server, tables => tables.run({ query: `RESTORE ${backup} FROM ${file}` }))
+        await onTables(server, tables => tables.run({ query: `RESTORE ${backup} FROM ${diskOf(lastNight)}` }))
       const settings = {
         ...night.newest(),
         PLEDGEVIEW_CLICKHOUSE_URL: server.url,
