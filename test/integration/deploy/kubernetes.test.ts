@@ -106,6 +106,14 @@ describe('as Kustomize renders them', () => {
     }
   })
 
+  test('a rollout waits a day for a projector that reads a backlog', () => {
+    const projector = kindIn('services', 'Deployment').find(
+      ({ metadata }) => metadata.name === 'pledgeview-projector',
+    )
+    expect(podOf(projector as Manifest).containers[0].readinessProbe.httpGet.path).toBe('/readyz')
+    expect(projector?.spec.progressDeadlineSeconds).toBe(86_400)
+  })
+
   test('each service has probes on its ops port, a budget, and, if it has clients, a Service at an open port', () => {
     const names = (kind: string) => kindIn('services', kind).map(({ spec }) => labelOf(spec))
     for (const workload of kindIn('services', 'Deployment')) {
