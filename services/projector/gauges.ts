@@ -17,6 +17,7 @@ export interface GaugeDependencies extends Pick<Runtime, 'metrics' | 'now' | 'mo
   isRunning: () => boolean
   isLeading: () => boolean
   lastFold: () => LastFold | undefined
+  firstLedAt: () => number | undefined
   oldestUncommitted: () => OldestRecord[]
   unfolded: Pick<Unfolded, 'read' | 'waitsSince'>
   lag: () => Promise<PartitionLag[]>
@@ -115,7 +116,8 @@ async function answers(reading: Promise<void>): Promise<boolean> {
 
 /** The gauges that change with the clock. They are computed when they are asked for. */
 function registerClocked(dependencies: GaugeDependencies): void {
-  const { metrics, now, isRunning, isLeading, lastFold, oldestUncommitted, unfolded } = dependencies
+  const { metrics, now, isRunning, isLeading, lastFold, firstLedAt, oldestUncommitted, unfolded } =
+    dependencies
   const ageOf = (at: number | undefined): number => secondsSince(at, now())
 
   gaugeOf(metrics, {
@@ -139,9 +141,9 @@ function registerClocked(dependencies: GaugeDependencies): void {
   })
   gaugeOf(metrics, {
     name: 'pledgeview_fold_completed_timestamp_seconds',
-    help: 'Unix time at which this process last completed a fold, or found nothing to fold; 0 if it never did',
+    help: 'Unix time at which this process last completed a fold, or found nothing to fold. Before its first fold: when it took the leadership, or 0',
     collect() {
-      this.set((lastFold()?.completedAt ?? 0) / 1000)
+      this.set((lastFold()?.completedAt ?? firstLedAt() ?? 0) / 1000)
     },
   })
   gaugeOf(metrics, {

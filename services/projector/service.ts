@@ -118,6 +118,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     isRunning: () => failure === undefined,
     isLeading: foldWorkers.isLeading,
     lastFold: foldWorkers.lastFold,
+    firstLedAt: foldWorkers.firstLedAt,
     oldestUncommitted: uncommitted.oldest,
     unfolded,
     lag: () => reader.lag(),

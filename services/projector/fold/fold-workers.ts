@@ -37,6 +37,8 @@ export interface FoldWorkers {
   isLeading(): boolean
   /** The last fold that succeeded, also if there was nothing to fold; of the shard that is furthest behind. */
   lastFold(): LastFold | undefined
+  /** When this process first took the leadership, Unix ms. After a fold that fails it takes it again, which does not count. */
+  firstLedAt(): number | undefined
 }
 
 export interface LastFold {
@@ -51,6 +53,7 @@ const stillRunningMsMax = 60_000
 
 export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWorkers {
   let batchesWritten = 0
+  let firstLedAt: number | undefined
   const foldWorkers = dependencies.shards.map(shard => ({
     shard,
     notifier: createNotifier(),
@@ -106,6 +109,7 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
             await dependencies.follow?.()
             await foldWorker.acquireLeadership()
             own.isLeading = true
+            firstLedAt ??= dependencies.now()
           },
           /**
            * A fold that succeeds covers all batches that were written before it began, also if there was nothing to fold. But if it
@@ -154,6 +158,7 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
         ? undefined
         : done.reduce((last, fold) => (fold.beganAt < last.beganAt ? fold : last))
     },
+    firstLedAt: () => firstLedAt,
     isDone: () => foldWorkers.every(({ batchesFolded }) => batchesFolded === batchesWritten),
   }
 }

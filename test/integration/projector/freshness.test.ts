@@ -139,6 +139,23 @@ test('what a projector wrote that has died since counts in the freshness of the 
   await expect.poll(async () => (await scrape(projector)).freshness_seconds).toBe(0)
 })
 
+test('a leader whose first folds fail tells since when it leads', async () => {
+  const ingest = createIngest(world.tables, world.databases, 'dead', () => 1_000)
+  await ingest([campaignEvent({ campaign_id: 'a' })])
+  let foldsThatFailed = 0
+  isBroken = call => isFoldRecord(call) && ++foldsThatFailed > 0
+  const startedAt = Date.now() / 1000
+  const projector = start()
+  await expect.poll(() => foldsThatFailed).toBeGreaterThan(0)
+  const { fold_completed_timestamp_seconds: since } = await scrape(projector)
+  expect(since).toBeGreaterThanOrEqual(startedAt)
+  aheadMs = 300_000
+  const before = foldsThatFailed
+  // After a fold that failed it takes the leadership again.
+  await expect.poll(() => foldsThatFailed).toBeGreaterThan(before + 1)
+  expect((await scrape(projector)).fold_completed_timestamp_seconds).toBe(since)
+})
+
 test('a projector that does not lead knows when its events are visible', async () => {
   const follower = start({ leads: () => false })
   await world.writer.append([campaign('a')])

@@ -12,6 +12,7 @@ export function idleGauges(
     isRunning: () => true,
     isLeading: () => true,
     lastFold: () => undefined,
+    firstLedAt: () => undefined,
     oldestUncommitted: () => [],
     unfolded: { read: async () => {}, waitsSince: () => undefined },
     lag: async () => [],
