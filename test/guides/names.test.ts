@@ -1,5 +1,5 @@
 /** Checks that everything the guides name exists: commands, flags, settings, scripts, files. It runs only `--help`. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { mirroringSteps } from '../../contracts/api/mirroring.ts'
 import { murmur2, partitionOf } from '../../services/log/kafka/record.ts'
@@ -60,6 +60,8 @@ describe('the compose lines, which are not run', () => {
       .flatMap(({ text }) => text.trim().split('\n')),
   )
   const file = readFileSync(`${root}docker-compose.yml`, 'utf8')
+  const sectionOf = (service: string): string =>
+    new RegExp(`^  ${service}:\\n((?: {4}.*\\n|\\n)+)`, 'm').exec(file)?.[1] ?? ''
 
   test('scale services that have no port on the host, which only one container could have', () => {
     const scaled = lines.flatMap(line =>
@@ -67,7 +69,7 @@ describe('the compose lines, which are not run', () => {
     )
     expect(scaled).toEqual(expect.arrayContaining(['projector', 'query']))
     for (const service of [...scaled, 'portal']) {
-      const [, section = ''] = new RegExp(`^  ${service}:\\n((?: {4}.*\\n|\\n)+)`, 'm').exec(file) ?? []
+      const section = sectionOf(service)
       expect(section, service).toContain(`command: [${service}]`)
       expect(section, service).not.toMatch(/^ {4}(ports|container_name):/m)
     }
@@ -79,6 +81,17 @@ describe('the compose lines, which are not run', () => {
       const [, service] = / run (?:-\S+ )*([a-z-]+)/.exec(line) ?? / --scale ([a-z-]+)=/.exec(line) ?? []
       if (service !== undefined) expect(file, line).toMatch(new RegExp(`^  ${service}:$`, 'm'))
     }
+  })
+
+  test('run commands in a service that has every setting that a command asks for', () => {
+    const commands = readdirSync(`${root}services/commands`).filter(name => name.endsWith('.ts'))
+    const asked = commands.flatMap(name => {
+      const text = readFileSync(`${root}services/commands/${name}`, 'utf8')
+      return /\bsettings: \[(.*)\]/.exec(text)?.[1]?.match(/\w+/g) ?? []
+    })
+    expect(asked).toEqual(expect.arrayContaining(['PLEDGEVIEW_KEY_PEPPER', 'PLEDGEVIEW_PORTAL_KEY']))
+    const given = `${file.slice(0, file.indexOf('\nservices:\n'))}${sectionOf('pledgeview')}`
+    expect(asked.filter(name => !given.includes(` ${name}: \${${name}:`))).toEqual([])
   })
 
   test('have flags that compose has', async context => {
