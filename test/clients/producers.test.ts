@@ -16,7 +16,7 @@ const downloadMsMax = 360_000
 const partitions = 6
 const decode = createDecoder()
 
-const golden = ['campaign', 'pledge'].flatMap(name =>
+const golden = ['campaign', 'pledge', 'api-key'].flatMap(name =>
   (
     JSON.parse(readFileSync(path(`../../contracts/events/golden/${name}.json`), 'utf8')) as { line: string }[]
   ).map(({ line }) => line),
@@ -75,12 +75,12 @@ describeKafka('A producer', ({ address, openReader }) => {
       met = await requirement()
     }, downloadMsMax)
 
-    test(`in ${name} publishes every golden example, so that the projector reads the same event`, async context => {
+    test(`in ${name} publishes every golden example, so that the projector reads the same event, and skips blank lines`, async context => {
       needs(context, met)
       const settings = settingsFor(address())
       await makeTopics(settings, { partitions })
       const [program = '', ...args] = command()
-      const stdin = `${lines.join('\n')}\n`
+      const stdin = `\n${lines.join('\n \t\n')}\n\n`
       await outputOf(program, [...args, address(), settings.topicPrefix], { stdin })
 
       const records = await readRecords(await openReader(settings), lines.length)
@@ -94,6 +94,25 @@ describeKafka('A producer', ({ address, openReader }) => {
       expect(seen).toEqual(expect.arrayContaining(expected))
       expect(records.some(({ isMisplaced }) => isMisplaced)).toBe(false)
     }, 90_000)
+
+    test(`in ${name} ends with the reason if the broker refuses a record`, async context => {
+      needs(context, met)
+      const settings = settingsFor(address())
+      await makeTopics(settings, { partitions, config: { 'max.message.bytes': '100' } })
+      const [program = '', ...args] = command()
+      const refused = outputOf(program, [...args, address(), settings.topicPrefix], {
+        stdin: `${lines[0]}\n`,
+      })
+      await expect(refused).rejects.toThrow(/records were refused, the first: .*campaigns/)
+    }, 90_000)
+
+    test(`in ${name} ends with an error at a type that has no topic`, async context => {
+      needs(context, met)
+      const [program = '', ...args] = command()
+      const stdin = '{"type":"backer","data":{"backer_id":"b_1"}}\n'
+      const failed = outputOf(program, [...args, address(), 'unknown.'], { stdin })
+      await expect(failed).rejects.toThrow('the type backer is none of ')
+    }, 90_000)
   }
 
   test('in Python delivers what came before a line that is no JSON', async context => {
@@ -105,15 +124,6 @@ describeKafka('A producer', ({ address, openReader }) => {
     const failed = outputOf(program, [...args, address(), settings.topicPrefix], { stdin })
     await expect(failed).rejects.toThrow('JSONDecodeError')
     expect(await readRecords(await openReader(settings), lines.length)).toHaveLength(lines.length)
-  }, 90_000)
-
-  test('in Python ends with the reason if the broker refuses a record', async context => {
-    needs(context, await python.requirement())
-    const settings = settingsFor(address())
-    await makeTopics(settings, { partitions, config: { 'max.message.bytes': '100' } })
-    const [program = '', ...args] = programs[1]?.command() ?? []
-    const refused = outputOf(program, [...args, address(), settings.topicPrefix], { stdin: `${lines[0]}\n` })
-    await expect(refused).rejects.toThrow(/1 records were refused, the first: .*campaigns/)
   }, 90_000)
 })
 

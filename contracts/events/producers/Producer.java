@@ -20,11 +20,11 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 public class Producer implements AutoCloseable {
-    static final Map<String, String> TOPICS = Map.of("campaign", "campaigns", "pledge", "pledges");
+    static final Map<String, String> TOPICS = Map.of("campaign", "campaigns", "pledge", "pledges", "api-key", "api-keys");
 
     private final KafkaProducer<String, String> kafka;
     private final String prefix;
-    private final AtomicReference<Exception> refused = new AtomicReference<>();
+    private final AtomicReference<String> refused = new AtomicReference<>();
 
     Producer(String brokers, String prefix) {
         this.prefix = prefix;
@@ -42,15 +42,19 @@ public class Producer implements AutoCloseable {
     }
 
     /** Publishes the whole state of an entity. If the state is null, the entity with this key is deleted, and never returns. */
-    void publish(String type, String key, JsonNode state) {
-        String value = state == null ? null : state.toString();
+    void publish(String type, JsonNode state, String key) {
+        String topic = TOPICS.get(type);
+        if (topic == null) throw new IllegalArgumentException("the type " + type + " is none of " + TOPICS.keySet());
+        String of = key == null ? keyOf(type, state) : key;
+        String value = state.isNull() ? null : state.toString();
         // It waits while the client's buffer is full.
-        kafka.send(new ProducerRecord<>(prefix + TOPICS.get(type), key, value), (sent, error) -> {
-            if (error != null) refused.compareAndSet(null, error);
+        kafka.send(new ProducerRecord<>(prefix + topic, of, value), (sent, error) -> {
+            if (error != null) refused.compareAndSet(null, topic + " " + of + ": " + error.getMessage());
         });
     }
 
     static String keyOf(String type, JsonNode state) {
+        if (type.equals("api-key")) return state.get("key").asText();
         String campaign = state.get("campaign_id").asText();
         return type.equals("campaign") ? campaign : campaign + "/" + state.get("pledge_id").asText();
     }
@@ -59,7 +63,7 @@ public class Producer implements AutoCloseable {
     @Override
     public void close() throws Exception {
         kafka.close();
-        if (refused.get() != null) throw refused.get();
+        if (refused.get() != null) throw new IllegalStateException("records were refused, the first: " + refused.get());
     }
 
     public static void main(String[] args) throws Exception {
@@ -67,11 +71,10 @@ public class Producer implements AutoCloseable {
         var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         try (var producer = new Producer(args[0], args.length > 1 ? args[1] : "")) {
             for (String line = input.readLine(); line != null; line = input.readLine()) {
+                if (line.isBlank()) continue;
                 JsonNode event = json.readTree(line);
-                String type = event.get("type").asText();
-                JsonNode state = event.get("data");
-                if (state.isNull()) producer.publish(type, event.get("key").asText(), null);
-                else producer.publish(type, keyOf(type, state), state);
+                String key = event.has("key") ? event.get("key").asText() : null;
+                producer.publish(event.get("type").asText(), event.get("data"), key);
             }
         }
     }

@@ -14,7 +14,7 @@ import sys
 from confluent_kafka import Producer
 
 PREFIX = sys.argv[2] if len(sys.argv) > 2 else ""
-TOPICS = {"campaign": f"{PREFIX}campaigns", "pledge": f"{PREFIX}pledges"}
+TOPICS = {"campaign": f"{PREFIX}campaigns", "pledge": f"{PREFIX}pledges", "api-key": f"{PREFIX}api-keys"}
 
 producer = Producer(
     {
@@ -31,6 +31,8 @@ refused = []
 
 
 def key_of(type, state):
+    if type == "api-key":
+        return state["key"]
     if type == "campaign":
         return state["campaign_id"]
     return f"{state['campaign_id']}/{state['pledge_id']}"
@@ -38,6 +40,8 @@ def key_of(type, state):
 
 def publish(type, state, key=None):
     """Publishes the whole state of an entity. If the state is None, the entity with this key is deleted, and never returns."""
+    if type not in TOPICS:
+        raise ValueError(f"the type {type} is none of {', '.join(TOPICS)}")
     value = None if state is None else json.dumps(state, ensure_ascii=False)
     while True:
         try:
@@ -56,6 +60,8 @@ def delivered(error, record):
 
 try:
     for line in sys.stdin.buffer:
+        if not line.strip():
+            continue
         event = json.loads(line)
         publish(event["type"], event["data"], event.get("key"))
 finally:
