@@ -13,6 +13,7 @@
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { parseArgs } from 'node:util'
+import { messageOf } from '../../services/runtime/message-of.ts'
 import { type BenchRun, comparisonObject, comparisonText, readRun } from './against.ts'
 import { benchApi } from './api/api.ts'
 import { benchCold } from './api/cold.ts'
@@ -45,22 +46,15 @@ const long: Readonly<Record<string, Bench>> = {
 }
 const benches = { ...embedded, ...long, kafka: benchKafkaFreshness }
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    json: { type: 'boolean', default: false },
-    campaigns: { type: 'string' },
-    pledges: { type: 'string' },
-    against: { type: 'string' },
-    flood: { type: 'string', multiple: true },
-  },
-})
+const usage =
+  'npm run bench -- [NAME ...] [--json] [--against FILE] [--campaigns N] [--pledges N] [--flood NAME]'
+const { values, positionals } = readArguments()
 const earlier = readRunOf(values.against)
 const names =
   positionals.length > 0 ? positionals : (earlier?.benches.map(({ bench }) => bench) ?? Object.keys(embedded))
 const unknown = names.filter(name => !Object.hasOwn(benches, name))
 if (unknown.length > 0) {
-  exitWrong(`there is no bench ${unknown.join(', ')}; there are: ${Object.keys(benches).join(', ')}`)
+  exitWrong(`there is no bench ${unknown.join(', ')}: ${usage}; NAME is ${Object.keys(benches).join(', ')}`)
 }
 
 const workspace = createWorkspace()
@@ -111,13 +105,30 @@ async function run(): Promise<number> {
   return failures.length > 0 || reports.some(({ isIncomplete }) => isIncomplete) ? 1 : 0
 }
 
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        json: { type: 'boolean', default: false },
+        campaigns: { type: 'string' },
+        pledges: { type: 'string' },
+        against: { type: 'string' },
+        flood: { type: 'string', multiple: true },
+      },
+    })
+  } catch (error) {
+    return exitWrong(`${messageOf(error)}\n${usage}`)
+  }
+}
+
 /** The run of a `--json` file. Ends the process if the file cannot be read, before anything is measured. */
 function readRunOf(file: string | undefined): BenchRun | undefined {
   if (file === undefined) return undefined
   try {
     return readRun(readFileSync(file, 'utf8'), file)
   } catch (error) {
-    return exitWrong(error instanceof Error ? error.message : String(error))
+    return exitWrong(messageOf(error))
   }
 }
 
