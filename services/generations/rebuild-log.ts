@@ -210,7 +210,8 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
     const [row] = await generationLog.tables.rows<{ highest: number }>({
       query: `SELECT max(attempt) AS highest FROM ${generationLog.base}.generation_log`,
     })
-    if (row && row.highest > attempt) lost.abort(new AttemptLost('another process took this rebuild over'))
+    if (row && row.highest > attempt)
+      lost.abort(new AttemptLost('another process took it over (rebuild status shows that one)'))
   }
 
   function countTime(): void {
