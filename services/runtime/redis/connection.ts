@@ -19,7 +19,10 @@ import { within } from '../async/sleep.ts'
 import { messageOf } from '../message-of.ts'
 
 export interface RedisSettings {
-  /** `redis://` or `rediss://`, with user, password, port and database if needed. */
+  /**
+   * `redis://`, or `rediss://` with the certificates that Node trusts (`NODE_EXTRA_CA_CERTS` adds one), with user, password, port and
+   * database if needed.
+   */
   url: string
   /** The name of the connection in Redis's client list and in the log. */
   name: string
@@ -27,8 +30,6 @@ export interface RedisSettings {
   deadlineMs: number
   /** Longest pause between two attempts to connect. Default 2000. */
   reconnectMsMax?: number
-  /** PEM texts, for `rediss://`. Without `ca`, Node's default certificates are trusted. */
-  tls?: { ca?: string; cert?: string; key?: string }
 }
 
 export interface RedisDependencies {
@@ -231,7 +232,7 @@ function openClient(settings: RedisSettings, { pauseMs, ready, lost }: ClientEve
     lastError = error
   })
   redis.on('close', reportLoss)
-  // Also emitted if no connection can be tried, for example with an invalid certificate.
+  // Also emitted if no connection can be tried.
   redis.on('end', reportLoss)
   redis.on('ready', () => {
     lastError = undefined
@@ -240,7 +241,7 @@ function openClient(settings: RedisSettings, { pauseMs, ready, lost }: ClientEve
   return redis
 }
 
-function optionsOf({ name, deadlineMs, tls }: RedisSettings) {
+function optionsOf({ name, deadlineMs }: RedisSettings) {
   return {
     connectionName: name,
     // Without these three options a command could be sent later than intended.
@@ -250,7 +251,6 @@ function optionsOf({ name, deadlineMs, tls }: RedisSettings) {
     connectTimeout: Math.max(timeoutMsMin, deadlineMs),
     socketTimeout: Math.max(timeoutMsMin, deadlineMs),
     disconnectTimeout: disconnectMsMax,
-    ...(tls && { tls: { ...tls } }),
   } satisfies RedisOptions
 }
 

@@ -73,11 +73,11 @@ export async function startRedis(...options: string[]): Promise<RedisProcess> {
 /** A connection with a long deadline for busy machines, which reconnects quickly. */
 export function connectTo(
   { url }: Pick<TestRedis, 'url'>,
-  settings: Partial<Pick<RedisSettings, 'deadlineMs' | 'tls'>> & { logger?: Logger } = {},
+  settings: Partial<Pick<RedisSettings, 'deadlineMs'>> & { logger?: Logger } = {},
 ): RedisConnection {
-  const { deadlineMs = 5000, tls, logger = pino({ level: 'silent' }) } = settings
+  const { deadlineMs = 5000, logger = pino({ level: 'silent' }) } = settings
   return createRedisConnection(
-    { url, name: 'test', deadlineMs, reconnectMsMax: 100, ...(tls && { tls }) },
+    { url, name: 'test', deadlineMs, reconnectMsMax: 100 },
     { now: () => performance.now(), random: Math.random, logger },
   )
 }
