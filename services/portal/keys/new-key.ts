@@ -75,6 +75,6 @@ ${codeBlock({ id: 'curl', caption: 'curl', text: curlLine(apiUrl, key, secret) }
 }
 
 /** One line for sh, PowerShell and cmd: neither key nor secret has a character that a shell reads. */
-export function curlLine(apiUrl: string, key: string, secret: string): string {
+function curlLine(apiUrl: string, key: string, secret: string): string {
   return `curl -H "X-API-Key: ${key}" -H "X-API-Secret: ${secret}" "${apiUrl}/projects?limit=1"`
 }

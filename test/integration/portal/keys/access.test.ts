@@ -250,13 +250,3 @@ it('an account sees the requests of its own keys, and finds one by its id', asyn
   expect((await read(`key=${name}`)).status).toBe(404)
   expect((await other.browser.get(`/access/requests?key=${name}`)).status).toBe(200)
 })
-
-it('every form that another site sends is refused', async () => {
-  const { key, path } = await makeKey()
-  const foreign = { origin: 'https://evil.example' }
-  const statuses = []
-  for (const action of ['/access/keys', `${path}/edit`, `${path}/revoke`])
-    statuses.push((await person.browser.post(action, { ...sampleFields }, foreign)).status)
-  expect(statuses).toEqual(Array(3).fill(403))
-  expect(key.status).toBe('active')
-})

@@ -86,22 +86,6 @@ describe('the portal’s keys', () => {
     expect(states).toMatchObject([{ data: { status: 'ACTIVE' } }, { data: { status: 'REVOKED' } }])
   })
 
-  test('are never more than three, however many portals create them at once', async () => {
-    const old = await issued()
-    const portals = await Promise.all([1, 2, 3].map(() => model.openPortal()))
-    const results = await Promise.allSettled(
-      portals.flatMap(({ keys }) => [keys.issue(account, sampleFields), keys.issue(account, sampleFields)]),
-    )
-    const made = results.filter(result => result.status === 'fulfilled').map(({ value }) => value.key)
-    expect(made).toHaveLength(2)
-    for (const result of results) {
-      if (result.status === 'rejected') expect(String(result.reason)).toMatch(/^KeyError: .*three/i)
-    }
-    const left = await portal.keys.ofAccount(account)
-    expect(left.map(({ key }) => key).toSorted()).toEqual([old, ...made].toSorted())
-    expect(left.map(({ status }) => status)).toEqual(['active', 'active', 'active'])
-  })
-
   test('that have expired make room for a new one although no sweeper runs', async () => {
     await Promise.all([issued(), issued()])
     await portal.admin.writer.append([expiring(`pv_live_expired_${account}`)])

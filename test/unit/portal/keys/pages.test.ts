@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Html } from '../../../../services/portal/html/html.ts'
 import { keyForm, readKeyForm } from '../../../../services/portal/keys/key-form.ts'
 import { keyPage, revokePage } from '../../../../services/portal/keys/key-pages.ts'
-import { curlLine, secretPage } from '../../../../services/portal/keys/new-key.ts'
+import { secretPage } from '../../../../services/portal/keys/new-key.ts'
 import { overviewPage } from '../../../../services/portal/keys/overview-page.ts'
 import { requestsContent } from '../../../../services/portal/usage/requests-page.ts'
 import { hostileText, now, sampleKey, sampleUsage, sampleView } from './samples.ts'
@@ -87,15 +87,6 @@ describe('every page', () => {
 })
 
 describe('the overview', () => {
-  it('offers no further key if three are active', () => {
-    const keys = ['1', '2', '3'].map(end => sampleView({ key: `pv_live_0000000${end}` }))
-    const full = overviewPage({ ...base, keys }).text
-    expect(full).toContain('You have 3 of 3 active keys. To get a new one, revoke one of them.')
-    expect(full).not.toContain('Create a key')
-    const free = overviewPage({ ...base, keys: keys.slice(1) }).text
-    expect(free).toContain('Create a key')
-  })
-
   it('never says that a key was never used, and says so where usage cannot be read', () => {
     const at = (last_used: number | undefined) =>
       overviewPage({
@@ -121,17 +112,6 @@ describe('the overview', () => {
     expect(notice).toContain('12 requests in the last 30 days')
     expect(notice).not.toContain('pv_live_modern00')
     expect(overviewPage({ ...base, keys: keys.slice(1) }).text).not.toContain('deprecated')
-  })
-})
-
-describe('the page of a new key', () => {
-  it('shows key, secret and a whole curl line with both', () => {
-    const { text } = secretPage(secretData)
-    expect(text).toContain('<code id="key">pv_live_abcdefgh0123456789abcdef</code>')
-    expect(text).toContain('<code id="secret">pv_secret_x</code>')
-    expect(curlLine(secretData.apiUrl, 'K', 'S')).toBe(
-      'curl -H "X-API-Key: K" -H "X-API-Secret: S" "https://api.example/api/v1/projects?limit=1"',
-    )
   })
 })
 

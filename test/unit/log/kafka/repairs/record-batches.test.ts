@@ -216,15 +216,6 @@ describe('bounds', () => {
     const reason = 'the batch of offsets 0 to 500 (zstd) has more than 500,000 records and headers'
     expect(await decodeBatches(batch, nothing())).toMatchObject([{ offset: '500', unreadable: { reason } }])
   })
-
-  test('of one answer are shared: after them, the rest of an answer is left to the next fetch', async () => {
-    const large = { key: null, value: Buffer.alloc(recordBytesMax - 100) }
-    const batch = await writeBatch({ records: Array(3).fill(large), compression: 'zstd' })
-    const decoded = nothing()
-    expect(await decodeBatches(Buffer.concat([batch, batch]), decoded)).toHaveLength(3)
-    expect(await decodeBatches(batch, decoded)).toEqual([])
-    expect(await decodeBatches(batch, nothing())).toHaveLength(3)
-  })
 })
 
 function nothing(): Decoded {
