@@ -7,7 +7,6 @@ import type { Logger } from 'pino'
 import { createStateEncoder, encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import { type KafkaSettings, topicName } from '../log/kafka/client.ts'
 import type { KafkaReaderSettings } from '../log/kafka/reader.ts'
-import type { RegistryAddress } from '../log/registry/http.ts'
 import {
   createSchemaRegistry,
   registerSchemas,
@@ -118,19 +117,14 @@ export function patientAtStart(
 
 /** The schema registry, if one is configured. */
 export function registryOf(config: Config): SchemaRegistry | undefined {
-  const settings = registrySettings(config)
-  return settings && createSchemaRegistry(settings)
-}
-
-export function registrySettings(config: Config): RegistryAddress | undefined {
   const url = config.PLEDGEVIEW_SCHEMA_REGISTRY_URL
   if (url === undefined) return undefined
-  return {
+  return createSchemaRegistry({
     url,
     user: config.PLEDGEVIEW_SCHEMA_REGISTRY_USER,
     password: config.PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD,
     ...certificate('caCertificate', config.PLEDGEVIEW_SCHEMA_REGISTRY_CA_FILE),
-  }
+  })
 }
 
 /** The encoder for values: with the registry's ids (our schemas are registered if needed), or with the fixed ids. */

@@ -25,7 +25,6 @@ import { type Command, commonOptions, dataDirOption, type Io, printJson, readArg
 import { jsonOption } from '../help.ts'
 import { onModel } from '../on-model.ts'
 import { printable } from '../printable.ts'
-import { type Neighbours, neighboursOf } from './neighbours.ts'
 
 export const statusCommand: Command = {
   help: {
@@ -55,7 +54,6 @@ type ShownStatus = ReachedTables & {
   projector: { members?: number | null; lag: PartitionLag[]; warnings: string[] }
   /** In the distributed form. If Kafka does not answer, `members` is null and there is no lag. */
   kafka?: Check
-  neighbours?: Neighbours
   /** How old an answer of the API may be beside that. */
   cache_seconds_max: number
 }
@@ -106,11 +104,9 @@ async function serversStatus({ config, tables, databases, ...model }: ServersAcc
     tablesStatus({ tables, databases, shards: await shards() }),
   )
   const { remembered, ...ofLog } = log
-  const neighbours = await neighboursOf(config)
   const status: ShownStatus = {
     ...ofLog,
     ...ofTables,
-    neighbours,
     cache_seconds_max: cacheSeconds(config),
   }
   const { members } = log.projector
@@ -164,17 +160,11 @@ function absent(asOf: string | null | undefined, { shown }: RememberedWatermark)
 
 /** Prints the lines about the projectors, and then the rest. */
 export function printStatus(heading: Found['heading'], status: ShownStatus, io: Pick<Io, 'stdout'>): void {
-  const { projector, clickhouse, kafka, neighbours, rejects, misplaced } = status
+  const { projector, clickhouse, kafka, rejects, misplaced } = status
   const lines = [
     ...heading,
     ...(kafka?.ok === false ? [['kafka', `does not answer: ${kafka.detail}`]] : []),
     ...(clickhouse.ok ? [] : [['clickhouse', whyUnread(clickhouse)]]),
-    ...(neighbours?.redis?.ok === false
-      ? [['redis', `does not answer: ${neighbours.redis.detail}; limits are not shared, nobody can sign in`]]
-      : []),
-    ...(neighbours?.registry?.ok === false
-      ? [['registry', `${neighbours.registry.detail}; projectors wait if they meet a new schema`]]
-      : []),
     ...(status.stopped ? [['stopped', stopText(status.stopped)]] : []),
     ...partitionLines(status),
     ...lagLine(status),
