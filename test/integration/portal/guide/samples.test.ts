@@ -1,16 +1,18 @@
 /** Every sample of the guide does what it says, against a real service over real tables, as readers copy it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { packageName, packClient } from '../../../../contracts/api/client-package/pack.ts'
 import { errorBody } from '../../../../contracts/api/errors.ts'
-import { type SampleName, sampleText } from '../../../../services/portal/guide/samples/samples.ts'
+import {
+  type SampleName,
+  sampleLanguages,
+  sampleText,
+} from '../../../../services/portal/guide/samples/samples.ts'
 import { outputOf, pythonEnvironment } from '../../../clients/programs.ts'
 import { makeDataDirectory } from '../../../support/deployment/service-process.ts'
 import { type QueryService, useQueryService } from '../../../support/query/service.ts'
@@ -94,6 +96,8 @@ for (const { extension, program } of languages) {
     expect(stdout + stderr).not.toMatch(/Traceback|^ +at /m)
   })
 
+  if (!sampleLanguages('mirroring').some(one => one.extension === extension)) continue
+
   test(`mirroring.${extension} has every campaign, and after a second start what has changed and left since`, async context => {
     needs(context, requirement)
     const file = write('mirroring', extension)
@@ -114,65 +118,24 @@ for (const { extension, program } of languages) {
   })
 }
 
-test('mirroring.sh goes on with the removals, and saves its watermark, if their snapshot ends on the way', async context => {
-  needs(context, requirements.get('sh') ?? { isMet: false, reason: '' })
-  const moment = (n: number) => `2026-01-01T00:00:00.00${n}Z`
-  const asked: string[] = []
-  const server = createServer(({ url = '' }, response) => {
-    asked.push(url)
-    const isOfRemovals = url.includes('/removals')
-    // The second page of every question is of another snapshot than the first.
-    const first = Number(/since=.*00(\d)Z/.exec(url)?.[1] ?? 0)
-    const isSecond = url.includes('offset')
-    response.setHeader('x-data-as-of', moment(9))
-    response.setHeader('x-snapshot-id', isSecond ? 'another' : `from ${first}`)
-    const has = [first, first + 1].filter(n => isOfRemovals && n < 4)
-    if (has.length === 2 && !isSecond) response.setHeader('link', `<${url}&offset=100>; rel="next"`)
-    response.end(JSON.stringify({ data: has.map(n => ({ id: `gone ${n}`, updated_at: moment(n) })) }))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const file = join(work.path, 'mirroring.sh')
-  writeFileSync(
-    file,
-    sampleText('mirroring', 'sh', `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1`),
-  )
-  await outputOf('sh', [file], { ...options(), cwd: work.path })
-  server.close()
-  const removals = globSync('removals-*.json', { cwd: work.path }).map(name =>
-    readFileSync(join(work.path, name), 'utf8'),
-  )
-  for (const n of [0, 1, 2, 3]) expect(removals.join()).toContain(`gone ${n}`)
-  expect(readFileSync(join(work.path, 'as-of.txt'), 'utf8').trim()).toBe(moment(9))
-})
-
-/** Runs a mirror until it has saved a whole walk. The one for the shell ends by itself. */
+/** Runs a mirror until it has saved a whole walk. */
 async function runOnce(program: string, file: string): Promise<void> {
   const child = spawn(program, [file], { ...options(), stdio: ['ignore', 'pipe', 'pipe'] })
   running.push(child)
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (output += chunk))
   await expect.poll(() => output, { timeout: 90_000 }).toMatch(/, as of 2\d{3}-/)
-  if (!file.endsWith('.sh')) child.kill('SIGTERM')
+  child.kill('SIGTERM')
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
 }
 
-/** Titles by id: the copy of the program, or, of the shell's, what its pages say one after the other. */
+/** Titles by id, as the program's copy has them. */
 function copied(): Map<string, string> {
-  const read = (file: string) => JSON.parse(readFileSync(join(work.path, file), 'utf8'))
   const sqlite = join(work.path, 'campaigns.sqlite')
-  // Pages are in the order of their time, so the later state of a campaign wins.
-  const pages = (name: string) =>
-    globSync(`${name}-*.json`, { cwd: work.path })
-      .toSorted()
-      .flatMap(page => read(page).data)
   const campaigns: { id: string; title: string }[] = existsSync(sqlite)
     ? rowsOf(sqlite)
-    : pages('page').length > 0
-      ? pages('page')
-      : read('campaigns.json').campaigns
-  const titles = new Map(campaigns.map(({ id, title }) => [id, title]))
-  for (const { id } of pages('removals')) titles.delete(id)
-  return titles
+    : JSON.parse(readFileSync(join(work.path, 'campaigns.json'), 'utf8')).campaigns
+  return new Map(campaigns.map(({ id, title }) => [id, title]))
 }
 
 function rowsOf(file: string): { id: string; title: string }[] {

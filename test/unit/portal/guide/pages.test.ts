@@ -67,7 +67,7 @@ test('the limits that the pages name are those of the contract and of the servic
 
 test('every sample calls the API of this portal, and none has another address', () => {
   for (const name of sampleNames)
-    for (const { extension } of sampleLanguages) {
+    for (const { extension } of sampleLanguages(name)) {
       const text = sampleText(name, extension, apiUrl)
       expect(text).toContain('https://data.example')
       expect(text).not.toMatch(/api\.example|\.\.\//)
