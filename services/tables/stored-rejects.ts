@@ -33,8 +33,6 @@ export interface RejectFilter {
   places?: readonly RejectPlace[]
   /** No retry has settled it. */
   isOpen?: boolean
-  /** Of one of these, as `topic/key`. */
-  entities?: readonly string[]
 }
 
 export interface ReasonCount {
@@ -117,17 +115,16 @@ function selected<Row>(
   })
 }
 
-function conditionOf({ topic, reasonPart, since, until, places, isOpen, entities }: RejectFilter) {
+function conditionOf({ topic, reasonPart, since, until, places, isOpen }: RejectFilter) {
   const conditions = [
     topic !== undefined && 'topic = {topic:String}',
     reasonPart !== undefined && 'position(reason, {reasonPart:String}) > 0',
     since !== undefined && 'toUnixTimestamp64Milli(rejected_at) >= {since:Int64}',
     until !== undefined && 'toUnixTimestamp64Milli(rejected_at) < {until:Int64}',
     isOpen && 'toUnixTimestamp64Milli(settled_at) = 0',
-    entities && "concat(topic, '/', ifNull(key, '')) IN {entities:Array(String)}",
     places && "concat(topic, '/', toString(partition), '/', toString(offset)) IN {places:Array(String)}",
   ]
-  const parameters = { topic, reasonPart, since, until, entities, places: places?.map(placeName) }
+  const parameters = { topic, reasonPart, since, until, places: places?.map(placeName) }
   return {
     condition: ['true', ...conditions.filter(Boolean)].join(' AND '),
     parameters: Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined)),

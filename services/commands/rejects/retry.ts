@@ -48,7 +48,7 @@ export async function retryRejects(source: RejectSource, options: RetryOptions, 
   const since = Date.now()
   const target = isDry ? undefined : await source.openTarget()
   const { take, outcome } = createRetry(source, target)
-  let settlement: Settlement = { settled: 0, not_settled: 0, rejected_again: [] }
+  let settlement: Settlement = { settled: 0, not_settled: 0 }
   for await (const rejects of walkRejects(source, wanted)) {
     await take(rejects)
     for (const { record } of rejects) missing.delete(placeName(record))
@@ -153,12 +153,10 @@ function printOutcome(
   io.stdout.write(`${grouped(retried)} ${isDry ? 'would be' : 'were'} appended, of ${grouped(matched)}\n`)
   say(outdated, 'are in the ledger or in the log already, as they are or newer')
   say(outcome.settled, 'are settled: the ledger has them')
-  const { not_settled, rejected_again } = outcome
   say(
-    not_settled,
-    `${rejected_again.length > 0 ? 'were rejected again' : 'are not projected yet'}, and stay open${rejected_again.length > 0 ? ':' : '. Retry again'}`,
+    outcome.not_settled,
+    'stay open: pledgeview rejects list --by-reason --since 5m says why, or they are not projected yet',
   )
-  for (const one of rejected_again) sayReason(one)
   say(no_event, 'are still not valid events:')
   for (const one of by_reason) sayReason(one)
   const cut = 'are larger than what is kept of a reject, so have their producer append them again'

@@ -1,7 +1,5 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { settle } from '../../../services/commands/rejects/settle.ts'
-import type { RejectSource } from '../../../services/commands/rejects/source.ts'
 import type { Header, LogRecord } from '../../../services/log/port.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import {
@@ -18,7 +16,6 @@ import {
   type StoredReject,
   walkRejects,
 } from '../../../services/tables/stored-rejects.ts'
-import { newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
 import {
   anyFilter,
   placesAskedFor,
@@ -26,7 +23,6 @@ import {
   rejectsOf,
   startedAt,
   storeAt,
-  type TimedReject,
 } from '../../support/projector/reject-filters.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
@@ -201,44 +197,7 @@ describe('the table of rejects', () => {
     await model.tables.run({ query: `OPTIMIZE TABLE ${databases.base}.rejects FINAL` })
     expect(await countRejects(source)).toBe(1)
   })
-
-  test('a retry counts why events were rejected again, also if their keys are longer together than a parameter may be', async () => {
-    // Each stands there twice, and was rejected once since then.
-    await storeAt(model.tables, databases, [
-      ...[0, 300].flatMap(offset => longRejects(offset, startedAt, () => 'schema id 2 is unknown')),
-      ...longRejects(600, startedAt + 60_000, n =>
-        n % 3 === 0 ? 'slug is empty' : 'amount_minor -5 is negative',
-      ),
-    ])
-    const retry: RejectSource = {
-      ...source,
-      schemas: { known: undefined, learn: async () => {}, untilAskedAgain: async () => {} },
-      openTarget: () => Promise.reject(new Error('nothing is appended')),
-      versions: async () => new Map(),
-    }
-    // All of them are read in one part.
-    const places = longRejects(0, startedAt, () => '').flatMap(({ record }, n) =>
-      n < 200 ? [record, { ...record, offset: record.offset + 300 }] : [],
-    )
-    expect(await settle(retry, { places }, startedAt + 60_000)).toEqual({
-      settled: 0,
-      not_settled: 400,
-      rejected_again: [
-        { reason: 'amount_minor … is negative', count: 133, example: expect.any(String) },
-        { reason: 'slug is empty', count: 67, example: expect.any(String) },
-      ],
-    })
-  })
 })
-
-/** One reject for each of these keys, which have the greatest length. Together they are longer than ClickHouse lets a parameter be. */
-function longRejects(offset: number, rejectedAt: number, reasonOf: (n: number) => string): TimedReject[] {
-  return Array.from({ length: 300 }, (_, n) => {
-    const pledge = pledgeEvent({ campaign_id: `${n}`.padEnd(256, '-'), pledge_id: 'p'.repeat(256) })
-    const place = { partition: 0, offset: offset + n, appendedAt: 1_000 }
-    return { record: { ...newRecordOf(pledge), ...place }, reason: reasonOf(n), rejectedAt }
-  })
-}
 
 interface Shape {
   key: number | null
