@@ -9,7 +9,7 @@ import { createRowWriter, encodeRows } from '../../../services/tables/clickhouse
 import { type TableInsert, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
 import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
-import { startCuttingProxy } from '../../support/servers/cutting-proxy.ts'
+import { startProxy } from '../../support/kafka/proxy.ts'
 
 const ordinary = { password: '', networks: { ip: '127.0.0.1' }, profile: 'default', quota: 'default' }
 const moreUsers = {
@@ -127,8 +127,9 @@ test.each([
 ] as const)(
   'an insert that is cut after %i bytes (%s) leaves no rows, and may be retried',
   async (bytesMax, ending) => {
-    const proxy = await startCuttingProxy(clickHouse.url, { bytesMax, ending })
-    const cut = openTables(settingsFor({ ...clickHouse, url: proxy.url }))
+    const targetPort = Number(new URL(clickHouse.url).port)
+    const proxy = await startProxy({ targetPort, limit: { bytesMax, ending } })
+    const cut = openTables(settingsFor({ ...clickHouse, url: `http://127.0.0.1:${proxy.port}` }))
     await expect(cut.insert(insertOf(0))).rejects.toMatchObject(unknownOutcome)
     expect(proxy.passed()).toBe(bytesMax)
     await whenIdle()

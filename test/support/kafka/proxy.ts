@@ -1,4 +1,4 @@
-/** A TCP proxy between a client and a service that simulates network faults: it holds the answers, or cuts everything. */
+/** A TCP proxy between a client and a service that simulates network faults: it holds the answers, or cuts everything, or a request. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
@@ -11,7 +11,15 @@ export interface TcpProxy {
   release(): void
   /** Cuts every connection, drops what was held, and accepts no connection until `release`. */
   cut(): void
+  /** The bytes of requests that `limit` let through. */
+  passed(): number
   close(): Promise<void>
+}
+
+/** After these bytes of requests, their connection is closed as by a client that disconnects, or reset as by one that is killed. */
+export interface RequestLimit {
+  bytesMax: number
+  ending: 'end' | 'reset'
 }
 
 interface Pair {
@@ -23,13 +31,16 @@ interface Pair {
 export async function startProxy({
   port = 0,
   targetPort,
+  limit,
 }: {
   port?: number
   targetPort: number
+  limit?: RequestLimit
 }): Promise<TcpProxy> {
   const pairs = new Set<Pair>()
   let isHolding = false
   let isCut = false
+  let passed = 0
 
   const server = createServer(client => {
     if (isCut) {
@@ -45,12 +56,29 @@ export async function startProxy({
       service.destroy()
     }
     for (const socket of [client, service]) socket.on('error', drop).on('close', drop)
-    client.pipe(service)
+    if (limit) passSome(pair, limit)
+    else client.pipe(service)
     service.pipe(client)
     if (isHolding) hold(pair)
   })
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
+
+  function passSome({ client, service }: Pair, { bytesMax, ending }: RequestLimit): void {
+    client.on('data', chunk => {
+      const piece = chunk.subarray(0, bytesMax - passed)
+      passed += piece.length
+      service.write(piece)
+      if (passed < bytesMax) return
+      client.pause()
+      // The bytes so far must arrive first, or fewer than that would be forwarded.
+      service.write('', () => {
+        if (ending === 'end') service.end()
+        else service.resetAndDestroy()
+        client.resetAndDestroy()
+      })
+    })
+  }
 
   function hold({ service, client }: Pair): void {
     service.unpipe(client)
@@ -77,6 +105,7 @@ export async function startProxy({
       for (const { service, client } of pairs) service.pipe(client)
     },
     cut,
+    passed: () => passed,
     async close() {
       cut()
       server.close()
