@@ -2,10 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Client, ClientError, MirrorOptions } from '../../../contracts/api/client.ts'
-import type { Project } from '../../../contracts/api/schemas.ts'
-import type { ProjectListBody } from '../../../services/query/endpoints/projects.ts'
 import { clients } from '../../clients/python-bridge.ts'
-import { baseUrl, type ServiceModel } from './client-model.ts'
+import type { ServiceModel } from './client-model.ts'
 import {
   clientOf,
   createCopy,
@@ -202,40 +200,6 @@ async function lostByMirror(model: ServiceModel, pageSize: number): Promise<stri
     for await (const change of clientOf(model).mirror({ pageSize, onOutage, signal })) copy.apply(change)
   })
   return differences(model, copy.projects).lost
-}
-
-it('faces real losses: a walk that ignores a crossing does lose changes here', async () => {
-  const lossy = fc.sample(world, { seed: 1, numRuns: 100 }).map(async world => {
-    const model = modelOf({ ...world, faults: [], standstills: [] })
-    const copy = createCopy()
-    await untilOver(model.endAt(worldMs + 10 * minuteMs), () =>
-      naiveLoop(model, copy.projects, world.pageSize),
-    )
-    return differences(model, copy.projects).lost.length > 0
-  })
-  expect((await Promise.all(lossy)).filter(Boolean).length).toBeGreaterThan(0)
-})
-
-// The loop of the guide, shortened.
-async function naiveLoop(model: ServiceModel, copy: Map<string, Project>, limit: number): Promise<void> {
-  const signal = model.endAt(worldMs + 10 * minuteMs)
-  for (let since = ''; ; ) {
-    let next: string | null = null
-    for (let offset = 0, hasMore = true; hasMore; offset += limit) {
-      const response = await model.fetch(`${baseUrl}/projects?limit=${limit}&offset=${offset}${since}`)
-      if (response.status !== 200) {
-        await model.sleep(1000, signal)
-        offset -= limit
-        continue
-      }
-      next ??= response.headers.get('x-data-as-of')
-      const { data, pagination } = (await response.json()) as ProjectListBody
-      for (const project of data) copy.set(project.id, project)
-      hasMore = pagination.has_more
-    }
-    since = `&updated_since=${next}`
-    await model.sleep(minuteMs, signal)
-  }
 }
 
 describe.each(clients)('reconcile, in $language', client => {
