@@ -5,7 +5,7 @@
  * Every implementation keeps these promises (test/integration/log/event-log.conformance.ts):
  * - records of one partition are delivered in offset order, and none is left out;
  * - only positions that `commit` was given are committed, and a commit of a superseded assignment commits nothing;
- * - a reader that is told where to begin begins there, and if the log has another record there, at the start of the partition;
+ * - a reader begins where it is told, and if the log has another record there, at the start of the partition;
  * - after `restart` it begins where it is told then, under another assignment;
  * - a record that was appended (the promise of `append` resolved) survives a crash of the process;
  * - the watermark that is remembered never goes down, whatever is committed, and whichever reader leads.
@@ -146,8 +146,8 @@ export interface EventReader {
   /** The next records, up to the bounds; empty after `waitMsMax`. An abort of the signal ends the wait at once. */
   poll(bounds: PollBounds, signal: AbortSignal): Promise<Delivery>
   /**
-   * Tells the log that everything before the positions is done, for the tools that show a lag, and for readers that begin there. Throws
-   * `SupersededAssignment` if the assignment is not the current one.
+   * Tells the log that everything before the positions is done, for the tools that show a lag. Throws `SupersededAssignment` if the
+   * assignment is not the current one.
    */
   commit(assignment: string, positions: readonly Position[]): Promise<void>
   /** Begins again where the starts say now. What is fetched and not committed is dropped, as after a new assignment. */

@@ -5,7 +5,7 @@ import { retry } from '../../runtime/async/retry.ts'
 import { type PartitionLag, type PartitionRange, partitionName, type RememberedWatermark } from '../port.ts'
 import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
 import { readWatermark } from './group/commits.ts'
-import { type Cluster, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
+import { type Cluster, readRanges, type TopicPartition } from './offsets.ts'
 import { readCompaction, type TopicCompaction } from './topic-settings.ts'
 
 // A cluster creates a topic for its first group. Until that is done, it answers that there is no coordinator.
@@ -31,8 +31,8 @@ export interface KafkaInspector {
 
 export interface KafkaInspectorDependencies {
   logger: Logger
-  /** The positions in the tables of this log, by `partitionName`. Default: what the group has committed. */
-  positions?: (log: string) => Promise<ReadonlyMap<string, number>>
+  /** The positions in the tables of this log, by `partitionName`. */
+  positions: (log: string) => Promise<ReadonlyMap<string, number>>
 }
 
 /** Connects to the cluster. Rejects if it cannot be reached. `groupId` is the projectors' group. */
@@ -63,7 +63,7 @@ async function readGroup(
     cluster.admin.describeGroups([groupId]),
     readLog(cluster),
   ])
-  const known = await (positions ? positions(log) : readCommitted(cluster, groupId))
+  const known = await positions(log)
   return {
     members: groups[0]?.members.length ?? 0,
     remembered,

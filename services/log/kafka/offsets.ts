@@ -16,9 +16,6 @@ export interface TopicPartition {
   partition: number
 }
 
-/** The committed offset to read next; `undefined` if the group has committed none. */
-export type CommittedOffset = number | undefined
-
 /** The log no longer has the records after the offset at which reading has to begin. */
 export class OffsetOutOfRange extends Error {
   override name = 'OffsetOutOfRange'
@@ -32,8 +29,7 @@ export interface Cluster {
 // A new leader may not know the end of its partition yet. Then a committed offset seems to be above the end.
 const endChecksMax = 10
 const endCheckPauseMs = 500
-// The group has committed nothing. kafkajs commits other negative offsets when it gives up a position that is out of
-// range. That must not look like a new group.
+// The group has committed nothing. kafkajs commits other negative offsets when it gives up a position that is out of range.
 const noOffset = -1
 
 /** The ranges of all partitions, by `partitionName`. */
@@ -76,11 +72,10 @@ export async function checkStarts(
 
 /** Why reading cannot begin at an offset, or `undefined`. */
 export function rangeFault(
-  offset: CommittedOffset,
+  offset: number | undefined,
   { low, end }: Pick<PartitionRange, 'low' | 'end'>,
 ): string | undefined {
   if (offset === undefined) return undefined
-  if (offset < 0) return `its position was given up for the special offset ${offset}`
   if (offset < low) return `it is read up to ${offset}, and the records before ${low} are deleted`
   if (offset > end) return `it is read up to ${offset}, and the log ends at ${end}`
   return undefined

@@ -26,7 +26,7 @@ import { createLiveness } from './group/liveness.ts'
 import { checkStarts, outOfRange, readCommitted, readRanges } from './offsets.ts'
 
 export interface KafkaReaderSettings extends KafkaSettings {
-  /** The consumer group. Without `starts` it owns the positions, and a new group reads from the start. */
+  /** The consumer group. Its positions are for the tools that show lag. */
   groupId: string
   /** How long a reader may be silent before the group removes it, ms. Default 10,000. */
   sessionMs?: number
@@ -45,8 +45,8 @@ export interface KafkaReaderDependencies {
   logger: Logger
   /** Milliseconds, monotonic. */
   monotonicMs?: () => number
-  /** Where reading begins. Default: at what the group has committed. */
-  starts?: FindStarts
+  /** Where reading begins. */
+  starts: FindStarts
 }
 
 export interface KafkaReader extends EventReader {
@@ -93,7 +93,7 @@ export async function openKafkaReader(
     member: () => member,
     findStarts,
     readRanges: () => withRetry(() => readRanges(cluster)),
-    beginAnew: (range, reason) => starts?.beginAnew(range, reason),
+    beginAnew: (range, reason) => starts.beginAnew(range, reason),
     onChange() {
       for (const notifier of waiting) notifier.notify()
     },
@@ -135,9 +135,8 @@ export async function openKafkaReader(
   const readLog = () => withRetry(async () => logName(settings, await clusterIdOf(admin)))
 
   /**
-   * Where the partitions begin: where `starts` says, else at what the group has committed. `starts` waits for its own services, for longer
-   * than Kafka may be away. So it is not part of a retry. The group's generation is new, so no other reader can change what the group
-   * remembers any more. Throws `OffsetOutOfRange`.
+   * Where the partitions begin. `starts` waits for its own services, for longer than Kafka may be away. So it is not part of a retry. The
+   * group's generation is new, so no other reader can change what the group remembers any more. Throws `OffsetOutOfRange`.
    */
   async function findStarts(assignment: Assignment): Promise<AssignmentStarts> {
     const { groupId } = settings
@@ -147,19 +146,16 @@ export async function openKafkaReader(
     const log = await readLog()
     // `starts.find` makes this assignment the active one. So an assignment that has been superseded must not call it.
     if (assignment !== present()) throw new SupersededAssignment(`${assignment.name} has ended`)
-    const found = starts
-      ? await starts.find({
-          log,
-          assignment: assignment.name,
-          partitions: [...before.values()],
-          remembered: watermark,
-        })
-      : new Map([...committed].map(([name, next]) => [name, { next, lastAt: 0 }]))
+    const found = await starts.find({
+      log,
+      assignment: assignment.name,
+      partitions: [...before.values()],
+      remembered: watermark,
+    })
     const nextOf = new Map([...found].map(([name, { next }]) => [name, next]))
     const held = [...assignment.partitions.values()]
     const { ranges, faults } = await withRetry(() => checkStarts(cluster, held, nextOf))
-    const isReplaced = (name: string) =>
-      starts !== undefined && (nextOf.get(name) ?? 0) > (ranges.get(name)?.end ?? 0)
+    const isReplaced = (name: string) => (nextOf.get(name) ?? 0) > (ranges.get(name)?.end ?? 0)
     const final = [...faults].filter(([name]) => !isReplaced(name))
     if (final.length > 0)
       throw outOfRange(

@@ -6,18 +6,16 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import { lockDataDirectory } from '../../../services/log/local/lock.ts'
-import {
-  type FindStarts,
-  type LogRecord,
-  type NewRecord,
-  type PollBounds,
-  partitionName,
-  type RememberedWatermark,
-  type Start,
+import type {
+  FindStarts,
+  LogRecord,
+  NewRecord,
+  PollBounds,
+  RememberedWatermark,
 } from '../../../services/log/port.ts'
 import { journalEnds } from '../../support/events/journal-ends.ts'
 import { fromStart } from '../../support/events/starts.ts'
-import { describeEventLog, type LogUnderTest } from './event-log.conformance.ts'
+import { describeEventLog } from './event-log.conformance.ts'
 import { startChild } from './event-log-process.ts'
 
 describeEventLog('in a journal', async () => {
@@ -26,7 +24,7 @@ describeEventLog('in a journal', async () => {
   return {
     address: { kind: 'journal', path },
     openWriter: () => openJournalWriter(path),
-    openReader: readersWithPositions(path),
+    openReader: (consumer, starts = fromStart) => openJournalReader(path, { consumer, starts }),
     appendsWhole: true,
     remove: async () => rmSync(directory, { recursive: true }),
   }
@@ -221,24 +219,6 @@ describe('a data directory', () => {
     expect(statSync(join(directory, 'lock.sqlite')).mode & 0o777).toBe(0o600)
   })
 })
-
-/** Readers of a journal that begin after what was committed, as those do whose positions stand in tables. */
-function readersWithPositions(path: string): LogUnderTest['openReader'] {
-  const committed = new Map<string, Map<string, Start>>()
-  return async (consumer, given) => {
-    const own = committed.get(consumer) ?? new Map<string, Start>()
-    committed.set(consumer, own)
-    const starts = given ?? { find: async () => own, beginAnew() {} }
-    const reader = await openJournalReader(path, { consumer, starts })
-    return {
-      ...reader,
-      async commit(assignment, positions) {
-        await reader.commit(assignment, positions)
-        for (const at of positions) own.set(partitionName(at), { next: at.next, lastAt: at.lastAt ?? 0 })
-      },
-    }
-  }
-}
 
 async function answerOf(...args: string[]): Promise<string | undefined> {
   const child = startChild(...args)

@@ -137,17 +137,6 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       // Nor does the next reader, though kafkajs has given the position up meanwhile.
       await expect(openReader(settings)).rejects.toThrow(OffsetOutOfRange)
     })
-
-    test('behind records that were deleted, when a rebalance gives it their partition', async () => {
-      await (await openWriter(settings)).append(inOnePartition(0, 100))
-      await commitSome(40)
-      const holder = await openReader(settings)
-      await readRecords(holder, 60)
-      await deleteBefore(60)
-      // Whichever of them gets the partition fails, and the other one goes on until it is closed.
-      const opened = openReader(settings).then(failureOf, cause => cause)
-      expect(await Promise.race([opened, failureOf(holder)])).toBeInstanceOf(OffsetOutOfRange)
-    })
   })
 
   /** Polls and commits until the group stands at the end of the log; returns what was delivered. */
@@ -177,13 +166,6 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
     return (found?.partitions ?? []).reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0)
   }
 
-  /** Reads and commits so many pledges of one partition, and leaves the group. */
-  async function commitSome(count: number): Promise<void> {
-    const reader = await openReader(settings)
-    await commitAll(reader, await readDeliveries(reader, count, { ...generous, recordsMax: count }))
-    await reader.close()
-  }
-
   async function deleteBefore(offset: number): Promise<void> {
     const topic = topicName(settings, 'pledges')
     await withAdmin(settings, async admin => {
@@ -199,13 +181,4 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
 
 function inOnePartition(from: number, count: number, bytes = 0) {
   return numbered(from, count, bytes).map(record => ({ ...record, key: Buffer.from('c_1') }))
-}
-
-/** Polls until the reader fails, and returns the reason. */
-async function failureOf(reader: EventReader): Promise<unknown> {
-  try {
-    for (;;) await reader.poll({ ...generous, waitMsMax: 100 }, never)
-  } catch (cause) {
-    return cause
-  }
 }

@@ -5,6 +5,7 @@ import { partitionOf } from '../../../services/log/kafka/record.ts'
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import { type FindStarts, lagRecords, SupersededAssignment } from '../../../services/log/port.ts'
 import { pledges, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
+import { startsAtGroup } from '../../support/kafka/suite.ts'
 import { makeTopics, removeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
 import { kafkaServices } from '../../support/services/kafka.ts'
 import { useService } from '../../support/services/test-service.ts'
@@ -29,10 +30,8 @@ describe.each(kafkaServices)('$name', service => {
       { clientId = settings.clientId, starts }: { clientId?: string; starts?: FindStarts | undefined } = {},
     ): Promise<KafkaReader> {
       const groupId = `${settings.topicPrefix}${consumer}`
-      return openKafkaReader(
-        { ...settings, clientId, groupId, sessionMs: 6_000, heartbeatMs: 100 },
-        { logger: silent, ...(starts && { starts }) },
-      )
+      const all = { ...settings, clientId, groupId, sessionMs: 6_000, heartbeatMs: 100 }
+      return openKafkaReader(all, { logger: silent, starts: starts ?? startsAtGroup(all) })
     }
 
     return {

@@ -13,7 +13,15 @@ import { compressions } from '../../../services/log/kafka/repairs/codecs.ts'
 import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
 import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
-import { commitAll, groupOf, type KafkaSuite, numbered, numbersOf, until } from '../../support/kafka/suite.ts'
+import {
+  commitAll,
+  committedBy,
+  groupOf,
+  type KafkaSuite,
+  numbered,
+  numbersOf,
+  until,
+} from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
 import { needs } from '../../support/runner/requirements.ts'
 
@@ -152,7 +160,8 @@ export function describeRecords({ address, openReader, openWriter }: KafkaSuite)
       await commitAll(reader, deliveries)
       await until(async () => (await reader.lag()).every(({ committed, end }) => committed === end))
       // The group itself is behind the last marker too: a purge waits for that.
-      const inspector = await openKafkaInspector({ ...settings, ...groupOf(settings) }, { logger: silent })
+      const own = { ...settings, ...groupOf(settings) }
+      const inspector = await openKafkaInspector(own, { logger: silent, positions: () => committedBy(own) })
       onTestFinished(() => inspector.close())
       expect((await inspector.group()).lag.find(at => at.topic === 'pledges')).toMatchObject({
         committed: 6,

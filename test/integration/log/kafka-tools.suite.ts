@@ -10,7 +10,7 @@ import { lagRecords } from '../../../services/log/port.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
 import { readDeliveries } from '../../support/events/event-log-records.ts'
 import { startsAt } from '../../support/events/starts.ts'
-import { commitAll, groupOf, type KafkaSuite, numbered } from '../../support/kafka/suite.ts'
+import { commitAll, committedBy, groupOf, type KafkaSuite, numbered } from '../../support/kafka/suite.ts'
 import { makeTopics, readTopic, settingsFor, silent } from '../../support/kafka/topics.ts'
 
 export function describeTools({ address, openReader, openWriter }: KafkaSuite): void {
@@ -20,7 +20,8 @@ export function describeTools({ address, openReader, openWriter }: KafkaSuite): 
     await (await openWriter(settings)).append(numbered(0, 40))
 
     async function inspect<T>(work: (inspector: KafkaInspector) => Promise<T>): Promise<T> {
-      const inspector = await openKafkaInspector({ ...settings, ...groupOf(settings) }, { logger: silent })
+      const own = { ...settings, ...groupOf(settings) }
+      const inspector = await openKafkaInspector(own, { logger: silent, positions: () => committedBy(own) })
       return work(inspector).finally(() => inspector.close())
     }
 

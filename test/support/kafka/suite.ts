@@ -1,6 +1,8 @@
 /** Suites on the newest Kafka, which close what they open. What every Kafka promises is in event-log.conformance.ts. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe } from 'vitest'
+import { isOutage, type KafkaSettings } from '../../../services/log/kafka/client.ts'
+import { readCommitted } from '../../../services/log/kafka/offsets.ts'
 import {
   type KafkaReader,
   type KafkaReaderSettings,
@@ -15,17 +17,18 @@ import type {
   LogRecord,
   NewRecord,
 } from '../../../services/log/port.ts'
+import { retry } from '../../../services/runtime/async/retry.ts'
 import { kafkaService } from '../services/kafka.ts'
 import { useService } from '../services/test-service.ts'
 import { type KafkaBroker, startKafka } from './broker.ts'
 import { kafkaRequirement, newestKafka } from './jars.ts'
-import { silent } from './topics.ts'
+import { silent, withAdmin } from './topics.ts'
 
 export interface KafkaSuite {
   /** host:port; available inside hooks and tests. */
   address(): string
   openWriter(settings: KafkaWriterSettings): Promise<EventWriter>
-  /** A reader of the group `projector`, with short timeouts by default. */
+  /** A reader of the group `projector`, with short timeouts by default. Default of `starts`: what the group has committed. */
   openReader(settings: Omit<KafkaReaderSettings, 'groupId'>, starts?: FindStarts): Promise<KafkaReader>
 }
 
@@ -75,7 +78,7 @@ function openers(): Pick<KafkaSuite, 'openWriter' | 'openReader'> {
     openWriter: async settings => kept(await openKafkaWriter(settings, { logger: silent })),
     openReader: async (settings, starts) => {
       const all = { ...short, ...groupOf(settings), ...settings }
-      return kept(await openKafkaReader(all, { logger: silent, ...(starts && { starts }) }))
+      return kept(await openKafkaReader(all, { logger: silent, starts: starts ?? startsAtGroup(all) }))
     },
   }
 }
@@ -83,6 +86,22 @@ function openers(): Pick<KafkaSuite, 'openWriter' | 'openReader'> {
 /** The consumer group of readers with these settings. */
 export function groupOf({ topicPrefix }: { topicPrefix: string }): { groupId: string } {
   return { groupId: `${topicPrefix}projector` }
+}
+
+/** What the group has committed, by `partitionName`. */
+export function committedBy({ groupId, ...settings }: KafkaSettings & { groupId: string }) {
+  const read = () => withAdmin(settings, admin => readCommitted({ admin, names: settings }, groupId))
+  return retry(read, { isRetryable: isOutage, attemptsMax: 20, pauseMsMin: 250 })
+}
+
+/** Begins behind what the group has committed, as a projector begins behind what its tables have. */
+export function startsAtGroup(settings: KafkaSettings & { groupId: string }): FindStarts {
+  return {
+    async find() {
+      return new Map([...(await committedBy(settings))].map(([name, next]) => [name, { next, lastAt: 0 }]))
+    },
+    beginAnew() {},
+  }
 }
 
 /** How soon the group removes a silent reader of a test, ms. Less would remove readers of a busy machine, too. */
