@@ -119,21 +119,6 @@ describe('a server with gates', () => {
     expect((await connection.next())?.status).toBe(200)
     expect(pauses).toBeLessThan(10)
   })
-
-  it('stays up if bytes follow a CONNECT', async () => {
-    const { port } = await start((_, response) => void response.end())
-    server.on('connect', (_, socket) => {
-      socket.end('HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n')
-      socket.resume()
-    })
-    const odd = await connectRaw(port)
-    odd.send(`CONNECT x:443 HTTP/1.1\r\n\r\n${'GET / HTTP/1.1\r\n\r\n'.repeat(100)}`)
-    expect((await odd.next())?.status).toBe(405)
-    expect(await odd.next()).toBeUndefined()
-    const other = await connectRaw(port)
-    other.send('GET / HTTP/1.1\r\n\r\n')
-    expect((await other.next())?.status).toBe(200)
-  })
 })
 
 describe('the turn that the connections of strangers share', () => {
