@@ -69,7 +69,7 @@ export const defaultKeyRingOptions = {
   refusedMsMin: 300_000,
 }
 
-export interface KeyRingContext extends Pick<Runtime, 'now' | 'sleep'> {
+export interface KeyRingContext extends Pick<Runtime, 'monotonicMs' | 'sleep'> {
   tables: Pick<Tables, 'rows'>
   databases: Databases
   /** Called for every failure, for the log. */
@@ -104,7 +104,7 @@ type Read = <Row>(statementFor: (msMax: number) => Statement) => Promise<Row[]>
 /** Creates a key ring. Call `start` to load the keys. */
 export function createKeyRing(
   options: KeyRingOptions,
-  { tables, databases, now, sleep, onError }: KeyRingContext,
+  { tables, databases, monotonicMs, sleep, onError }: KeyRingContext,
 ): KeyRing {
   const { pollMs, pollMsMax, readMsMax } = options
   let keys: Map<string, ApiKey> | undefined
@@ -123,13 +123,13 @@ export function createKeyRing(
   let looks: Rounds | undefined
   /** Reads what the last look found to be new. Only one runs at a time. */
   let following: Promise<void> | undefined
-  /** Reads changes beside a load. */
+  /** Reads changes beside `following`, which may load keys, or wait for an answer about earlier changes. Only one runs at a time. */
   let changing: Promise<void> | undefined
 
-  const ageMs = () => now() - Math.min(readAt, lookedAt)
+  const ageMs = () => monotonicMs() - Math.min(readAt, lookedAt)
 
   async function loadPage(read: Read, loading: Load): Promise<void> {
-    const startedAt = now()
+    const startedAt = monotonicMs()
     const { pageKeysMax } = options
     const rows = await read<ApiKeyRow>(msMax =>
       apiKeysStatement(loading.after, pageKeysMax, databases, msMax),
@@ -148,6 +148,9 @@ export function createKeyRing(
   async function readChanges(read: Read, newest: bigint): Promise<void> {
     const before = reached
     const rows = await read<ChangedKeyRow>(msMax => changedKeysStatement(reached, databases, msMax))
+    // Another read or a load has ended meanwhile. This answer may be older, and would make a revoked key valid again. What it has and
+    // they lack has a higher fold id than `reached`, so the next look reads it.
+    if (reached !== before) return
     for (const row of rows) {
       load?.changed.add(row.api_key)
       for (const known of [keys, load?.keys]) {
@@ -155,8 +158,7 @@ export function createKeyRing(
         else known?.delete(row.api_key)
       }
     }
-    // A load that has ended meanwhile may lack what came since it began.
-    if (reached === before) reached = newest
+    reached = newest
   }
 
   /** Makes the keys equal to the table as a look saw it at `startedAt`. What changes meanwhile is left to the next look. */
@@ -182,11 +184,11 @@ export function createKeyRing(
       tables.rows<Row>(statementFor(msMax), {
         signal: AbortSignal.any([stopping, AbortSignal.timeout(msMax)]),
       })
-    const startedAt = now()
+    const startedAt = monotonicMs()
     const msMax = lookMsMax
     lookMsMax = Math.min(readMsMax, 2 * msMax)
     const [state] = await within<KeyState>(limit => keyStateStatement(databases, limit), msMax)
-    lookMsMax = Math.min(readMsMax, Math.max(pollMsMax, 2 * (now() - startedAt)))
+    lookMsMax = Math.min(readMsMax, Math.max(pollMsMax, 2 * (monotonicMs() - startedAt)))
     if (state === undefined) throw new Error('the statement of the keys returned no row')
     for (const key of state.revoked) refused.set(key, startedAt)
     lookedAt = startedAt
@@ -229,7 +231,7 @@ export function createKeyRing(
 
     isKnown: () => keys !== undefined && ageMs() <= options.staleMsMax,
 
-    isFresh: () => now() - confirmedAt <= options.freshMsMax,
+    isFresh: () => monotonicMs() - confirmedAt <= options.freshMsMax,
   }
 }
 

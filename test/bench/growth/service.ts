@@ -173,7 +173,7 @@ async function measureKeys(keys: number): Promise<GrowthKeys> {
   const ring = createKeyRing(defaultKeyRingOptions, {
     tables,
     databases: defaultDatabases,
-    now: Date.now,
+    monotonicMs: () => performance.now(),
     sleep,
     onError: error => failures.push(error),
   })

@@ -66,7 +66,7 @@ function openRing(options: Partial<KeyRingOptions> = {}): KeyRing {
 
 function openRingOver(tables: Pick<Tables, 'rows'>, options: Partial<KeyRingOptions>): KeyRing {
   const onError = (error: unknown) => errors.push(error)
-  const context = { tables, databases: store.databases, now: clock.now, sleep, onError }
+  const context = { tables, databases: store.databases, monotonicMs: clock.now, sleep, onError }
   const ring = createKeyRing({ ...patientOptions, ...options }, context)
   rings.push(ring)
   return ring

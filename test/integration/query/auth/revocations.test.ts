@@ -81,19 +81,19 @@ describe('a revoked key', () => {
 
   /**
    * A ring over tables that have the key `k`, and later rows by which it is revoked. `loaded`, `changed`: what a statement waits for that
-   * loads keys, and one that reads such rows.
+   * loads keys, and one that reads such rows. `changed` may say that the key is still current there.
    */
   function openRing(
     look: () => KeysSeen | Promise<KeysSeen>,
     loaded = async () => {},
-    changed = async () => {},
+    changed: () => Promise<unknown> = async () => {},
   ) {
     const clock = testClock()
     async function rows({ query }: Statement) {
       if (query.includes('revoked_keys')) return [{ newest: '1', ...(await look()) }] as never[]
       if (query.includes('is_current')) {
-        await changed()
-        return [{ api_key: 'k', is_current: false }] as never[]
+        const isCurrent = (await changed()) === true
+        return [{ api_key: 'k', secret_hash: 'hash', scopes: [], is_current: isCurrent }] as never[]
       }
       await loaded()
       return [{ api_key: 'k', secret_hash: 'hash', scopes: [] }] as never[]
@@ -101,7 +101,7 @@ describe('a revoked key', () => {
     const context = {
       tables: { rows },
       databases: defaultDatabases,
-      now: clock.now,
+      monotonicMs: clock.now,
       sleep,
       onError: () => {},
     }
@@ -185,6 +185,56 @@ describe('a revoked key', () => {
     changing.resolve()
     loading.resolve()
     await ring.close()
+  })
+
+  test('is not put back by an answer about earlier changes that comes late', async () => {
+    const state = { active: 1, revoked: [] as string[], newest: '1' }
+    const answers = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()]
+    let [looks, reads] = [0, 0]
+    const { ring } = openRing(
+      () => {
+        looks++
+        return state
+      },
+      undefined,
+      () => answers[reads++]?.promise ?? Promise.resolve(false),
+    )
+    await ring.start()
+    // The next look reads beside the first read. The key is revoked between them, and the second answer comes first.
+    Object.assign(state, { active: 0, newest: '2' })
+    await vi.waitFor(() => expect(reads).toBe(2), soon)
+    answers[1]?.resolve(false)
+    await vi.waitFor(() => expect(ring.lookup('k')).toBeUndefined(), soon)
+    answers[0]?.resolve(true)
+    const looked = looks
+    let isSeen = false
+    while (looks < looked + 5) {
+      isSeen ||= ring.lookup('k') !== undefined
+      await sleep(0)
+    }
+    expect(isSeen).toBe(false)
+    await ring.close()
+  })
+
+  test('and any other: their age is measured by a steady clock, also if the time of day steps by an hour', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const databases = await model.freshDatabases()
+      const ingest = createIngest(model.tables, databases)
+      const { foldWorker } = createTestFoldWorker(model.tables, databases)
+      await foldWorker.acquireLeadership()
+      await ingest([active('k')])
+      await foldWorker.fold()
+      const keyRing = await startQuery(databases)
+      const startedAt = Date.now()
+      vi.setSystemTime(startedAt + 3_600_000)
+      expect(keyRing.lookup('k')).toBeDefined()
+      vi.setSystemTime(startedAt)
+      await model.tables.run({ query: `DROP TABLE ${databases.base}.api_keys SYNC` })
+      await vi.waitFor(() => expect(keyRing.isFresh()).toBe(false), soon)
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   test('and a key whose time passes is refused then, without an event and without a fold; the fold counts it on', async () => {
