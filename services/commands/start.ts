@@ -179,10 +179,13 @@ function mailText({ to, subject, text }: Mail): string {
 /** Access to the data teams' SQL, with a line to paste. */
 function sqlText({ url, nativePort }: OpenDoor, databases: Databases, hasPassword: boolean): string {
   const question = `SELECT status, count() FROM ${databases.views}.campaigns GROUP BY status`
-  const password = hasPassword ? ' -H "X-ClickHouse-Key: $PLEDGEVIEW_SQL_PASSWORD"' : ''
+  // ClickHouse refuses a user in the address beside a password in a header.
+  const door = hasPassword
+    ? `${url}/' -H 'X-ClickHouse-User: ${analystUser}' -H "X-ClickHouse-Key: $PLEDGEVIEW_SQL_PASSWORD"`
+    : `${url}/?user=${analystUser}'`
   return `SQL for data teams, user ${analystUser}: ${url}/play?user=${analystUser} (native protocol: port ${nativePort})
 
-  curl -s '${url}/?user=${analystUser}'${password} -d '${question}'
+  curl -s '${door} -d '${question}'
 
 `
 }

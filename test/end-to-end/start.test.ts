@@ -15,12 +15,14 @@ import {
 } from '../support/deployment/service-process.ts'
 import { pathsIn } from '../support/runner/paths-in.ts'
 import { processesWith, procFileSystem } from '../support/runner/processes.ts'
+import { run } from '../support/runner/programs.ts'
 import { needs } from '../support/runner/requirements.ts'
 
 const directory = makeDataDirectory()
 // As an operator may have created it.
 chmodSync(directory.path, 0o755)
 let service: ServiceProcess | undefined
+const analysts = { PLEDGEVIEW_SQL_PASSWORD: 'of the data teams: <&> wörd' }
 // Only a hang takes this long, also on a busy machine.
 const soon = { timeout: 60_000, interval: 50 }
 
@@ -39,7 +41,7 @@ describe('npm start', () => {
     const first = await startServiceProcess(['--data-dir', directory.path], {}, 'Loading the demo platform')
     first.child.kill('SIGKILL')
     await once(first.child, 'exit')
-    service = await startServiceProcess(['--data-dir', directory.path])
+    service = await startServiceProcess(['--data-dir', directory.path], analysts)
     await vi.waitFor(() => expect(service?.output()).toContain('Ctrl-C stops'), soon)
     // The API looks for new keys twice a second.
     const stats = await vi.waitFor(() => dataOf<Stats>('stats'), soon)
@@ -51,6 +53,12 @@ describe('npm start', () => {
     const { data } = await curl<{ data: { status: string }[] }>('projects')
     expect(data.length).toBeGreaterThan(0)
     expect(new Set(data.map(project => project.status))).toEqual(new Set(['LIVE']))
+  })
+
+  test('the printed SQL line answers, although analysts have a password', async () => {
+    const line = /curl .*GROUP BY status'/.exec(service?.output() ?? '')?.[0] ?? ''
+    const { stdout } = await run('sh', ['-c', line], { environment: analysts, msMax: soon.timeout })
+    expect(stdout).toMatch(/^LIVE\t\d+$/m)
   })
 
   test('it warns if and only if the system cannot keep analysts from making ClickHouse connect elsewhere', () => {
