@@ -80,6 +80,15 @@ const host = z
   .string()
   .refine(name => name.toLowerCase() !== 'localhost', 'is two addresses: write 127.0.0.1 or ::1')
 
+/** A relation between settings, reported for the first. It is checked if each of them is right, whatever is wrong with others. */
+function relationOf(...names: [string, ...string[]]) {
+  return {
+    path: [names[0]],
+    when: ({ issues }: z.core.ParsePayload) =>
+      !issues.some(({ path: [name] = [] }) => names.includes(String(name))),
+  }
+}
+
 const settingsSchema = z
   .object({
     PLEDGEVIEW_HOST: host.default('127.0.0.1'),
@@ -190,23 +199,27 @@ const settingsSchema = z
     PLEDGEVIEW_VIEWS_DATABASE: identifier.default('crowdfunding'),
   })
   .refine(settings => settings.PLEDGEVIEW_BATCH_MS_MAX <= settings.PLEDGEVIEW_RETRY_MS_MAX, {
-    path: ['PLEDGEVIEW_BATCH_MS_MAX'],
+    ...relationOf('PLEDGEVIEW_BATCH_MS_MAX', 'PLEDGEVIEW_RETRY_MS_MAX'),
     message: 'is longer than PLEDGEVIEW_RETRY_MS_MAX',
   })
   .refine(settings => settings.PLEDGEVIEW_KAFKA_SESSION_MS < settings.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX, {
-    path: ['PLEDGEVIEW_KAFKA_SESSION_MS'],
+    ...relationOf('PLEDGEVIEW_KAFKA_SESSION_MS', 'PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX'),
     message: 'is not shorter than PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX',
   })
   .refine(
     ({ PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls }) =>
       (cluster === undefined) === (urls === undefined),
     {
-      path: ['PLEDGEVIEW_CLICKHOUSE_SHARD_URLS'],
+      ...relationOf('PLEDGEVIEW_CLICKHOUSE_SHARD_URLS', 'PLEDGEVIEW_CLICKHOUSE_CLUSTER'),
       message: 'has to be set together with PLEDGEVIEW_CLICKHOUSE_CLUSTER',
     },
   )
   .refine(settings => isSaslWhole(settings), {
-    path: ['PLEDGEVIEW_KAFKA_SASL_MECHANISM'],
+    ...relationOf(
+      'PLEDGEVIEW_KAFKA_SASL_MECHANISM',
+      'PLEDGEVIEW_KAFKA_SASL_USERNAME',
+      'PLEDGEVIEW_KAFKA_SASL_PASSWORD',
+    ),
     message: 'has to be set together with PLEDGEVIEW_KAFKA_SASL_USERNAME and PLEDGEVIEW_KAFKA_SASL_PASSWORD',
   })
 

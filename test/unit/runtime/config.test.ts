@@ -26,12 +26,19 @@ describe('the configuration', () => {
         PLEDGEVIEW_PLATFORM_CURRENCY: 'EURO',
         PLEDGEVIEW_REJECT_SHARE_MAX: '2',
         PLEDGEVIEW_KEY_PEPPER: 'short',
+        PLEDGEVIEW_LOG_LEVEL: 'loud',
         PLEDGEVIEW_TYPO: '1',
+        // Relations: one is broken, and one cannot be compared.
+        PLEDGEVIEW_BATCH_MS_MAX: '5000',
+        PLEDGEVIEW_RETRY_MS_MAX: '1000',
+        PLEDGEVIEW_KAFKA_SESSION_MS: 'long',
       })
     expect(read).toThrow(ConfigError)
-    for (const name of ['FOLD_MS_MAX', 'PLATFORM_CURRENCY', 'REJECT_SHARE_MAX', 'KEY_PEPPER', 'TYPO']) {
+    const names = ['FOLD_MS_MAX', 'PLATFORM_CURRENCY', 'REJECT_SHARE_MAX', 'KEY_PEPPER', 'LOG_LEVEL', 'TYPO']
+    for (const name of [...names, 'BATCH_MS_MAX: is longer than', 'KAFKA_SESSION_MS: is not a whole']) {
       expect(read).toThrow(`PLEDGEVIEW_${name}`)
     }
+    expect(read).not.toThrow('is not shorter')
   })
 
   test('relations between settings are checked', () => {
