@@ -23,7 +23,7 @@ import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import { checkParts, partsCheck } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
-import { type Shard, type Tables, TablesError } from '../tables/port.ts'
+import type { Shard, Tables } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import {
@@ -86,12 +86,16 @@ async function project(
   const shards = open(await shardsOf(config, databases))
   const parts = shards?.shards ?? [{ tables, databases }]
   const servers = parts.map(part => part.tables)
+  const patient = parts.map(part => ({
+    ...part,
+    tables: patientAtStart(part.tables, { config, logger, signal }),
+  }))
   // A fold of a ledger without these rows would take their pledges out of the campaigns.
   await checkParts(
-    servers.map(server => patientAtStart(server, { config, logger, signal })),
+    patient.map(part => part.tables),
     databases.ofShard,
   )
-  const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal })
+  const compaction = await compactionOf({ config, shards: patient, logger, metrics, signal })
   const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: name } = config
   const cluster = shards && name ? { name, shards: shards.shards } : undefined
   const { reader, projector } = await openLiveProjector({
@@ -153,34 +157,32 @@ async function compactionOf({
   metrics: Metrics
 }): Promise<Compaction> {
   let stored: StoredPositions | undefined
-  const inspector = await openKafkaInspector(readerSettings(config), {
-    logger,
-    async positions(log) {
-      stored = await readPositions(shards, log)
-      return nextOf(stored)
-    },
-  })
-  try {
-    const compaction = await retry(
-      () =>
-        checkAbsence(inspector, {
-          readUntil: place => stored?.ofLog.get(place)?.readUntil ?? readUntilOfNew(stored, Date.now()),
-          now: Date.now,
-          retentionMsMin: config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS,
-        }),
-      {
-        isRetryable: error => isOutage(error) || (error instanceof TablesError && error.retryable),
-        msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-        pauseMsMin: 500,
+  const check = async () => {
+    const inspector = await openKafkaInspector(readerSettings(config), {
+      logger,
+      async positions(log) {
+        stored = await readPositions(shards, log)
+        return nextOf(stored)
       },
-      { signal },
-    )
-    for (const warning of compaction.warnings) logger.warn(warning)
-    for (const { topic, tombstoneRetentionMs } of compaction.topics) {
-      metrics.tombstoneRetention.set({ topic }, tombstoneRetentionMs / 1000)
+    })
+    try {
+      return await checkAbsence(inspector, {
+        readUntil: place => stored?.ofLog.get(place)?.readUntil ?? readUntilOfNew(stored, Date.now()),
+        now: Date.now,
+        retentionMsMin: config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS,
+      })
+    } finally {
+      await inspector.close()
     }
-    return compaction
-  } finally {
-    await inspector.close()
   }
+  const compaction = await retry(
+    check,
+    { isRetryable: isOutage, msMax: config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX, pauseMsMin: 500 },
+    { signal },
+  )
+  for (const warning of compaction.warnings) logger.warn(warning)
+  for (const { topic, tombstoneRetentionMs } of compaction.topics) {
+    metrics.tombstoneRetention.set({ topic }, tombstoneRetentionMs / 1000)
+  }
+  return compaction
 }
