@@ -60,7 +60,7 @@ export function startErrorOf(
   if (table !== undefined) {
     return new ServerStartError(
       `ClickHouse does not start, because a part of the table ${table} cannot be read; its log ${logPath(where)} names the part. No event ` +
-        `is lost: restore ${dataDirectory} from a backup, or move it away, start again, and create the tables again with: pledgeview rebuild`,
+        `is lost: restore ${dataDirectory} from a backup, or move it away and start again: the log fills new tables`,
     )
   }
   return new ServerStartError(

@@ -59,8 +59,7 @@ export function openEmbeddedTables({
     await checkParts(
       [tables],
       databases,
-      `No event is lost: restore ${directory.tables} from a backup, or move it away, start again, and create the tables again ` +
-        'with: pledgeview rebuild',
+      `No event is lost: restore ${directory.tables} from a backup, or move it away and start again: the log fills new tables`,
     )
     return { clickHouse, door, tables, databases }
   })
