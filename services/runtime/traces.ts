@@ -6,12 +6,13 @@
  * SDK is no part of the program: an operator who wants traces installs it. A span has names, counts and times, and no id of an
  * entity, no text of a statement and no address that a client sent.
  *
- * How it fails: a start is refused if the SDK is missing. If the collector does not answer, spans are lost, and nothing else.
+ * How it fails: a start is refused if the SDK cannot be loaded. If the collector does not answer, spans are lost, and nothing else.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { ClickHouseTracer } from '@clickhouse/client'
 import type { Attributes, Context, Link, Span, TextMapGetter, Tracer } from '@opentelemetry/api'
 import type { LogRecord } from '../log/port.ts'
+import { messageOf } from './message-of.ts'
 
 interface Loaded {
   api: typeof import('@opentelemetry/api')
@@ -35,7 +36,7 @@ const requests = new WeakMap<ServerResponse, Span>()
 
 /**
  * Loads the SDK if the environment names a collector. The exporter itself reads the other `OTEL_EXPORTER_OTLP_...` variables. Resolves
- * with what sends the last spans. Throws if a package is missing.
+ * with what sends the last spans. Throws if a package cannot be loaded.
  */
 export async function openTraces(
   service: string,
@@ -43,11 +44,12 @@ export async function openTraces(
 ): Promise<() => Promise<void>> {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: all, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own } = environment
   if (!(all || own) || environment.OTEL_SDK_DISABLED === 'true') return async () => {}
-  const sdk = await loadSdk('sdk-trace')
-  const hooks = await loadSdk('context-async-hooks')
-  const { OTLPTraceExporter } = await loadSdk('exporter-trace-otlp-http')
-  const { W3CTraceContextPropagator } = await loadSdk('core')
-  const { resourceFromAttributes } = await loadSdk('resources')
+  const asking = `OTEL_EXPORTER_OTLP_${own ? 'TRACES_' : ''}ENDPOINT asks for traces`
+  const sdk = await loadSdk('sdk-trace', asking)
+  const hooks = await loadSdk('context-async-hooks', asking)
+  const { OTLPTraceExporter } = await loadSdk('exporter-trace-otlp-http', asking)
+  const { W3CTraceContextPropagator } = await loadSdk('core', asking)
+  const { resourceFromAttributes } = await loadSdk('resources', asking)
   const api = await import('@opentelemetry/api')
   const provider = new sdk.TracerProvider({
     resource: resourceFromAttributes({
@@ -66,12 +68,16 @@ export async function openTraces(
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the package, and so its types, are there only if an operator has installed it.
-async function loadSdk(name: string): Promise<any> {
+async function loadSdk(name: string, asking: string): Promise<any> {
   try {
     return await import(`@opentelemetry/${name}`)
   } catch (cause) {
+    const isMissing = (cause as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND'
+    const fault = isMissing
+      ? 'their packages are not installed'
+      : `@opentelemetry/${name} cannot be loaded (${messageOf(cause)}). Install the packages again`
     throw new Error(
-      'OTEL_EXPORTER_OTLP_ENDPOINT asks for traces, and their packages are not installed: npm install --no-save ' +
+      `${asking}, and ${fault}: npm install --no-save ` +
         '@opentelemetry/sdk-trace @opentelemetry/context-async-hooks @opentelemetry/exporter-trace-otlp-http',
       { cause },
     )

@@ -113,6 +113,17 @@ test('a batch, a fold and a request reach the collector with their statements, a
   expect(JSON.stringify(received)).not.toMatch(/secret-|pv_live/)
 })
 
+test('a package that cannot be loaded refuses the start with its reason, and with the variable that asks for it', async () => {
+  vi.doMock('@opentelemetry/resources', () => {
+    throw new Error('not for this version')
+  })
+  const opened = openTraces('test', { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint })
+  await expect(opened).rejects.toThrow(
+    /^OTEL_EXPORTER_OTLP_TRACES_ENDPOINT asks for traces, and @opentelemetry\/resources cannot be loaded/,
+  )
+  vi.doUnmock('@opentelemetry/resources')
+})
+
 test('a batch links to the traces of its records', async () => {
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', endpoint)
   const close = await openTraces('test')
