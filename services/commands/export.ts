@@ -21,7 +21,8 @@ export const exportCommand: Command = {
       'Writes a whole copy of the public campaigns into a folder of DIR: campaigns.ndjson.gz and campaigns.parquet, each with every ' +
       'campaign as the API shows it on its own page, and manifest.json. The copy is there when it is whole, and then the earlier ' +
       'one is removed. If PLEDGEVIEW_EXPORT_DIR names DIR, the API and the portal offer the latest copy. If ' +
-      'PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, it reads from ClickHouse. The service may run meanwhile.',
+      'PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, it reads from ClickHouse. The service may run meanwhile. Then the copy ' +
+      'has what is folded, and may lack events that were appended seconds ago.',
     options: { ...dataDirOption, ...jsonOption },
     examples: ['export exports', 'export exports --json'],
     cost:

@@ -28,7 +28,8 @@ export const notifyCommand: Command = {
     does:
       'Announces something, for example a breaking change: it notes a mail to each contact address of active API keys, and the portals ' +
       'send it within a day. An address that was noted before gets no second mail of the same name, unless the mail was given ' +
-      'up: run the same command again after a kill, to see how many mails were sent, or to try those again that were given up.',
+      'up: run the same command again after a kill, to see how many mails were sent, or to try those again that were given up. ' +
+      'While services run, a key that was made seconds ago may be missing.',
     options: {
       '--id NAME':
         'the name of this announcement, 1 to 64 letters, digits and hyphens; it stands for one subject and text',

@@ -10,7 +10,7 @@ import { embeddedDirectory } from './command.ts'
 export type Model = EmbeddedAccess | ServersAccess
 
 interface Needs {
-  /** In a data directory, everything in the journal is folded before the work begins. Default: it need not be. */
+  /** In a data directory without a service, everything in the journal is folded before the work begins. Default: it need not be. */
   isCaughtUp?: boolean
   /** Settings that it needs on servers. A data directory has its own secrets. */
   settings?: readonly (keyof Config)[]
