@@ -118,10 +118,9 @@ test('a package that cannot be loaded refuses the start with its reason, and wit
     throw new Error('not for this version')
   })
   const opened = openTraces('test', { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint })
-  await expect(opened).rejects.toThrow(
+  await expect(opened.finally(() => vi.doUnmock('@opentelemetry/resources'))).rejects.toThrow(
     /^OTEL_EXPORTER_OTLP_TRACES_ENDPOINT asks for traces, and @opentelemetry\/resources cannot be loaded/,
   )
-  vi.doUnmock('@opentelemetry/resources')
 })
 
 test('a batch links to the traces of its records', async () => {
