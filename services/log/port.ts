@@ -43,6 +43,8 @@ export interface LogRecord extends NewRecord {
   unreadable?: string
   /** The size of a value that is left out because it cannot be read. */
   omittedValueBytes?: number
+  /** How many headers the record has, if all of them are left out because it cannot be read. */
+  omittedHeaders?: number
 }
 
 /** The offset to read next in a partition. */

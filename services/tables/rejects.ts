@@ -142,7 +142,7 @@ function reasonOf({ reason }: Reject): [reason: string, kind: string] {
 }
 
 function contentOf({ record }: Reject): unknown[] {
-  const { key, value, headers = [], omittedValueBytes } = record
+  const { key, value, headers = [], omittedValueBytes, omittedHeaders = 0 } = record
   const sizes = headers.map(([name, one]) => Buffer.byteLength(name) + one.length)
   let keptBytes = 0
   const kept = headers.filter((_, index) => {
@@ -158,7 +158,7 @@ function contentOf({ record }: Reject): unknown[] {
     omittedValueBytes ?? value?.length ?? 0,
     kept.map(([name]) => name),
     kept.map(([, one]) => one),
-    headers.length,
+    headers.length + omittedHeaders,
     sizes.reduce((sum, size) => sum + size, 0),
   ]
 }

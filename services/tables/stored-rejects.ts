@@ -18,6 +18,8 @@ export interface StoredReject extends Reject {
   settledAt?: number
   /** What the record had, in bytes. More than what is stored if something was cut off. */
   sizes: { key: number; value: number; headers: number }
+  /** How many headers the record had. */
+  headerCount: number
 }
 
 /** All given conditions must hold. Without conditions, all rejects match. */
@@ -145,6 +147,7 @@ interface Row {
   value_base64: string | null
   value_bytes: number
   headers: [name: string, base64: string][]
+  header_count: number
   header_bytes: number
 }
 
@@ -178,7 +181,7 @@ function readRows(
     query: `SELECT ${place}, toUnixTimestamp64Milli(rejected_at) AS rejected_ms,
         toUnixTimestamp64Milli(settled_at) AS settled_ms, reason,
         base64Encode(key) AS key_base64, key_bytes, base64Encode(value) AS value_base64, value_bytes,
-        arrayMap((name, one) -> [name, base64Encode(one)], header_names, header_values) AS headers, header_bytes
+        arrayMap((name, one) -> [name, base64Encode(one)], header_names, header_values) AS headers, header_count, header_bytes
       FROM ${base}.rejects FINAL
       WHERE (${place}) GLOBAL IN
       (
@@ -225,6 +228,7 @@ function storedReject(row: Row): StoredReject {
     rejectedAt: row.rejected_ms,
     settledAt: row.settled_ms,
     sizes: { key: row.key_bytes, value: row.value_bytes, headers: row.header_bytes },
+    headerCount: row.header_count,
   }
 }
 

@@ -129,16 +129,19 @@ export function isCut(reject: StoredReject): boolean {
 }
 
 /** `value: 4,194,304 of 10,800,000 bytes` */
-function cutParts({ record, sizes }: StoredReject): string[] {
+function cutParts({ record, sizes, headerCount }: StoredReject): string[] {
   const headers = (record.headers ?? []).map(([name, one]) => Buffer.byteLength(name) + one.length)
   const parts: [name: string, kept: number, of: number][] = [
     ['key', record.key?.length ?? 0, sizes.key],
     ['value', record.value?.length ?? 0, sizes.value],
     ['headers', headers.reduce((sum, size) => sum + size, 0), sizes.headers],
   ]
-  return parts
+  const cut = parts
     .filter(([, kept, of]) => kept < of)
     .map(([name, kept, of]) => `${name}: ${grouped(kept)} of ${grouped(of)} bytes`)
+  // The sizes of headers that were left out are not known.
+  const isLeftOut = headers.length < headerCount && sizes.headers === 0
+  return isLeftOut ? [...cut, `headers: ${headers.length} of ${grouped(headerCount)}`] : cut
 }
 
 export function isoTime(ms: number): string {

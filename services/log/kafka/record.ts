@@ -34,7 +34,13 @@ export function toLogRecord(topic: Topic, partition: number, message: ReadMessag
   }
   if (unreadable) {
     const { reason, omittedValueBytes } = unreadable
-    return { ...record, unreadable: reason, ...(omittedValueBytes !== undefined && { omittedValueBytes }) }
+    const omittedHeaders = message.headerCount
+    return {
+      ...record,
+      unreadable: reason,
+      ...(omittedValueBytes !== undefined && { omittedValueBytes }),
+      ...(omittedHeaders > 0 && { omittedHeaders }),
+    }
   }
   return Object.assign(record, boundedHeaders(message))
 }
@@ -47,7 +53,8 @@ function exactTime(ms: number): number {
 function boundedHeaders({ headers, headerCount }: ReadMessage): Partial<LogRecord> {
   if (headerCount > headersMax) {
     const allowed = `${grouped(headersMax)} are allowed`
-    return { unreadable: `the record has ${grouped(headerCount)} headers, and ${allowed}` }
+    const unreadable = `the record has ${grouped(headerCount)} headers, and ${allowed}`
+    return { unreadable, omittedHeaders: headerCount }
   }
   return headers.length > 0 ? { headers } : {}
 }

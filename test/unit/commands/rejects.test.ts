@@ -27,7 +27,8 @@ let offset = 0
 function rejectOf(record: NewRecord, more: Partial<StoredReject> = {}): StoredReject {
   const place = { partition: 0, offset: offset++, appendedAt: 0 }
   const sizes = { key: record.key?.length ?? 0, value: record.value?.length ?? 0, headers: 0 }
-  return { record: { ...record, ...place }, reason: 'as it was', rejectedAt: 0, sizes, ...more }
+  const headerCount = record.headers?.length ?? 0
+  return { record: { ...record, ...place }, reason: 'as it was', rejectedAt: 0, sizes, headerCount, ...more }
 }
 
 /** Retries the parts one after the other, into a log that has these versions already. */
@@ -60,6 +61,12 @@ describe('a retry', () => {
     expect(appended).toEqual([])
     expect(outcome).toMatchObject({ matched: 1, retried: 0, omitted: 1, no_event: 0 })
     expect(outcome.omitted_places).toEqual([`pledges/0/${reject.record.offset}`])
+  })
+
+  test('appends no record without the headers that were too many to keep, and names it', async () => {
+    const { appended, outcome } = await retry([[rejectOf(newRecordOf(pledge), { headerCount: 1_001 })]])
+    expect(appended).toEqual([])
+    expect(outcome).toMatchObject({ matched: 1, retried: 0, omitted: 1 })
   })
 
   test('appends key, value and all headers as they came', async () => {

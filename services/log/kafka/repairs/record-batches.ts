@@ -29,7 +29,7 @@ export interface FetchedMessage {
   key: Buffer | null
   value: Buffer | null
   headers: readonly FetchedHeader[]
-  /** How many headers the record has. If it has more than `decodedHeadersMax`, `headers` is empty. */
+  /** How many headers the record has. If it has more than `headersMax`, `headers` is empty. */
   headerCount: number
   /** kafkajs skips it. */
   isControlRecord: boolean
@@ -37,8 +37,6 @@ export interface FetchedMessage {
   unreadable?: Unreadable
 }
 
-/** The most headers that are decoded: those of a record in bounds, and those that a reject has in addition. */
-export const decodedHeadersMax = 1_100
 /**
  * The most records and headers of a batch, counted together. Each becomes objects of some hundred bytes. A batch of the
  * largest default size, 1 MiB, has a tenth of that, even if its records are small.
@@ -170,11 +168,11 @@ function readMessages(head: BatchHead, records: Buffer, messages: FetchedMessage
   let parts = 0
   let before = head.first - 1
   for (let i = 0; i < head.count && before < head.last; i++) {
-    const fields = readRecord(cursor, decodedHeadersMax)
+    const fields = readRecord(cursor, headersMax)
     const offset = head.first + fields.offsetDelta
     if (offset <= before || offset > head.last) throw new Error(`offset ${offset} comes after ${before}`)
     before = offset
-    parts += 1 + (fields.headerCount > decodedHeadersMax ? 0 : fields.headerCount)
+    parts += 1 + fields.headers.length
     if (parts > batchPartsMax) throw new TooMuch(tooMany)
     const message = messageFrom(head, offset, fields)
     messages.push(fields.bytes > recordBytesMax ? tooLarge(message, fields.bytes) : message)
@@ -203,8 +201,7 @@ function releaseUnused(messages: readonly FetchedMessage[], unpackedBytes: numbe
   const fields = (message: FetchedMessage, change: (field: Buffer) => Buffer): void => {
     message.key &&= change(message.key)
     message.value &&= change(message.value)
-    // A record with more headers loses them later.
-    if (message.headerCount <= headersMax) changeHeaders(message, change)
+    message.headers = message.headers.map(([name, value]) => [name, change(value)])
   }
   for (const message of messages) {
     fields(message, field => {
@@ -221,12 +218,7 @@ function releaseUnused(messages: readonly FetchedMessage[], unpackedBytes: numbe
       end += field.copy(block, start)
       return block.subarray(start, end)
     })
-    if (message.headerCount > headersMax) changeHeaders(message, field => Buffer.from(field))
   }
-}
-
-function changeHeaders(message: FetchedMessage, change: (field: Buffer) => Buffer): void {
-  message.headers = message.headers.map(([name, value]) => [name, change(value)])
 }
 
 function messageFrom(

@@ -147,6 +147,7 @@ describe('headers', () => {
     expect(above).toMatchObject({
       ...small(0),
       unreadable: 'the record has 1,001 headers, and 1,000 are allowed',
+      omittedHeaders: 1_001,
     })
     expect(above?.headers).toBeUndefined()
   })
