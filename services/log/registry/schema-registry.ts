@@ -138,7 +138,10 @@ export function createSchemaRegistry(
         if (attempt === asksMax) break
         if (asked.length > 0) await sleep(missingPauseMs * attempt, signal)
       }
-      for (const schemaId of asked) keep(schemaId, { reason: schemaMissing }, monotonicMs() + missingMs)
+      // Also one whose answer expired while others were asked for: the caller reads them all now.
+      for (const schemaId of schemaIds)
+        if (known(schemaId) === undefined)
+          keep(schemaId, { reason: schemaMissing }, monotonicMs() + missingMs)
       forgetSome(schemaIds)
     },
 

@@ -64,6 +64,19 @@ describe.each(schemaRegistries)('a schema registry: $name', ({ requirement, open
     expect(registry.known(2 ** 31 - 1)).toEqual({ reason: 'is not in the schema registry' })
   })
 
+  test('is known for every id once it was asked, also for one whose answer expired meanwhile', async () => {
+    let now = 0
+    const pause = async (ms: number) => {
+      now += ms
+    }
+    const time = { monotonicMs: () => now, sleep: pause }
+    const patient = createSchemaRegistry({ url: server?.url ?? '', missingMs: 500 }, time)
+    const [first, second] = [2 ** 31 - 1, 2 ** 31 - 2]
+    await patient.learn(new Set([first]))
+    await patient.learn(new Set([first, second]))
+    expect([first, second].map(patient.known)).not.toContain(undefined)
+  })
+
   test('says of a schema that is no Avro, or not whole, why it is not read', async () => {
     const jsonSchema = { $schema: 'http://json-schema.org/draft-07/schema#', type: 'object' }
     const json = await post(subject, { schema: JSON.stringify(jsonSchema), schemaType: 'JSON' })
