@@ -61,7 +61,8 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     // Another projector reports the partitions that this one held before.
     metrics.lag.reset()
     for (const { topic, partition, committed, end } of partitions) {
-      metrics.lag.set({ topic, partition }, end - committed)
+      // A log that was replaced may end before the position.
+      metrics.lag.set({ topic, partition }, Math.max(0, end - committed))
     }
   }
 
@@ -79,10 +80,14 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
 
   /** The leader reads them, at most once a minute. */
   async function readSlugs(): Promise<void> {
-    if (!isLeading())
+    if (!isLeading()) {
       for (const gauge of [gauges.sharedSlugs, metrics.unknownCampaignPledges, metrics.oversoldClaims])
         gauge.set(0)
-    if (!isLeading() || monotonicMs() - slugsAt < slugsMs) return
+      // A process that leads again reads them at once.
+      slugsAt = Number.NEGATIVE_INFINITY
+      return
+    }
+    if (monotonicMs() - slugsAt < slugsMs) return
     slugsAt = monotonicMs()
     gauges.sharedSlugs.set(await sharedSlugCount())
     const { unknown, oversold } = await claims()

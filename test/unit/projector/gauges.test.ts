@@ -1,4 +1,4 @@
-/** The gauges that the leader reads once a minute. */
+/** The gauges that have to be asked for: those of the log, and those that the leader reads once a minute. */
 import { expect, test } from 'vitest'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { idleGauges } from '../../support/projector/gauges.ts'
@@ -22,4 +22,28 @@ test('shared slugs are read once a minute, also after the clock of the machine h
   now -= 3_600_000
   expect(await readAt(60_000)).toBe(2)
   expect(await readAt(61_000)).toBe(2)
+})
+
+test('a process that leads again reads them at once', async () => {
+  let isLeading = true
+  let readings = 0
+  const scrape = idleGauges({
+    metrics: createMetrics(),
+    monotonicMs: () => 0,
+    isLeading: () => isLeading,
+    sharedSlugCount: async () => ++readings,
+  })
+  await scrape()
+  isLeading = false
+  await scrape()
+  isLeading = true
+  await scrape()
+  expect(readings).toBe(2)
+})
+
+test('a log that ends before the position has no negative lag', async () => {
+  const metrics = createMetrics()
+  const partition = { topic: 'pledges', partition: 0, committed: 9, end: 4 } as const
+  await idleGauges({ metrics, lag: async () => [partition] })()
+  expect((await metrics.lag.get()).values).toMatchObject([{ value: 0 }])
 })
