@@ -193,7 +193,12 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         projector: run,
         settings: projectorSettings(config),
         events: {
-          onWrite: batch => versions.next(batch.last),
+          onWrite(batch) {
+            // What is read again after a restore is older than what the ledger has. No producer did that.
+            const isReadAgain =
+              (positions?.restampBefore(batch.assignment, [...batch.positions.values()]) ?? 0) > 0
+            versions.next(isReadAgain ? [] : batch.last)
+          },
           onLogged(batch) {
             const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())
             foldWorkers.noteBatch({ isUrgent: batch.eventsByTopic['api-keys'] > 0 || isEndOfBacklog })

@@ -26,6 +26,7 @@ import {
   sampleReward,
 } from '../../support/events/sample-events.ts'
 import { createIngest, hashBacker } from '../../support/projector/model-tables.ts'
+import { positionsIn } from '../../support/projector/positions.ts'
 import { type RunningProjector, useProjector } from '../../support/projector/running-projector.ts'
 
 const wait = { timeout: 60_000 }
@@ -193,6 +194,27 @@ test('what is in order is never counted, with many versions of few keys in each 
   expect({ stale: sum('stale'), conflicting: sum('conflicting') }).toEqual({ stale: 0, conflicting: 0 })
   expect(sum('in_order')).toBe(30 * 86)
 }, 120_000)
+
+test('what is read again after a restore accuses no producer', async () => {
+  await createIngest(world.tables, world.databases)([campaign(5)])
+  let lostWatermark = 1
+  const positions = {
+    ...positionsIn(world),
+    store: async () => undefined,
+    restampBefore: () => lostWatermark,
+    databasesOf: () => world.databases,
+  }
+  projector = world.start({ metrics, positions })
+  await project(campaign(3))
+  // It waits for a comparison.
+  await projector.stop()
+  expect(await compared('campaigns', 'stale')).toBe(0)
+  lostWatermark = 0
+  projector = world.start({ metrics, positions })
+  await project(campaign(4))
+  await projector.stop()
+  expect(await compared('campaigns', 'stale')).toBe(1)
+})
 
 test('pledges of campaigns that never came, and claims beyond the quantity of a tier, are told with examples until they are mended', async () => {
   start()
