@@ -75,7 +75,7 @@ export interface TablesLag {
 export interface ProducersStatus {
   /** In the last 30 days, of the events that were compared. */
   versions: VersionsStatus[]
-  /** `since`: when the first such pledge of the last 30 days entered the log. */
+  /** `since`: when the first pledge of the examples, of the last 30 days, entered the log. */
   unknown_campaigns: UnknownCampaigns & { since: string | null }
   oversold_tiers: OversoldTiers
 }

@@ -235,8 +235,8 @@ function producerLines({ versions, unknown_campaigns: unknown, oversold_tiers: o
     'versions',
     `of ${topic}, at least ${stale} stale and ${conflicting} conflicting in 30 days, the last at ${last_at}: ${examples.join(', ')}`,
   ])
-  const since = unknown.since === null ? '' : ` since ${unknown.since}`
-  const of = `${unknown.pledges} pledges of ${unknown.campaigns} campaigns that never came${since}: ${unknown.examples.join(', ')}`
+  const since = unknown.since === null ? '' : `, these since ${unknown.since}`
+  const of = `${unknown.pledges} pledges of ${unknown.campaigns} campaigns that never came: ${unknown.examples.join(', ')}${since}`
   if (unknown.campaigns > 0) lines.push(['unknown', of])
   const more = `${oversold.claims} claims beyond the quantity of ${oversold.tiers} tiers: ${oversold.examples.join(', ')}`
   if (oversold.tiers > 0) lines.push(['oversold', more])

@@ -54,10 +54,18 @@ async function compared(topic: string, outcome: string): Promise<number> {
   return found?.value ?? 0
 }
 
-async function status() {
+async function wholeStatus() {
   if (projector === undefined) return expect.unreachable()
-  return (await statusOf({ projector: projector.service, tables: world.tables, databases: world.databases }))
-    .producers
+  return statusOf({ projector: projector.service, tables: world.tables, databases: world.databases })
+}
+
+const status = async () => (await wholeStatus()).producers
+
+/** What `pledgeview status` prints of it. */
+async function printed(): Promise<string> {
+  const stdout = new PassThrough()
+  printStatus([], { ...(await wholeStatus()), cache_seconds_max: 0 }, { stdout })
+  return String(stdout.read())
 }
 
 const campaign = (version: number, title = 'Lanterns') => campaignEvent({ campaign_id: 'c', version, title })
@@ -243,6 +251,9 @@ test('pledges of campaigns that never came, and claims beyond the quantity of a 
     },
     oversold_tiers: { tiers: 1, claims: 2, examples: ['c/early'] },
   })
+  expect(await printed()).toMatch(
+    /^unknown +2 pledges of 1 campaigns that never came: lost, these since 2\S+Z$/m,
+  )
   await vi.waitFor(async () => {
     await projector?.service.beforeScrape()
     const text = await metrics.registry.metrics()
