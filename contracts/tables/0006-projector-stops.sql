@@ -1,4 +1,5 @@
 -- Why projectors stopped (private): a row for each one that ended with an error. Commands and other processes tell it from here.
+-- A row without a reason says that this run began to lead the fold.
 
 CREATE TABLE IF NOT EXISTS ${base}.projector_stops
 (

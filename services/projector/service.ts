@@ -13,7 +13,7 @@ import { messageOf } from '../runtime/message-of.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { tablesOfCurrent } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
-import { reportProjection } from '../tables/projector-stops.ts'
+import { noteLead, reportProjection } from '../tables/projector-stops.ts'
 import { createRejectStore } from '../tables/rejects.ts'
 import { rejectCounts } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
@@ -108,6 +108,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     holder: run,
     leads: () => reader.leads(),
     rememberWatermark: (watermark, shown) => reader.rememberWatermark(watermark, shown).catch(asPause),
+    noteLead: () => noteLead(tables, databases, run),
     idleMsMax,
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
   })

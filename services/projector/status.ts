@@ -114,6 +114,8 @@ export interface StatusTables {
   tables: Tables
   databases: Databases
   shards?: readonly Shard[]
+  /** The event log says that no projector runs. */
+  noneLeads?: boolean
 }
 
 // While Kafka is away, the lag is asked for again and again.
@@ -159,7 +161,12 @@ export async function reachedTables(read: () => Promise<TablesStatus>): Promise<
   }
 }
 
-export async function tablesStatus({ tables, databases, shards }: StatusTables): Promise<TablesStatus> {
+export async function tablesStatus({
+  tables,
+  databases,
+  shards,
+  noneLeads = false,
+}: StatusTables): Promise<TablesStatus> {
   // Read in the direction of the data flow: the caller has read the lag first. So what counts as done in one reading is
   // already visible in the next.
   const folds = await Promise.all((shards ?? [{ tables, databases }]).map(readFold))
@@ -167,7 +174,7 @@ export async function tablesStatus({ tables, databases, shards }: StatusTables):
   const misplaced = await readMisplaced(tables, databases)
   const producers = await readProducers({ tables, databases }, shards)
   const rejects = await rejectCounts({ tables, databases })
-  const { stopped, ...projection } = await readProjection(tables, databases)
+  const { stopped, ...projection } = await readProjection(tables, databases, { noneLeads })
   const [furthestBehind] = folds.toSorted((a, b) => b.fold.pending_batches - a.fold.pending_batches)
   if (!furthestBehind) throw new Error('there is no shard')
   const quarantine = folds.flatMap(({ fold }) => fold.quarantine)

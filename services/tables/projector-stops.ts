@@ -2,6 +2,9 @@
  * Why projectors stopped. A projector that ends with an error leaves its reason in the tables, so that `status`, the ops ports of all
  * processes and an alert can tell it, also when no projector runs any more. One that was killed, or that cannot reach ClickHouse, leaves
  * none. But while a projector leads, it moves the watermark, so a watermark that stands still tells that none leads, and since when.
+ *
+ * A projector that begins to lead writes a row without a reason. So the stop of the leader counts at once, until another one leads,
+ * and a projector that stops beside the leader is no stop. No clock decides that: it may step back.
  */
 import type { Logger } from 'pino'
 import { within } from '../runtime/async/sleep.ts'
@@ -35,8 +38,6 @@ const columns = [
 const reasonLengthMax = 4_000
 // ClickHouse may be the reason itself. The process must still end.
 const noteMsMax = 5_000
-// The watermark of a leader that has just stopped may still be written.
-const marginSeconds = 10
 // Longer than a broker takes to give the partition of a killed leader to another projector.
 const silentSecondsMax = 60
 
@@ -48,29 +49,62 @@ export async function noteStop(
   error: unknown,
   logger: Logger,
 ): Promise<void> {
-  const rows = encodeRows(columns, [[projector, messageOf(error).slice(0, reasonLengthMax)]])
+  const rows = encodeRows(columns, [[projector, (messageOf(error) || 'an error').slice(0, reasonLengthMax)]])
   const table = `${base}.projector_stops`
   await within(noteMsMax, tables.insert({ table, columns, rows })).catch(cause =>
     logger.warn({ error: messageOf(cause) }, 'why the projector stopped could not be written'),
   )
 }
 
-/** A stop counts until a projector leads the fold again, because the watermark moves only then. `silentSeconds`: this old, it tells that none leads. */
+/** Notes that this run of a projector leads the fold now, if the last one that led was another. */
+export async function noteLead(
+  tables: Pick<Tables, 'run'>,
+  { base }: Pick<Databases, 'base'>,
+  projector: string,
+): Promise<void> {
+  // Its time is later than that of any leader before it, also if the clock stepped back. If this comes late, the run may have stopped.
+  await tables.run({
+    query: `INSERT INTO ${base}.projector_stops (projector, reason, stopped_at)
+            SELECT {projector:String}, '', greatest(now64(3, 'UTC'), maxIf(led.stopped_at, led.reason = '') + INTERVAL 1 MILLISECOND)
+            FROM ${base}.projector_stops AS led
+            HAVING argMaxIf(led.projector, led.stopped_at, led.reason = '') != {projector:String}
+              AND countIf(led.projector = {projector:String} AND led.reason != '') = 0
+            SETTINGS async_insert = 0`,
+    query_params: { projector },
+  })
+}
+
+interface StopRow {
+  at: string
+  at_ms: number
+  reason: string
+  /** Who led last; empty if nobody did in the last 30 days. */
+  leader: string
+  led: boolean
+}
+
+/**
+ * The stop of the last leader counts until another projector leads. That of another projector counts if none leads: `noneLeads` says
+ * that none does, and a watermark that is older than `silentSeconds` tells it.
+ */
 export async function readProjection(
   tables: Pick<Tables, 'rows'>,
   { base, views }: Pick<Databases, 'base' | 'views'>,
-  silentSeconds = silentSecondsMax,
+  { silentSeconds = silentSecondsMax, noneLeads = false } = {},
 ): Promise<Projection> {
-  const [stop] = await tables.rows<{ at: string; at_ms: number; reason: string }>({
-    query: `SELECT reason, ${iso('stopped_at')} AS at, toUnixTimestamp64Milli(stopped_at) AS at_ms
-            FROM ${base}.projector_stops ORDER BY stopped_at DESC LIMIT 1`,
+  const [stop] = await tables.rows<StopRow>({
+    query: `WITH (SELECT argMaxIf(projector, stopped_at, reason = '') FROM ${base}.projector_stops) AS leader
+            SELECT reason, ${iso('stopped_at')} AS at, toUnixTimestamp64Milli(stopped_at) AS at_ms, leader, projector = leader AS led
+            FROM ${base}.projector_stops WHERE reason != '' ORDER BY led DESC, stopped_at DESC LIMIT 1`,
   })
   const [about] = await tables.rows<{ at: string; at_ms: number; age: number }>({
     query: `SELECT ${iso('as_of')} AS at, toUnixTimestamp64Milli(as_of) AS at_ms, freshness_seconds AS age FROM ${views}.about`,
   })
   const { at, at_ms: asOf, age } = about ?? { at: '', at_ms: 0, age: 0 }
   const projection = asOf === 0 ? { as_of: null, fold_seconds: null } : { as_of: at, fold_seconds: age }
-  if (stop && asOf <= stop.at_ms + marginSeconds * 1_000)
+  const isSilent = noneLeads || age > silentSeconds
+  // An older stop is not why none leads now.
+  if (stop && (stop.led || ((isSilent || stop.leader === '') && asOf < stop.at_ms)))
     return { ...projection, stopped: { at: stop.at, reason: stop.reason, is_noted: true } }
   if (asOf === 0 || age <= silentSeconds) return { ...projection, stopped: null }
   return { ...projection, stopped: unnoted(at, 'no projector has led the fold since') }

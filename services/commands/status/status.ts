@@ -100,8 +100,9 @@ async function serversStatus({ config, tables, databases, ...model }: ServersAcc
     return model.shards()
   }
   const log = await logStatus(config, async place => readNextPositions(await shards(), place))
+  const { members } = log.projector
   const ofTables = await reachedTables(async () =>
-    tablesStatus({ tables, databases, shards: await shards() }),
+    tablesStatus({ tables, databases, shards: await shards(), noneLeads: members === 0 }),
   )
   const { remembered, ...ofLog } = log
   const status: ShownStatus = {
@@ -109,7 +110,6 @@ async function serversStatus({ config, tables, databases, ...model }: ServersAcc
     ...ofTables,
     cache_seconds_max: cacheSeconds(config),
   }
-  const { members } = log.projector
   if (members === 0 && remembered) status.stopped ??= absent(status.lag?.as_of, remembered)
   return { heading: members === null ? [] : [['projectors', String(members)]], status }
 }

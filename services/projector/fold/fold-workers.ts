@@ -21,6 +21,8 @@ export interface FoldWorkersDependencies
   follow?: () => Promise<unknown>
   /** See `EventReader`. Throws `FoldPaused` if this process does not lead any more. */
   rememberWatermark: (watermark: number, shown: number) => Promise<number>
+  /** Notes that this process leads. */
+  noteLead: () => Promise<void>
 }
 
 export interface FoldWorkers {
@@ -108,6 +110,8 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
             own.isLeading = false
             await dependencies.follow?.()
             await foldWorker.acquireLeadership()
+            // Once for all shards: one process leads them all.
+            if (own === foldWorkers[0]) await dependencies.noteLead()
             own.isLeading = true
             firstLedAt ??= dependencies.now()
           },

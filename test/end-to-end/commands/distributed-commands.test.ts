@@ -241,7 +241,8 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     }, soon)
     // A process that asks no broker learns it from the watermark.
     const stopped = await onTables(services.addresses.clickHouse, async tables => {
-      const read = () => readProjection(tables, { base: 'pledgeview', views: 'crowdfunding' }, 1)
+      const read = () =>
+        readProjection(tables, { base: 'pledgeview', views: 'crowdfunding' }, { silentSeconds: 1 })
       await expect.poll(async () => (await read()).stopped?.is_noted, soon).toBe(false)
       return (await read()).stopped
     })

@@ -15,6 +15,7 @@ import { type QueryService, startQueryService } from '../../../services/query/se
 import { memoryState } from '../../../services/query/shared-state.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import { noteStop, readProjection } from '../../../services/tables/projector-stops.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { type ShardServers, startShards } from '../../support/clickhouse/shards.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
@@ -175,6 +176,17 @@ test('an account has three active keys at most, because all keys are on one shar
 test('a key that is revoked is refused', async () => {
   append([keyEvent('REVOKED')])
   await vi.waitFor(async () => expect((await ask('/projects')).status).toBe(401), 90_000)
+})
+
+test('the stop of the leader counts, and that of a projector beside it does not', async () => {
+  const { tables, databases } = shards
+  const stopped = async () =>
+    (await readProjection(shards.as('pledgeview_portal'), databases)).stopped?.reason ?? null
+  await noteStop(tables, databases, 'beside', new Error('beside'), logger)
+  expect(await stopped()).toBeNull()
+  await projector.stop()
+  await noteStop(tables, databases, 'run', new Error('leader'), logger)
+  expect(await stopped()).toBe('leader')
 })
 
 function ids(): string[] {
