@@ -171,6 +171,11 @@ export class SupersededAssignment extends Error {
   override name = 'SupersededAssignment'
 }
 
+/** Another process holds the log for longer than a call waits. The same call may succeed later. */
+export class LogHeld extends Error {
+  override name = 'LogHeld'
+}
+
 /** The event log for a rebuild: it reads the log again, beside the projectors. */
 export interface History {
   /** Opens a reader that begins where the starts say. */

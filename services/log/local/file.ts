@@ -10,6 +10,7 @@ import { DatabaseSync } from 'node:sqlite'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import { messageOf } from '../../runtime/message-of.ts'
+import { LogHeld } from '../port.ts'
 
 /** The offset of the first record of a topic. */
 export const firstOffset = 1
@@ -62,7 +63,7 @@ const lastOn = new WeakMap<DatabaseSync, Promise<unknown>>()
 
 /**
  * Runs `work` in one write transaction: all of it is durable when this resolves, or none of it is done. Waits for
- * other writers up to 15 s, then throws. The transactions of a connection run in the order of the calls.
+ * other writers up to 15 s, then throws `LogHeld`. The transactions of a connection run in the order of the calls.
  */
 export function inWriteTransaction<T>(db: DatabaseSync, path: string, work: () => T): Promise<T> {
   const done = untilWritten(db).then(() => transact(db, path, work))
@@ -124,13 +125,17 @@ function isSqliteError(cause: unknown): cause is Error & { errcode: number } {
   return cause instanceof Error && 'errcode' in cause
 }
 
-/** Retries work that waits for a lock of another process, up to 15 s, and then throws. */
+/** Retries work that waits for a lock of another process, up to 15 s, and then throws `LogHeld`. */
 export async function withLockRetry(path: string, work: () => void): Promise<void> {
   try {
     await retry(work, { isRetryable: isBusy, msMax: lockWaitMsMax, pauseMsMin: lockPauseMs })
   } catch (cause) {
     if (!isBusy(cause)) throw cause
-    throw new Error(`other writers have held the journal ${path} for ${lockWaitMsMax} ms`, { cause })
+    throw new LogHeld(
+      `another process has held the journal ${path} for ${lockWaitMsMax / 1000} s: wait until a purge has rewritten it, and end an ` +
+        'events append that is suspended',
+      { cause },
+    )
   }
 }
 

@@ -4,6 +4,7 @@
  * A single server has one shard, the tables themselves. On a cluster, each shard holds whole campaigns, so its fold worker
  * works only there. Each fold worker follows the batches of all projectors and picks the campaigns of its shard.
  */
+import { LogHeld } from '../../log/port.ts'
 import { createNotifier, type Notifier } from '../../runtime/async/notifier.ts'
 import { sleep } from '../../runtime/async/sleep.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -275,13 +276,15 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
         supersededBackoffMs = Math.min(2 * supersededBackoffMs, supersededBackoffMsMax)
         continue
       }
-      if (!(error instanceof TablesError && error.retryable)) throw error
+      const isPassing = error instanceof LogHeld || (error instanceof TablesError && error.retryable)
+      if (!isPassing) throw error
       // The statement may still run, or arrive later. A new epoch makes sure that it writes nothing then.
       isLeader = false
       failingSince ??= monotonicMs()
       if (monotonicMs() - failingSince > loop.retryMsMax) throw error
       metrics.retries.inc({ stage: 'fold' })
-      logger.warn({ stage: 'fold', error: error.message }, 'ClickHouse did not accept it; trying again')
+      const failed = error instanceof LogHeld ? 'the event log' : 'ClickHouse'
+      logger.warn({ stage: 'fold', error: error.message }, `${failed} did not accept it; trying again`)
       await sleep(1_000, signal)
     }
   }

@@ -1,10 +1,13 @@
 /** The whole projector, on a journal and ClickHouse. */
+import { DatabaseSync } from 'node:sqlite'
+import { pino } from 'pino'
 import { describe, expect, test, vi } from 'vitest'
 import { openJournalReader } from '../../../services/log/local/journal.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import type { ProjectorService } from '../../../services/projector/service.ts'
 import { loopCheck } from '../../../services/runtime/ops/checks.ts'
 import { TablesError } from '../../../services/tables/port.ts'
+import { noteStop, readProjection } from '../../../services/tables/projector-stops.ts'
 import {
   isCampaignFold,
   lostConnection,
@@ -237,5 +240,63 @@ describe('the projector', () => {
     await vi.waitFor(async () => expect(await isActive()).toBe(false), soon)
     const pledges = (await service.lag()).find(({ topic }) => topic === 'pledges')
     expect(pledges?.committed).toBeLessThan(pledges?.end ?? 0)
+  })
+
+  test('waits while another process holds the journal for longer than a call waits', async () => {
+    const other = new DatabaseSync(own.path)
+    other.exec('BEGIN IMMEDIATE')
+    const { done, metrics, drained, stop } = start()
+    const retries = async () => (await metrics.retries.get()).values.find(one => one.labels.stage === 'fold')
+    await Promise.race([done, expect.poll(retries, soon).toMatchObject({ value: 1 })])
+    other.close()
+    await own.writer.append([newRecordOf(campaignEvent({ campaign_id: 'c1', slug: 'c1' }))])
+    await drained()
+    await stop()
+  })
+})
+
+describe('why projectors stopped', () => {
+  const own = useProjector()
+  const logger = pino({ level: 'silent' })
+  const stops = (run: string) => noteStop(own.tables, own.databases, run, new Error(`${run} failed`), logger)
+  const stopped = async (options = {}) =>
+    (await readProjection(own.tables, own.databases, options)).stopped?.reason ?? null
+
+  test('the leader’s stop counts at once and until another one leads, also after ClickHouse’s clock stepped back', async () => {
+    await own.writer.append([newRecordOf(campaignEvent({ campaign_id: 'c1', slug: 'c1' }))])
+    const first = own.start()
+    await first.drained()
+    await first.stop()
+    // Both are from before the step.
+    const later = "now64(3, 'UTC') + INTERVAL 1 HOUR"
+    const { base, read } = own.databases
+    await own.tables.run({ query: `INSERT INTO ${read}.watermarks (reached) SELECT ${later}` })
+    await own.tables.run({
+      query: `INSERT INTO ${base}.projector_stops (projector, reason, stopped_at) SELECT 'run-0', '', ${later}`,
+    })
+    await stops('run-0')
+    expect(await stopped()).toBe('run-0 failed')
+    await own.start().drained()
+    expect(await stopped()).toBeNull()
+  })
+
+  test('a projector that stops beside the leader is no stop', async () => {
+    await own.writer.append([newRecordOf(campaignEvent({ campaign_id: 'c1', slug: 'c1' }))])
+    await own.start().drained()
+    await stops('beside')
+    expect(await stopped()).toBeNull()
+  })
+
+  test('if none leads, the stop of one that never led is told, and an older one is not', async () => {
+    await own.writer.append([newRecordOf(campaignEvent({ campaign_id: 'c1', slug: 'c1' }))])
+    await stops('long ago')
+    const first = own.start()
+    await first.drained()
+    await first.stop()
+    expect(await stopped({ noneLeads: true })).toBeNull()
+    await stops('at its start')
+    expect(await stopped()).toBeNull()
+    expect(await stopped({ noneLeads: true })).toBe('at its start failed')
+    expect(await stopped({ silentSeconds: -1 })).toBe('at its start failed')
   })
 })
