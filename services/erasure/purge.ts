@@ -6,6 +6,7 @@ import type { PartitionLag } from '../log/port.ts'
 import { untilFolded, untilProjected } from '../projector/positions/projected.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
+import type { FollowedDatabases } from '../tables/generations.ts'
 import type { Shard } from '../tables/port.ts'
 import { purgeLookMs, writePurge } from '../tables/schema/identity.ts'
 import { leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
@@ -13,7 +14,7 @@ import { purgeTables, type TablesPurge } from './tables.ts'
 
 /** The copies of one deployment (embedded/copies.ts, distributed/copies.ts). */
 export interface Copies {
-  whole: Shard
+  whole: Shard & { databases: FollowedDatabases }
   /** Those that have the rows of `whole`: itself, if it is one server. */
   shards: readonly Shard[]
   rebuilds: Pick<Rebuilds, 'report' | 'drop'>
@@ -44,7 +45,7 @@ export async function purge(copies: Copies, settings: TablesPurge, config: Confi
     const prefix = shard.tables === whole.tables ? '' : `shard ${index + 1}, `
     done.push(...(await purgeTables(shard, settings, prefix)))
   }
-  done.push(await purgeRebuilds(rebuilds, isDry), ...(await copies.others()))
+  done.push(await purgeRebuilds(rebuilds, whole.databases.generation, isDry), ...(await copies.others()))
   if (config.PLEDGEVIEW_EXPORT_DIR !== undefined)
     done.push(await purgeExports(config.PLEDGEVIEW_EXPORT_DIR, isDry))
   done.push(
@@ -97,9 +98,13 @@ async function purgeCaches(
 
 const copy = 'previous tables'
 
-/** Never throws. The previous tables are dropped, so there is no rollback afterwards. */
+/**
+ * Never throws. The previous tables are dropped, so there is no rollback afterwards. If another generation than the one that was purged
+ * became current meanwhile, nothing is dropped: its tables are not purged yet.
+ */
 export async function purgeRebuilds(
   rebuilds: Pick<Rebuilds, 'report' | 'drop'>,
+  current: number,
   isDry: boolean,
 ): Promise<PurgedCopy> {
   try {
@@ -111,7 +116,7 @@ export async function purgeRebuilds(
     }
     if (!latest?.isPreviousKept && !latest?.isHalfDropped) return purged(copy, 'none are kept')
     if (isDry) return purged(copy, 'drops them: no rollback after that')
-    await rebuilds.drop()
+    await rebuilds.drop(current)
     return purged(copy, 'dropped: no rollback any more')
   } catch (error) {
     return unreached(copy, messageOf(error))

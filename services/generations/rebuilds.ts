@@ -55,8 +55,11 @@ export interface Rebuilds {
   run(request: RebuildRequest, watch: Watch): Promise<RebuildReport>
   /** `undefined` if there has never been a rebuild. */
   report(): Promise<RebuildReport | undefined>
-  /** Drops all tables but the current ones, those of an unfinished rebuild included. Throws `RebuildRefused`. */
-  drop(): Promise<RebuildReport>
+  /**
+   * Drops all tables but the current ones, those of an unfinished rebuild included. Throws `RebuildRefused`, also if another generation
+   * than `expected` is current.
+   */
+  drop(expected?: number): Promise<RebuildReport>
 }
 
 export interface Watch {
@@ -114,9 +117,9 @@ export function createRebuilds(dependencies: RebuildsDependencies): Rebuilds {
       }
     },
 
-    async drop() {
+    async drop(expected) {
       const forget = (consumer: string) => withHistory(history => history.forget(consumer))
-      await dropOthers({ ...place, isAlone, forget })
+      await dropOthers({ ...place, isAlone, forget, expected })
       return present()
     },
   }
@@ -125,6 +128,8 @@ export function createRebuilds(dependencies: RebuildsDependencies): Rebuilds {
 export interface DropDependencies extends RebuildTables {
   isAlone?: boolean
   forget: History['forget']
+  /** The generation that has to be current. */
+  expected?: number | undefined
 }
 
 /** The latest rebuild, and whether the generation from before is kept. `undefined` if there has never been one. */
@@ -139,10 +144,15 @@ export async function rebuildStatus(place: RebuildTables): Promise<RebuildReport
 }
 
 /**
- * Drops all generations but the current one, and gives an unfinished rebuild up. Throws `RebuildRefused` if there are none, or if a process
- * works on one.
+ * Drops all generations but the current one, and gives an unfinished rebuild up. Throws `RebuildRefused` if there are none, if a process
+ * works on one, or if another one than the expected is current.
  */
-export async function dropOthers({ isAlone = false, forget, ...place }: DropDependencies): Promise<void> {
+export async function dropOthers({
+  isAlone = false,
+  forget,
+  expected,
+  ...place
+}: DropDependencies): Promise<void> {
   const generationLog = await generationLogOf(place)
   const { tables, base } = generationLog
   const state = await latestRebuild(generationLog)
@@ -162,6 +172,11 @@ export async function dropOthers({ isAlone = false, forget, ...place }: DropDepe
   await writeRow(generationLog, { kind: 'given up', attempt: state.attempt, run })
   await untilEnded(tables, base, { sleep, monotonicMs: () => performance.now() })
   const current = await readCurrent(tables, base)
+  // Since the attempt was taken, no other process can make another one current.
+  if (expected !== undefined && current !== expected)
+    throw new RebuildRefused(
+      'another generation became current meanwhile, so nothing was dropped: run the same command again',
+    )
   for (const generation of standingGenerations(await readGenerations(generationLog))) {
     if (generation !== current) await dropGeneration({ ...place, generationLog, run }, attempt, generation)
   }

@@ -1,15 +1,26 @@
-/** What a purge does with the tables, for an erasure request: the usage of deleted keys, and campaigns in quarantine. */
+/** What a purge does with the tables, for an erasure request: the usage of deleted keys, campaigns in quarantine, and a rebuild meanwhile. */
+import { pino } from 'pino'
 import { expect, test } from 'vitest'
+import { type Copies, purge as purgeCopies } from '../../../services/erasure/purge.ts'
 import { purgeTables } from '../../../services/erasure/tables.ts'
+import { createRebuilds } from '../../../services/generations/rebuilds.ts'
 import { totalOf } from '../../../services/portal/usage/usage-view.ts'
 import { recordQuarantineStatement } from '../../../services/projector/fold/quarantine.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import {
+  followedDatabases,
+  readGenerations,
+  standingGenerations,
+} from '../../../services/tables/generations.ts'
 import { campaignEvent, campaignTombstone } from '../../support/events/sample-events.ts'
+import { openRebuildableModel, platformHistory } from '../../support/generations/rebuilds.ts'
 import { createIngest } from '../../support/projector/model-tables.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 import { createTestRecorder, readUsage } from '../../support/query/usage.ts'
 
 const model = useModelTables()
+const logger = pino({ level: 'silent' })
 const copies = ['table api_key_requests', 'table api_key_usage']
 const purge = {
   removesRejects: false,
@@ -94,4 +105,48 @@ test('a purge removes the usage of deleted keys, and leaves that of others', {
   const again = await purgeTables({ tables, databases }, { ...purge, isDry: false })
   for (const copy of copies)
     expect(again).toContainEqual(expect.objectContaining({ copy, done: 'no deleted key' }))
+})
+
+test('a purge during which another generation becomes current says that it is not done, and drops nothing: the next one is', {
+  timeout: 120_000,
+}, async () => {
+  const live = await openRebuildableModel(model)
+  await live.append(platformHistory(5))
+  await live.settled()
+  const config = readConfig({})
+  const unused = () => Promise.reject(new Error('only a rebuild needs it'))
+  const run = async (purgeLog: Copies['purgeLog']) => {
+    const databases = followedDatabases(live.databases)
+    await databases.follow(live.tables)
+    const copies: Copies = {
+      whole: { tables: live.tables, databases },
+      shards: [{ tables: live.tables, databases }],
+      rebuilds: createRebuilds({
+        ...live,
+        isAlone: true,
+        config,
+        logger,
+        decoding: unused,
+        withHistory: unused,
+      }),
+      isServed: false,
+      lag: async () => [],
+      purgeLog,
+      others: async () => [],
+    }
+    const report = await purgeCopies(copies, { ...purge, isDry: false }, config)
+    return report.copies.find(({ copy }) => copy === 'previous tables')
+  }
+  const generations = async () =>
+    standingGenerations(await readGenerations({ tables: live.tables, base: live.databases.base }))
+
+  const beside = await run(async () => {
+    await live.rebuild()
+    return []
+  })
+  expect(beside).toMatchObject({ isReached: false, left: expect.stringMatching(/became current.*again/) })
+  expect(await generations()).toEqual([1, 2])
+  expect(await run(async () => [])).toMatchObject({ isReached: true, left: null })
+  expect(await generations()).toEqual([2])
+  await live.close()
 })
