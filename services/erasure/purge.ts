@@ -43,7 +43,7 @@ export async function purge(copies: Copies, settings: TablesPurge, config: Confi
   const done = await copies.purgeLog(settings)
   for (const [index, shard] of shards.entries()) {
     const prefix = shard.tables === whole.tables ? '' : `shard ${index + 1}, `
-    done.push(...(await purgeTables(shard, settings, prefix)))
+    done.push(...(await purgeTables(shard, settings, { prefix, wholeBase: whole.databases.base })))
   }
   done.push(await purgeRebuilds(rebuilds, whole.databases.generation, isDry), ...(await copies.others()))
   if (config.PLEDGEVIEW_EXPORT_DIR !== undefined)

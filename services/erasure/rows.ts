@@ -61,11 +61,12 @@ export async function purgeRejects(
   tables: Tables,
   databases: Databases,
   purge: TablesPurge,
+  wholeBase = databases.base,
 ): Promise<PurgedCopy[]> {
   const copy = `table ${table}`
   const { isDry, removesRejects } = purge
   const { rejects: all, until } = await stored(tables, databases)
-  const keys = removesRejects ? [] : await keysOfRejects(tables, databases)
+  const keys = removesRejects ? [] : await keysOfRejects(tables, databases, wholeBase)
   const removed = removesRejects ? all : keys.reduce((sum, { rejects }) => sum + rejects, 0)
   const done = `${isDry ? 'removes' : 'removed'} ${counted(removed, 'row')}`
   const left = all - removed
@@ -91,18 +92,26 @@ async function stored(tables: Tables, { base }: Databases): Promise<{ rejects: n
   return found ?? { rejects: 0, until: 0 }
 }
 
-/** The keys of rejects whose entities are deleted. Nothing ranks after a tombstone, so the ledgers need no FINAL. */
+/**
+ * The keys of rejects whose entities are deleted. Nothing ranks after a tombstone, so most ledgers need no FINAL. A deleted account may be
+ * signed up again. On a cluster the portal's ledgers are on the first shard, but the rejects of its topics are on any.
+ */
 function keysOfRejects(
   tables: Tables,
   databases: Databases,
+  wholeBase: string,
 ): Promise<{ topic: string; key: string; rejects: number }[]> {
   const campaignOf = `splitByChar('/', assumeNotNull(key))[1]`
   const deleted = (ledger: string) => `${qualified(ledger, databases)} WHERE version = 18446744073709551615`
+  const accounts = `SELECT account_id FROM ${wholeBase}.account_ledger FINAL WHERE email = ''`
   return tables.rows({
     query: `SELECT topic, assumeNotNull(key) AS key, count() AS rejects FROM ${databases.base}.${table} FINAL
       WHERE key IS NOT NULL AND multiIf(
         topic = 'campaigns', key IN (SELECT campaign_id FROM ${deleted('campaign_ledger')}),
         topic = 'api-keys', key IN (SELECT api_key FROM ${deleted('api_key_ledger')}),
+        topic = 'accounts', key IN (${accounts}),
+        topic = 'notices', key IN (SELECT notice_id FROM ${wholeBase}.notice_ledger FINAL
+                                   WHERE rule = '' OR account_id GLOBAL IN (${accounts})),
         ${campaignOf} IN (SELECT campaign_id FROM ${deleted('campaign_ledger')})
         OR key IN (SELECT concat(campaign_id, '/', pledge_id) FROM ${deleted('pledge_ledger')}
                    AND campaign_id IN (SELECT ${campaignOf} FROM ${databases.base}.${table} WHERE topic = 'pledges')))

@@ -30,11 +30,14 @@ const quickRemoval = ['old_parts_lifetime = 0', 'min_rows_to_fsync_after_merge =
 const removalMsMax = 60_000
 const lookMs = 250
 
-/** One entry for each table. Never throws: a table that could not be purged says why. */
+/**
+ * One entry for each table. Never throws: a table that could not be purged says why. On a cluster `wholeBase` is the base database over all
+ * shards.
+ */
 export async function purgeTables(
   { tables, databases }: Shard,
   purge: TablesPurge,
-  prefix = '',
+  { prefix = '', wholeBase = databases.base } = {},
 ): Promise<PurgedCopy[]> {
   const works = {
     tables: mergeTables,
@@ -45,7 +48,9 @@ export async function purgeTables(
   }
   const copies: PurgedCopy[] = []
   for (const [copy, work] of Object.entries(works)) {
-    const done = await work(tables, databases, purge).catch(error => [unreached(copy, messageOf(error))])
+    const done = await work(tables, databases, purge, wholeBase).catch(error => [
+      unreached(copy, messageOf(error)),
+    ])
     copies.push(...done)
   }
   return copies.map(entry => ({ ...entry, copy: `${prefix}${entry.copy}` }))

@@ -1,6 +1,7 @@
 /** What a purge does with the tables, for an erasure request: the usage of deleted keys, campaigns in quarantine, and a rebuild meanwhile. */
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
+import type { Topic } from '../../../contracts/events/event.ts'
 import { type Copies, purge as purgeCopies } from '../../../services/erasure/purge.ts'
 import { purgeTables } from '../../../services/erasure/tables.ts'
 import { createRebuilds } from '../../../services/generations/rebuilds.ts'
@@ -16,6 +17,7 @@ import {
 import { campaignEvent, campaignTombstone } from '../../support/events/sample-events.ts'
 import { openRebuildableModel, platformHistory } from '../../support/generations/rebuilds.ts'
 import { createIngest } from '../../support/projector/model-tables.ts'
+import { keptRejects, storeAt } from '../../support/projector/reject-filters.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 import { createTestRecorder, readUsage } from '../../support/query/usage.ts'
 
@@ -105,6 +107,36 @@ test('a purge removes the usage of deleted keys, and leaves that of others', {
   const again = await purgeTables({ tables, databases }, { ...purge, isDry: false })
   for (const copy of copies)
     expect(again).toContainEqual(expect.objectContaining({ copy, done: 'no deleted key' }))
+})
+
+test('a purge removes the rejects of deleted accounts and of their notices, and leaves those of an account that was signed up again', {
+  timeout: 120_000,
+}, async () => {
+  const { tables } = model
+  const databases = await model.freshDatabases()
+  await tables.run({
+    query: `INSERT INTO ${databases.base}.account_ledger (account_id, version, email)
+            SELECT * FROM values('account String, version UInt64, email String',
+              ('gone', 1, 'gone@one.example'), ('gone', 2, ''), ('again', 2, ''), ('again', 3, 'again@one.example'))`,
+  })
+  await tables.run({
+    query: `INSERT INTO ${databases.base}.notice_ledger (notice_id, version, rule, account_id, changed_at)
+            SELECT *, now() FROM values('notice String, version UInt64, rule String, account String',
+              ('removed', 18446744073709551615, '', ''), ('of gone', 1, 'KEY_CREATED', 'gone'), ('of again', 1, 'KEY_CREATED', 'again'))`,
+  })
+  const rejectOf = (topic: Topic, key: string, offset: number) => ({
+    record: { topic, key: Buffer.from(key), value: null, partition: 0, offset, appendedAt: 0 },
+    reason: 'is no event',
+    rejectedAt: Date.now(),
+  })
+  await storeAt(tables, databases, [
+    ...['gone', 'again', 'removed'].map((key, offset) => rejectOf('accounts', key, offset)),
+    ...['removed', 'of gone', 'of again', 'gone'].map((key, offset) => rejectOf('notices', key, offset)),
+  ])
+  const report = await purgeTables({ tables, databases }, { ...purge, isDry: false })
+  expect(report.find(({ copy }) => copy === 'table rejects')).toMatchObject({ done: 'removed 3 rows' })
+  const left = (await keptRejects(tables, databases)).map(({ record: { topic, key } }) => `${topic}/${key}`)
+  expect(left.toSorted()).toEqual(['accounts/again', 'accounts/removed', 'notices/gone', 'notices/of again'])
 })
 
 test('a purge during which another generation becomes current says that it is not done, and drops nothing: the next one is', {
