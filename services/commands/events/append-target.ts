@@ -14,6 +14,8 @@ import { createLogger } from '../../runtime/ops/logger.ts'
 export interface AppendTarget {
   writer: EventWriter
   encode: StateEncoder
+  /** Whether a failed append may have left a first part of its records in the log. */
+  isPartial: boolean
 }
 
 /** Appends to the journal of a data directory, which is made if it is missing. */
@@ -23,11 +25,16 @@ export async function openJournalTarget(directory: string): Promise<AppendTarget
   } catch (cause) {
     throw new Error(`cannot make the data directory ${directory}: ${messageOf(cause)}`, { cause })
   }
-  return { writer: await openJournalWriter(join(directory, 'journal.sqlite')), encode: encodeState }
+  return {
+    writer: await openJournalWriter(join(directory, 'journal.sqlite')),
+    encode: encodeState,
+    isPartial: false,
+  }
 }
 
 /** Appends to Kafka, under the ids of the registry if one is configured. */
 export async function openKafkaTarget(config: Config): Promise<AppendTarget> {
   const encode = await stateEncoderOf(config)
-  return { encode, writer: await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') }) }
+  const writer = await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') })
+  return { encode, writer, isPartial: true }
 }

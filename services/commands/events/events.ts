@@ -85,6 +85,8 @@ export interface AppendOptions {
   writer: EventWriter
   /** Frames with the ids that the log's readers resolve. Default: the fixed ids. */
   encode?: StateEncoder
+  /** Whether a failed append of the writer may leave some of its records in the log. Default: false. */
+  isPartial?: boolean
   /** The first line to read, from 1. Lines before it are skipped. */
   fromLine?: number
   onProgress?: (progress: AppendProgress) => void
@@ -101,7 +103,7 @@ export interface AppendProgress {
 
 /**
  * Appending stopped. The lines before `line` are in the log; this run appended `appended` events of them. Nothing
- * else is.
+ * else is, unless the message says that some may be: a request to Kafka may have failed after others.
  */
 export class EventsAppendError extends Error {
   override name = 'EventsAppendError'
@@ -112,13 +114,19 @@ export class EventsAppendError extends Error {
   readonly reason: string
   readonly appended: number
 
-  constructor(at: { line: number; field?: string; reason: string; appended: number; cause?: unknown }) {
+  constructor(at: {
+    line: number
+    field?: string
+    reason: string
+    appended: number
+    isPartial?: boolean
+    cause?: unknown
+  }) {
     const place =
       at.field === undefined || at.field === 'line' ? `line ${at.line}` : `line ${at.line}: ${at.field}`
-    super(
-      `${place} ${at.reason}; ${beforeText(at.appended)}. Repair it, then go on with --from-line ${at.line}.`,
-      { cause: at.cause },
-    )
+    super(`${place} ${at.reason}; ${beforeText(at)}. Repair it, then go on with --from-line ${at.line}.`, {
+      cause: at.cause,
+    })
     this.line = at.line
     this.field = at.field
     this.reason = at.reason
@@ -126,9 +134,11 @@ export class EventsAppendError extends Error {
   }
 }
 
-function beforeText(appended: number): string {
-  if (appended === 0) return 'nothing was appended'
-  return `${counted(appended, 'event')} before it ${appended === 1 ? 'was' : 'were'} appended`
+function beforeText({ appended, isPartial }: { appended: number; isPartial?: boolean }): string {
+  const rest = 'of the events from there on, some may be in the log'
+  if (appended === 0) return isPartial ? rest : 'nothing was appended'
+  const before = `${counted(appended, 'event')} before it ${appended === 1 ? 'was' : 'were'} appended`
+  return isPartial ? `${before}, and ${rest}` : before
 }
 
 interface Batch {
@@ -137,11 +147,12 @@ interface Batch {
   firstLine: number
 }
 
-/** Appends the events of an NDJSON stream in batches; each batch is all or nothing. Throws `EventsAppendError`. */
+/** Appends the events of an NDJSON stream in batches. Throws `EventsAppendError`. */
 export async function eventsAppend({
   source,
   writer,
   encode = encodeState,
+  isPartial = false,
   fromLine = 1,
   onProgress = () => undefined,
   lineBytesMax = eventLineBytesMax,
@@ -159,7 +170,8 @@ export async function eventsAppend({
       await writer.append(records)
     } catch (cause) {
       const reason = `could not be appended: ${messageOf(cause)}`
-      throw new EventsAppendError({ line: firstLine, reason, appended: progress.appended, cause })
+      const { appended } = progress
+      throw new EventsAppendError({ line: firstLine, reason, appended, isPartial, cause })
     }
     progress.appended += records.length
     // Appending may have blocked the event loop, and reading may never wait. So other work gets a chance here.
@@ -217,7 +229,7 @@ export async function runEventsAppend(
   const startedMs = performance.now()
   try {
     const { source, totalBytes } = openInput(file, io)
-    const { writer, encode } = await openTarget()
+    const { writer, ...how } = await openTarget()
     const bar = createProgress({
       stream: io.stderr,
       label: 'appending',
@@ -234,7 +246,7 @@ export async function runEventsAppend(
     const onProgress = ({ lines }: AppendProgress) => bar.update(readBytes, `${grouped(lines)} lines`)
     try {
       const { lines, appended } = await eventsAppend({
-        ...{ source: measured(), writer, encode, fromLine, onProgress },
+        ...{ ...how, source: measured(), writer, fromLine, onProgress },
       })
       const elapsedMs = Math.round(performance.now() - startedMs)
       if (json) printJson(io, { appended, lines, elapsed_ms: elapsedMs })

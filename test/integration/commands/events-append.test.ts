@@ -12,7 +12,7 @@ import {
   runEventsAppend,
 } from '../../../services/commands/events/events.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
-import type { LogRecord } from '../../../services/log/port.ts'
+import type { LogRecord, NewRecord } from '../../../services/log/port.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import { fromStart } from '../../support/events/starts.ts'
@@ -200,6 +200,33 @@ describe('the command events append', () => {
     expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot open the journal') })
   })
 
+  test.each([
+    [0, 'of the events from there on, some may be in the log'],
+    [1, '2,000 events before it were appended, and of the events from there on, some may be in the log'],
+  ])(
+    'says of a log that takes parts, as Kafka does, what may be there after %i batches and a failure',
+    async (batches, said) => {
+      const count = 2_000 * batches + 4
+      const input = `${range(1, count).map(pledgeLine).join('\n')}\n`
+      const openTarget = async () => {
+        const { writer, ...target } = await openJournalTarget(directory)
+        let appends = 0
+        const append = async (records: readonly NewRecord[]) => {
+          const isLast = appends++ === batches
+          await writer.append(isLast ? records.slice(0, records.length / 2) : records)
+          if (isLast) throw new Error('the broker is away')
+        }
+        return { ...target, writer: { ...writer, append }, isPartial: true }
+      }
+      const run = await runWith({ file: '-' }, input, {}, openTarget)
+      expect(run.stderr).toBe(
+        `pledgeview: -: line ${count - 3} could not be appended: the broker is away; ${said}. ` +
+          `Repair it, then go on with --from-line ${count - 3}.\n`,
+      )
+      expect(await appendedPledges()).toEqual(range(1, count - 2))
+    },
+  )
+
   test('shows progress on a terminal, on stderr, and leaves nothing of it', async () => {
     const file = write(
       'events.ndjson',
@@ -266,13 +293,12 @@ async function runWith(
   args: { file: string; dataDir?: string; fromLine?: number; json?: boolean },
   input = '',
   terminal: { isTTY?: boolean } = {},
+  openTarget = () => openJournalTarget(args.dataDir ?? directory),
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   const stdout = new PassThrough()
   const stderr = Object.assign(new PassThrough(), terminal)
-  const { dataDir = directory, ...rest } = args
-  const code = await runEventsAppend(rest, { stdin: Readable.from([input]), stdout, stderr }, () =>
-    openJournalTarget(dataDir),
-  )
+  const io = { stdin: Readable.from([input]), stdout, stderr }
+  const code = await runEventsAppend(args, io, openTarget)
   return { code, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') }
 }
 
