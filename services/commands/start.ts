@@ -29,7 +29,15 @@ import { createLogger } from '../runtime/ops/logger.ts'
 import { createProgress } from '../runtime/progress.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import type { Databases } from '../tables/port.ts'
-import { type Command, defaultDataDirectory, type Io, readArguments, wholeNumber } from './command.ts'
+import {
+  type Command,
+  defaultDataDirectory,
+  embeddedDirectory,
+  type Io,
+  readArguments,
+  UsageError,
+  wholeNumber,
+} from './command.ts'
 import { printableLines } from './printable.ts'
 import { untilInterrupted } from './services.ts'
 
@@ -61,7 +69,7 @@ export const startCommand: Command = {
       '--data-dir D': `the directory that keeps everything (default ${defaultDataDirectory})`,
       '--no-demo': 'start empty: no demo events, no demo key, no simulated pledges',
       '--unkind':
-        'to try a copy: demo campaigns leave, come back and change in bursts, snapshots last 10 s, and a second address of the API refuses requests',
+        'to try a copy, with the demo: its campaigns leave, come back and change in bursts, snapshots last 10 s, and a second address of the API refuses requests',
     },
     examples: ['start', 'start --no-demo --data-dir /var/lib/pledgeview'],
     cost: 'ClickHouse may take half of the memory (PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX). The first start also loads the demo platform.',
@@ -82,6 +90,8 @@ export const startCommand: Command = {
         unkind: { type: 'boolean', default: false },
       },
     })
+    if (values.unkind && values['no-demo'])
+      throw new UsageError('--unkind needs the demo: give it without --no-demo')
     const ports = {
       port: wholeNumber('port', values.port, portBounds),
       opsPort: wholeNumber('ops-port', values['ops-port'], portBounds),
@@ -152,7 +162,8 @@ async function welcome(
     if (!canRefuseCalls()) io.stderr.write(openCallsText)
   }
   if (isNew) await showDemo(service, io)
-  else io.stdout.write(keyHint(values['data-dir']))
+  else io.stdout.write(keyHint(values['data-dir'], config))
+  if (values.unkind && !demo) io.stderr.write(noDemoText)
   if (demo) {
     const runtime = createRuntime(logger)
     if (values.unkind)
@@ -204,8 +215,17 @@ Stop your program, and ask whether its copy is right (a line of copy.ndjson is a
 `
 }
 
-function keyHint(dataDirectory: string): string {
-  const where = dataDirectory === defaultDataDirectory ? '' : ` --data-dir ${dataDirectory}`
+const noDemoText = `--unkind does nothing: there is no demo in this data directory. Start with a new one: --data-dir D
+
+`
+
+/** A line to paste into the shell that the service was started from. Pure. */
+export function keyHint(dataDirectory: string, config: Config): string {
+  const isDefault = embeddedDirectory(undefined, config) === dataDirectory
+  const quoted = /^[\w./-]+$/.test(dataDirectory)
+    ? dataDirectory
+    : `'${dataDirectory.replaceAll("'", "'\\''")}'`
+  const where = isDefault ? '' : ` --data-dir ${quoted}`
   const who = '--account me --name Me --url https://example.com --email me@example.com'
   return `For a key: npm run --silent pledgeview -- keys issue ${who}${where}\n`
 }

@@ -60,7 +60,8 @@ const logger = pino({ level: 'silent' })
 const lookMs = 100
 
 /**
- * Runs the work with access to the model, and then closes it. If another command holds the directory, it waits.
+ * Runs the work with access to the model, and then closes it. If another command holds the directory, it waits for up to 30 s, and then
+ * throws `DataDirectoryInUse`.
  * `isCaughtUp`: if no service runs on the directory, everything in the journal is folded before the work begins. Beside a service, as on
  * servers, the work begins with what that has folded: it may be behind, and new events keep coming.
  */

@@ -1,8 +1,10 @@
 /** `npm start` as a stranger meets it: the demo platform, the printed curl lines, stopping, killing and going on. */
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, cpSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { canRefuseCalls } from '../../services/clickhouse-server/outgoing.ts'
 import {
@@ -106,7 +108,8 @@ describe('npm start', () => {
 
   test('a second service on the same directory is refused, and says why', async () => {
     const second = await runCli(['start', ...freePorts, '--data-dir', directory.path])
-    expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining('in use by another process') })
+    const wayOn = 'in use by another process: run this again when that has ended, or interrupt it'
+    expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(wayOn) })
   })
 
   // One that the program takes itself, and one that ClickHouse's server takes.
@@ -120,23 +123,37 @@ describe('npm start', () => {
   })
 })
 
-test('it runs from a folder whose path has a space and an umlaut', async () => {
+test('it runs from a folder whose path has a space and an umlaut, beside settings of Kafka, and so does the line for a key', async () => {
   const folder = makeDataDirectory()
   const checkout = join(folder.path, 'Meine Läden')
   const root = new URL('../../', import.meta.url)
   for (const part of ['services', 'contracts', 'package.json', 'CHANGELOG.md'])
     cpSync(new URL(part, root), join(checkout, part), { recursive: true })
   symlinkSync(new URL('node_modules', root), join(checkout, 'node_modules'))
-  const { started, stop } = launchProcess(
-    ['start', ...freePorts, '--no-demo', '--data-dir', join(checkout, '.pledgeview')],
-    // As a user has it: the program chooses the place of its cache.
-    { NODE_COMPILE_CACHE: '' },
-    ...[undefined, join(checkout, 'services', 'cli.ts')],
-  )
+  const cli = join(checkout, 'services', 'cli.ts')
+  // As a user has it: the program chooses the place of its cache.
+  const environment = { NODE_COMPILE_CACHE: '', PLEDGEVIEW_KAFKA_BROKERS: '127.0.0.1:1' }
+  const launch = (...flags: string[]) =>
+    launchProcess(
+      ['start', ...freePorts, ...flags, '--data-dir', join(checkout, '.pledgeview')],
+      ...[environment, undefined, cli],
+    )
+  const { started, output, stop } = launch('--no-demo')
   try {
     const { opsUrl } = await started
     expect((await fetch(`${opsUrl}/readyz`)).status).toBe(200)
     expect(readdirSync(folder.path)).toEqual(['Meine Läden'])
+    await vi.waitFor(() => expect(output()).toContain('For a key: '), soon)
+    const pasted = /For a key: npm run --silent pledgeview -- (.*)/.exec(output())?.[1]
+    const env = { ...process.env, ...environment }
+    const issued = await promisify(execFile)('sh', ['-c', `"$0" "$1" ${pasted}`, process.execPath, cli], {
+      env,
+    })
+    expect(issued.stdout).toContain('pv_secret_')
+    await stop()
+    const unkind = launch('--unkind')
+    await vi.waitFor(() => expect(unkind.output()).toContain('--unkind does nothing: there is no demo'), soon)
+    await unkind.stop()
   } finally {
     await stop()
     folder.remove()

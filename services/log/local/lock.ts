@@ -31,7 +31,10 @@ export function lockDataDirectory(directory: string): DataDirectoryLock {
   } catch (cause) {
     db.close()
     if (!isBusy(cause)) throw new Error(`cannot lock the data directory ${directory}`, { cause })
-    throw new DataDirectoryInUse(`the data directory ${directory} is in use by another process`, { cause })
+    const wayOn = 'run this again when that has ended, or interrupt it'
+    throw new DataDirectoryInUse(`the data directory ${directory} is in use by another process: ${wayOn}`, {
+      cause,
+    })
   }
   return {
     close() {
