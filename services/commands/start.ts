@@ -215,7 +215,7 @@ Stop your program, and ask whether its copy is right (a line of copy.ndjson is a
 `
 }
 
-const noDemoText = `--unkind does nothing: there is no demo in this data directory. Start with a new one: --data-dir D
+const noDemoText = `--unkind needs the demo, and this data directory has none. Start with a new one: --data-dir D
 
 `
 

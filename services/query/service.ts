@@ -109,7 +109,7 @@ function createCaches(
   }
   const share = { bytesMax: bytesMax / 2, now }
   const countResponse = onLookup('responses')
-  const noteAge = ageMeter({ now, metrics })
+  const noteAge = ageMeter(metrics)
   return {
     cache: createCache(responses, {
       ...{ ...share, shared: shared?.responses },
@@ -126,15 +126,18 @@ function createCaches(
   }
 }
 
-/** Reports the age of the oldest answer of the last minute. */
-function ageMeter({ now, metrics }: Pick<Runtime, 'now' | 'metrics'>): (ageMs: number) => void {
-  let [oldestMs, until] = [-1, 0]
+/** Reports the age of the oldest answer of a minute. After it there is none, until the next answer. */
+export function ageMeter({ stageLag }: Pick<Metrics, 'stageLag'>): (ageMs: number) => void {
+  let oldestMs = -1
+  function end(): void {
+    oldestMs = -1
+    stageLag.remove({ stage: 'cache' })
+  }
   return ageMs => {
-    const at = now()
-    if (at >= until) [oldestMs, until] = [-1, at + 60_000]
+    if (oldestMs < 0) setTimeout(end, 60_000).unref()
     if (ageMs <= oldestMs) return
     oldestMs = ageMs
-    metrics.stageLag.set({ stage: 'cache' }, ageMs / 1000)
+    stageLag.set({ stage: 'cache' }, ageMs / 1000)
   }
 }
 

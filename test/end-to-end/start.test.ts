@@ -152,7 +152,10 @@ test('it runs from a folder whose path has a space and an umlaut, beside setting
     expect(issued.stdout).toContain('pv_secret_')
     await stop()
     const unkind = launch('--unkind')
-    await vi.waitFor(() => expect(unkind.output()).toContain('--unkind does nothing: there is no demo'), soon)
+    await vi.waitFor(
+      () => expect(unkind.output()).toContain('--unkind needs the demo, and this data directory has none'),
+      soon,
+    )
     await unkind.stop()
   } finally {
     await stop()

@@ -55,8 +55,6 @@ export class AccountError extends Error {
 
 const settledMsDefault = 600_000
 const signUpTriesMax = 3
-// Two sign-ups at once are this close together. The later record must not end the session that the earlier one began.
-const meetMsMax = 10_000
 
 /** What a call has written, every later call sees, in every portal. */
 export type Accounts = ReturnType<typeof openAccounts>
@@ -84,10 +82,10 @@ function people(dependencies: AccountsDependencies) {
         // What is left of the life before must not become a part of the new one.
         if (held && (await hasKeys(dependencies, account_id))) throw beingDeleted()
         const at = now()
-        const sessions_valid_from = at - meetMsMax
-        const version = longOf(versionIn(lifeOf(held?.version ?? 0n) + 1n, sessions_valid_from))
-        const data = { account_id, email, created_at: at, sessions_valid_from, changed_at: at, version }
-        // Another portal may have made it, too. Then the state with the higher version counts, everywhere.
+        const version = longOf(versionIn(lifeOf(held?.version ?? 0n) + 1n, at))
+        const data = { account_id, email, created_at: at, sessions_valid_from: at, changed_at: at, version }
+        // Another portal may have made it, too. Then the state with the higher version counts, everywhere, and ends a session that
+        // began with the other one: that person signs in again.
         held = await write(dependencies, { type: 'account', data })
       }
       return liveAccount(held) ?? fail(beingDeleted())

@@ -74,8 +74,9 @@ const lostConnection = {
 
 /**
  * Runs the missing files in order, and returns their names. Makes the first generation if there is none. All statements of a file can
- * run again, so a statement whose connection was lost is repeated, and an interrupted migration as a whole. Throws before anything
- * has changed if the tables are those of an earlier version, or if the servers do not have the second cluster that the views need.
+ * run again, so a statement whose connection was lost is repeated, and an interrupted migration as a whole. Throws before a row
+ * has changed if the tables are those of an earlier version, and before anything has if the servers do not have the second cluster that
+ * the views need.
  */
 export async function migrate(
   tables: MigratedTables,
@@ -194,7 +195,7 @@ function mustBeOfThisVersion({ base }: Databases, name: string, done = name): vo
   if (done === name) return
   throw new TablesError(
     `the tables in ${base} are those of an earlier version, which made them with ${done}, and not with ${name}. ` +
-      'Nothing was changed. This version needs new tables: see deploy/upgrade.md',
+      'Nothing in them was changed. This version needs new tables: see deploy/upgrade.md',
     { retryable: false },
   )
 }

@@ -7,7 +7,7 @@
  */
 
 import { type Databases, type Tables, TablesError } from '../port.ts'
-import { type MigrateOptions, readSqlFiles, type SqlFile } from './migrate.ts'
+import { type MigratedTables, type MigrateOptions, readSqlFiles, type SqlFile } from './migrate.ts'
 
 export interface RolesOutcome {
   /** The server's reason if it refused; `undefined` if the roles are complete. */
@@ -33,7 +33,7 @@ const refusals: ReadonlySet<string> = new Set([
  * who makes them. If the server refuses, the outcome says so, and an administrator has to create them. Any other failure is thrown.
  */
 export async function createRoles(
-  tables: Pick<Tables, 'rows' | 'run'>,
+  tables: Pick<MigratedTables, 'rows' | 'run' | 'shards'>,
   databases: Databases,
   options: MigrateOptions = {},
 ): Promise<RolesOutcome> {
@@ -45,7 +45,10 @@ export async function createRoles(
   } catch (error) {
     const refused = refusalOf(error)
     if (refused === undefined) throw error
-    return { refused, options: (await hasDefiner(tables, databases, options)) ? usable : options }
+    // The views are made on every shard.
+    const servers = tables.shards ?? [tables]
+    const found = await Promise.all(servers.map(server => hasDefiner(server, databases, options)))
+    return { refused, options: found.includes(false) ? options : usable }
   }
 }
 

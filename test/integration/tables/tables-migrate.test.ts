@@ -105,8 +105,10 @@ describe('migrate', () => {
     // A migration would make it again.
     await tables.run({ query: `DROP VIEW ${databases.views}.about` })
     const before = await schemaOf(databases)
+    const reason = `the tables in ${databases.base} are those of an earlier version, which made them with 0003-earlier.sql`
+    // `pledgeview migrate` may have created topics and roles before.
     await expect(migrate(tables, databases)).rejects.toThrow(
-      `the tables in ${databases.base} are those of an earlier version, which made them with 0003-earlier.sql`,
+      new RegExp(`${RegExp.escape(reason)}, .*\\. Nothing in them was changed\\.`),
     )
     expect(await schemaOf(databases)).toEqual(before)
   })

@@ -126,6 +126,16 @@ describe('roles', () => {
       expect(query).toContain('DEFINER = pledgeview_definer SQL SECURITY DEFINER')
   })
 
+  test('on shards, the views read as the definer only if each shard has it', async () => {
+    const { rows } = own.tables
+    const optionsOf = async (...found: (typeof rows)[]) => {
+      const shards = found.map(of => ({ ...own.tables, rows: of }))
+      return (await createRoles({ ...own.tables, shards }, defaultDatabases)).options
+    }
+    expect(await optionsOf(rows, rows)).toEqual({ viewsDefiner: 'pledgeview_definer' })
+    expect(await optionsOf(rows, async () => [])).toEqual({})
+  })
+
   test('that fail for another reason fail loudly', async () => {
     const failing: Pick<Tables, 'run'> = {
       run: () => Promise.reject(new TablesError('gone', { retryable: true, type: 'NETWORK_ERROR' })),
