@@ -45,13 +45,17 @@ const shownMax = 100
 export async function retryRejects(source: RejectSource, options: RetryOptions, io: Io): Promise<number> {
   const { wanted, isDry, json } = options
   const missing = new Set(wanted.places?.map(placeName))
-  const since = Date.now()
+  // After the rejects that this retry has found, by the clocks of the projectors, which wrote their times.
+  let since = 0
   const target = isDry ? undefined : await source.openTarget()
   const { take, outcome } = createRetry(source, target)
   let settlement: Settlement = { settled: 0, not_settled: 0 }
   for await (const rejects of walkRejects(source, wanted)) {
     await take(rejects)
-    for (const { record } of rejects) missing.delete(placeName(record))
+    for (const { record, rejectedAt } of rejects) {
+      missing.delete(placeName(record))
+      since = Math.max(since, rejectedAt + 1)
+    }
   }
   if (outcome.retried > 0) await target?.untilProjected()
   if (target && outcome.retried + outcome.outdated > 0) settlement = await settle(source, wanted, since)

@@ -17,7 +17,7 @@ export interface Settlement {
   not_settled: number
 }
 
-/** Settles what it can of these rejects. `since`: when the retry began, Unix ms. */
+/** Settles what it can of these rejects. Those from `since` on, Unix ms, came after what the retry has found. */
 export async function settle(
   { tables, databases, schemas, versions }: RejectSource,
   wanted: RejectFilter,

@@ -239,6 +239,16 @@ describe('rejects retry', () => {
     ])
   })
 
+  test('settles what a projector whose clock is an hour ahead has rejected', async () => {
+    await append([newRecordOf(late)])
+    const rejectedAt = Date.now() + 3_600_000
+    await put([
+      { ...reject(newRecordOf(late), { offset: 105, reason: 'schema id 1 is unknown' }), rejectedAt },
+    ])
+    await service.model.whenDrained()
+    expect(await json('retry', '--all-matching')).toMatchObject({ outdated: 1, settled: 1 })
+  })
+
   test('ends with exit code 1 and appends nothing if nothing can be retried, and has nothing to do if nothing is found', async () => {
     await put([reject(noEvent, { offset: 1, reason: 'the first byte is 9' })])
     const { code, stdout } = await appendsNothing(() => run('retry', 'pledges/0/1', 'pledges/0/2'))
