@@ -4,7 +4,7 @@
  * none. But while a projector leads, it moves the watermark, so a watermark that stands still tells that none leads, and since when.
  *
  * A projector that begins to lead writes a row without a reason. So the stop of the leader counts at once, until another one leads,
- * and a projector that stops beside the leader is no stop. No clock decides that: it may step back.
+ * and a projector that stops beside the leader is no stop. No clock decides these two: it may step back.
  */
 import type { Logger } from 'pino'
 import { within } from '../runtime/async/sleep.ts'
@@ -80,12 +80,14 @@ interface StopRow {
   reason: string
   /** Who led last; empty if nobody did in the last 30 days. */
   leader: string
+  /** Whether that one has stopped. */
   led: boolean
 }
 
 /**
- * The stop of the last leader counts until another projector leads. That of another projector counts if none leads: `noneLeads` says
- * that none does, and a watermark that is older than `silentSeconds` tells it.
+ * Once the last leader has stopped, none leads until another one begins to. The reason is that of the latest stop: one that was started
+ * after it, and ended before it led, says what is wrong now. Beside that, a stop counts if none leads: `noneLeads` says so, and a watermark
+ * that is older than `silentSeconds` tells it.
  */
 export async function readProjection(
   tables: Pick<Tables, 'rows'>,
@@ -94,8 +96,9 @@ export async function readProjection(
 ): Promise<Projection> {
   const [stop] = await tables.rows<StopRow>({
     query: `WITH (SELECT argMaxIf(projector, stopped_at, reason = '') FROM ${base}.projector_stops) AS leader
-            SELECT reason, ${iso('stopped_at')} AS at, toUnixTimestamp64Milli(stopped_at) AS at_ms, leader, projector = leader AS led
-            FROM ${base}.projector_stops WHERE reason != '' ORDER BY led DESC, stopped_at DESC LIMIT 1`,
+            SELECT reason, ${iso('stopped_at')} AS at, toUnixTimestamp64Milli(stopped_at) AS at_ms, leader,
+              max(projector = leader) OVER () AS led
+            FROM ${base}.projector_stops WHERE reason != '' ORDER BY stopped_at DESC LIMIT 1`,
   })
   const [about] = await tables.rows<{ at: string; at_ms: number; age: number }>({
     query: `SELECT ${iso('as_of')} AS at, toUnixTimestamp64Milli(as_of) AS at_ms, freshness_seconds AS age FROM ${views}.about`,

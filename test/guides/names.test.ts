@@ -84,7 +84,9 @@ describe('the compose lines, which are not run', () => {
   })
 
   test('run commands in a service that has every setting that a command asks for', () => {
-    const commands = readdirSync(`${root}services/commands`).filter(name => name.endsWith('.ts'))
+    const commands = readdirSync(`${root}services/commands`, { encoding: 'utf8', recursive: true }).filter(
+      name => name.endsWith('.ts'),
+    )
     const asked = commands.flatMap(name => {
       const text = readFileSync(`${root}services/commands/${name}`, 'utf8')
       return /\bsettings: \[(.*)\]/.exec(text)?.[1]?.match(/\w+/g) ?? []

@@ -45,7 +45,7 @@ public class Producer implements AutoCloseable {
     void publish(String type, JsonNode state, String key) {
         String topic = TOPICS.get(type);
         if (topic == null) throw new IllegalArgumentException("the type " + type + " is none of " + TOPICS.keySet());
-        String of = key == null ? keyOf(type, state) : key;
+        String of = state.isNull() ? key : keyOf(type, state);
         String value = state.isNull() ? null : state.toString();
         // It waits while the client's buffer is full.
         kafka.send(new ProducerRecord<>(prefix + topic, of, value), (sent, error) -> {

@@ -42,10 +42,11 @@ def publish(type, state, key=None):
     """Publishes the whole state of an entity. If the state is None, the entity with this key is deleted, and never returns."""
     if type not in TOPICS:
         raise ValueError(f"the type {type} is none of {', '.join(TOPICS)}")
+    of = key if state is None else key_of(type, state)
     value = None if state is None else json.dumps(state, ensure_ascii=False)
     while True:
         try:
-            producer.produce(TOPICS[type], key=key or key_of(type, state), value=value, on_delivery=delivered)
+            producer.produce(TOPICS[type], key=of, value=value, on_delivery=delivered)
             break
         except BufferError:
             # The client's queue is full: wait until records were delivered.

@@ -83,6 +83,10 @@ export function createSchemaRegistry(
     return entry && monotonicMs() < entry.untilMs ? entry.stands : undefined
   }
 
+  /** Whether what is known of it can never change. */
+  const isHeld = (schemaId: number) =>
+    schemaId > schemaIdMax || entries.get(schemaId)?.untilMs === Number.POSITIVE_INFINITY
+
   async function ask<T>(
     what: string,
     read: (answer: RegistryAnswer) => T,
@@ -131,17 +135,16 @@ export function createSchemaRegistry(
     known,
 
     async learn(schemaIds, signal) {
-      let asked = [...schemaIds].filter(schemaId => known(schemaId) === undefined)
+      // Beside one that is unknown, also those that were missing before: their answers would expire while the others are asked for.
+      const isAsked = [...schemaIds].some(schemaId => known(schemaId) === undefined)
+      let asked = isAsked ? [...schemaIds].filter(schemaId => !isHeld(schemaId)) : []
       const asksMax = asked.some(schemaId => !entries.has(schemaId)) ? missingAsksMax : 1
       for (let attempt = 1; asked.length > 0; attempt++) {
         asked = await askAll(asked, signal)
         if (attempt === asksMax) break
         if (asked.length > 0) await sleep(missingPauseMs * attempt, signal)
       }
-      // Also one whose answer expired while others were asked for: the caller reads them all now.
-      for (const schemaId of schemaIds)
-        if (known(schemaId) === undefined)
-          keep(schemaId, { reason: schemaMissing }, monotonicMs() + missingMs)
+      for (const schemaId of asked) keep(schemaId, { reason: schemaMissing }, monotonicMs() + missingMs)
       forgetSome(schemaIds)
     },
 

@@ -146,11 +146,11 @@ export function createKeyRing(
   }
 
   async function readChanges(read: Read, newest: bigint): Promise<void> {
-    const before = reached
+    const [before, held] = [reached, keys]
     const rows = await read<ChangedKeyRow>(msMax => changedKeysStatement(reached, databases, msMax))
     // Another read or a load has ended meanwhile. This answer may be older, and would make a revoked key valid again. What it has and
     // they lack has a higher fold id than `reached`, so the next look reads it.
-    if (reached !== before) return
+    if (reached !== before || keys !== held) return
     for (const row of rows) {
       load?.changed.add(row.api_key)
       for (const known of [keys, load?.keys]) {

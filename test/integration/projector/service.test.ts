@@ -276,6 +276,8 @@ describe('why projectors stopped', () => {
     })
     await stops('run-0')
     expect(await stopped()).toBe('run-0 failed')
+    await stops('before it led')
+    expect(await stopped()).toBe('before it led failed')
     await own.start().drained()
     expect(await stopped()).toBeNull()
   })

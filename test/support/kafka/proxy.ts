@@ -16,7 +16,7 @@ export interface TcpProxy {
   close(): Promise<void>
 }
 
-/** After these bytes of requests, their connection is closed as by a client that disconnects, or reset as by one that is killed. */
+/** After these bytes of requests, of all connections together, the connection is closed as by a client that disconnects, or reset as by one that is killed. */
 export interface RequestLimit {
   bytesMax: number
   ending: 'end' | 'reset'

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { pino } from 'pino'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { freePort } from '../../../../services/runtime/free-port.ts'
 import { type RedisConnection, RedisUnavailableError } from '../../../../services/runtime/redis/connection.ts'
 import { makeCertificate, openssl } from '../../../support/kafka/certificate.ts'
@@ -183,10 +183,10 @@ describe('a connection to Redis', () => {
     expect(doubting.isUp()).toBe(false)
     // What NODE_EXTRA_CA_CERTS does when a process starts.
     const trusted = getCACertificates('default')
+    onTestFinished(() => setDefaultCACertificates(trusted))
     setDefaultCACertificates([...trusted, ca])
     expect(await isUpWithin(doubting, 60_000)).toBe(true)
     expect(await doubting.run(client => client.ping())).toBe('PONG')
-    setDefaultCACertificates(trusted)
     await secure.close()
     rmSync(directory, { recursive: true })
   })
