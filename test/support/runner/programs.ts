@@ -3,7 +3,6 @@ import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
 import type { Readable } from 'node:stream'
-import { buffer, text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Requirement } from './requirements.ts'
 
@@ -27,6 +26,7 @@ const fetchMsMax = 240_000
 // Only a hang takes this long, also on a busy machine.
 const startMsMax = 150_000
 const stopMsMax = 20_000
+const outputMsMax = 1_000
 
 /** The exit code of a program, `null` if it took too long, and its output. Rejects if it cannot be started. */
 export async function run(
@@ -51,15 +51,26 @@ export async function runForBytes(
     ...(msMax < Infinity && { timeout: msMax }),
     killSignal: 'SIGKILL',
   })
-  const { promise: exit, resolve, reject } = Promise.withResolvers<number | null>()
+  const { promise: closed, resolve, reject } = Promise.withResolvers<number | null>()
   child.once('error', cause => reject(new Error(`${program} cannot be started`, { cause })))
-  child.once('exit', resolve)
+  // A process that the program left behind may hold its output open for as long as it lives.
+  const letGo = () => [child.stdout, child.stderr].forEach(stream => void stream.destroy())
+  child.once('exit', () => setTimeout(letGo, outputMsMax).unref())
+  child.once('close', resolve)
+  const [stdout, stderr] = [chunksOf(child.stdout), chunksOf(child.stderr)]
   // A program may end before it has read its whole input. The exit code tells whether that is an error.
   child.stdin.on('error', () => undefined)
   if (typeof stdin === 'string') child.stdin.end(stdin)
   else stdin.pipe(child.stdin)
-  const [stdout, stderr, code] = await Promise.all([buffer(child.stdout), text(child.stderr), exit])
-  return { code, stdout, stderr }
+  const code = await closed
+  return { code, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString() }
+}
+
+/** What has been read of a stream, also if it is destroyed before its end. */
+function chunksOf(stream: Readable): Buffer[] {
+  const chunks: Buffer[] = []
+  stream.on('data', chunk => chunks.push(chunk))
+  return chunks
 }
 
 /** What a program prints on stdout. Throws with the end of its output if it fails. */

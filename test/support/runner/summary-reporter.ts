@@ -3,7 +3,7 @@
  * out, and then one line that any CI can read. Failures are named here again because many a CI keeps only the end of its output.
  *
  * Runs beside Vitest's own reporter. A module that failed to load counts as one failure: its tests are not known. In CI
- * (CI=true) a skipped test counts as a failure, because CI has all that the tests need.
+ * (CI=true) a skipped test counts as a failure, because CI has all that the tests need, except what its settings say is missing.
  */
 import { stripVTControlCharacters } from 'node:util'
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
@@ -16,12 +16,14 @@ const reasonLengthMax = 1_500
 /** After how many minutes a suite is named, and again. */
 const minutesNamed = [4, 8, 16, 24, 32, 40]
 
-interface Outcome {
+export interface Outcome {
   passed: number
   failed: number
   skipped: number
+  /** Skipped too, but CI may do without them. */
+  optional: number
   /** The tests that were skipped, by reason. */
-  reasons: Map<string, { tests: number; files: Set<string> }>
+  reasons: Map<string, { tests: number; isOptional: boolean; files: Set<string> }>
   sources: Set<string>
   /** What failed, and why. */
   failures: string[]
@@ -62,11 +64,16 @@ export default class SummaryReporter implements Reporter {
 
   onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): void {
     clearInterval(this.#minute)
-    const { passed, failed, skipped, reasons, sources, failures } = outcomeOf(modules, unhandledErrors)
+    const { passed, failed, skipped, optional, reasons, sources, failures } = outcomeOf(
+      modules,
+      unhandledErrors,
+    )
     const isCi = process.env.CI === 'true'
     for (const source of [...sources].toSorted()) print(`service: ${source}`)
-    for (const [reason, { tests, files }] of reasons) {
-      print(`${isCi ? 'FAILED: CI requires what was skipped, ' : 'skipped '}${tests} tests: ${reason}`)
+    for (const [reason, { tests, isOptional, files }] of reasons) {
+      print(
+        `${isCi && !isOptional ? 'FAILED: CI requires what was skipped, ' : 'skipped '}${tests} tests: ${reason}`,
+      )
       print(`  in ${[...files].toSorted().join(', ')}`)
     }
     for (const failure of failures.slice(0, failuresNamedMax)) print(`FAILED: ${failure}`)
@@ -78,18 +85,22 @@ export default class SummaryReporter implements Reporter {
         'Kickstarter table, many simulated worlds, and clients in other languages (about 25 minutes on two cores).',
       )
     }
-    const counts = isCi
-      ? `${passed} passed, ${failed + skipped} failed`
-      : `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`
-    print(`\n${counts}`)
+    const left = isCi ? optional : skipped + optional
+    print(
+      `\n${passed} passed, ${isCi ? failed + skipped : failed} failed${left > 0 ? `, ${left} skipped` : ''}`,
+    )
   }
 }
 
-function outcomeOf(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): Outcome {
+export function outcomeOf(
+  modules: ReadonlyArray<TestModule>,
+  unhandledErrors: ReadonlyArray<unknown>,
+): Outcome {
   const outcome: Outcome = {
     passed: 0,
     failed: 0,
     skipped: 0,
+    optional: 0,
     reasons: new Map(),
     sources: new Set(),
     failures: [],
@@ -111,10 +122,15 @@ function outcomeOf(modules: ReadonlyArray<TestModule>, unhandledErrors: Readonly
       if (state === 'passed') outcome.passed++
       else if (state === 'failed') fail(`${module.relativeModuleId} > ${test.fullName}`, errors)
       else {
-        outcome.skipped++
+        const { isOptional = false } = test.meta()
+        outcome[isOptional ? 'optional' : 'skipped']++
         const reason = reasonOf(test)
         const { tests, files } = outcome.reasons.get(reason) ?? { tests: 0, files: new Set<string>() }
-        outcome.reasons.set(reason, { tests: tests + 1, files: files.add(module.relativeModuleId) })
+        outcome.reasons.set(reason, {
+          tests: tests + 1,
+          isOptional,
+          files: files.add(module.relativeModuleId),
+        })
       }
     }
   }
