@@ -30,7 +30,7 @@ export interface ProcessDependencies {
   onReady: (urls: { portalUrl: string; listensOn: string; opsUrl: string }) => void
 }
 
-/** Serves until the signal aborts, then lets running requests finish. Throws if it cannot start. */
+/** Serves until the signal aborts, then lets running requests finish for ten seconds. Throws if it cannot start. */
 export async function runPortalProcess({
   config,
   logger,

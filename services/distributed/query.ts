@@ -24,7 +24,7 @@ export interface ProcessSettings {
   onReady: (urls: { apiUrl: string; opsUrl: string }) => void
 }
 
-/** Serves until the signal aborts, then lets running requests finish. Throws if it cannot start. */
+/** Serves until the signal aborts, then lets running requests finish for a second. Throws if it cannot start. */
 export async function runQueryProcess({ config, logger, signal, onReady }: ProcessSettings): Promise<void> {
   const { PLEDGEVIEW_KEY_PEPPER: keyPepper } = required(config, [
     'PLEDGEVIEW_CLICKHOUSE_URL',

@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto'
 import fastifyCookie from '@fastify/cookie'
 import fastifyFormbody from '@fastify/formbody'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { closeServer } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { addressMatcher } from '../runtime/http/addresses.ts'
 import { createConnections } from '../runtime/http/connections.ts'
@@ -85,7 +86,7 @@ export interface Portal extends PortalDependencies {
   sessions: Sessions
 }
 
-/** Creates the app. It does not listen yet. Closing it lets running requests finish. */
+/** Creates the app. It does not listen yet. */
 export async function createPortalApp(dependencies: PortalDependencies): Promise<FastifyInstance> {
   const { options, logger } = dependencies
   const headers = securityHeaders(options)
@@ -110,6 +111,10 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
     sessions: createSessions(dependencies),
   }
   app.addHook('onRequest', async (_request, reply) => void reply.headers(headers))
+  // While the app closes, a connection ends with its answer: kept alive, it would hold the close up.
+  app.addHook('onSend', async (_request, reply) => {
+    if (!app.server.listening) reply.header('connection', 'close')
+  })
   addRequestLog(app, logger)
   addPages(app, logger)
   await app.register(fastifyCookie)
@@ -128,6 +133,14 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   addDataPage(app, portal)
   await addAccessRoutes(app, portal)
   return app
+}
+
+/** Making a key takes seconds, and its secret is in this one answer. It is less than the whole process has to end. */
+const closeGraceMs = 10_000
+
+/** Lets running requests finish for ten seconds. */
+export function closePortalApp(app: FastifyInstance): Promise<void> {
+  return closeServer(app, closeGraceMs)
 }
 
 const noProxy =

@@ -6,7 +6,6 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { KeyAdmin } from '../api-keys/api-keys.ts'
-import { closeServer } from '../runtime/async/closing.ts'
 import { startRounds } from '../runtime/async/rounds.ts'
 import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
@@ -15,7 +14,7 @@ import { createRuntime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { openAccounts } from './account/accounts.ts'
 import { finishDeletions } from './account/deletions.ts'
-import { createPortalApp, type PortalOptions } from './app.ts'
+import { closePortalApp, createPortalApp, type PortalOptions } from './app.ts'
 import { createDataAnswers, createDataPictures, createLiveState } from './guide/readings.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
 import { createKeyNotices } from './notices/key-notices.ts'
@@ -113,7 +112,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     app,
     readiness: () => ({ store: shared(store.check()) }),
     async close() {
-      await closeServer(app)
+      await closePortalApp(app)
       for (const round of rounds) await round.close()
       await mailer?.close()
       await store.close()

@@ -44,13 +44,11 @@ function createParts(): { open: Open; close(): Promise<void> } {
   }
 }
 
-const graceMs = 1_000
-
 /**
- * Closes a server. Running requests may finish for a second, then their connections are cut. Otherwise one client
+ * Closes a server. Running requests may finish within the grace, then their connections are cut. Otherwise one client
  * that never ends its request would hold up the whole process.
  */
-export async function closeServer(server: FastifyInstance): Promise<void> {
+export async function closeServer(server: FastifyInstance, graceMs = 1_000): Promise<void> {
   const cut = setTimeout(() => server.server.closeAllConnections(), graceMs)
   try {
     await server.close()

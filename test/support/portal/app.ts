@@ -1,6 +1,11 @@
 /** Starts the portal's app on a free port, with its ports in memory and a clock that the test advances. */
 import { pino } from 'pino'
-import { createPortalApp, type PortalDependencies, type PortalOptions } from '../../../services/portal/app.ts'
+import {
+  closePortalApp,
+  createPortalApp,
+  type PortalDependencies,
+  type PortalOptions,
+} from '../../../services/portal/app.ts'
 import { createCookies } from '../../../services/portal/http/cookies.ts'
 import { loopbackHosts } from '../../../services/portal/http/headers.ts'
 import type { Account } from '../../../services/portal/ports.ts'
@@ -23,6 +28,8 @@ export interface TestPortal {
   browser(): Browser
   /** A person whose browser is signed in. */
   signIn(email: string): Promise<Person>
+  /** Ends the app as the service does. */
+  end(): Promise<void>
   close(): Promise<void>
 }
 
@@ -88,6 +95,7 @@ export async function startTestPortal({
       browser.cookies.set(createCookies(url).session.name, await sessions.begin(account))
       return { account, browser }
     },
+    end: () => closePortalApp(app),
     async close() {
       app.server.closeAllConnections()
       await app.close()

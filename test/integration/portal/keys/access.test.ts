@@ -1,4 +1,5 @@
 /** The pages under /access as a browser without JavaScript uses them, on the real app with its ports in memory. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
@@ -69,6 +70,24 @@ describe('a new key', () => {
     expect((await person.browser.get('/access')).text).not.toContain(secret)
     expect(portal.log.join('')).not.toContain(secret)
     expect(portal.notices.createdKeys).toEqual([keyPrefix(key)])
+  })
+
+  it('is shown although the portal is told to end while it is made, and then nothing holds the portal up', async () => {
+    const begun = Promise.withResolvers<void>()
+    portal.keys.beforeIssue = async () => {
+      begun.resolve()
+      await sleep(2_000)
+    }
+    const answer = create()
+    await begun.promise
+    const from = performance.now()
+    await portal.end()
+    expect(performance.now() - from).toBeLessThan(8_000)
+    const { status, text } = await answer
+    expect([status, text]).toEqual([
+      200,
+      expect.stringContaining(portal.keys.secrets.get(portal.keys.last().key) ?? ''),
+    ])
   })
 
   it('ends after the time that was chosen, and only after one that is offered', async () => {
