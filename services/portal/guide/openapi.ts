@@ -73,7 +73,10 @@ export function operationsOf(document: Document) {
     const answers = Object.entries(responses).map(([status, response]) =>
       answerOf(status, response, document),
     )
-    return [{ id, path, summary, description, deprecated, parameters, answers }]
+    // A whole copy, which a page cannot show.
+    const content = responses['200']?.content
+    const isFile = content !== undefined && !('application/json' in content)
+    return [{ id, path, summary, description, deprecated, parameters, answers, isFile }]
   })
 }
 

@@ -19,15 +19,21 @@ export function credentialsCard(): Html {
 </section>`
 }
 
-/** The form around the parameters of a request, the curl line, and room for the answer. Without scripts the line is an example. */
-export function tryIt({ id, path }: Operation, fields: Html, apiUrl: string): Html {
-  const curl = `curl -sS -H "X-API-Key: $PLEDGEVIEW_KEY" -H "X-API-Secret: $PLEDGEVIEW_SECRET" \\\n  '${apiUrl}${path}'`
+/**
+ * The form around the parameters of a request, the curl line, and room for the answer. Without scripts the line is an example. A file
+ * has only the line, which saves it.
+ */
+export function tryIt({ id, path, isFile }: Operation, fields: Html, apiUrl: string): Html {
+  const options = isFile ? '-sSfO' : '-sS'
+  const text = `curl ${options} -H "X-API-Key: $PLEDGEVIEW_KEY" -H "X-API-Secret: $PLEDGEVIEW_SECRET" \\\n  '${apiUrl}${path}'`
+  const curl = codeBlock({ id: `${id}-curl`, caption: `${path} with curl`, text })
+  if (isFile) return html`${fields}${curl}`
   return html`<form action="/reference#${id}" data-api="${apiUrl}" data-path="${path}" data-id="${id}">
 ${fields}
 <div class="actions with-script"><button type="submit">Send the request</button></div>
 </form>
 <div class="with-script answer"><div id="outcome-of-${id}" role="status"></div><div id="${id}-answer"></div></div>
-${codeBlock({ id: `${id}-curl`, caption: `${path} with curl`, text: curl })}`
+${curl}`
 }
 
 /** The input for a parameter. `undefined` for a header: only programs send these. */

@@ -31,6 +31,20 @@ test('the reference has every parameter and every field of the OpenAPI document'
   expect(names.filter(name => !text.includes(`<code>${name}</code>`))).toEqual([])
 })
 
+test('the reference saves a file with curl, and offers no button that would read it into the page', () => {
+  const { text } = referenceContent({ document, apiUrl })
+  const files = operationsOf(document).filter(({ isFile }) => isFile)
+  expect(files.map(({ path }) => path)).toEqual([
+    '/exports/latest/campaigns.ndjson.gz',
+    '/exports/latest/campaigns.parquet',
+  ])
+  for (const { id } of operationsOf(document)) {
+    const isFile = files.some(file => file.id === id)
+    expect(text.includes(`data-id="${id}"`)).toBe(!isFile)
+    expect(new RegExp(`id="${id}-curl">curl (\\S+)`).exec(text)?.[1]).toBe(isFile ? '-sSfO' : '-sS')
+  }
+})
+
 test('no page has an id twice, and every link within a page leads somewhere', () => {
   for (const { text } of [
     referenceContent({ document, apiUrl }),
