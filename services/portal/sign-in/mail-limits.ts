@@ -1,7 +1,7 @@
 /**
  * How many sign-in mails are sent: limited per network, per address, and per address from one network. So nobody can flood a
- * mailbox or guess codes. A browser in which the account was signed in to before has mails of its own, so no stranger elsewhere
- * can keep the person from signing in with it. Its cookie has a random name of the browser and a seal over it and the address, so
+ * mailbox or guess codes. A browser in which the account was signed in to before has mails of its own, so no stranger can
+ * keep the person from signing in with it. Its cookie has a random name of the browser and a seal over it and the address, so
  * it does not show the address.
  */
 
@@ -32,10 +32,11 @@ export async function countMail(
   const isOver = async (text: string, { max, windowMs }: { max: number; windowMs: number }) => {
     return (await store.count(`mails:${sealOf(portalKey, 'limit', text)}`, windowMs)) > max
   }
-  const network = addressBucket(mail.networkAddress)
-  if (await isOver(`network ${network}`, mailLimits.network)) return 'refused'
+  // First: strangers in the network of the person, too, could use up its mails.
   if (knownAs !== undefined)
     return (await isOver(`browser ${knownAs}`, mailLimits.knownBrowser)) ? 'silent' : 'allowed'
+  const network = addressBucket(mail.networkAddress)
+  if (await isOver(`network ${network}`, mailLimits.network)) return 'refused'
   // What one network asks for too often does not count for the address: others could not sign in.
   if (await isOver(`pair ${network} ${email}`, mailLimits.addressFromNetwork)) return 'silent'
   return (await isOver(`address ${email}`, mailLimits.address)) ? 'silent' : 'allowed'

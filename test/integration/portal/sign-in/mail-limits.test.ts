@@ -47,6 +47,16 @@ test('a browser that was signed in before gets mails, up to a bound of its own',
   expect(await getsMail(browser, '192.0.2.1')).toBe(false)
 })
 
+test('a browser that was signed in before gets mails, although its network has had those of the hour', async () => {
+  const browser = await knownBrowser()
+  const stranger = portal.browser()
+  for (let count = 1; count < mailLimits.network.max; count++)
+    expect(await getsMail(stranger, '192.0.2.1', `${count}@example.com`)).toBe(true)
+  const refused = await stranger.post('/sign-in', { email }, { 'x-forwarded-for': '192.0.2.1' })
+  expect(refused.status).toBe(429)
+  expect(await getsMail(browser, '192.0.2.1')).toBe(true)
+})
+
 test('the cookie is of no use for another address, and none can be made up', async () => {
   const browser = await knownBrowser()
   await useUpMails('bob@example.com')
