@@ -141,7 +141,7 @@ async function endKeys(admin: KeyAdmin, keys: readonly KeyRecord[]): Promise<voi
   const states = keys.flatMap(key => revokedState(key, admin.now()) ?? [])
   if (states.length === 0) return
   await appendStates(admin, states)
-  for (const { key } of states) await seen(admin, key, ({ status }) => status === 'revoked')
+  await Promise.all(states.map(({ key }) => seen(admin, key, ({ status }) => status === 'revoked')))
 }
 
 /** Deletes a key that was never shown, and waits a while until no list has it. */

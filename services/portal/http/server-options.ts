@@ -7,7 +7,8 @@ const bodyBytesMax = 32 * 1024
 const headersMsMax = 10_000
 const requestMsMax = 15_000
 const idleMsMax = 30_000
-// Time without any traffic on a connection with a running request. Making a key takes up to 15 s.
+// Time without any traffic on a connection with a running request. Making a key takes up to 50 s: 15 s each for
+// expired keys to end, for the fold, and for older keys to be folded, and 5 s to delete it again.
 const silenceMsMax = 60_000
 
 /** Fastify's options. Bytes that are no request get Fastify's own answer, and the connection ends. */

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ApiKeyState } from '../../../contracts/events/event.ts'
 import { faultOf } from '../../../contracts/events/rules.ts'
-import { keyDirectory } from '../../../services/api-keys/api-keys.ts'
+import { issueKey, keyDirectory } from '../../../services/api-keys/api-keys.ts'
 import { changedState, revokedState } from '../../../services/api-keys/key-states.ts'
 import { sampleKey } from '../portal/keys/samples.ts'
 
@@ -78,4 +78,31 @@ test('a read of keys ends within its bound although the tables do not answer', a
   const directory = keyDirectory(tables, {} as Parameters<typeof keyDirectory>[1], 1)
   await expect(directory.ofAccount('account')).rejects.toThrow('timeout')
   await expect(directory.find('key')).rejects.toThrow('timeout')
+})
+
+test('a new key waits for the ends of all expired ones at once', async () => {
+  const ended = ['a', 'b', 'c'].map(letter =>
+    sampleKey({ key: `pv_live_${letter.repeat(32)}`, status: 'ended' }),
+  )
+  const asked = new Set<string>()
+  const find = async (key: string) => {
+    asked.add(key)
+    const areAllAsked = ended.every(one => asked.has(one.key))
+    const found = ended.find(one => one.key === key)
+    if (!found) return [sampleKey({ key, status: 'active' })]
+    return [{ ...found, status: areAllAsked ? ('revoked' as const) : found.status }]
+  }
+  const admin = {
+    directory: { ofAccount: async () => ended, find },
+    writer: { append: async () => undefined, close: async () => undefined },
+    ...{ pepper: 'pepper', now: Date.now, monotonicMs: () => performance.now(), randomBytes },
+  }
+  const began = performance.now()
+  await issueKey(admin, {
+    account: 'account',
+    name: 'n',
+    url: 'https://board.example/',
+    email: 'a@board.example',
+  })
+  expect(performance.now() - began).toBeLessThan(12_000)
 })
