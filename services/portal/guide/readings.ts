@@ -14,7 +14,7 @@ import { readExamples } from './data-examples.ts'
 export interface LiveState {
   status: 'Up to date' | 'Behind' | 'Unavailable'
   campaigns: number | undefined
-  /** The watermark, Unix ms: every change up to this moment can be read. */
+  /** The watermark, Unix ms: every change up to this moment can be read. Undefined before the first fold, too. */
   as_of: number | undefined
 }
 
@@ -98,7 +98,11 @@ export function createLiveState(...[place, runtime]: Reading): () => Promise<Liv
     const [row] = await readRows<Row>(place, sql.live, liveMsMax)
     if (row === undefined) throw new Error('the tables gave no row')
     const isBehind = row.read_at - row.as_of > behindMs
-    return { status: isBehind ? 'Behind' : 'Up to date', campaigns: row.campaigns, as_of: row.as_of }
+    return {
+      status: isBehind ? 'Behind' : 'Up to date',
+      campaigns: row.campaigns,
+      as_of: row.as_of || undefined,
+    }
   }
 
   function unavailable(error: unknown): LiveState {

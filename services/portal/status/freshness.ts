@@ -59,8 +59,9 @@ export function createFreshness(
       const minute = minuteNow()
       if (minute !== last) {
         last = minute
-        const { status } = await liveState()
-        waiting.push([minute, states.indexOf(status)])
+        const { status, as_of } = await liveState()
+        // Before the first fold nothing is behind.
+        if (as_of !== undefined || status === 'Unavailable') waiting.push([minute, states.indexOf(status)])
         if (waiting.length > waitingMax) waiting.shift()
       }
       const rows = waiting.slice()

@@ -72,17 +72,20 @@ test('the freshness of each minute is measured once, kept while it cannot be wri
     rows: (...args) => store.tables.rows(...args),
     insert: (...args) => (isAway ? Promise.reject(new Error('away')) : store.tables.insert(...args)),
   }
-  let at = minute - 60_000
+  let isFolded = false
+  let at = minute - 120_000
   const runtime = { now: () => at, monotonicMs: clock.now }
-  const live = async () => ({ status, campaigns: 3, as_of: at })
+  const live = async () => ({ status, campaigns: 3, as_of: isFolded ? at : undefined })
   const place = { tables, databases: store.databases }
   const { measure, read } = createFreshness(place, live, runtime)
   const measured = async (minutes: number, now: LiveState['status']) => {
     status = now
     for (let n = 0; n < minutes; n++, at += 60_000) await measure().catch(() => undefined)
   }
-  // The first of them is the minute of the start.
-  await measured(4, 'Up to date')
+  // The minute of the start, and one before the first fold.
+  await measured(2, 'Behind')
+  isFolded = true
+  await measured(3, 'Up to date')
   await measured(1, 'Behind')
   await measured(1, 'Up to date')
   isAway = true
@@ -116,6 +119,11 @@ describe('the live state', () => {
     await store.advanceWatermark({ shard: 'one', time: 'now64(3) - INTERVAL 1 HOUR' })
     const later = await live().once(({ status }) => status !== 'Unavailable')
     expect(later).toMatchObject({ status: 'Behind', campaigns: 3 })
+  })
+
+  test('before the first fold has no moment', async () => {
+    const rows = async () => [{ campaigns: 0, as_of: 0, read_at: Date.now() }]
+    expect((await live(rows as unknown as Rows).read()).as_of).toBeUndefined()
   })
 
   test('of tables that fail or do not answer is unavailable, without an error and without a long wait', async () => {
