@@ -108,5 +108,5 @@ function print(io: Io, report: AnnouncementReport, isDry: boolean): void {
   io.stdout.write(
     `${addresses} addresses: ${noted} ${isDry ? 'would get the mail' : 'noted now'}, ${waiting} waiting, ${sent} sent, ${given_up} given up\n`,
   )
-  if (invalid > 0) io.stdout.write(`${invalid} keys have a contact that is no e-mail address\n`)
+  if (invalid > 0) io.stdout.write(`contacts that are no e-mail address: ${invalid}\n`)
 }

@@ -19,7 +19,7 @@ export interface Announcement extends MailText {
 
 export interface AnnouncementReport {
   addresses: number
-  /** Keys whose contact is no address. */
+  /** Contacts that are no address. */
   invalid: number
   /** By this run; in a dry run: what would be. */
   noted: number
