@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto'
 import fastifyCookie from '@fastify/cookie'
 import fastifyFormbody from '@fastify/formbody'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { withoutSlash } from '../../contracts/api/published-openapi.ts'
 import { closeServer } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { addressMatcher } from '../runtime/http/addresses.ts'
@@ -107,6 +108,8 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
 
   const portal: Portal = {
     ...dependencies,
+    // Pages put paths behind it.
+    options: { ...options, apiUrl: withoutSlash(options.apiUrl) },
     cookies: createCookies(options.portalUrl),
     sessions: createSessions(dependencies),
   }

@@ -7,12 +7,13 @@ import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { date } from '../html/words.ts'
 import { requireAccount, signedIn } from '../http/session-hook.ts'
+import { isAlive } from '../keys/key-state.ts'
 import type { Account } from '../ports.ts'
 import { deleteAccount } from './deletions.ts'
 
 /** Adds `/account`, `/account/delete` and `/account/deleted`. */
 export function addAccountPages(app: FastifyInstance, portal: Portal): void {
-  const { keys, sessions, cookies, logger } = portal
+  const { keys, sessions, cookies, now, logger } = portal
   const ofAccount = { preHandler: requireAccount }
   const path = '/account'
 
@@ -23,11 +24,11 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
 
   app.get('/account/delete', ofAccount, async (request, reply) => {
     const account = signedIn(request)
-    const active = (await keys.ofAccount(account.account_id)).filter(({ status }) => status !== 'revoked')
+    const alive = (await keys.ofAccount(account.account_id)).filter(key => isAlive(key, now()))
     return reply.page({
       title: 'Delete the account',
       path,
-      content: deleteView(account, active.length),
+      content: deleteView(account, alive.length),
     })
   })
 
@@ -69,10 +70,10 @@ ${form({ action: '/sign-out-everywhere', submit: 'Sign out everywhere' })}
 </section>`
 }
 
-function deleteView({ email }: Account, activeKeys: number): Html {
-  const keys = activeKeys === 1 ? 'one key' : `${activeKeys} keys`
+function deleteView({ email }: Account, aliveKeys: number): Html {
+  const keys = aliveKeys === 1 ? 'one key' : `${aliveKeys} keys`
   return html`<h1>Delete the account?</h1>
-<p>The account of <strong>${email}</strong> is deleted for good${activeKeys > 0 && html`, with <strong>${keys}</strong>: what calls the API with them is refused within seconds`}. This cannot be undone.</p>
+<p>The account of <strong>${email}</strong> is deleted for good${aliveKeys > 0 && html`, with <strong>${keys}</strong>: what calls the API with them is refused within seconds`}. This cannot be undone.</p>
 ${form({
   action: '/account/delete',
   submit: 'Delete the account',

@@ -1,11 +1,7 @@
 /** The pages that need no account: what the service is, the guide, the reference, and versions. */
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
-import {
-  type PublishedDocument,
-  publishedOpenApi,
-  withoutSlash,
-} from '../../../contracts/api/published-openapi.ts'
+import { type PublishedDocument, publishedOpenApi } from '../../../contracts/api/published-openapi.ts'
 import { versions } from '../../../contracts/api/versions.ts'
 import type { Portal } from '../app.ts'
 import { hasPackage } from '../http/static-files.ts'
@@ -16,8 +12,7 @@ import type { Document } from './openapi.ts'
 import { referenceContent } from './reference.ts'
 
 export function addPublicPages(app: FastifyInstance, { liveState, options }: Portal): void {
-  const apiUrl = withoutSlash(options.apiUrl)
-  const { portalUrl } = options
+  const { apiUrl, portalUrl } = options
   const published = publishedOpenApi(JSON.parse(textOf('contracts/api/openapi.json')) as PublishedDocument, {
     apiUrl,
     portalUrl,

@@ -19,6 +19,9 @@ export interface RequestsPageData {
 }
 
 export function requestsContent({ keys, asked, read }: RequestsPageData): Html {
+  if (keys.length === 0)
+    return html`<h1>Requests</h1>
+<p>There is no key yet. <a href="/access/keys/new">Create a key</a></p>`
   return html`<h1>Requests</h1>
 ${filterForm(keys, asked)}
 ${

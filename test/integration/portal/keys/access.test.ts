@@ -40,6 +40,12 @@ it('without a session every page leads to the sign-in page, and from there back'
   expect(location).toBe(`/sign-in?next=${encodeURIComponent('/access/keys/pv_live_abcdefgh')}`)
 })
 
+it('the page of requests of an account without a key says so, and where to create one', async () => {
+  const { text } = await person.browser.get('/access/requests')
+  expect(text).toContain('There is no key yet. <a href="/access/keys/new">')
+  expect(text).not.toContain('0 days')
+})
+
 describe('a new key', () => {
   const create = () => createKey(person)
 
@@ -90,18 +96,28 @@ describe('a new key', () => {
     ])
   })
 
+  it('comes with a line that calls the API, also if its address is configured with a slash at the end', async () => {
+    await portal.close()
+    portal = await startTestPortal({ options: { apiUrl: 'https://data.example/api/v1/' } })
+    person = await portal.signIn('a@example.com')
+    expect((await create()).text).toContain('https://data.example/api/v1/projects?limit')
+  })
+
   it('ends after the time that was chosen, and only after one that is offered', async () => {
     const made = (expires: string) =>
       submit(person.browser, '/access/keys/new', /keys$/, { ...sampleFields, expires })
     expect((await made('9-days')).status).toBe(409)
     expect(portal.keys.issuing).toBe(0)
     expect((await made('90-days')).status).toBe(200)
+    const deletion = async () => (await person.browser.get('/account/delete')).text
+    expect(await deletion()).toContain('<strong>one key</strong>')
     const { text } = await person.browser.get('/access')
     expect(text).toMatch(/Active<\/span> until <time/)
     portal.clock.advance(90 * 86_400_000)
     expect((await person.browser.get('/access')).status).toBe(303)
     person = await portal.signIn('a@example.com')
     expect((await person.browser.get('/access')).text).toContain('Ended</span> on <time')
+    expect(await deletion()).not.toContain('one key')
   })
 
   it('is deleted and not shown if its account is deleted while it is made', async () => {
