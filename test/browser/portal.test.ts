@@ -1,11 +1,11 @@
 /** A person's whole path through the portal, in a real browser: from the first page to a key, and back to none. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { needs } from '../support/runner/requirements.ts'
+import { needs, shellWithCurl } from '../support/runner/requirements.ts'
 import { chromiumProgram, openChromium, openWindow } from './chromium.ts'
 import { walkByKeyboard } from './keyboard.ts'
 import { lookAt } from './look.ts'
-import { type Portal, shellWithCurl, startPortal, statusOf } from './service.ts'
+import { type Portal, startPortal, statusOf } from './service.ts'
 import {
   createKey,
   createKeyLike,

@@ -1,16 +1,10 @@
 /** The embedded service with a few campaigns, its mails, and the API as a consumer's shell calls it. */
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { openJournalWriter } from '../../services/log/local/journal.ts'
 import { makeDataDirectory, startServiceProcess } from '../support/deployment/service-process.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/events/sample-events.ts'
-import type { Requirement } from '../support/runner/requirements.ts'
-
-export const shellWithCurl: Requirement = {
-  isMet: spawnSync('curl', ['--version']).status === 0,
-  reason: 'curl is not installed (apt-get install curl)',
-}
 
 export interface Portal {
   url: string

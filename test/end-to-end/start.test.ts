@@ -18,7 +18,7 @@ import {
 import { pathsIn } from '../support/runner/paths-in.ts'
 import { processesWith, procFileSystem } from '../support/runner/processes.ts'
 import { run } from '../support/runner/programs.ts'
-import { needs } from '../support/runner/requirements.ts'
+import { needs, shellWithCurl } from '../support/runner/requirements.ts'
 
 const directory = makeDataDirectory()
 // As an operator may have created it.
@@ -57,7 +57,8 @@ describe('npm start', () => {
     expect(new Set(data.map(project => project.status))).toEqual(new Set(['LIVE']))
   })
 
-  test('the printed SQL line answers, although analysts have a password', async () => {
+  test('the printed SQL line answers, although analysts have a password', async context => {
+    needs(context, shellWithCurl)
     const line = /curl .*GROUP BY status'/.exec(service?.output() ?? '')?.[0] ?? ''
     const { stdout } = await run('sh', ['-c', line], { environment: analysts, msMax: soon.timeout })
     expect(stdout).toMatch(/^LIVE\t\d+$/m)

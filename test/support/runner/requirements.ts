@@ -2,6 +2,7 @@
  * What a suite needs in addition to Node, and what happens if it is missing: in CI the suite fails. On other machines it is
  * skipped with the reason, which the summary repeats.
  */
+import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import type { TestContext } from 'vitest'
 
@@ -22,6 +23,12 @@ export const kickstarterTable: Requirement = {
   reason: 'the real Kickstarter table is not at ../shared/data',
   // Its licence does not let the project ship it, so a public CI does not have it.
   isOptional: process.env.PLEDGEVIEW_TEST_KICKSTARTER === 'none',
+}
+
+/** A shell with curl, as the printed lines want it. */
+export const shellWithCurl: Requirement = {
+  isMet: spawnSync('curl', ['--version']).status === 0,
+  reason: 'curl is not installed (apt-get install curl)',
 }
 
 declare module 'vitest' {
