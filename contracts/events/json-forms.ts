@@ -39,22 +39,27 @@ interface FieldForm {
   isNullable: boolean
   /** What an event has that does not have the field. */
   absent: unknown
+  /** What stands for a null or a missing value before it is read, if the content may be erased. Not for a value that may be null. */
+  empty?: (() => unknown) | undefined
   form: Form
 }
 
-/** Compiles an Avro schema document. Throws an `Error` on a type that our events do not use. */
-export function compileForm(schema: object): Form {
-  return formOf(schema as SchemaObject)
+/**
+ * Compiles an Avro schema document. `kept`: every other field may be null or missing even if its type forbids it, and is then empty.
+ * Throws an `Error` on a type that our events do not use.
+ */
+export function compileForm(schema: object, kept?: readonly string[]): Form {
+  return formOf(schema as SchemaObject, kept)
 }
 
-function formOf(schema: Schema): Form {
+function formOf(schema: Schema, kept?: readonly string[]): Form {
   if (typeof schema !== 'string' && !isUnion(schema)) {
     const { type, logicalType, fields, items, symbols } = schema
-    if (type === 'record' && fields) return recordForm(fields.map(fieldForm))
-    if (type === 'array' && items) return arrayForm(formOf(items))
+    if (type === 'record' && fields) return recordForm(fields.map(field => fieldForm(field, kept)))
+    if (type === 'array' && items) return arrayForm(formOf(items, kept))
     if (type === 'enum' && symbols) return enumForm(symbols)
     if (type === 'long' && logicalType === 'timestamp-millis') return timestampForm
-    return formOf(type)
+    return formOf(type, kept)
   }
   if (schema === 'string') return stringForm
   if (schema === 'boolean') return booleanForm
@@ -62,21 +67,31 @@ function formOf(schema: Schema): Form {
   throw new Error(`no JSON form for the Avro type ${JSON.stringify(schema)}`)
 }
 
-function fieldForm({
-  name,
-  type,
-  default: absent,
-}: {
-  name: string
-  type: Schema
-  default?: unknown
-}): FieldForm {
-  if (!isUnion(type)) return { name, isNullable: false, absent, form: formOf(type) }
+function fieldForm(
+  { name, type, default: absent }: { name: string; type: Schema; default?: unknown },
+  kept?: readonly string[],
+): FieldForm {
+  if (!isUnion(type)) {
+    const empty = kept && !kept.includes(name) ? () => emptyJson(type) : undefined
+    return { name, isNullable: false, absent, empty, form: formOf(type, kept) }
+  }
   const [first, second, ...rest] = type
   if (first !== 'null' || second === undefined || rest.length > 0) {
     throw new Error(`no JSON form for the union of ${name}`)
   }
-  return { name, isNullable: true, absent: null, form: formOf(second) }
+  return { name, isNullable: true, absent: null, form: formOf(second, kept) }
+}
+
+// The fields of a record are filled when it is read.
+function emptyJson(schema: Schema): unknown {
+  if (typeof schema === 'string' || isUnion(schema)) {
+    return { string: '', boolean: false, long: 0 }[String(schema)]
+  }
+  const { type, logicalType, symbols } = schema
+  if (logicalType === 'timestamp-millis') return new Date(0).toISOString()
+  if (type === 'record') return {}
+  if (type === 'array') return []
+  return symbols ? symbols[0] : emptyJson(type)
 }
 
 function isUnion(schema: Schema): schema is readonly Schema[] {
@@ -89,7 +104,8 @@ function recordForm(fields: readonly FieldForm[]): Form {
     read(holder, at) {
       const record = holder[at]
       if (!isObject(record)) return notA('an object', record, at)
-      for (const { name, isNullable, absent, form } of fields) {
+      for (const { name, isNullable, absent, empty, form } of fields) {
+        if (empty) record[name] ??= empty()
         const value = record[name]
         if (value === undefined || value === null) {
           if (value === null && !isNullable) return under(at, { field: name, reason: 'is null' })

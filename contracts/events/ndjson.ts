@@ -21,12 +21,20 @@ import {
   nameText,
   shown,
 } from './json-forms.ts'
-import { type Fault, faultOf } from './rules.ts'
+import { type Fault, faultOf, withdraws } from './rules.ts'
 
 const forms: Readonly<Record<EventType, Form>> = {
   campaign: compileForm(schemas.campaign),
   pledge: compileForm(schemas.pledge),
   'api-key': compileForm(schemas['api-key']),
+}
+
+// A state that withdraws is not rejected for what was erased with it (rules.ts), so also not if it is null or missing.
+const kept = ['version', 'changed_at', 'status']
+const withdrawnForms: Readonly<Record<EventType, Form>> = {
+  campaign: compileForm(schemas.campaign, [...kept, 'campaign_id']),
+  pledge: compileForm(schemas.pledge, [...kept, 'pledge_id', 'campaign_id']),
+  'api-key': compileForm(schemas['api-key'], [...kept, 'key', 'account_id']),
 }
 
 /** An event, or a fault: the path of a field in the line (`data.rewards[2].amount_minor`) or `line`, and a reason. */
@@ -47,7 +55,7 @@ export function parseState(
 ): { data: StateEvent['data'] } | { fault: Fault } {
   return parseJson(value, 'the value', data => {
     const holder: Holder = { data }
-    const fault = forms[type].read(holder, 'data')
+    const fault = formOf(type, data).read(holder, 'data')
     if (fault) return { fault: { ...fault, field: fault.field.replace(/^data\.?/, '') } }
     return holder as { data: StateEvent['data'] }
   })
@@ -102,6 +110,12 @@ function readLine(line: unknown): { event: ChangeEvent } | { fault: FormFault } 
   return line.data === null ? readTombstone(type, key) : readState(type, line, key)
 }
 
+function formOf(type: EventType, data: unknown): Form {
+  return isObject(data) && withdraws({ type, data } as unknown as StateEvent)
+    ? withdrawnForms[type]
+    : forms[type]
+}
+
 function readTombstone(
   type: EventType,
   key: string | undefined,
@@ -118,7 +132,7 @@ function readState(
   key: string | undefined,
 ): { event: ChangeEvent } | { fault: FormFault } {
   if (line.data === undefined) return faulty('data', 'is missing (null deletes the entity)')
-  const formFault = forms[type].read(line, 'data')
+  const formFault = formOf(type, line.data).read(line, 'data')
   if (formFault) return { fault: formFault }
   // The form belongs to this type, so state and type fit together.
   const state = { type, data: line.data } as StateEvent

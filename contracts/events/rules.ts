@@ -13,6 +13,7 @@ import {
   keyOf,
   type Long,
   type PledgeState,
+  type StateEvent,
   type TimestampMs,
 } from './event.ts'
 
@@ -78,6 +79,20 @@ function stateFault(event: ChangeEvent): Fault | undefined {
       return event.data ? apiKeyFault(event.data) : undefined
     default:
       return event satisfies never
+  }
+}
+
+/** Whether the state hides a campaign, takes a pledge back or revokes a key. Its status may be one that no schema knows. */
+export function withdraws({ type, data }: StateEvent): boolean {
+  switch (type) {
+    case 'campaign':
+      return !isPublicStatus(data.status)
+    case 'pledge':
+      return !countsTowardsTotals(data.status)
+    case 'api-key':
+      return data.status !== 'ACTIVE'
+    default:
+      return type satisfies never
   }
 }
 

@@ -4,7 +4,7 @@ import { encodeState } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
 import { parseTimestamp } from '../../../contracts/events/json-forms.ts'
 import { formatEvent, parseEventLine } from '../../../contracts/events/ndjson.ts'
-import { changeEvent } from './event-arbitraries.ts'
+import { changeEvent, stateEvent } from './event-arbitraries.ts'
 
 const pledge = {
   pledge_id: 'p_1',
@@ -96,6 +96,25 @@ describe('an event as a line', () => {
       creator: { avatar_url: null },
       rewards: [{ quantity_available: null }, { quantity_available: 5 }],
     })
+  })
+
+  test('is read whatever its withdrawal erased: only its ids, version, time and status are needed', () => {
+    const withdrawn = { campaign: 'SUSPENDED', pledge: 'CANCELLED', 'api-key': 'REVOKED' }
+    const kept = /^((campaign|pledge|account)_id|key|version|changed_at|status)$/
+    const erased = fc.infiniteStream(fc.constantFrom('kept', null, undefined))
+    fc.assert(
+      fc.property(stateEvent, erased, ({ type, data }, draws) => {
+        const line = formatEvent({ type, key: '', data: { ...data, status: withdrawn[type] } } as ChangeEvent)
+        const event = JSON.parse(line, function erase(this: object, name, value) {
+          const isContent = name !== '' && !Array.isArray(this) && !('type' in this) && !kept.test(name)
+          const draw = isContent ? draws.next().value : 'kept'
+          return draw === 'kept' ? value : draw
+        })
+        expect(parseEventLine(JSON.stringify(event))).toMatchObject({
+          event: { data: { status: withdrawn[type] } },
+        })
+      }),
+    )
   })
 
   test('may name its key, which is then the entity’s own', () => {
