@@ -554,7 +554,11 @@ class Client:
                 return None
             raise
         as_of = response.headers.get("x-data-as-of") or ""
-        moment_of(as_of, "X-Data-As-Of")
+        try:
+            _moment_in(as_of, "a whole copy without a valid X-Data-As-Of")
+        except ClientError:
+            response.close()
+            raise
         return WholeCopy(as_of, read_whole_copy(self._parts(response)))
 
     def mirror(
@@ -633,10 +637,7 @@ class Client:
     def _page(self, **parameters: Any) -> _Page:
         answer = self._transport.get(_list_path(**parameters))
         received_at, body, headers = self.runtime.now(), answer.body("data", "pagination"), answer.headers
-        try:
-            as_of = moment_of(headers.get("x-data-as-of") or "", "X-Data-As-Of")
-        except ClientError:
-            raise _unexpected("a list without a valid X-Data-As-Of") from None
+        as_of = _moment_in(headers.get("x-data-as-of"), "a list without a valid X-Data-As-Of")
         age = _whole(headers.get("age"))
         return _Page(
             body["data"], body["pagination"]["total"], body["pagination"]["has_more"], as_of,
@@ -664,12 +665,12 @@ class Client:
                 if answer.headers.get("x-snapshot-id") != snapshot_id:
                     break
                 found.removals += body["data"]
-                found.as_of = min(found.as_of, moment_of(answer.headers.get("x-data-as-of") or "", "X-Data-As-Of"))
-                found.kept_since = max(found.kept_since, moment_of(body["kept_since"], "kept_since"))
+                found.as_of = min(found.as_of, _moment_in(answer.headers.get("x-data-as-of"), "removals without a valid X-Data-As-Of"))
+                found.kept_since = max(found.kept_since, _moment_in(body["kept_since"], "removals without a valid kept_since"))
                 if not body["pagination"]["has_more"]:
                     return found
                 offset += LIMIT_MAX
-            reached = moment_of(found.removals[-1]["updated_at"], "updated_at of a removal") if found.removals else since
+            reached = _moment_in(found.removals[-1]["updated_at"], "a removal without a valid updated_at") if found.removals else since
             crossings, since = (crossings + 1 if reached == since else 0), reached
         raise ClientError("unstable_walk", "the pages of removals changed during every reading")
 
@@ -945,6 +946,14 @@ def moment_of(text: str, name: str) -> int:
         raise ClientError("invalid_parameter", f"{name} is not an ISO 8601 timestamp") from None
 
 
+def _moment_in(text: str | None, without: str) -> int:
+    """Of a response; `without` says what it is if the moment is missing or wrong."""
+    try:
+        return moment_of(text or "", without)
+    except ClientError:
+        raise _unexpected(without) from None
+
+
 def stamp_of(moment: float) -> str:
     return (_EPOCH + moment * _MS).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -975,9 +984,15 @@ def _check_base_url(base_url: str) -> None:
     """The text is not repeated in an error: it may contain a password."""
     if not re.match(r"https?://[^\s/]", base_url):
         raise ValueError("base_url must be an http or https address")
+    if re.search(r"[\s\x00-\x1f\x7f]", base_url):
+        raise ValueError("base_url must have no white space")
     parts = urllib.parse.urlsplit(base_url)
     if "@" in parts.netloc:
         raise ValueError("base_url must have no user name: use key and secret")
+    try:
+        parts.port
+    except ValueError:
+        raise ValueError("base_url must have a port from 0 to 65535, or none") from None
     if parts.query or parts.fragment:
         raise ValueError("base_url must end with its path, without ? or #")
 

@@ -46,9 +46,8 @@ export function listPath(parameters: Partial<ListParameters>): string {
 /** Parses the page of a list response. Throws `unexpected_response`. */
 export function pageOf({ headers, text, sentAt }: Answer, receivedAt: number): Page {
   const { data, pagination } = bodyOf<ProjectListBody>(text)
-  const watermark = headers.get('x-data-as-of') ?? ''
-  const asOf = readTimestamp(watermark)
-  if (asOf === undefined) throw unexpected('a list without a valid X-Data-As-Of')
+  const watermark = headers.get('x-data-as-of')
+  const asOf = momentIn(watermark, 'a list without a valid X-Data-As-Of')
   if (!Array.isArray(data) || !pagination || !Number.isInteger(pagination.total)) {
     throw unexpected('a list without data or pagination')
   }
@@ -59,7 +58,7 @@ export function pageOf({ headers, text, sentAt }: Answer, receivedAt: number): P
     hasMore: pagination.has_more,
     asOf,
     // Earlier versions of the service do not name their snapshots.
-    snapshotId: headers.get('x-snapshot-id') ?? watermark,
+    snapshotId: headers.get('x-snapshot-id') ?? String(watermark),
     digest: headers.get('x-data-digest'),
     // One second more, because the service may show the tables as they were a second before.
     takenAt: sentAt - (ageSeconds + 1) * 1000,
@@ -87,6 +86,13 @@ export function unexpected(what: string): ClientError {
     code: 'unexpected_response',
     message: `not a response of this API: ${what}. ${hint}`,
   })
+}
+
+/** Parses a moment of a response to Unix milliseconds. Throws `unexpected_response`; `without` says what the response is then. */
+export function momentIn(text: string | null | undefined, without: string): number {
+  const moment = readTimestamp(text ?? '')
+  if (moment === undefined) throw unexpected(without)
+  return moment
 }
 
 /** Parses a moment given by the consumer to Unix milliseconds. Throws `invalid_parameter`. */

@@ -2,7 +2,7 @@
 import { limitMax } from '../parameters.ts'
 import type { Removal, RemovalListBody } from './bodies.ts'
 import { ClientError } from './errors.ts'
-import { bodyOf, momentOf, unexpected } from './pages.ts'
+import { bodyOf, momentIn, unexpected } from './pages.ts'
 import type { Transport } from './transport.ts'
 
 /** All removals since a moment. Times are Unix milliseconds. */
@@ -37,7 +37,7 @@ export async function readRemovals(
     if (end === null) return null
     if (end === 'whole') return found
     const last = found.removals.at(-1)
-    const reached = last ? momentOf(last.updated_at, 'updated_at of a removal') : from
+    const reached = last ? momentIn(last.updated_at, 'a removal without a valid updated_at') : from
     crossings = reached === from ? crossings + 1 : 0
     from = reached
   }
@@ -78,13 +78,12 @@ async function pageAt(
   try {
     const { headers, text } = await transport.get(path, { signal })
     const { data, pagination, kept_since } = bodyOf<RemovalListBody>(text)
-    if (!Array.isArray(data) || !pagination || kept_since === undefined)
-      throw unexpected('removals without data, pagination or kept_since')
+    if (!Array.isArray(data) || !pagination) throw unexpected('removals without data or pagination')
     return {
       data,
       hasMore: pagination.has_more,
-      asOf: momentOf(headers.get('x-data-as-of') ?? '', 'X-Data-As-Of'),
-      keptSince: momentOf(kept_since, 'kept_since'),
+      asOf: momentIn(headers.get('x-data-as-of'), 'removals without a valid X-Data-As-Of'),
+      keptSince: momentIn(kept_since, 'removals without a valid kept_since'),
       snapshotId: headers.get('x-snapshot-id'),
     }
   } catch (error) {

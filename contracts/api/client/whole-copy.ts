@@ -1,7 +1,7 @@
 /** Whole copies: every public campaign of one moment, with texts and reward tiers, from the service or from a file. */
 import type { ProjectDetail } from './bodies.ts'
 import { ClientError } from './errors.ts'
-import { momentOf, unexpected } from './pages.ts'
+import { momentIn, unexpected } from './pages.ts'
 import type { Transport } from './transport.ts'
 
 export interface WholeCopy {
@@ -20,7 +20,13 @@ export async function openWholeCopy(
   try {
     const { headers, body } = await transport.open(path, { signal })
     const asOf = headers.get('x-data-as-of') ?? ''
-    momentOf(asOf, 'X-Data-As-Of')
+    try {
+      momentIn(asOf, 'a whole copy without a valid X-Data-As-Of')
+    } catch (error) {
+      // Nobody reads it, so its connection would stay open.
+      void body.cancel().catch(() => undefined)
+      throw error
+    }
     return { asOf, projects: readWholeCopy(body) }
   } catch (error) {
     if (error instanceof ClientError && error.code === 'not_found') return null

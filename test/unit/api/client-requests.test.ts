@@ -1,7 +1,7 @@
 /** Single requests of the client: sending, retries, waiting, caching, and refusals. */
 import { readFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Client, type ClientOptions, createClient } from '../../../contracts/api/client.ts'
 import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
 import { clients } from '../../clients/python-bridge.ts'
@@ -145,6 +145,45 @@ describe('a request without a response', () => {
     if (delayMs > 0) setTimeout(() => controller.abort(new Error('enough')), delayMs)
     else controller.abort(new Error('enough'))
     await expect(answer).rejects.toThrow('enough')
+  })
+})
+
+describe.each(clients)('a response without a valid X-Data-As-Of, in $language', client => {
+  const clientOf = creator(client)
+  const body = { data: [], pagination: { total: 0, has_more: false }, kept_since: '2026-01-01T00:00:00.000Z' }
+  const dated = ok(body, { 'x-data-as-of': '2026-03-01T11:59:59.000000Z' })
+
+  it.each([
+    ['removals', '2026-03-01T11:00:00.000Z', [ok(body, { 'x-data-as-of': 'today' })]],
+    ['a list', '2026-03-01T11:00:00.000Z', [dated, ok(body)]],
+    ['a whole copy', null, [ok(body)]],
+  ])('is not one of this API: %s', async (name, stored, answers) => {
+    const { client } = clientOf(answers)
+    const store = { load: () => stored, save: () => {} }
+    const mirror = client.mirror({ store, from: () => client.wholeCopy() })
+    const message = expect.stringContaining(`${name} without a valid X-Data-As-Of`)
+    await expect(mirror.next()).rejects.toMatchObject({ code: 'unexpected_response', message })
+  })
+})
+
+it('a whole copy that is refused leaves no connection open', async () => {
+  const cancel = vi.fn()
+  const { client } = clientOf([() => new Response(new ReadableStream({ cancel }))])
+  await expect(client.wholeCopy()).rejects.toThrow('X-Data-As-Of')
+  expect(cancel).toHaveBeenCalledOnce()
+})
+
+describe.each(clients)('an address with a wrong port or with white space, in $language', client => {
+  const clientOf = creator(client)
+
+  it.each([
+    'https://api.example:pass/api/v1',
+    'https://api.example:99999/api/v1',
+    'https://api pass.example/api/v1',
+  ])('is refused at once, and not repeated: %s', async baseUrl => {
+    const first = async () => clientOf([ok()], { baseUrl }).client.stats()
+    await expect(first).rejects.toThrow(/^base_?url must(?!.*(pass|99999))/i)
+    await expect(first).rejects.toThrow(RangeError)
   })
 })
 
