@@ -175,6 +175,28 @@ test(
 )
 
 test(
+  'a pledge that a trigger of the platform changes at once counts as it is in the end',
+  async () => {
+    const [id = ''] = Object.keys(truth.campaigns)
+    const { views } = defaultDatabases
+    const query = `SELECT pledged FROM ${views}.campaigns WHERE campaign_id = '${id}'`
+    await untilProjected()
+    const [before] = await tables.rows<{ pledged: number }>({ query })
+    // Triggers of one event run in the order of their names.
+    await postgres.run(`
+    CREATE FUNCTION add_tip() RETURNS trigger LANGUAGE plpgsql AS
+      'BEGIN UPDATE pledge SET amount = 7 WHERE (campaign_id, pledge_id) = (NEW.campaign_id, NEW.pledge_id); RETURN NULL; END';
+    CREATE TRIGGER add_tip AFTER INSERT ON pledge FOR EACH ROW EXECUTE FUNCTION add_tip();
+    INSERT INTO pledge VALUES ('tipped', '${id}', 'b', 'ACTIVE', 5, 5);
+    DROP FUNCTION add_tip() CASCADE;`)
+    await untilProjected()
+    const [after] = await tables.rows<{ pledged: number }>({ query })
+    expect(Number(after?.pledged) - Number(before?.pledged)).toBeCloseTo(7)
+  },
+  msMax,
+)
+
+test(
   'state.sql may run again; its lines are valid events; a TRUNCATE, a state that is null and REPEATABLE READ are refused',
   async () => {
     await postgres.runFile(`${examples}state.sql`)

@@ -97,13 +97,20 @@ BEGIN
 END
 $$;
 
+-- It reads the row again: a trigger of the platform that ran before may have changed it, and that state is published already. NEW, with a
+-- higher version, would bring the older one back.
 CREATE OR REPLACE FUNCTION pledgeview.on_pledge() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+  p public.pledge;
 BEGIN
   IF TG_OP <> 'INSERT' AND (OLD.campaign_id, OLD.pledge_id) IS DISTINCT FROM (NEW.campaign_id, NEW.pledge_id) THEN
     PERFORM pledgeview.publish_deletion('pledges', OLD.campaign_id || '/' || OLD.pledge_id);
   END IF;
   IF TG_OP <> 'DELETE' THEN
-    PERFORM pledgeview.publish('pledges', NEW.campaign_id || '/' || NEW.pledge_id, pledgeview.pledge_state(NEW));
+    SELECT * INTO p FROM public.pledge WHERE campaign_id = NEW.campaign_id AND pledge_id = NEW.pledge_id;
+    IF FOUND THEN
+      PERFORM pledgeview.publish('pledges', p.campaign_id || '/' || p.pledge_id, pledgeview.pledge_state(p));
+    END IF;
   END IF;
   RETURN NULL;
 END
