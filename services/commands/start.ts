@@ -208,9 +208,10 @@ machine reaches. deploy/try.md says how to limit that.
 
 function unkindText({ apiUrl }: EmbeddedService, url: string): string {
   return `Mirror the unkind address: ${url}
-Stop your program, and ask whether its copy is right (a line of copy.ndjson is a campaign, WATERMARK the X-Data-As-Of that you kept):
+Stop your program, and ask in its folder, where the client is installed, whether its copy is right (a line of copy.ndjson is a campaign,
+WATERMARK the X-Data-As-Of that you kept):
 
-  npx @pledgeview/client verify ${apiUrl} copy.ndjson --as-of WATERMARK
+  npx --no @pledgeview/client verify ${apiUrl} copy.ndjson --as-of WATERMARK
 
 `
 }

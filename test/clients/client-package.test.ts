@@ -118,6 +118,8 @@ test('its command says whether a copy is right, and what is wrong with it', asyn
     )
   }
   expect(await said(right)).toMatch(/^equal as of \S+Z: 25 campaigns\nexit 0\n$/)
+  // Without --no, npx would install what another one publishes under this name.
+  expect(await said(right, '--help')).toMatch(/^Usage: npx --no @pledgeview\/client verify /)
   const extra = { id: 'extra', updated_at: '2026-01-01T00:00:00.000Z' }
   const wrong = [...right.slice(2), JSON.stringify(extra), JSON.stringify({ ...extra, id: data[1]?.id })]
   expect(await said(wrong)).toBe(

@@ -2,7 +2,7 @@
  * The dbt package builds its models beside the views and tests both, as a user that may read the views and write only to its own
  * database. Its freshness check notices that nothing fills the views any more.
  */
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -126,6 +126,16 @@ test('builds its models from the views, and every test of views and models passe
   expect(
     await rowsOf("SELECT table, name FROM system.columns WHERE database = 'analytics' AND comment = ''"),
   ).toEqual([])
+})
+
+test('asks for a dbt that knows `arguments` of a test, and is run with such a one', () => {
+  const [, least = ''] =
+    /require-dbt-version: ">=(.*)"/.exec(readFileSync(join(project, 'dbt_project.yml'), 'utf8')) ?? []
+  const [, ran = ''] = /^dbt-core==(.*)$/m.exec(readFileSync(path('dbt/requirements.txt'), 'utf8')) ?? []
+  const isAtLeast = (version: string, other: string) =>
+    version.localeCompare(other, 'en', { numeric: true }) >= 0
+  expect([least, ran].filter(version => !isAtLeast(version, '1.10.5'))).toEqual([])
+  expect(isAtLeast(ran, least)).toBe(true)
 })
 
 test('its sources are the views, no fewer and no others', async () => {

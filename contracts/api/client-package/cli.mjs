@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { createClient } from './dist/api/client.js'
 
-const usage = `Usage: npx @pledgeview/client verify URL [FILE] [--as-of WATERMARK] [--json]
+const usage = `Usage: npx --no @pledgeview/client verify URL [FILE] [--as-of WATERMARK] [--json]
 
 Compares a copy with the API at URL (it ends in /api/v1): FILE, or standard input, has a JSON object with id and
 updated_at on each line. Key and secret are read from PLEDGEVIEW_KEY and PLEDGEVIEW_SECRET.
