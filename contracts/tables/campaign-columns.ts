@@ -391,16 +391,6 @@ export const ledgerColumns: readonly { name: string; type: string; event?: strin
   ...ledgerOnly,
 ]
 
-/** What the API reads for a list. */
-export const listColumns: readonly string[] = namesShown('list')
-
-/** What the API reads for a detail, besides the list's columns. */
-export const detailColumns: readonly string[] = namesShown('detail')
-
-function namesShown(where: CampaignColumn['shown']): string[] {
-  return columns.filter(({ shown }) => shown === where).map(({ name }) => name)
-}
-
 type Column = (typeof campaignColumns)[number]
 type Added = Extract<Column, { default: unknown }>
 

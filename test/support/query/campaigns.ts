@@ -1,6 +1,12 @@
 /** Campaigns for the tests of the query service. */
 import fc from 'fast-check'
+import { columns } from '../../../contracts/tables/campaign-columns.ts'
 import type { CampaignRow } from './tables.ts'
+
+/** The columns that the API shows in a list, or only in a detail. */
+export function shownColumns(where: 'list' | 'detail'): string[] {
+  return columns.filter(({ shown }) => shown === where).map(({ name }) => name)
+}
 
 /** A campaign with every field, and with values that are hard to encode. */
 export const fullCampaign: Partial<CampaignRow> = {

@@ -1,9 +1,11 @@
 /** Fake tables that answer the query service's statements with any rows, valid or not. */
-import { listColumns } from '../../../contracts/tables/campaign-columns.ts'
 import type { ProjectDetailRow } from '../../../services/query/campaigns/campaign-fields.ts'
 import type { StatsRow } from '../../../services/query/endpoints/stats.ts'
 import type { SnapshotRow } from '../../../services/query/lists/list-statements.ts'
 import type { Statement, Tables } from '../../../services/tables/port.ts'
+import { shownColumns } from './campaigns.ts'
+
+const listFields = [...shownColumns('list'), 'updated_at']
 
 export type StatementKind = 'snapshot' | 'projects' | 'detail' | 'stats'
 
@@ -94,7 +96,7 @@ export function fakeTables(answers: Partial<FakeAnswers> = {}): {
 /** A row of the views for pages and details with these fields, missing and wrong ones included. */
 function asShown(fields: unknown): object {
   const row = fields as Record<string, unknown>
-  const list = Object.fromEntries([...listColumns, 'updated_at'].map(name => [name, row[name] ?? null]))
+  const list = Object.fromEntries(listFields.map(name => [name, row[name] ?? null]))
   return { ...row, list_fields: JSON.stringify(list), reward_fields: JSON.stringify(row.rewards ?? []) }
 }
 

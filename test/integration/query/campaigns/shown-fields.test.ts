@@ -5,7 +5,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ProjectDetail } from '../../../../contracts/api/schemas.ts'
-import { detailColumns, listColumns } from '../../../../contracts/tables/campaign-columns.ts'
 import {
   type CampaignBySlugRow,
   projectDetailRowOf,
@@ -23,7 +22,7 @@ import {
 } from '../../../../services/query/endpoints/project.ts'
 import { createListFollower, type ListFollower } from '../../../../services/query/lists/list-follower.ts'
 import type { Statement, Tables } from '../../../../services/tables/port.ts'
-import { fullCampaign } from '../../../support/query/campaigns.ts'
+import { fullCampaign, shownColumns } from '../../../support/query/campaigns.ts'
 import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query/tables.ts'
 
 // The last two have the same code.
@@ -176,10 +175,10 @@ async function fieldsOf(id: string, slug: string) {
 }
 
 async function expectAsViewed(id: string, slug: string): Promise<void> {
-  const list = [...listColumns, 'updated_at']
+  const list = [...shownColumns('list'), 'updated_at']
   const { page, detail, byId } = await fieldsOf(id, slug)
   expect(page).toEqual(await viewed(id, list))
-  expect(detail).toEqual(await viewed(id, [...list, ...detailColumns]))
+  expect(detail).toEqual(await viewed(id, [...list, ...shownColumns('detail')]))
   expect(byId).toEqual(detail)
 }
 

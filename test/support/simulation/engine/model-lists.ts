@@ -1,11 +1,13 @@
 /** The statements of the query service in the model of ClickHouse. */
-import { listColumns } from '../../../../contracts/tables/campaign-columns.ts'
 import { createDigestSum } from '../../../../services/query/lists/digest.ts'
 import { slugCodeOf } from '../../../../services/query/lists/list-index.ts'
 import { idSeparator, noDate, severalChanges } from '../../../../services/query/lists/list-statements.ts'
 import type { Statement } from '../../../../services/tables/port.ts'
+import { shownColumns } from '../../query/campaigns.ts'
 import type { Safeguards } from '../safeguards.ts'
 import { latestRow, type ModelState, type ReadRow, standingRow, standingRows } from './model-state.ts'
+
+const listFields = [...shownColumns('list'), 'updated_at']
 
 /** All that match, newest first, in one row. */
 export function snapshotRows(
@@ -150,7 +152,7 @@ function projectRow({ id, updatedAt, campaign }: ReadRow): object {
     backer_count: 0,
     updated_at: clickHouseTime(updatedAt),
   }
-  const fields = Object.fromEntries([...listColumns, 'updated_at'].map(name => [name, row[name] ?? null]))
+  const fields = Object.fromEntries(listFields.map(name => [name, row[name] ?? null]))
   // ClickHouse escapes slashes in JSON.
   return { campaign_id: id, list_fields: JSON.stringify(fields).replaceAll('/', '\\/') }
 }
