@@ -35,7 +35,7 @@ const meanRates = `(
         )
     )`
 const goalPlatform = {
-  definition: `goal_platform Nullable(Float64) COMMENT ${quoted('Goal, in major units of the platform currency, at the rate of the pledges of the campaign; without any, at the mean rate of the pledges in its currency; null if there are none. updated_at does not tell when it changes')}`,
+  definition: `goal_platform Nullable(Float64) COMMENT ${quoted('Goal, in major units of the platform currency, at the rate of the pledges of the campaign; without any, at the mean rate of the pledges in its currency (on a cluster, of those on its shard); null if there are none. updated_at does not tell when it changes')}`,
   value: `toFloat64(goal_amount) * if(pledged_amount > 0 AND pledged_platform_amount > 0,
         toFloat64(pledged_platform_amount) / toFloat64(pledged_amount), nullIf(${meanRates}[toString(currency)], 0)) AS goal_platform`,
 }
