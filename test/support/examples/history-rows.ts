@@ -37,7 +37,7 @@ function daysOf({ days, history }: ExampleWorld) {
       const launched = now ? Math.floor(now.launch / dayMs) : null
       const isNew = launched !== null && launched >= day - 1
       const wasShown = completeFrom !== undefined
-      completeFrom ??= isNew ? Math.min(day, launched) : day
+      if (!previous) completeFrom = isNew ? Math.min(day, launched) : day
       const { status, category, currency, pledged, platform, percent, backers, pledges, followers } =
         now ?? hidden
       return [

@@ -32,38 +32,47 @@ FROM
         lagInFrame(backer_count) OVER own AS previous_backer_count,
         lagInFrame(pledge_count) OVER own AS previous_pledge_count,
         max(is_deleted = 0) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS was_shown,
-        min(multiIf(NOT is_changed, known_from, is_new, least(day, assumeNotNull(launched)), day)) OVER own AS complete_from
+        min(multiIf(NOT is_changed, known_from, is_new, least(day, assumeNotNull(launched)), day)) OVER shown AS complete_from
     FROM
     (
-        SELECT *, max(NOT is_changed) OVER (PARTITION BY campaign_id) AS is_known
+        -- A campaign that is shown again begins anew: nobody saw when it was pledged to while it was hidden.
+        SELECT
+            *,
+            sum(is_deleted) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS times_hidden
         FROM
         (
-            SELECT
-                true AS is_changed, campaign_id, greatest(toDate(updated_at), toDate({begun:UInt16})) AS day, 'kept' AS source, is_deleted, status,
-                category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count, pledge_count, follower_count,
-                -- A Date has no other days: of such a launch, as of none, the history does not know when it was.
-                if(launch_date BETWEEN toDateTime64(0, 3, 'UTC') AND toDateTime64('2149-06-06', 3, 'UTC'), toDate(launch_date), NULL) AS launched,
-                updated_at, toDate(0) AS known_from
-            FROM ${read}.campaigns
-            WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC') AND ${piece}
-                AND NOT (campaign_id IN
-                    (
-                        SELECT campaign_id FROM ${ledger}.campaign_ledger
-                        WHERE campaign_id IN (SELECT campaign_id FROM changed) AND version = 18446744073709551615
-                    ))
-            UNION ALL
-            SELECT
-                false, campaign_id, day, source, is_deleted, '', category, '', 0, pledged_platform_amount, 0, backer_count, pledge_count, 0,
-                NULL, updated_at, complete_from
-            FROM ${base}.campaign_days FINAL
-            WHERE campaign_id IN (SELECT campaign_id FROM changed)
+            SELECT *, max(NOT is_changed) OVER (PARTITION BY campaign_id) AS is_known
+            FROM
+            (
+                SELECT
+                    true AS is_changed, campaign_id, greatest(toDate(updated_at), toDate({begun:UInt16})) AS day, 'kept' AS source, is_deleted, status,
+                    category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count, pledge_count, follower_count,
+                    -- A Date has no other days: of such a launch, as of none, the history does not know when it was.
+                    if(launch_date BETWEEN toDateTime64(0, 3, 'UTC') AND toDateTime64('2149-06-06', 3, 'UTC'), toDate(launch_date), NULL) AS launched,
+                    updated_at, toDate(0) AS known_from
+                FROM ${read}.campaigns
+                WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC') AND ${piece}
+                    AND NOT (campaign_id IN
+                        (
+                            SELECT campaign_id FROM ${ledger}.campaign_ledger
+                            WHERE campaign_id IN (SELECT campaign_id FROM changed) AND version = 18446744073709551615
+                        ))
+                UNION ALL
+                SELECT
+                    false, campaign_id, day, source, is_deleted, '', category, '', 0, pledged_platform_amount, 0, backer_count, pledge_count, 0,
+                    NULL, updated_at, complete_from
+                FROM ${base}.campaign_days FINAL
+                WHERE campaign_id IN (SELECT campaign_id FROM changed)
+            )
+            -- The latest row of each day. One that was copied before is copied again.
+            ORDER BY updated_at DESC, is_changed DESC
+            LIMIT 1 BY campaign_id, day
         )
-        -- The latest row of each day. One that was copied before is copied again.
-        ORDER BY updated_at DESC, is_changed DESC
-        LIMIT 1 BY campaign_id, day
+        WHERE NOT (source = 'derived' AND is_deleted)
     )
-    WHERE NOT (source = 'derived' AND is_deleted)
-    WINDOW own AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+    WINDOW
+        own AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),
+        shown AS (PARTITION BY campaign_id, times_hidden ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
 )
 WHERE is_changed AND (is_deleted = 0 OR is_known) AND ${fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0

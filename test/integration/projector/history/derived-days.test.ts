@@ -204,7 +204,7 @@ describe('the days before the history', () => {
     nextDay()
     await change(6, 'LIVE', 'Music')
     expect(await texts()).toEqual([{ category: '' }])
-    expect(await daysOf('live')).toMatchObject([{ source: 'kept', ago: 0, pledged: 15, complete: 1 }])
+    expect(await daysOf('live')).toMatchObject([{ source: 'kept', ago: 0, pledged: 15, complete: 0 }])
     expect((await funding()).at(-1)).toMatchObject({ new: 0, opening: 45, departed: 0, standing: 45 })
     const [sums] = await rows(`SELECT sum(pledged_platform) AS standing, sum(campaigns) AS campaigns
                                FROM VIEWS.category_funding_days WHERE day = toDate(${Math.floor(world.clock.now() / dayMs)})`)

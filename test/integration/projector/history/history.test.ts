@@ -70,6 +70,34 @@ describe('the history', () => {
     ])
   })
 
+  test('does not know when a campaign was pledged to while it was hidden, unless it was launched again', async () => {
+    const again = (version: number, launch_date: number) =>
+      campaignEvent({ campaign_id: 'b', version, launch_date })
+    const hidden = (campaign_id: string) => campaignEvent({ campaign_id, version: 2, status: 'SUSPENDED' })
+    const launch_date = daysAgo(0)
+    await fold(campaignEvent({ campaign_id: 'a', launch_date }), again(1, launch_date))
+    nextDay()
+    await fold(hidden('a'), hidden('b'))
+    nextDay()
+    nextDay()
+    await fold(
+      campaignEvent({ campaign_id: 'a', version: 3, launch_date }),
+      pledge('a', 'p', 500, 1),
+      again(3, daysAgo(0)),
+    )
+    nextDay()
+    await fold(pledge('a', 'q', 200), pledge('b', 'q', 200))
+    expect(await daysOf('a')).toMatchObject([
+      { ago: 4, complete: 4 },
+      { ago: 1, complete: 1 },
+      { ago: 0, complete: 1 },
+    ])
+    expect((await daysOf('b')).slice(1)).toMatchObject([
+      { ago: 1, complete: 1 },
+      { ago: 0, complete: 1 },
+    ])
+  })
+
   test('shows the launch as it is known now on every day of a campaign', async () => {
     const launch = daysAgo(1)
     await fold(campaignEvent({ campaign_id: 'a', launch_date: launch }))
