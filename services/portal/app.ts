@@ -113,10 +113,12 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
     cookies: createCookies(options.portalUrl),
     sessions: createSessions(dependencies),
   }
-  app.addHook('onRequest', async (_request, reply) => void reply.headers(headers))
-  // While the app closes, a connection ends with its answer: kept alive, it would hold the close up.
-  app.addHook('onSend', async (_request, reply) => {
-    if (!app.server.listening) reply.header('connection', 'close')
+  const requests = { running: 0 }
+  requestsOf.set(app, requests)
+  app.addHook('onRequest', async (_request, reply) => {
+    requests.running++
+    reply.raw.once('close', () => requests.running--)
+    reply.headers(headers)
   })
   addRequestLog(app, logger)
   addPages(app, logger)
@@ -138,12 +140,11 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   return app
 }
 
-/** Making a key takes seconds, and its secret is in this one answer. It is less than the whole process has to end. */
-const closeGraceMs = 10_000
+const requestsOf = new WeakMap<FastifyInstance, { running: number }>()
 
-/** Lets running requests finish for ten seconds. */
+/** Lets running requests finish for ten seconds: making a key takes some, and its secret is in this one answer. */
 export function closePortalApp(app: FastifyInstance): Promise<void> {
-  return closeServer(app, closeGraceMs)
+  return closeServer(app, () => (requestsOf.get(app)?.running ?? 0) > 0)
 }
 
 const noProxy =

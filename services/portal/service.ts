@@ -112,8 +112,8 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     app,
     readiness: () => ({ store: shared(store.check()) }),
     async close() {
-      await closePortalApp(app)
-      for (const round of rounds) await round.close()
+      // A mail is not begun any more while requests end.
+      await Promise.all([closePortalApp(app), ...rounds.map(round => round.close())])
       await mailer?.close()
       await store.close()
     },

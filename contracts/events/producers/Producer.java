@@ -46,6 +46,7 @@ public class Producer implements AutoCloseable {
         String topic = TOPICS.get(type);
         if (topic == null) throw new IllegalArgumentException("the type " + type + " is none of " + TOPICS.keySet());
         String of = state.isNull() ? key : keyOf(type, state);
+        if (of == null) throw new IllegalArgumentException("a deletion needs a key");
         String value = state.isNull() ? null : state.toString();
         // It waits while the client's buffer is full.
         kafka.send(new ProducerRecord<>(prefix + topic, of, value), (sent, error) -> {
@@ -73,7 +74,7 @@ public class Producer implements AutoCloseable {
             for (String line = input.readLine(); line != null; line = input.readLine()) {
                 if (line.isBlank()) continue;
                 JsonNode event = json.readTree(line);
-                String key = event.has("key") ? event.get("key").asText() : null;
+                String key = event.hasNonNull("key") ? event.get("key").asText() : null;
                 producer.publish(event.get("type").asText(), event.get("data"), key);
             }
         }

@@ -43,6 +43,8 @@ def publish(type, state, key=None):
     if type not in TOPICS:
         raise ValueError(f"the type {type} is none of {', '.join(TOPICS)}")
     of = key if state is None else key_of(type, state)
+    if of is None:
+        raise ValueError("a deletion needs a key")
     value = None if state is None else json.dumps(state, ensure_ascii=False)
     while True:
         try:

@@ -10,8 +10,9 @@ SELECT
     (SELECT count() FROM crowdfunding.campaigns WHERE launch_date < today - 6) - campaigns AS not_known
 FROM
 (
-    SELECT max(complete_from) <= any(launch_day) AS is_known, argMax(percent, day) AS percent_then
+    SELECT max(complete_from) <= any(launch_day) AS is_known, argMaxIf(percent, day, day < launch_day + 7) AS percent_then
     FROM crowdfunding.campaign_days
-    WHERE day < launch_day + 7 AND launch_day + 7 <= today
+    WHERE launch_day + 7 <= today
     GROUP BY campaign_id
+    HAVING min(day) < any(launch_day) + 7
 )

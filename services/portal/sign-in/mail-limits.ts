@@ -1,13 +1,12 @@
 /**
  * How many sign-in mails are sent: limited per network, per address, and per address from one network. So nobody can flood a
  * mailbox or guess codes. A browser in which the account was signed in to before has mails of its own, so no stranger can
- * keep the person from signing in with it. Its cookie has a random name of the browser and a seal over it and the address, so
- * it does not show the address.
+ * keep the person from signing in with it. Its cookie is a seal over the address, so it does not show that.
  */
 
 import { addressBucket } from '../../runtime/http/addresses.ts'
 import { dayMs } from '../../runtime/runtime.ts'
-import { isSame, randomText, sealOf } from '../http/cookies.ts'
+import { isSame, sealOf } from '../http/cookies.ts'
 import type { PortalStore } from '../store/port.ts'
 
 const hourMs = 3_600_000
@@ -20,21 +19,20 @@ export const mailLimits = {
 
 /**
  * Counts a mail to this address, asked for from this network address. `silent`: the address has had its mails; the answer
- * must not show it. `refused`: the network has had its mails. `knownAs`: the name of a browser that is known for the address. The
+ * must not show it. `refused`: the network has had its mails. `isKnown`: the browser is known for the address. The
  * store gets no address in clear.
  */
 export async function countMail(
   store: Pick<PortalStore, 'count'>,
   portalKey: string,
-  mail: { email: string; networkAddress: string; knownAs: string | undefined },
+  mail: { email: string; networkAddress: string; isKnown: boolean },
 ): Promise<'allowed' | 'silent' | 'refused'> {
-  const { email, knownAs } = mail
+  const { email, isKnown } = mail
   const isOver = async (text: string, { max, windowMs }: { max: number; windowMs: number }) => {
     return (await store.count(`mails:${sealOf(portalKey, 'limit', text)}`, windowMs)) > max
   }
-  // First: strangers in the network of the person, too, could use up its mails.
-  if (knownAs !== undefined)
-    return (await isOver(`browser ${knownAs}`, mailLimits.knownBrowser)) ? 'silent' : 'allowed'
+  // First: strangers in the network of the person, too, could use up its mails. Beyond it, the browser is like any other.
+  if (isKnown && !(await isOver(`known ${email}`, mailLimits.knownBrowser))) return 'allowed'
   const network = addressBucket(mail.networkAddress)
   if (await isOver(`network ${network}`, mailLimits.network)) return 'refused'
   // What one network asks for too often does not count for the address: others could not sign in.
@@ -44,18 +42,14 @@ export async function countMail(
 
 export const knownMsMax = 180 * dayMs
 
-const knownPattern = /^([\w-]{22})\.([\w-]{43})$/
 const purpose = 'known-browser'
 
 /** The cookie for a browser in which this address was verified. */
 export function knownBrowser(portalKey: string, email: string): string {
-  const name = randomText(16)
-  return `${name}.${sealOf(portalKey, purpose, `${name} ${email}`)}`
+  return sealOf(portalKey, purpose, email)
 }
 
-/** The name of the browser, if the cookie is one for this address. */
-export function knownAs(portalKey: string, email: string, cookie: string | undefined): string | undefined {
-  const [, name, seal] = knownPattern.exec(cookie ?? '') ?? []
-  if (name === undefined || seal === undefined) return undefined
-  return isSame(seal, sealOf(portalKey, purpose, `${name} ${email}`)) ? name : undefined
+/** Whether the cookie is that of a browser in which this address was verified. */
+export function isKnownBrowser(portalKey: string, email: string, cookie: string | undefined): boolean {
+  return cookie !== undefined && isSame(cookie, knownBrowser(portalKey, email))
 }

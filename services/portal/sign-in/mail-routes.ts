@@ -12,7 +12,7 @@ import { PageError } from '../http/pages.ts'
 import { type Mail, MailError } from '../ports.ts'
 import { attemptMsMax, createAttempts } from './attempts.ts'
 import { finishSignIn, ownPath } from './finish.ts'
-import { countMail, knownAs } from './mail-limits.ts'
+import { countMail, isKnownBrowser } from './mail-limits.ts'
 import { codeView, linkView, overView, signInView } from './views.ts'
 
 const refusedSeconds = 600
@@ -57,8 +57,8 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     }
     // The mail goes to the normal form, because the account belongs to it.
     const { email } = checked
-    const known = knownAs(portalKey, email, cookies.known.read(request))
-    const limit = await countMail(store, portalKey, { email, networkAddress: request.ip, knownAs: known })
+    const isKnown = isKnownBrowser(portalKey, email, cookies.known.read(request))
+    const limit = await countMail(store, portalKey, { email, networkAddress: request.ip, isKnown })
     if (limit === 'refused') throw new PageError(429, tooManyMails, { retryAfterSeconds: refusedSeconds })
     const isMailed = limit === 'allowed'
     const { id, code, link } = await attempts.begin({ email, next }, { isMailed })

@@ -44,15 +44,21 @@ function createParts(): { open: Open; close(): Promise<void> } {
   }
 }
 
+const cutMs = 1_000
+const cutMsMax = 10_000
+
 /**
- * Closes a server. Running requests may finish within the grace, then their connections are cut. Otherwise one client
- * that never ends its request would hold up the whole process.
+ * Closes a server. After a second its connections are cut, or after ten if `isBusy` says that a request runs until then. Otherwise one
+ * client that never ends its request, or sends none, would hold up the whole process.
  */
-export async function closeServer(server: FastifyInstance, graceMs = 1_000): Promise<void> {
-  const cut = setTimeout(() => server.server.closeAllConnections(), graceMs)
+export async function closeServer(server: FastifyInstance, isBusy = () => false): Promise<void> {
+  const until = performance.now() + cutMsMax
+  const cut = setInterval(() => {
+    if (!isBusy() || performance.now() >= until) server.server.closeAllConnections()
+  }, cutMs)
   try {
     await server.close()
   } finally {
-    clearTimeout(cut)
+    clearInterval(cut)
   }
 }
