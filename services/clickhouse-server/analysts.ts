@@ -45,13 +45,16 @@ export async function boundAnalysts(configuration: ServerConfiguration): Promise
  */
 export async function watchAnalysts(
   configuration: ServerConfiguration,
+  isAway: () => boolean,
   signal: AbortSignal,
   restart: (reason: string) => Promise<void>,
 ): Promise<void> {
   const killing = killStatement(configuration)
   const asking = heldStatement(configuration)
   let looks = 0
-  while (!signal.aborted) {
+  for (; !signal.aborted; await sleep(watchMs, undefined, { signal }).catch(() => undefined)) {
+    // Another program may have its port then, and would get the password.
+    if (isAway()) continue
     await ask(configuration, killing).catch(() => undefined)
     // If the memory is full, there may be no answer. Then the looks before still count.
     const held = await ask(configuration, asking).then(
@@ -63,7 +66,6 @@ export async function watchAnalysts(
       looks = 0
       await restart(held)
     }
-    await sleep(watchMs, undefined, { signal }).catch(() => undefined)
   }
 }
 

@@ -6,7 +6,20 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, closeSync, mkdirSync, openSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -90,7 +103,7 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
   }
 
   const deadline = performance.now() + startMsMax
-  while (!(await answers(configuration))) {
+  while (!(listensAlone(process_.pid ?? 0, configuration.httpPort) && (await answers(configuration)))) {
     if (hasFailed(stderr())) await kill()
     if (isEnded) throw startErrorOf({ said: stderr(), logged: logged(), end: await ended }, configuration)
     if (performance.now() > deadline) {
@@ -128,9 +141,36 @@ export async function ask(
 }
 
 /**
- * Whether all ports are open. Then the last statement of the session runs; its user has no name. The password tells
- * our server from another one on the same port.
+ * Whether this process, and no other, listens on the port. While the server is away, another user's program may take the port, and would be
+ * sent the password. Where the system does not tell, it is believed.
  */
+function listensAlone(pid: number, port: number): boolean {
+  if (!existsSync(listeners)) return true
+  // The kernel writes an address in hexadecimal digits, its bytes in the order of the machine.
+  const address = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const sockets = readFileSync(listeners, 'utf8')
+    .split('\n')
+    .map(line => line.trim().split(/\s+/))
+    .filter(([, local, , state]) => local === address && state === listening)
+    .map(fields => `socket:[${fields[inodeAt]}]`)
+  const own = new Set(socketsOf(pid))
+  return sockets.length > 0 && sockets.every(socket => own.has(socket))
+}
+
+const listeners = '/proc/net/tcp'
+const listening = '0A'
+const inodeAt = 9
+
+/** None, if the process has ended. */
+function socketsOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).map(name => readlinkSync(`/proc/${pid}/fd/${name}`))
+  } catch {
+    return []
+  }
+}
+
+/** Whether all ports are open. Then the last statement of the session runs; its user has no name. */
 async function answers(configuration: ServerConfiguration): Promise<boolean> {
   const running = "SELECT count() FROM system.processes WHERE user = '' AND query LIKE 'SELECT sleepEachRow%'"
   return ask(configuration, running).then(

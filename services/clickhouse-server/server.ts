@@ -96,7 +96,8 @@ export async function startClickHouseServer(options: ClickHouseServerOptions): P
 
   const watching = Promise.all([
     watch(),
-    configuration.analyst && watchAnalysts(configuration, closing.signal, takeBack),
+    configuration.analyst &&
+      watchAnalysts(configuration, () => outage !== undefined, closing.signal, takeBack),
   ])
   return {
     url: `http://127.0.0.1:${configuration.httpPort}`,

@@ -80,13 +80,19 @@ export function openRunningTables(
 
 /** How a process connects to the server of a data directory. */
 export function childSettings(
-  { url, user, password }: Pick<ClickHouseServer, 'url' | 'user' | 'password'>,
+  {
+    url,
+    user,
+    password,
+    outage,
+  }: Pick<ClickHouseServer, 'url' | 'user' | 'password'> & Partial<Pick<ClickHouseServer, 'outage'>>,
   config: Config,
 ): TablesSettings {
   return {
     url,
     user,
     password,
+    outage,
     silenceMsMax: config.PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX,
     connectionsMax: config.PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX,
     idleConnectionMsMax: config.PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX,

@@ -40,6 +40,8 @@ export interface TablesSettings {
   connectionsMax: number
   /** How long an idle connection is kept, ms. It must be shorter than the server and a load balancer keep theirs. */
   idleConnectionMsMax: number
+  /** Why the server is away, if that is known. Nothing is sent then: another program may have its port, and would get the password. */
+  outage?: (() => string | undefined) | undefined
   /** Sent with every statement, for example `clusterSettings`. */
   statementSettings?: Readonly<Record<string, string | number>>
 }
@@ -102,12 +104,18 @@ export function openTables(
     return done
   }
 
+  function refuseIfAway(): void {
+    const outage = settings.outage?.()
+    if (outage !== undefined) throw new TablesError(`ClickHouse is away: ${outage}`, { retryable: true })
+  }
+
   async function attempts(request: Request, retries: Retries): Promise<string> {
     const { signal } = request
     const policy = { ...retries, msMax: settings.silenceMsMax }
     const attempt = () => {
       // The client does not notice a signal that has already aborted.
       if (signal?.aborted) throw abandoned()
+      refuseIfAway()
       return answerOf(client, request)
     }
     try {
@@ -146,6 +154,7 @@ export function openTables(
     async stream(statement, { signal } = {}) {
       // ClickHouse does not hold this answer back. It cuts the connection if the statement fails.
       const sent = { ...settings.statementSettings, ...progressSettings(settings.silenceMsMax) }
+      refuseIfAway()
       try {
         return await streamOf(client, { ...sendable(statement), settings: sent, signal })
       } catch (cause) {

@@ -21,6 +21,8 @@ describe('ClickHouse’s server, after it ended unexpectedly,', () => {
   let directory: string
   let server: ClickHouseServer
   let tables: Tables
+  /** What came to the program that has taken the port. */
+  let heard = ''
 
   beforeEach(async context => {
     needs(context, procFileSystem)
@@ -55,11 +57,16 @@ describe('ClickHouse’s server, after it ended unexpectedly,', () => {
     }
   })
 
-  test('is given up with the reason if its port is taken, and not started again when it is free', async () => {
+  test('is given up with the reason if its port is taken, which gets no password, and not started again when it is free', async () => {
+    const careful = openTables({ ...settingsFor(server), outage: server.outage })
     const taker = await takePortOf(server)
+    await vi.waitFor(() => expect(server.outage()).toBeDefined(), waits)
+    await expect(careful.rows({ query: 'SELECT 1' })).rejects.toMatchObject({ retryable: true })
+    await careful.close()
     const { port } = new URL(server.url)
     expect(await server.failed).toMatchObject({ message: expect.stringContaining(`port ${port} is taken`) })
     expect(server.outage()).toContain(`port ${port} is taken`)
+    expect(heard).not.toContain('authorization')
     await closed(taker)
     await staysAway()
   })
@@ -114,7 +121,15 @@ describe('ClickHouse’s server, after it ended unexpectedly,', () => {
   async function takePortOf({ url }: ClickHouseServer): Promise<Server> {
     for (;;) {
       await server.kill()
-      const taker = createServer(socket => socket.destroy())
+      // It answers as the server would.
+      const taker = createServer(socket => {
+        socket
+          .on('error', () => {})
+          .on('data', chunk => {
+            heard += String(chunk).toLowerCase()
+            socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n1\n')
+          })
+      })
       taker.listen(Number(new URL(url).port), '127.0.0.1')
       const isListening = await once(taker, 'listening').then(
         () => true,
