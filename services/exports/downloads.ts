@@ -16,7 +16,7 @@ export interface Download {
   name: ExportFile
   /** Who asks. */
   owner: string
-  /** Whether the owner may still ask, looked at again and again. If that cannot be known, the download goes on. */
+  /** Whether the owner may still ask, looked at again and again. If it throws, that is not known, and the download goes on. */
   isAllowed: () => boolean | Promise<boolean>
   /** Called before anything is sent. Returns the headers of every answer. */
   begin: () => Record<string, string>

@@ -10,18 +10,19 @@ import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { daysRemaining } from '../../../contracts/api/conventions.ts'
+import { daysRemaining, readScope } from '../../../contracts/api/conventions.ts'
 import { errors } from '../../../contracts/api/errors.ts'
 import type { ProjectDetail } from '../../../contracts/api/schemas.ts'
-import type { Credentials } from '../../../services/api-keys/credentials.ts'
+import { type Credentials, hashSecret } from '../../../services/api-keys/credentials.ts'
 import { createDownloads, type DownloadBounds, defaultBounds } from '../../../services/exports/downloads.ts'
 import { type ExportFile, latestManifest } from '../../../services/exports/latest.ts'
 import { dropStatement, linesStatement } from '../../../services/exports/statement.ts'
 import { type OnExported, writeExport } from '../../../services/exports/write.ts'
 import { lockDataDirectory } from '../../../services/log/local/lock.ts'
+import { KeysUnavailableError } from '../../../services/query/auth/key-ring.ts'
 import { inSession, openTables, type ServerTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
-import { keyHeaders, startTestApp, type TestApp } from '../../support/query/app.ts'
+import { keyHeaders, pepper, startTestApp, type TestApp } from '../../support/query/app.ts'
 import { anyCampaign } from '../../support/query/campaigns.ts'
 import { useQueryService } from '../../support/query/service.ts'
 import { codeIn, expectEveryPromise, readResponse } from '../../support/query/shape.ts'
@@ -270,11 +271,12 @@ describe('the latest whole copy over HTTP', () => {
   }
 
   /** Begins a download and reads nothing of it. The file is larger than all buffers on the way. */
-  async function begin(options: RequestOptions): Promise<number | undefined> {
+  async function begin(options: RequestOptions): Promise<IncomingMessage> {
     const asked = httpGet({ ...options, agent: false })
     onTestFinished(() => void asked.destroy())
     const [answer] = (await once(asked, 'response')) as [IncomingMessage]
-    return answer.statusCode
+    expect(answer.statusCode).toBe(200)
+    return answer
   }
 
   it.each(['its key is revoked', 'its time is over'])('ends a running download when %s', async reason => {
@@ -282,7 +284,7 @@ describe('the latest whole copy over HTTP', () => {
     await growParquet()
     const isRevoked = reason === 'its key is revoked'
     const { port, connections } = isRevoked ? served : await serveDownloads({ msMax: 200, lookMs: 20 })
-    expect(await begin({ port, path: `/api/v1${path}`, headers: keyHeaders(key) })).toBe(200)
+    await begin({ port, path: `/api/v1${path}`, headers: keyHeaders(key) })
     if (isRevoked) served.revoke(key.key)
     await expect.poll(connections, { timeout: 60_000 }).toBe(0)
     await exported()
@@ -294,7 +296,46 @@ describe('the latest whole copy over HTTP', () => {
     const { port } = await serveDownloads({})
     for (let key = 0; key < 20; key++)
       await Promise.all(Array.from({ length: 8 }, () => begin({ port, path: `/${key}` })))
-    expect(await begin({ port, path: '/other' })).toBe(200)
+    await begin({ port, path: '/other' })
+    await exported()
+  })
+
+  it('goes on while ClickHouse is away for so long that no key is known any more', async () => {
+    await exported()
+    await growParquet()
+    let [isAway, looks] = [false, 0]
+    const known = { key: key.key, secretHash: hashSecret(pepper, key.secret), scopes: [readScope] }
+    const lookup = () => {
+      looks++
+      if (isAway) throw new KeysUnavailableError('last read 60001 ms ago')
+      return known
+    }
+    const { tables, databases } = store()
+    const options = { PLEDGEVIEW_EXPORT_DIR: directory }
+    const away = await startTestApp({ tables, databases, options, overrides: { keyRing: { lookup } } })
+    onTestFinished(() => away.close())
+    await begin({ port: away.port, path: `/api/v1${path}`, headers: keyHeaders(key) })
+    isAway = true
+    const looked = looks
+    await expect.poll(() => looks).toBeGreaterThan(looked + 2)
+    expect(await away.connections()).toBe(1)
+    await exported()
+  })
+
+  it('runs eight times at once for one key, and the ninth waits until one has ended', async () => {
+    await exported()
+    await growParquet()
+    // How long it waits is not what is asked here.
+    const { port } = await serveDownloads({ waitMsMax: 100_000 })
+    const [first] = await Promise.all(Array.from({ length: 8 }, () => begin({ port, path: '/one' })))
+    let isBegun = false
+    const ninth = begin({ port, path: '/one' }).then(() => {
+      isBegun = true
+    })
+    for (const other of ['/a', '/b', '/c', '/d']) await begin({ port, path: other })
+    expect(isBegun).toBe(false)
+    first?.destroy()
+    await ninth
     await exported()
   })
 })
