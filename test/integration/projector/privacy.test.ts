@@ -1,6 +1,6 @@
 /**
- * No table holds private data. Worlds full of recognisable private values are projected. Then every row of every table of
- * both databases is searched, including superseded rows, and all log output.
+ * Private data is where it has to be, and nowhere else. Worlds full of recognisable private values are projected. Then every row of every
+ * table of both databases is searched, including superseded rows, and all log output.
  */
 import { pino } from 'pino'
 import { beforeEach, describe, expect, test } from 'vitest'
