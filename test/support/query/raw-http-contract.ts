@@ -9,7 +9,7 @@ import type { ApiKey } from '../../../services/query/auth/key-ring.ts'
 import { pepper, startTestApp, type TestApp, type TestAppSettings } from './app.ts'
 import { fakeTables } from './fake-tables.ts'
 import { connectRaw, sendRaw } from './raw-http.ts'
-import { type AnyResponse, expectEveryPromise } from './shape.ts'
+import { type AnyResponse, expectEveryPromise, namesIn } from './shape.ts'
 
 /** A key with the read scope, one with others, and one whose secret contains colons. */
 export const reader: Credentials = { key: 'pv_live_reader0000000000', secret: 'the-secret-of-the-reader' }
@@ -118,6 +118,7 @@ const onCached = 'cache-control age etag vary'
 const onBodies = 'content-type content-length'
 const onError = `${onBodies} cache-control`
 const onPreflight = 'access-control-allow-methods access-control-allow-headers access-control-max-age allow'
+const sentByPages = 'authorization content-type if-none-match if-range range x-api-key x-api-secret'
 const onStatus: Record<number, string> = {
   200: `${onBodies} ${onCached}`,
   204: onPreflight,
@@ -146,6 +147,10 @@ export function expectContract(response: AnyResponse, answer: string): void {
   expect({ missing: names.filter(name => !(name in headers)), extra }).toEqual({ missing: [], extra: [] })
   if (status >= 400) expect(headers['cache-control']).toBe('no-store')
   if (status === 405 || status === 204) expect(headers.allow).toBe('GET, OPTIONS')
+  if (status === 204) {
+    expect(headers['access-control-allow-methods']).toBe('GET, OPTIONS')
+    expect(namesIn(headers['access-control-allow-headers'])).toBe(sentByPages)
+  }
   if (code !== undefined && code !== 'invalid_parameter' && !isBodiless) {
     expect(JSON.parse(body)).toEqual(errorBody(code as ErrorCode))
   }

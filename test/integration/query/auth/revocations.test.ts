@@ -5,6 +5,7 @@ import type { ApiKeyState } from '../../../../contracts/events/event.ts'
 import {
   createKeyRing,
   defaultKeyRingOptions,
+  type KeyRing,
   KeysUnavailableError,
 } from '../../../../services/query/auth/key-ring.ts'
 import { type QueryService, startQueryService } from '../../../../services/query/service.ts'
@@ -81,11 +82,11 @@ describe('a revoked key', () => {
 
   /**
    * A ring over tables that have the key `k`, and later rows by which it is revoked. `loaded`, `changed`: what a statement waits for that
-   * loads keys, and one that reads such rows. `changed` may say that the key is still current there.
+   * loads keys, and one that reads such rows. `loaded` may say that the key is not there any more, and `changed` that it is still current.
    */
   function openRing(
     look: () => KeysSeen | Promise<KeysSeen>,
-    loaded = async () => {},
+    loaded: () => Promise<unknown> = async () => {},
     changed: () => Promise<unknown> = async () => {},
   ) {
     const clock = testClock()
@@ -95,8 +96,8 @@ describe('a revoked key', () => {
         const isCurrent = (await changed()) === true
         return [{ api_key: 'k', secret_hash: 'hash', scopes: [], is_current: isCurrent }] as never[]
       }
-      await loaded()
-      return [{ api_key: 'k', secret_hash: 'hash', scopes: [] }] as never[]
+      const isThere = (await loaded()) !== false
+      return (isThere ? [{ api_key: 'k', secret_hash: 'hash', scopes: [] }] : []) as never[]
     }
     const context = {
       tables: { rows },
@@ -106,6 +107,17 @@ describe('a revoked key', () => {
       onError: () => {},
     }
     return { ring: createKeyRing({ ...defaultKeyRingOptions, pollMs: 1 }, context), clock }
+  }
+
+  /** Whether the ring has the key `k` at any time during its next looks. */
+  async function isSeen(ring: KeyRing, looks: () => number): Promise<boolean> {
+    const looked = looks()
+    let seen = false
+    while (looks() < looked + 5) {
+      seen ||= ring.lookup('k') !== undefined
+      await sleep(0)
+    }
+    return seen
   }
 
   /** A ring that has the key `k`, and is loading all keys. The load waits for `loading`. */
@@ -206,13 +218,52 @@ describe('a revoked key', () => {
     answers[1]?.resolve(false)
     await vi.waitFor(() => expect(ring.lookup('k')).toBeUndefined(), soon)
     answers[0]?.resolve(true)
-    const looked = looks
-    let isSeen = false
-    while (looks < looked + 5) {
-      isSeen ||= ring.lookup('k') !== undefined
-      await sleep(0)
-    }
-    expect(isSeen).toBe(false)
+    expect(await isSeen(ring, () => looks)).toBe(false)
+    await ring.close()
+  })
+
+  test('is not put back by such an answer either if a load has ended meanwhile, though it began at the same fold', async () => {
+    const state = { active: 1, revoked: [] as string[], newest: '1' }
+    const answers = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()]
+    const [reloading, repairing] = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()]
+    let [looks, loads, reads] = [0, 0, 0]
+    const { ring, clock } = openRing(
+      () => {
+        looks++
+        return state
+      },
+      async () => ++loads === 1 || (loads === 2 ? reloading : repairing).promise,
+      () => answers[reads++]?.promise ?? Promise.resolve(false),
+    )
+    await ring.start()
+    clock.advance(defaultKeyRingOptions.reloadMsMax)
+    await expect.poll(() => loads).toBe(2)
+    // A look reads changes beside the load. The key is revoked after that, and the load does not have it any more.
+    Object.assign(state, { active: 0, newest: '2' })
+    await expect.poll(() => reads).toBe(1)
+    reloading.resolve(false)
+    await expect.poll(() => ring.lookup('k')).toBeUndefined()
+    // The next look reads the changes again. It gets its answer after this one, and so does a load that would repair what this one did.
+    answers[0]?.resolve(true)
+    expect(await isSeen(ring, () => looks)).toBe(false)
+    answers[1]?.resolve(false)
+    repairing.resolve(false)
+    await ring.close()
+  })
+
+  test('stays refused for 300 s after it has left the view, though the read table still has it as active', async () => {
+    const state = { active: 1, revoked: ['k'] }
+    const { ring, clock } = openRing(() => state)
+    await ring.start()
+    expect(ring.lookup('k')).toBeUndefined()
+    state.revoked = []
+    clock.advance(299_000)
+    await expect.poll(() => ring.isFresh()).toBe(true)
+    expect(ring.lookup('k')).toBeUndefined()
+    // Without the refusal it would pass all the time.
+    clock.advance(10_000)
+    await expect.poll(() => ring.isFresh()).toBe(true)
+    expect(ring.lookup('k')).toBeDefined()
     await ring.close()
   })
 

@@ -7,6 +7,7 @@ import {
   createSchemaRegistry,
   type SchemaRegistry,
   type SchemaRegistrySettings,
+  schemaMissing,
 } from '../../../../services/log/registry/schema-registry.ts'
 import { makeCertificate, openssl } from '../../../support/kafka/certificate.ts'
 import { needs } from '../../../support/runner/requirements.ts'
@@ -69,6 +70,15 @@ describe('a registry that fails', () => {
     await failureOf(registry.learn(new Set([7]), abort.signal))
     expect(fake.calls).toHaveLength(1)
   })
+})
+
+test('an id that was missing is asked for again beside a new one: its schema may be registered by now', async () => {
+  const registry = open({ missingMs: 600_000 })
+  await registry.learn(new Set([7]))
+  expect(registry.known(7)).toEqual({ reason: schemaMissing })
+  fake.put(7, stored)
+  await registry.learn(new Set([7, 8]))
+  expect([7, 8].map(registry.known)).toEqual([told, { reason: schemaMissing }])
 })
 
 describe('the way to the registry', () => {
