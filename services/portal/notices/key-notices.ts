@@ -27,11 +27,14 @@ export interface NoteParts {
 // A contact address is not verified, so nobody may fill a stranger's mailbox through us.
 export const perAddressPerDayMax = 40
 
+/** `isToOwner`: the recipient is the account's own address, which is verified. */
+type Wanted = NewNotice & { isToOwner?: boolean }
+
 /** Resolves with the number of mails that were noted. */
-export async function noteMails(parts: NoteParts, wanted: readonly NewNotice[]): Promise<number> {
+export async function noteMails(parts: NoteParts, wanted: readonly Wanted[]): Promise<number> {
   const noted: NewNotice[] = []
-  for (const one of wanted) {
-    const recipient = await recipientOf(parts, one)
+  for (const { isToOwner = false, ...one } of wanted) {
+    const recipient = await recipientOf(parts, one, isToOwner)
     if (recipient !== undefined) noted.push({ ...one, recipient })
   }
   if (noted.length > 0) await parts.notices.add(noted, parts.now())
@@ -42,13 +45,15 @@ export async function noteMails(parts: NoteParts, wanted: readonly NewNotice[]):
 async function recipientOf(
   { store, portalKey, logger }: NoteParts,
   { notice_id, rule, recipient }: NewNotice,
+  isToOwner: boolean,
 ): Promise<string | undefined> {
   const checked = checkEmail(recipient)
   if ('reason' in checked) {
     logger.warn({ notice_id, rule }, 'a notice has no address that a mail could be sent to')
     return undefined
   }
-  const address = sealOf(portalKey, 'notices to', checked.email)
+  // Counted apart: otherwise a stranger who names this address as a contact could keep its owner's mails from coming.
+  const address = sealOf(portalKey, isToOwner ? 'notices to the owner' : 'notices to', checked.email)
   if ((await store.count(`notices:${address}`, dayMs)) <= perAddressPerDayMax) return checked.email
   logger.warn({ notice_id, rule }, 'a notice was dropped: its address had its mails of the day')
   return undefined
@@ -72,7 +77,12 @@ export function createKeyNotices(parts: NoteParts) {
     mail: MailText,
   ): Promise<void> {
     const notice = { ...mail, rule, account_id }
-    const toAccount = { ...notice, notice_id: `${keyPrefix}.${rule}.account`, recipient: email }
+    const toAccount = {
+      ...notice,
+      notice_id: `${keyPrefix}.${rule}.account`,
+      recipient: email,
+      isToOwner: true,
+    }
     const toContact = { ...notice, notice_id: `${keyPrefix}.${rule}.contact`, recipient: contact }
     const isSame = contact.trim().toLowerCase() === email.toLowerCase()
     await noteMails(parts, isSame ? [toAccount] : [toAccount, toContact])

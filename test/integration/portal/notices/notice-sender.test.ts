@@ -175,6 +175,21 @@ describe('a mail about a key', () => {
     )
   })
 
+  test('to the owner of an account comes, however many strangers named the address as their contact', async () => {
+    const mailer = memoryMailer()
+    const { sender, notices } = portal({ mailer })
+    const byStranger = { ...integration, contact_email: account.email }
+    await Promise.all(
+      Array.from({ length: perAddressPerDayMax }, (_, key) =>
+        notices.created({ ...account, email: `a${key}@example.com` }, byStranger, `pv_live_EXAMP${key}`),
+      ),
+    )
+    await notices.created(account, { ...integration, contact_email: account.email }, 'pv_live_OWNKEY00')
+    await waiting(2 * perAddressPerDayMax + 1)
+    while ((await sender.sendDue()) > 0);
+    expect(mailer.mails.filter(({ to }) => to === account.email)).toHaveLength(perAddressPerDayMax + 1)
+  })
+
   test('leaves nothing after its time', async () => {
     const { sender, notices } = portal()
     await notices.created(account, integration, 'pv_live_AFTER001')
