@@ -10,6 +10,7 @@ import { AccountError } from '../account/accounts.ts'
 import { html } from '../html/html.ts'
 import { type PageOptions, page } from '../html/layout.ts'
 import { PortalUnavailable } from '../own-events.ts'
+import type { PortalStore } from '../store/port.ts'
 
 /** A page, without what the frame gets from the session. */
 type PageContent = Omit<PageOptions, 'signedInAs'>
@@ -117,4 +118,21 @@ export class PageError extends Error {
     this.status = status
     this.retryAfterSeconds = retryAfterSeconds
   }
+}
+
+/** How often something may be done within a window. The reason is for people. */
+export interface Bound {
+  max: number
+  windowMs: number
+  reason: string
+}
+
+/** Counts one more under this key. Beyond the bound the answer is a 429 with the reason. */
+export async function countWithin(
+  store: Pick<PortalStore, 'count'>,
+  key: string,
+  { max, windowMs, reason }: Bound,
+): Promise<void> {
+  if ((await store.count(key, windowMs)) <= max) return
+  throw new PageError(429, reason, { retryAfterSeconds: windowMs / 1000 })
 }

@@ -29,6 +29,7 @@ export function addSessionHook(app: FastifyInstance, { sessions, cookies, logger
       request.account = await within(sessionMsMax, sessions.accountOf(token))
       if (request.account === undefined) cookies.session.clear(reply)
     } catch (error) {
+      if (error instanceof PageError) throw error
       request.isSessionUnknown = true
       const about = { requestId: request.id, error: messageOf(error) }
       logger.warn(about, 'a session of the portal could not be read')

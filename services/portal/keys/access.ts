@@ -8,7 +8,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { messageOf } from '../../runtime/message-of.ts'
 import type { Portal } from '../app.ts'
 import type { Html } from '../html/html.ts'
-import { PageError } from '../http/pages.ts'
+import { countWithin, PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
 import type { KeyNotices } from '../notices/key-notices.ts'
 import type { Account, PortalKey } from '../ports.ts'
@@ -16,7 +16,6 @@ import { type KeyView, keyOfPath } from './key-state.ts'
 
 export interface Access extends Portal {
   /** Each throws if the account has done it too often. */
-  countRequest: (account: Account) => Promise<void>
   countSave: (account: Account) => Promise<void>
   countNewKey: (account: Account) => Promise<void>
 }
@@ -27,12 +26,6 @@ const hourMs = 3_600_000
 
 /** Each is counted for an account within its window. */
 export const accessBounds = {
-  /** Each reads the tables. */
-  requests: {
-    max: 120,
-    windowMs: 60_000,
-    reason: 'Your account opened very many pages within a minute. Try again in a minute.',
-  },
   /** Every save stays in the log for a while. */
   saves: {
     max: 60,
@@ -49,14 +42,10 @@ export const accessBounds = {
 
 export function createAccess(portal: Portal): Access {
   const { store } = portal
-  const bound = (name: keyof typeof accessBounds) => async (account: Account) => {
-    const { max, windowMs, reason } = accessBounds[name]
-    if ((await store.count(`access-${name}/${account.account_id}`, windowMs)) <= max) return
-    throw new PageError(429, reason, { retryAfterSeconds: windowMs / 1000 })
-  }
+  const bound = (name: keyof typeof accessBounds) => (account: Account) =>
+    countWithin(store, `access-${name}/${account.account_id}`, accessBounds[name])
   return {
     ...portal,
-    countRequest: bound('requests'),
     countSave: bound('saves'),
     countNewKey: bound('newKeys'),
   }

@@ -21,7 +21,6 @@ export async function addAccessRoutes(app: FastifyInstance, portal: Portal): Pro
   await app.register(async pages => {
     pages.setErrorHandler((error, _request, reply) => sendReason(error, reply, portal.logger))
     pages.addHook('preHandler', requireAccount)
-    pages.addHook('preHandler', async ({ account }) => account && access.countRequest(account))
     pages.get('/access', (request, reply) => sendOverview(access, request, reply))
     pages.get('/access/requests', (request, reply) => sendRequests(access, request, reply))
     addKeyRoutes(pages, access)

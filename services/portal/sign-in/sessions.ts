@@ -12,6 +12,7 @@ import { z } from 'zod'
 import { dayMs, type Runtime } from '../../runtime/runtime.ts'
 import type { Accounts } from '../account/accounts.ts'
 import { randomText } from '../http/cookies.ts'
+import { countWithin } from '../http/pages.ts'
 import type { Account } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 
@@ -21,6 +22,13 @@ const idleMsMax = 7 * dayMs
 export const sessionMsMax = 30 * dayMs
 // A session is written again at most this often. So its end is right to this long.
 const touchMs = 300_000
+
+/** Requests of an account. Each reads the tables, on the public pages too. */
+export const requestBound = {
+  max: 120,
+  windowMs: 60_000,
+  reason: 'Your account opened very many pages within a minute. Try again in a minute.',
+} as const
 
 const tokenPattern = /^[\w-]{43}$/
 
@@ -51,13 +59,14 @@ export function createSessions({
       return token
     },
 
-    /** The account of the session, and keeps the session alive. `undefined` if it has ended. */
+    /** The account of the session, and keeps the session alive. `undefined` if it has ended. Throws if it comes too often. */
     async accountOf(token: string): Promise<Account | undefined> {
       if (!tokenPattern.test(token)) return undefined
       const key = keyOf(token)
       const value = await store.get(key)
       const session = value === undefined ? undefined : sessionSchema.safeParse(JSON.parse(value)).data
       if (session === undefined || timeLeft(session.began_at) <= 0) return undefined
+      await countWithin(store, `requests/${session.account_id}`, requestBound)
       const account = await accounts.find(session.account_id)
       if (account === undefined || stateOf(account) !== session.account_state) {
         await store.take(key)

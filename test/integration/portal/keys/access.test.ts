@@ -2,10 +2,11 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
 import { accessBounds } from '../../../../services/portal/keys/access.ts'
+import { requestBound } from '../../../../services/portal/sign-in/sessions.ts'
 import type { RequestsOf } from '../../../../services/portal/usage/usage-reader.ts'
 import { createKey, tokenOf } from '../../../support/portal/access-forms.ts'
 import { type Person, startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
@@ -250,14 +251,23 @@ describe('an account', () => {
     expect(await createAndRevoke()).toBe(200)
   })
 
-  it('opens only so many pages within a minute; others open theirs', async () => {
-    const other = await portal.signIn('b@example.com')
-    const { max } = accessBounds.requests
-    const answers: number[] = []
-    for (let n = 0; n <= max; n++) answers.push((await person.browser.get('/access/keys/new')).status)
-    expect(answers).toEqual([...Array(max).fill(200), 429])
-    expect((await other.browser.get('/access')).status).toBe(200)
-  })
+  it.each(['/access/keys/new', '/account', '/'])(
+    'opens only so many pages like %s within a minute, and no more read the tables; others open theirs',
+    async path => {
+      const other = await portal.signIn('b@example.com')
+      const reads = vi.spyOn(portal.accounts, 'find')
+      const { max, reason } = requestBound
+      const answers: number[] = []
+      for (let n = 0; n < max; n++) answers.push((await person.browser.get(path)).status)
+      expect(answers).toEqual(Array(max).fill(200))
+      expect(await person.browser.get(path)).toMatchObject({
+        status: 429,
+        text: expect.stringContaining(reason),
+      })
+      expect(reads).toHaveBeenCalledTimes(max)
+      expect((await other.browser.get('/access')).status).toBe(200)
+    },
+  )
 })
 
 it('what belongs to another account is answered like what does not exist', async () => {
