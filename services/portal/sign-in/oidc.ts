@@ -20,12 +20,13 @@ import {
 } from 'openid-client'
 import { z } from 'zod'
 import { kept } from '../../runtime/async/kept.ts'
+import { addressBucket } from '../../runtime/http/addresses.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import { checkEmail } from '../account/email.ts'
 import type { Portal } from '../app.ts'
 import { isSame, sealOf } from '../http/cookies.ts'
 import { queryOf } from '../http/forms.ts'
-import { PageError } from '../http/pages.ts'
+import { countWithin, PageError } from '../http/pages.ts'
 import { attemptMsMax } from './attempts.ts'
 import { finishSignIn, ownPath } from './finish.ts'
 
@@ -36,6 +37,12 @@ export interface OidcSettings {
 }
 
 const callbackPath = '/sign-in/provider/callback'
+/** Callbacks from one network. Each is a request to the provider, and the same one can come again and again. */
+export const callbackBound = {
+  max: 60,
+  windowMs: 3_600_000,
+  reason: 'Very many sign-ins came from your network within an hour. Try again in an hour.',
+} as const
 const keptSchema = z.object({
   state: z.string(),
   nonce: z.string(),
@@ -48,7 +55,7 @@ type Kept = z.output<typeof keptSchema>
 
 /** Adds `/sign-in/provider` and its callback. */
 export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: OidcSettings): void {
-  const { cookies, options, now, logger } = portal
+  const { cookies, options, now, logger, store } = portal
   const { portalUrl, portalKey } = options
   const oidc = createOidcClient(settings, `${portalUrl}${callbackPath}`)
 
@@ -74,6 +81,8 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
     const kept = opened(portalKey, cookies.provider.read(request))
     cookies.provider.clear(reply)
     if (!kept || kept.ends_at <= now()) throw new PageError(400, notBegun)
+    const network = sealOf(portalKey, 'limit', `callback ${addressBucket(request.ip)}`)
+    await countWithin(store, `callbacks:${network}`, callbackBound)
     const finished = oidc.finish(new URL(request.url, portalUrl), kept)
     const email = await finished.catch(error =>
       isCancelled(error) ? undefined : failed('at its end')(error),

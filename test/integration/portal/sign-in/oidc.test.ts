@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import Provider from 'oidc-provider'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { callbackBound } from '../../../../services/portal/sign-in/oidc.ts'
 import { freePort } from '../../../../services/runtime/free-port.ts'
 import { startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import { type Browser, createBrowser } from '../../../support/portal/browser.ts'
@@ -148,4 +149,36 @@ test('an answer of the provider that is too large is not read, also if it is sma
     large.close()
   })
   expect((await other.browser().get('/sign-in/provider')).status).toBe(503)
+})
+
+test('a callback that is sent again and again reaches the provider only so often', async () => {
+  let asked = 0
+  const refusing = createServer(({ url = '' }, response) => {
+    const issuer = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+    const endpoints = { authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token` }
+    if (url === '/token') asked++
+    response.writeHead(url === '/token' ? 400 : 200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(url === '/token' ? { error: 'invalid_grant' } : { issuer, ...endpoints }))
+  })
+  await new Promise<void>(resolve => refusing.listen(0, '127.0.0.1', resolve))
+  const issuer = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+  const oidc = { issuer, clientId: 'portal', clientSecret: 'a secret of the tests' }
+  const other = await startTestPortal({ options: { oidc } })
+  onTestFinished(async () => {
+    await other.close()
+    refusing.closeAllConnections()
+    refusing.close()
+  })
+  const browser = other.browser()
+  const begun = await browser.get('/sign-in/provider')
+  const state = new URL(begun.location ?? '').searchParams.get('state') ?? ''
+  const cookie = browser.cookies.get('pledgeview-provider') ?? ''
+  const replay = async () => {
+    browser.cookies.set('pledgeview-provider', cookie)
+    return (await browser.get(`/sign-in/provider/callback?code=any&state=${state}`)).status
+  }
+  const answers: number[] = []
+  for (let n = 0; n <= callbackBound.max; n++) answers.push(await replay())
+  expect(answers).toEqual([...Array(callbackBound.max).fill(503), 429])
+  expect(asked).toBe(callbackBound.max)
 })
