@@ -69,7 +69,6 @@ export async function startChild(configuration: ServerConfiguration): Promise<Ch
 async function startIn(cwd: string, page: string, configuration: ServerConfiguration): Promise<Child> {
   const args = [
     join(configuration.filesDirectory, configurationFile),
-    listenStatements(configuration, page).join('; '),
     // With other servers in a cluster, it has to call them.
     ...(configuration.more ? [] : [new URL(page).port]),
   ]
@@ -78,7 +77,8 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
     stdio: ['pipe', 'ignore', 'pipe'],
     // Its own session: a Ctrl-C at the terminal reaches only the parent, which then ends the child.
     detached: true,
-    env: environment(),
+    // Not an argument: every user of this machine may read those, and whoever fetches the page first makes the start fail.
+    env: { ...environment(), STATEMENTS: listenStatements(configuration, page).join('; ') },
   })
   const stderr = collect(process_)
   const logged = logReader(logPath(configuration))

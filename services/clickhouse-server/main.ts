@@ -1,12 +1,12 @@
 /**
  * ClickHouse's own server as a process: the library of the npm package `chdb`, called like `clickhouse local`.
  *
- *     node services/clickhouse-server/main.ts CONFIG_FILE STATEMENTS [PORT]
+ *     STATEMENTS=... node services/clickhouse-server/main.ts CONFIG_FILE [PORT]
  *
- * STATEMENTS open the ports and then never end (configuration.ts). PORT is the only port that this process may connect
- * to, if the system can enforce that (outgoing.ts). The library runs on its own thread, so this thread can watch the
- * original stdin. When the parent ends, for any reason, that pipe closes and this process ends too. This process does
- * nothing else. The library reports failures on stderr. A failed statement does not end this process; the parent ends it.
+ * STATEMENTS open the ports and then never end (configuration.ts). Every user of this machine may read arguments, so they are none.
+ * PORT is the only port that this process may connect to, if the system can enforce that (outgoing.ts). The library runs on its
+ * own thread, so this thread can watch the original stdin. When the parent ends, for any reason, that pipe closes and this process
+ * ends too. This process does nothing else. The library reports failures on stderr. A failed statement does not end this process; the parent ends it.
  *
  * It ignores SIGTERM, which systemd sends to every process of a unit at once: the parent still needs it while it closes.
  *
@@ -19,7 +19,8 @@ import { DataType, load, open } from 'ffi-rs'
 import { canRefuseCalls, refuseCalls } from './outgoing.ts'
 import { takeTerminal } from './terminal.ts'
 
-const [configFile = '', statements = '', portAllowed] = process.argv.slice(2)
+const [configFile = '', portAllowed] = process.argv.slice(2)
+const statements = process.env.STATEMENTS ?? ''
 // Everything in the data directory is private.
 process.umask(0o077)
 process.on('SIGTERM', () => {})
