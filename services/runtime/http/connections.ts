@@ -8,7 +8,7 @@
  *   stranger, so a valid key behind the same address gets in. Its first request decides whether it is a stranger's.
  * - A new connection waits in its address's line. It is nothing but a socket there, so many may wait, and none is closed that would only
  *   be opened again at once.
- * - A connection that is idle is closed early.
+ * - A connection that is idle is closed early. On a port without credentials, a new one takes the place of the one that is idle for longest.
  * - A stranger's requests sent ahead are never handled: the answer to the first one ends the connection.
  * - All connections of strangers of one address share one turn (see `request-gate.ts`).
  */
@@ -28,7 +28,10 @@ export interface ConnectionsOptions {
   /** Connections of one address that may be open at once. IPv6: of one /64. */
   perAddressMax: number
   isTrustedProxy: (address: string | undefined) => boolean
-  /** For a port with credentials. Default: every connection is a stranger's, and `perAddressMax` is the only bound on their number. */
+  /**
+   * For a port with credentials. Default: every connection is a stranger's, and `perAddressMax` is the only bound on their number. At it,
+   * a new one takes the place of the one that is idle for longest.
+   */
   strangers?: StrangersOptions
 }
 
@@ -71,6 +74,8 @@ interface Address {
   strangers: Set<Socket>
   /** Those that have not had their first turn, the oldest first. */
   waiting: Set<Socket>
+  /** Without strangers' bounds: those that are served and have no request in progress, the one that is idle for longest first. */
+  idle: Set<Socket>
 }
 
 /** Creates the book of the connections of one server. */
@@ -94,7 +99,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
     const bucket = addressBucket(socket.remoteAddress)
     const address = addresses.get(bucket) ?? newAddress()
     const isFull = address.open >= perAddressMax
-    if (isFull && !endOldest(address.strangers) && !endOldest(address.waiting)) {
+    const { strangers, idle, waiting } = address
+    if (isFull && !endOldest(strangers) && !endOldest(idle) && !endOldest(waiting)) {
       socket.destroy()
       return
     }
@@ -104,6 +110,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
       if (socket.destroyed) return
       address.waiting.delete(socket)
       count(socket, address, true)
+      if (!bounds) address.idle.add(socket)
       serve()
     }
     const gate = gateRequests(socket, begin, () => (connection.isStranger ? address.turn : undefined))
@@ -133,8 +140,17 @@ export function createConnections(options: ConnectionsOptions): Connections {
     return true
   }
 
+  /** Until the response is closed. Another request may be in progress by then. */
+  function leaveIdle(socket: Socket, response: ServerResponse, { address, gate }: Connection): void {
+    address?.idle.delete(socket)
+    response.once('close', () => {
+      if (!socket.destroyed && gate.latest() === response) address?.idle.add(socket)
+    })
+  }
+
   function leave(socket: Socket, address: Address): void {
     address.waiting.delete(socket)
+    address.idle.delete(socket)
     count(socket, address, false)
   }
 
@@ -191,6 +207,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
         const connection = connections.get(request.socket)
         if (connection === undefined) return
         connection.gate.begin(response)
+        if (!bounds) leaveIdle(request.socket, response, connection)
         // No credentials can follow. With a header of its own, an answer would not end the connection.
         if (!bounds && connection.isStranger && isAhead(request)) response.shouldKeepAlive = false
         if (answerDirectly(request, response)) mark(request.socket, connection, false)
@@ -224,7 +241,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
 }
 
 function newAddress(): Address {
-  return { open: 0, turn: createSharedTurn(), strangers: new Set(), waiting: new Set() }
+  return { open: 0, turn: createSharedTurn(), strangers: new Set(), waiting: new Set(), idle: new Set() }
 }
 
 /** Whether more than the body has arrived behind this request. A body without a length counts as more. */

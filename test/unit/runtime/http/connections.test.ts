@@ -16,7 +16,7 @@ const collect = runInNewContext('gc') as (options?: { type: 'minor' }) => void
 let server: Server
 
 beforeEach(async () => {
-  server = createServer((_, response) => response.end('answered'))
+  server = createServer(({ url }, response) => url === '/held' || response.end('answered'))
   createConnections({ perAddressMax: 10, isTrustedProxy: () => false }).listen(server)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -32,6 +32,29 @@ async function open(): Promise<Socket> {
   await once(socket, 'connect')
   return socket
 }
+
+test.each(['', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'])(
+  'idle connections of an address keep nobody out, whether they sent nothing or %j: the one that is idle for longest ends',
+  async said => {
+    const held = await open()
+    held.write('GET /held HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(server, 'request')
+    const idle: Socket[] = []
+    for (let n = 0; n < 9; n++) {
+      const socket = await open()
+      idle.push(socket)
+      if (said === '') continue
+      socket.write(said)
+      await once(socket, 'data')
+    }
+    const ended = once(idle[0]?.resume() as Socket, 'close')
+    const another = await open()
+    another.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+    expect(String((await once(another, 'data'))[0])).toContain('answered')
+    await ended
+    expect([held, ...idle.slice(1)].map(({ readyState }) => readyState)).toEqual(Array(9).fill('open'))
+  },
+)
 
 test('CONNECT ends the connection, so it holds no place', async () => {
   const socket = await open()
