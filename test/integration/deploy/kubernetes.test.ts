@@ -11,6 +11,7 @@ import { kubernetesTools, type Manifest, manifestsOf, rendered, validate } from 
 const root = new URL('../../../deploy/kubernetes/', import.meta.url).pathname
 const dockerfile = readFileSync(new URL('../../../deploy/Dockerfile', import.meta.url), 'utf8')
 const compose = readFileSync(new URL('../../../docker-compose.yml', import.meta.url), 'utf8')
+const guide = readFileSync(new URL('../../../deploy/deploy.md', import.meta.url), 'utf8')
 const folders = ['migrate', 'services', 'example/migrate', 'example/services']
 // The oldest and the newest that the guide names.
 const versions = ['1.27', '1.37']
@@ -147,16 +148,33 @@ describe('as Kustomize renders them', () => {
             path === 'redis-url' ? 'redis://redis:6379\n' : `${'ab'.repeat(32)}\n`,
           )
         }
-        const named = containers[0].env.map(({ name, value }: { name: string; value: string }) => [
-          name,
-          value,
-        ])
+        const { PLEDGEVIEW_CLICKHOUSE_USER: _user, ...files } = ownSettings(workload)
+        const named = Object.entries(files)
         expect(named.map(([, value]: string[]) => value)).toEqual(
           items.map(({ path }: { path: string }) => `${mountPath}/${path}`),
         )
         const settings = named.map(([name, value]: string[]) => [name, value?.replace(mountPath, secrets)])
         expect(() => readConfig({ ...data, ...Object.fromEntries(settings) })).not.toThrow()
       }
+    }
+  })
+
+  test('what faces the public has a user of ClickHouse of its own, with its role and a password that nothing else gets', () => {
+    const services = kindIn('services', 'Deployment')
+    for (const role of ['query', 'portal']) {
+      const name = `pledgeview-${role}`
+      const user = `pledgeview_${role}_service`
+      const secret = `clickhouse-${role}-password`
+      const workload = services.find(({ metadata }) => metadata.name === name) as Manifest
+      expect(ownSettings(workload)).toMatchObject({
+        PLEDGEVIEW_CLICKHOUSE_USER: user,
+        PLEDGEVIEW_CLICKHOUSE_PASSWORD_FILE: expect.stringContaining(`/${secret}`),
+      })
+      const mounting = workloads().filter(one => JSON.stringify(podOf(one).volumes).includes(`"${secret}"`))
+      expect(mounting).toEqual([workload])
+      expect(JSON.stringify(podOf(workload).volumes)).not.toContain('"clickhouse-password"')
+      expect(guide).toContain(`CREATE USER ${user} IDENTIFIED`)
+      expect(guide).toContain(`GRANT pledgeview_${role} TO ${user};`)
     }
   })
 
@@ -177,6 +195,12 @@ describe('as Kustomize renders them', () => {
       expect(spec.ingress === undefined).toBe(!spec.policyTypes.includes('Ingress'))
   })
 })
+
+/** What the container has beside the ConfigMap. */
+function ownSettings(workload: Manifest): Record<string, string> {
+  const { env } = workload.spec.template.spec.containers[0]
+  return Object.fromEntries(env.map(({ name, value }: { name: string; value: string }) => [name, value]))
+}
 
 function labelOf(spec: Manifest['spec']): string {
   return (spec.selector.matchLabels ?? spec.selector)['app.kubernetes.io/name']

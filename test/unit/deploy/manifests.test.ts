@@ -46,3 +46,11 @@ test('KEDA scales the projectors by the lag of their group, between two and the 
     '  name: pledgeview-projector\n',
   )
 })
+
+test('in the compose file, only what hashes backers gets the key for that', () => {
+  const compose = readFileSync(new URL('../../../docker-compose.yml', import.meta.url), 'utf8')
+  const [shared = '', services = ''] = compose.split(/^services:$/m)
+  expect(shared).not.toContain('PLEDGEVIEW_BACKER_KEY:')
+  const blocks = services.split(/^ {2}(?=[\w-]+:)/m).filter(block => block.includes('PLEDGEVIEW_BACKER_KEY:'))
+  expect(blocks.map(block => block.slice(0, block.indexOf(':')))).toEqual(['pledgeview', 'projector'])
+})
