@@ -58,19 +58,29 @@ describe('the ingest loop', () => {
     expect(await foldedReading()).toEqual(expectedReading(readModelOf(world)))
   })
 
-  test('a batch is logged for the fold worker after all of its ledger rows are written, and not before', async () => {
+  test('a batch is logged for the fold worker after all of its ledger rows are written, and its positions are written after that', async () => {
     const log = createMemoryLog()
     log.append(recordsOf(world))
     const rowsThen: number[][] = []
+    const noteRows = async () => void rowsThen.push(await ledgerRows())
     const tables = obstructed(model.tables, {
       async before({ text }) {
-        if (text.endsWith('batch_log')) rowsThen.push(await ledgerRows())
+        if (text.endsWith('batch_log')) await noteRows()
       },
     })
-    const running = start({ reader: log.reader, tables })
+    const positions = {
+      store: noteRows,
+      storeRest: async () => {},
+      restampBefore: () => 0,
+      databasesOf: () => model.databases,
+    }
+    const running = start({ reader: log.reader, tables, positions })
     await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soon)
     await running.stop()
-    expect(rowsThen).toEqual([[2, 2, 1, 0]])
+    expect(rowsThen).toEqual([
+      [2, 2, 1, 0],
+      [2, 2, 1, 1],
+    ])
   })
 
   test('a batch of nothing but rejects moves the offsets on', async () => {
