@@ -1,10 +1,11 @@
 /** A statement of the fold that still runs, for example because a disk stands still: the next leader does nothing before it has ended. */
 
 import { describe, expect, test } from 'vitest'
+import { noteDropped, promoteGeneration, untilEnded } from '../../../../services/generations/attempts.ts'
 import { untilNoFoldRuns } from '../../../../services/projector/fold/fold-leadership.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
-import { TablesError } from '../../../../services/tables/port.ts'
+import { type Statement, TablesError } from '../../../../services/tables/port.ts'
 import { isOfLine, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { createTestFoldWorker } from '../../../support/projector/model-tables.ts'
 import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
@@ -30,9 +31,13 @@ describe('a statement of the fold that still runs', () => {
     column: string,
     separator = ' ',
   ): Promise<{ end: () => Promise<void> }> {
-    const start = `INSERT INTO ${qualified(table, model.databases)}${separator}`
+    return beginAs(`INSERT INTO ${qualified(table, model.databases)}${separator}(${column}) `, "SELECT ''")
+  }
+
+  /** `start`: the statement up to what it selects. */
+  async function beginAs(start: string, selected: string): Promise<{ end: () => Promise<void> }> {
     const running = model.tables.run({
-      query: `${start}(${column}) SELECT '' FROM numbers(1) WHERE sleepEachRow(100) = 0
+      query: `${start}${selected} FROM numbers(1) WHERE sleepEachRow(100) = 0
               SETTINGS function_sleep_max_microseconds_per_block = 0`,
     })
     const ended = running.catch(() => {})
@@ -77,6 +82,38 @@ describe('a statement of the fold that still runs', () => {
       await late.end()
       await leading
       expect(sent).not.toEqual([])
+    },
+  )
+
+  test.each([
+    ['promotes', promoteGeneration, { attempt: 1, run: '', from: 1, to: 2 }],
+    ['drops', noteDropped, { attempt: 1, run: '', generation: 2 }],
+  ] as const)(
+    'and %s a generation is waited for by the process that gives its attempt up',
+    async (_, write, request) => {
+      const { base } = model.databases
+      const sent: string[] = []
+      const run = async ({ query }: Statement) => void sent.push(query)
+      const log = { base, tables: { ...model.tables, run } }
+      await expect(write(log, request as never)).rejects.toThrow('generation')
+      const [start = ''] = String(sent).split('SELECT')
+      const late = await beginAs(start, "SELECT '', 0, 0, ''")
+      const looked = Promise.withResolvers<void>()
+      let hasEnded = false
+      const waiting = untilEnded(model.tables, base, {
+        monotonicMs,
+        async sleep(ms) {
+          looked.resolve()
+          await sleep(ms)
+        },
+      }).then(() => {
+        hasEnded = true
+        looked.resolve()
+      })
+      await looked.promise
+      expect(hasEnded).toBe(false)
+      await late.end()
+      await waiting
     },
   )
 
