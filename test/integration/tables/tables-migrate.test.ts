@@ -113,6 +113,48 @@ describe('migrate', () => {
     expect(await schemaOf(databases)).toEqual(before)
   })
 
+  describe('its tables', () => {
+    const databases = freshDatabases()
+    let engines: Map<string, string>
+
+    beforeAll(async () => {
+      await migrate(tables, databases)
+      const rows = await tables.rows<{ name: string; engine_full: string }>({
+        query: `SELECT name, engine_full FROM system.tables
+                WHERE database IN {names:Array(String)} AND engine LIKE '%MergeTree'`,
+        query_params: { names: Object.values(databases) },
+      })
+      engines = new Map(rows.map(({ name, engine_full }) => [name, engine_full]))
+    })
+
+    test('have what they were sent on disk before they answer, except for those whose last rows nobody would miss', () => {
+      const isSynced = (engine: string) =>
+        engine.includes('fsync_after_insert = 1') && engine.includes('fsync_part_directory = 1')
+      const others = [...engines].filter(([, engine]) => !isSynced(engine)).map(([name]) => name)
+      expect(engines.size).toBeGreaterThan(15)
+      expect(others.toSorted()).toEqual(['api_key_requests', 'freshness'])
+    })
+
+    test('forget rows after the times that deploy/erase.md and their own files say, and no other table forgets any', () => {
+      const expired = [...engines].flatMap(([name, engine]) => {
+        const [, ttl] = / TTL (.*) SETTINGS /.exec(engine) ?? []
+        return ttl === undefined ? [] : [[name, ttl]]
+      })
+      expect(Object.fromEntries(expired)).toEqual({
+        api_key_requests: 'toDateTime(at) + toIntervalDay(3)',
+        api_key_usage: 'toDateTime(minute) + toIntervalDay(90)',
+        batch_log: 'toDateTime(appended_at) + toIntervalDay(30)',
+        fold_progress: 'toDateTime(written_at) + toIntervalDay(60)',
+        freshness: 'toDateTime(minute) + toIntervalDay(90)',
+        notice_ledger: 'toDateTime(changed_at) + toIntervalDay(800)',
+        projector_log:
+          "toDateTime(noted_at) + toIntervalDay(30) WHERE kind = 'misplaced', toDateTime(noted_at) + toIntervalDay(400)",
+        projector_stops: 'toDateTime(stopped_at) + toIntervalDay(30)',
+        rejects: 'toDateTime(kept_until)',
+      })
+    })
+  })
+
   describe('its views', () => {
     const databases = freshDatabases()
 

@@ -43,7 +43,7 @@ describe('the usage of a key', () => {
     return run
   }
 
-  test('has its latest requests, with nothing that a client typed, and no more than its limit admits', async () => {
+  test('has its latest requests of three days, with nothing that a client typed, and no more than its limit admits', async () => {
     const run = await startRun('first')
     const parameters = { ...listDefaults, category: 'pv_secret_1', limit: 2 }
     const list = { route: '/api/v1/projects', status: 200, parameters }
@@ -86,6 +86,11 @@ describe('the usage of a key', () => {
       other: 1,
       day: new Date(now).toISOString().slice(0, 13),
     })
+    // Three days after the latest one only that is shown, and then none, whenever ClickHouse deletes them.
+    now += 3 * dayMs
+    expect((await read([{ key: 'k' }], '')).latest).toMatchObject([{ request_id: 'ab-2' }])
+    now += 1
+    expect(await read([{ key: 'k' }], '')).toEqual({ latest: [], endpoints: [] })
   })
 
   test('was last at the minute of the latest answer to its credentials, in whichever process', async () => {
