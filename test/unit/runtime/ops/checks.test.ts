@@ -1,6 +1,6 @@
 /** Checks that ask another service: probes get an answer in time, and do not pile up. */
 import { expect, test } from 'vitest'
-import { type Check, sharedAnswered } from '../../../../services/runtime/ops/checks.ts'
+import { type Check, lagCheck, sharedAnswered } from '../../../../services/runtime/ops/checks.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { createOpsServer } from '../../../../services/runtime/ops/ops-server.ts'
 
@@ -30,6 +30,12 @@ test('probes share a check that is under way, and each is answered in time', asy
   }
   expect(calls).toHaveLength(1)
   await server.close()
+})
+
+test('the lag is within its bound up to the last record that it allows, over all partitions', () => {
+  const lag = [0, 1].map(partition => ({ topic: 'pledges' as const, partition, committed: 3, end: 8 }))
+  expect(lagCheck(lag, 10)).toEqual({ ok: true, detail: '10 records wait, at most 10 are allowed' })
+  expect(lagCheck(lag, 9)).toEqual({ ok: false, detail: '10 records wait, at most 9 are allowed' })
 })
 
 test('callers of the costly pages share one computation', async () => {
