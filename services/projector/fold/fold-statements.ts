@@ -129,7 +129,7 @@ function pieceOf(databases: Databases, touched: Touched): ReturnType<typeof touc
   return { query: piece, parameters }
 }
 
-/** Which campaigns a piece has: one row {campaigns, first}, their number and the first of them. */
+/** Which campaigns a piece has: one row {campaigns, first, isPublic}, their number, the first of them, and whether the ledger shows that. */
 export function pieceCampaignsStatement(
   databases: Databases,
   { pieces, piece }: { pieces: number; piece: number },
@@ -137,7 +137,11 @@ export function pieceCampaignsStatement(
 ): Statement {
   const { query, parameters } = pieceOf(databases, touched)
   return {
-    query: `SELECT length(touched) AS campaigns, touched[1] AS first FROM (SELECT (${query}) AS touched)`,
+    query: `WITH (${query}) AS touched
+            SELECT length(touched) AS campaigns, touched[1] AS first, toBool((
+              SELECT count() FROM ${databases.ledger}.campaign_ledger FINAL
+              WHERE is_public AND campaign_id IN (SELECT touched[1])
+            )) AS isPublic`,
     query_params: { pieces, piece, ...parameters },
   }
 }

@@ -15,7 +15,7 @@
 import type { Config } from '../../runtime/config.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { inSpan } from '../../runtime/traces.ts'
-import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
 import { holdsEpochStatement, type Term } from './fold-epochs.ts'
 import { createFoldLeadership, type FoldLeadership } from './fold-leadership.ts'
 import {
@@ -75,7 +75,7 @@ export interface FoldWorkerDependencies extends Pick<Runtime, 'monotonicMs' | 's
   epochFloor?: () => Promise<bigint>
   /**
    * If this worker folds a generation that is being built: the database of the current one's read tables. Rows keep the stamps that they
-   * have there. There is no quarantine: the bound of time is long, and a generation must have every campaign. Keys are not its work.
+   * have there. No public campaign is left out: the bound of time is long, and a generation must have every one. Keys are not its work.
    */
   stampsFrom?: string | undefined
   /** ClickHouse's clock stepped. */
@@ -110,9 +110,10 @@ const longRunsMsMax = 600_000
 export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWorker {
   const { tables, databases, monotonicMs, stampsFrom } = dependencies
   const lead = createFoldLeadership(dependencies)
-  const quarantine = stampsFrom === undefined ? createQuarantine(dependencies, lead) : undefined
+  const own = createQuarantine(dependencies, lead)
+  const quarantine = stampsFrom === undefined ? own : undefined
   const keyFold = createKeyFold(dependencies, lead)
-  const foldCampaigns = createCampaignFold(dependencies, { lead, quarantine, keyFold })
+  const foldCampaigns = createCampaignFold(dependencies, { lead, quarantine: own, keyFold })
   let longRuns: readonly LongRun[] = []
   let longRunsAt = Number.NEGATIVE_INFINITY
 
@@ -254,11 +255,7 @@ type FoldCampaigns = (
 /** Folds campaigns in pieces. A campaign that cannot be folded is found by splitting, and quarantined. */
 function createCampaignFold(
   { tables, databases, config, monotonicMs, stampsFrom }: FoldWorkerDependencies,
-  {
-    lead,
-    quarantine,
-    keyFold,
-  }: { lead: FoldLeadership; quarantine: Quarantine | undefined; keyFold: KeyFold },
+  { lead, quarantine, keyFold }: { lead: FoldLeadership; quarantine: Quarantine; keyFold: KeyFold },
 ): FoldCampaigns {
   const folded = { platformDigits: platformDigitsOf(config), stampsFrom }
 
@@ -277,17 +274,12 @@ function createCampaignFold(
 
   async function partsOf(touched: Touched, { refusal, refusals, ...place }: RefusedPiece): Promise<number> {
     const statement = pieceCampaignsStatement(databases, place, touched)
-    const [found] = await tables.rows<{ campaigns: number; first: string }>(statement)
+    const [found] = await tables.rows<{ campaigns: number; first: string; isPublic: boolean }>(statement)
     const campaigns = Number(found?.campaigns ?? 0)
     // After two splits the reason is probably in few campaigns. Larger steps find them soon.
     if (campaigns !== 1 || !found) return Math.min(refusals > 2 ? 4 ** refusals : 4, Math.max(campaigns, 1))
     await checkServer()
-    if (!quarantine) {
-      throw new TablesError(`campaign ${found.first} cannot be folded: ${refusal.reason}`, {
-        retryable: false,
-      })
-    }
-    await quarantine.add(found.first, refusal.reason)
+    await quarantine.add(found.first, refusal.reason, found.isPublic)
     return 0
   }
 

@@ -7,7 +7,8 @@
  *   takes part in the common folds again.
  * - Nothing is lost. That a campaign is in quarantine is recorded before the progress of the fold that left it out. It is tried
  *   again whether it has changed or not.
- * - A withdrawal does not wait. Before each fold, those that are no longer public are marked, without reading a pledge. Nothing of them
+ * - A withdrawal does not wait, and is never one too many. Before each fold, those that are no longer public are marked, without reading a
+ *   pledge. So is one that is not public when a fold finds it, also of a generation that is being built. Nothing of them
  *   waits to be shown, so they are not named, and they do not count. The common folds leave them out as before: their pledges may
  *   still change, for example when they are refunded.
  */
@@ -45,8 +46,11 @@ export interface Quarantine {
   /** Reads which campaigns are in quarantine. For a new leader. */
   load(): Promise<void>
   isEmpty(): boolean
-  /** Puts a campaign into quarantine. Throws if there are too many: then the reason is not in single campaigns. */
-  add(campaign: string, reason: string): Promise<void>
+  /**
+   * Puts a campaign into quarantine. One that is not public is marked at once. Throws for a public one if there are too many, because then
+   * the reason is not in single campaigns, or if a generation is built, because that must have it.
+   */
+  add(campaign: string, reason: string, isPublic: boolean): Promise<void>
   /**
    * Marks those that are no longer public, and tries the next one if it is time for it. Runs before each fold. Resolves with whether it
    * may have written the row of a campaign.
@@ -71,16 +75,16 @@ const files = {
 }
 
 export function createQuarantine(dependencies: FoldWorkerDependencies, lead: FoldLeadership): Quarantine {
-  const { tables, databases, config, monotonicMs, onQuarantine = () => {} } = dependencies
+  const { tables, databases, config, monotonicMs, stampsFrom, onQuarantine = () => {} } = dependencies
   let members = new Map<string, Member>()
   let nextTryAt = Number.NEGATIVE_INFINITY
   /** The campaigns that are not public, and that this leader has marked. */
   let marked = ''
 
-  async function change({ event, ...now }: QuarantineChange): Promise<void> {
+  async function change({ event, ...now }: QuarantineChange, isPublic = true): Promise<void> {
     const isQuarantined = event !== 'released'
     await runWhole(lead, recordQuarantineStatement(databases, lead.nextStep(1, 0), { ...now, isQuarantined }))
-    if (isQuarantined) members.set(now.campaign, { ...now, isPublic: true, triedAt: monotonicMs() })
+    if (isQuarantined) members.set(now.campaign, { ...now, isPublic, triedAt: monotonicMs() })
     else members.delete(now.campaign)
     onQuarantine(named(), { ...now, event })
   }
@@ -129,14 +133,17 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
 
     isEmpty: () => members.size === 0,
 
-    async add(campaign, reason) {
-      if (publicMembers().length >= campaignsMax) {
+    async add(campaign, reason, isPublic) {
+      if (isPublic && stampsFrom !== undefined)
+        throw new TablesError(`campaign ${campaign} cannot be folded: ${reason}`, { retryable: false })
+      if (isPublic && publicMembers().length >= campaignsMax) {
         throw new TablesError(
           `${campaignsMax} campaigns are in quarantine, and ${campaign} cannot be folded either`,
           { retryable: true },
         )
       }
-      await change({ campaign, event: 'quarantined', failures: 1, reason })
+      await change({ campaign, event: 'quarantined', failures: 1, reason }, isPublic)
+      if (!isPublic) await runWhole(lead, withdrawStatement(databases, lead.nextStep(1, 0)))
     },
 
     async tend() {

@@ -3,12 +3,18 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
 import { isCampaignFold, obstructed, timeoutExceeded } from '../../support/clickhouse/faulty-tables.ts'
-import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
+import {
+  apiKeyEvent,
+  campaignEvent,
+  campaignTombstone,
+  pledgeEvent,
+} from '../../support/events/sample-events.ts'
 import {
   isStamps,
   openRebuildableModel,
   platformHistory,
   type RebuildableModel,
+  stampsOf,
 } from '../../support/generations/rebuilds.ts'
 import { column } from '../../support/projector/fold-records.ts'
 import { createStampClock } from '../../support/projector/stamp-clock.ts'
@@ -137,6 +143,36 @@ test('a campaign that cannot be folded ends the rebuild, which names it and says
     },
   })
   await expect(live.rebuild({ tables })).rejects.toThrow(/^campaign c\d cannot be folded: .*TIMEOUT_EXCEEDED/)
+})
+
+test('a withdrawal ends no rebuild, although no fold can read its pledges, and what the new tables showed of it leaves them', async () => {
+  const next = generationOf(live.databases, live.databases.generation + 1)
+  const refused = new Set<unknown>()
+  const tables = obstructed(live.tables, {
+    before(call) {
+      if (!isCampaignFold(call) || !call.text.includes(next.read) || call.query_params.campaign === '') return
+      // In the first fold it has c0, which is not public, and in the last one c1.
+      if (call.query_params.piece !== 0) return
+      refused.add(call.query_params.pieces)
+      throw timeoutExceeded()
+    },
+  })
+  await live.rebuild({
+    tables,
+    async onPhase(phase) {
+      if (phase !== 'promoting') return
+      await live.append([campaignTombstone('c1')])
+      await live.settled()
+    },
+  })
+  expect(refused.size).toBeGreaterThan(1)
+  await live.databases.follow(live.tables)
+  expect(live.databases.read).toBe(next.read)
+  const shown = (await stampsOf(live)).map(({ id }) => id)
+  expect(shown).toHaveLength(16)
+  expect(shown).not.toContain('c1')
+  const removed = `SELECT campaign_id AS value FROM ${next.read}.removals WHERE campaign_id != ''`
+  expect(await column(live.tables, removed)).toEqual(['c1'])
 })
 
 test('what was folded last is verified, too, and nothing is promoted if it is wrong', async () => {

@@ -240,6 +240,26 @@ describe('a campaign that cannot be folded within the bounds', () => {
     expect([named, await inStatus()]).toEqual([['heavy'], ['heavy']])
   })
 
+  test('leaves also when a hundred others are in quarantine, which keep one more that is public out', async () => {
+    await model.ingest([...others, ...heavy(1)])
+    await (await leader({})).foldWorker.fold()
+    await model.tables.run({
+      query: `INSERT INTO ${model.databases.ledger}.quarantine (campaign_id, fold_id, is_quarantined, failures, reason, since)
+              SELECT concat('heavy', toString(number)), 1, true, 1, 'TIMEOUT_EXCEEDED', now64(3, 'UTC') FROM numbers(100)
+              SETTINGS async_insert = 0`,
+    })
+    await model.ingest([
+      ...Array.from({ length: 100 }, (_, n) => campaignEvent({ campaign_id: `heavy${n}` })),
+      campaignTombstone('heavy'),
+    ])
+    const { foldWorker } = await leader({ before: tooSlowAlone })
+    await foldWorker.fold()
+    expect(await views()).toEqual(whole(others))
+    expect([named, await inStatus()]).toMatchObject([{ length: 100 }, { length: 100 }])
+    await model.ingest(heavy(1, 'heavy too many'))
+    await expect(foldWorker.fold()).rejects.toThrow('heavy too many cannot be folded either')
+  })
+
   test('is known to the next leader, which tries it, and writes no other row of it', async () => {
     await leaderThatMet({ before: tooSlow })
     const second = await leader({ before: tooSlow })

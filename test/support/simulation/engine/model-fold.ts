@@ -225,7 +225,8 @@ export function quarantineRows({ quarantine, ledger }: ModelState): object[] {
 
 export function pieceCampaigns(state: ModelState, statement: Statement): object[] {
   const ids = touchedIds(state, statement)
-  return [{ campaigns: ids.length, first: ids[0] ?? '' }]
+  const first = ids[0] ?? ''
+  return [{ campaigns: ids.length, first, isPublic: state.ledger.get(first)?.isPublic === true }]
 }
 
 export function pendingBatches(state: ModelState): object[] {
