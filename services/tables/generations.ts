@@ -169,6 +169,7 @@ export interface GenerationLog {
 export interface LoggedGeneration {
   number: number
   isRegistered: boolean
+  /** The current one never is, whatever its rows say: its databases must not go. */
   isDropped: boolean
   /** The attempt that made it the current one, most recently. `null`: it never was. */
   currentAt: number | null
@@ -177,7 +178,9 @@ export interface LoggedGeneration {
 export function readGenerations({ tables, base }: GenerationLog): Promise<LoggedGeneration[]> {
   return tables.rows<LoggedGeneration>({
     query: `SELECT generation AS number, toBool(countIf(kind = 'registered')) AS isRegistered,
-              toBool(countIf(kind = 'dropped')) AS isDropped, maxOrNullIf(attempt, kind = 'current') AS currentAt
+              toBool(countIf(kind = 'dropped') > 0 AND number != (
+                SELECT argMax(generation, attempt) FROM ${base}.generation_log WHERE kind = 'current'
+              )) AS isDropped, maxOrNullIf(attempt, kind = 'current') AS currentAt
             FROM ${base}.generation_log WHERE kind IN ('registered', 'current', 'dropped')
             GROUP BY generation ORDER BY generation`,
   })

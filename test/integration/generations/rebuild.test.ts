@@ -6,13 +6,20 @@ import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
-import { generationOf, readGenerations, standingGenerations } from '../../../services/tables/generations.ts'
+import {
+  generationOf,
+  readCurrent,
+  readGenerations,
+  standingGenerations,
+  writeRow,
+} from '../../../services/tables/generations.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../support/events/model.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/generations/damage.ts'
 import {
   emptyLog,
+  isPromotion,
   openRebuildableModel,
   platformHistory,
   type RebuildableModel,
@@ -233,6 +240,35 @@ describe('a rebuild that another process took over', () => {
     })
     await expect(run).rejects.toBeInstanceOf(AttemptLost)
     expect(phases).toEqual(['preparing', 'reading log'])
+  })
+})
+
+describe('a generation that is noted as dropped', () => {
+  const noteDropped = (generation: number) =>
+    writeRow({ tables: live.tables, base: live.databases.base }, { kind: 'dropped', generation })
+
+  beforeEach(async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+    await live.rebuild()
+  })
+
+  test('while a rollback to it runs is not promoted', async () => {
+    const tables = obstructed(live.tables, {
+      async before({ text }) {
+        if (isPromotion(text)) await noteDropped(1)
+      },
+    })
+    await expect(live.rebuild({ kind: 'rollback', tables })).rejects.toBeInstanceOf(AttemptLost)
+    expect(await readCurrent(live.tables, live.databases.base)).toBe(2)
+  })
+
+  test('and is current loses no table, neither by a drop nor by the next rebuild', async () => {
+    await noteDropped(2)
+    await dropOthers(live)
+    expect(await generationsOf(live)).toEqual([2])
+    await live.rebuild({ isDry: true })
+    expect(await generationsOf(live)).toEqual([2])
   })
 })
 
