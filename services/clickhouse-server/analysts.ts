@@ -56,6 +56,7 @@ export async function watchAnalysts(
     // Another program may have its port then, and would get the password.
     if (isAway()) continue
     await ask(configuration, killing).catch(() => undefined)
+    if (isAway()) continue
     // If the memory is full, there may be no answer. Then the looks before still count.
     const held = await ask(configuration, asking).then(
       text => text.trim(),

@@ -9,7 +9,6 @@ import { once } from 'node:events'
 import {
   chmodSync,
   closeSync,
-  existsSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -145,15 +144,17 @@ export async function ask(
  * sent the password. Where the system does not tell, it is believed.
  */
 function listensAlone(pid: number, port: number): boolean {
-  if (!existsSync(listeners)) return true
+  const table = attempted(() => readFileSync(listeners, 'utf8'))
+  const names = attempted(() => readdirSync(`/proc/${pid}/fd`))
+  if (!table || !names) return true
   // The kernel writes an address in hexadecimal digits, its bytes in the order of the machine.
   const address = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`
-  const sockets = readFileSync(listeners, 'utf8')
+  const sockets = table
     .split('\n')
     .map(line => line.trim().split(/\s+/))
     .filter(([, local, , state]) => local === address && state === listening)
     .map(fields => `socket:[${fields[inodeAt]}]`)
-  const own = new Set(socketsOf(pid))
+  const own = new Set(names.map(name => attempted(() => readlinkSync(`/proc/${pid}/fd/${name}`))))
   return sockets.length > 0 && sockets.every(socket => own.has(socket))
 }
 
@@ -161,12 +162,12 @@ const listeners = '/proc/net/tcp'
 const listening = '0A'
 const inodeAt = 9
 
-/** None, if the process has ended. */
-function socketsOf(pid: number): string[] {
+/** What a call returns; `undefined` if it fails. */
+function attempted<T>(call: () => T): T | undefined {
   try {
-    return readdirSync(`/proc/${pid}/fd`).map(name => readlinkSync(`/proc/${pid}/fd/${name}`))
+    return call()
   } catch {
-    return []
+    return undefined
   }
 }
 

@@ -2,7 +2,7 @@
  * Sends the files of the latest whole copy, in whole or in part.
  *
  * Promises: a connection is bounded in time, one key has a few at once and all together some hundreds; further ones wait for their
- * turn. A download ends as soon as the one who asked may not ask any more.
+ * turn. A download ends as soon as it is known that the one who asked may not ask any more.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'

@@ -148,4 +148,4 @@ export function closePortalApp(app: FastifyInstance): Promise<void> {
 }
 
 const noProxy =
-  'PLEDGEVIEW_PORTAL_URL is https, so a proxy stands in front of the portal, but PLEDGEVIEW_TRUST_PROXY is empty: all people count as one network, and together they get the mails of one'
+  'PLEDGEVIEW_PORTAL_URL is https, so a proxy stands in front of the portal, but PLEDGEVIEW_TRUST_PROXY is empty: all people count as one network, and together they get the mails, and the sign-ins through a provider, of one'

@@ -66,7 +66,8 @@ export function createSessions({
       const value = await store.get(key)
       const session = value === undefined ? undefined : sessionSchema.safeParse(JSON.parse(value)).data
       if (session === undefined || timeLeft(session.began_at) <= 0) return undefined
-      await countWithin(store, `requests/${session.account_id}`, requestBound)
+      // Of this session: whoever has stolen one must not keep the person from ending it.
+      await countWithin(store, `requests/${key}`, requestBound)
       const account = await accounts.find(session.account_id)
       if (account === undefined || stateOf(account) !== session.account_state) {
         await store.take(key)

@@ -129,7 +129,7 @@ function pieceOf(databases: Databases, touched: Touched): ReturnType<typeof touc
   return { query: piece, parameters }
 }
 
-/** Which campaigns a piece has: one row {campaigns, first, isPublic}, their number, the first of them, and whether the ledger shows that. */
+/** Which campaigns a piece has: one row {campaigns, first, isPublic}, their number, the first of them, and whether that one is public in the ledger. */
 export function pieceCampaignsStatement(
   databases: Databases,
   { pieces, piece }: { pieces: number; piece: number },

@@ -7,7 +7,7 @@
  *   takes part in the common folds again.
  * - Nothing is lost. That a campaign is in quarantine is recorded before the progress of the fold that left it out. It is tried
  *   again whether it has changed or not.
- * - A withdrawal does not wait, and is never one too many. Before each fold, those that are no longer public are marked, without reading a
+ * - A withdrawal does not wait, and does not count towards the bound. Before each fold, those that are no longer public are marked, without reading a
  *   pledge. So is one that is not public when a fold finds it, also of a generation that is being built. Nothing of them
  *   waits to be shown, so they are not named, and they do not count. The common folds leave them out as before: their pledges may
  *   still change, for example when they are refunded.
@@ -86,7 +86,7 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
     await runWhole(lead, recordQuarantineStatement(databases, lead.nextStep(1, 0), { ...now, isQuarantined }))
     if (isQuarantined) members.set(now.campaign, { ...now, isPublic, triedAt: monotonicMs() })
     else members.delete(now.campaign)
-    onQuarantine(named(), { ...now, event })
+    if (isPublic) onQuarantine(named(), { ...now, event })
   }
 
   function publicMembers(): Member[] {

@@ -266,6 +266,9 @@ describe('an account', () => {
       })
       expect(reads).toHaveBeenCalledTimes(max)
       expect((await other.browser.get('/access')).status).toBe(200)
+      // Whoever has stolen the session does not keep the person from ending it.
+      const { browser } = await portal.signIn('a@example.com')
+      expect((await browser.post('/sign-out-everywhere')).status).toBe(303)
     },
   )
 })
