@@ -145,8 +145,9 @@ export async function ask(
  */
 function listensAlone(pid: number, port: number): boolean {
   const table = attempted(() => readFileSync(listeners, 'utf8'))
-  const names = attempted(() => readdirSync(`/proc/${pid}/fd`))
-  if (!table || !names) return true
+  if (!table || !attempted(() => readdirSync('/proc/self/fd'))) return true
+  // None, if it has ended.
+  const names = attempted(() => readdirSync(`/proc/${pid}/fd`)) ?? []
   // The kernel writes an address in hexadecimal digits, its bytes in the order of the machine.
   const address = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`
   const sockets = table
