@@ -51,22 +51,20 @@ export async function watchAnalysts(
 ): Promise<void> {
   const killing = killStatement(configuration)
   const asking = heldStatement(configuration)
+  // While it is away, another program may have its port, and would get the password.
+  const askIfThere = async (statement: string) =>
+    isAway() ? undefined : ask(configuration, statement).catch(() => undefined)
   let looks = 0
-  for (; !signal.aborted; await sleep(watchMs, undefined, { signal }).catch(() => undefined)) {
-    // Another program may have its port then, and would get the password.
-    if (isAway()) continue
-    await ask(configuration, killing).catch(() => undefined)
-    if (isAway()) continue
+  while (!signal.aborted) {
+    await askIfThere(killing)
     // If the memory is full, there may be no answer. Then the looks before still count.
-    const held = await ask(configuration, asking).then(
-      text => text.trim(),
-      () => undefined,
-    )
+    const held = (await askIfThere(asking))?.trim()
     if (held !== undefined) looks = held === '' ? 0 : looks + 1
     if (held && looks >= looksMax) {
       looks = 0
       await restart(held)
     }
+    await sleep(watchMs, undefined, { signal }).catch(() => undefined)
   }
 }
 

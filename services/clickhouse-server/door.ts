@@ -5,9 +5,8 @@
  * hold connections could take every place, and the program could not reach its own server. The program uses ClickHouse's own
  * HTTP port. All others come through here, and here they are few.
  *
- * The ports stay open while ClickHouse is restarted; a connection that comes meanwhile is closed, unless another program has its
- * port: then it is passed on to that. If the thread fails, the
- * program ends, as after any uncaught error.
+ * The ports stay open while ClickHouse is restarted. A connection that comes meanwhile is closed, or, if another program has ClickHouse's
+ * port, passed on to that. If the thread fails, the program ends, as after any uncaught error.
  */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'

@@ -4,8 +4,7 @@
  *     STATEMENTS=... node services/clickhouse-server/main.ts CONFIG_FILE [PORT]
  *
  * STATEMENTS open the ports and then never end (configuration.ts). They come in the environment, because every user of
- * this machine can read a process's arguments.
- * PORT is the only port that this process may connect to, if the system can enforce that (outgoing.ts). The library runs on its
+ * this machine can read a process's arguments. PORT is the only port that this process may connect to, if the system can enforce that (outgoing.ts). The library runs on its
  * own thread, so this thread can watch the original stdin. When the parent ends, for any reason, that pipe closes and this process
  * ends too. This process does nothing else. The library reports failures on stderr. A failed statement does not end this process; the parent ends it.
  *

@@ -23,11 +23,11 @@ export const sessionMsMax = 30 * dayMs
 // A session is written again at most this often. So its end is right to this long.
 const touchMs = 300_000
 
-/** Requests of an account. Each reads the tables, on the public pages too. */
+/** Requests of a session. Each reads the tables, on the public pages too. */
 export const requestBound = {
   max: 120,
   windowMs: 60_000,
-  reason: 'Your account opened very many pages within a minute. Try again in a minute.',
+  reason: 'This browser opened very many pages within a minute. Try again in a minute.',
 } as const
 
 const tokenPattern = /^[\w-]{43}$/
@@ -66,7 +66,7 @@ export function createSessions({
       const value = await store.get(key)
       const session = value === undefined ? undefined : sessionSchema.safeParse(JSON.parse(value)).data
       if (session === undefined || timeLeft(session.began_at) <= 0) return undefined
-      // Of this session: whoever has stolen one must not keep the person from ending it.
+      // Each session by itself: whoever has stolen one must not keep the person from ending it.
       await countWithin(store, `requests/${key}`, requestBound)
       const account = await accounts.find(session.account_id)
       if (account === undefined || stateOf(account) !== session.account_state) {

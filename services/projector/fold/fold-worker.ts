@@ -110,6 +110,7 @@ const longRunsMsMax = 600_000
 export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWorker {
   const { tables, databases, monotonicMs, stampsFrom } = dependencies
   const lead = createFoldLeadership(dependencies)
+  // A generation that is being built uses it for withdrawals alone.
   const own = createQuarantine(dependencies, lead)
   const quarantine = stampsFrom === undefined ? own : undefined
   const keyFold = createKeyFold(dependencies, lead)
