@@ -23,7 +23,7 @@ import { definerUser } from '../tables/schema/roles.ts'
 import { onEveryShard } from '../tables/shards.ts'
 import { noteDropped } from './attempts.ts'
 import type { RebuildState, RebuildTracker, WorkPhase } from './rebuild-log.ts'
-import { createWithdrawals, type Sides, type Withdrawals } from './withdrawals.ts'
+import { createWithdrawals, type Look, type Sides, type Withdrawals } from './withdrawals.ts'
 
 export interface RebuildDependencies
   extends RebuildTables,
@@ -213,8 +213,8 @@ export interface RebuildShard extends Sides {
   /** Holds the fold of the current generation. */
   hold: FoldWorker
   withdrawals: Withdrawals
-  /** When the new generation had everything that the log had then, by ClickHouse's clock, Unix ms. */
-  since: number
+  /** The new generation's batches when it had everything that the log had. What comes later is verified under the held fold. */
+  compared: Look
 }
 
 // Nothing reads the new generation, so its statements may take long.
@@ -262,7 +262,7 @@ export async function createShards(
           untilNoneRuns: () => untilNoFoldRuns(tables, live, { ...time, msMax: foldEndsMsMax }),
         }),
         withdrawals: createWithdrawals({ tables, live, rebuilt, run }),
-        since: 0,
+        compared: { at: 0, runs: [], lasts: [] },
       }
     }),
   )

@@ -1,11 +1,11 @@
 /**
- * Compares what the public sees in the live tables and in the rebuilt ones. The rebuilt ones have everything that was in the log at `since`
- * (Unix ms, of ClickHouse's clock). The live ones have it as soon as it is folded.
+ * Compares what the public sees in the live tables and in the rebuilt ones. The rebuilt ones have everything that was in the log when
+ * they were looked at (`compared`). The live ones have it as soon as it is folded.
  */
 import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
 import { unfolded } from '../projector/fold/fold-progress.ts'
 import type { Tables } from '../tables/port.ts'
-import type { Sides } from './withdrawals.ts'
+import type { Look, Sides } from './withdrawals.ts'
 
 export interface Differences {
   same: number
@@ -28,7 +28,7 @@ export interface Example {
   fields: { field: string; live: string; rebuilt: string }[]
 }
 
-type ComparedShard = Sides & { since: number }
+type ComparedShard = Sides & { compared: Look }
 
 const examplesMax = 10
 const textMax = 200
@@ -54,7 +54,7 @@ export async function readDifferences(tables: Tables, shard: ComparedShard): Pro
             countIf(change != 'same' AND moves) AS inMotion,
             arraySlice(arraySort(groupArrayIf(1000)((campaign_id, change), change != 'same' AND NOT moves)), 1, ${examplesMax}) AS examples
         FROM compared`,
-    query_params: { since: shard.since },
+    query_params: { since: shard.compared.at },
   })
   if (!counts) throw new Error('the comparison returned no row')
   const { examples, ...rest } = counts
@@ -123,7 +123,7 @@ async function readFields(
               FROM ${ofSide(shard.live.read)} AS live
               INNER JOIN ${ofSide(shard.rebuilt.read)} AS rebuilt ON live.campaign_id = rebuilt.campaign_id
             )`,
-    query_params: { since: shard.since, ids: examples.map(([id]) => id) },
+    query_params: { since: shard.compared.at, ids: examples.map(([id]) => id) },
   })
   return row ?? noFields
 }

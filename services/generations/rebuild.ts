@@ -36,7 +36,7 @@ import { catchUp, createBuildPositions, ingestToEnd } from './ingest.ts'
 import { promote } from './promote.ts'
 import { consumerOf, createTracker, type RebuildDetail, type RebuildRequest } from './rebuild-log.ts'
 import { verifyAll } from './verification.ts'
-import { readClock } from './withdrawals.ts'
+import { lookAt } from './withdrawals.ts'
 
 export interface RebuildResult {
   id: string
@@ -127,7 +127,7 @@ async function build(context: RebuildContext, reader: EventReader): Promise<void
   }
   await enter(context, 'catching up')
   await onEach(shards, async shard => {
-    shard.since = await readClock(shard.tables)
+    shard.compared = await lookAt(shard.tables, shard.rebuilt)
   })
   await catchUp(context, reader)
   await enter(context, 'verifying')

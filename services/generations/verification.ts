@@ -63,7 +63,7 @@ export async function verifyAll(context: RebuildContext, reader: EventReader): P
 
 /** Verifies the campaigns that were folded since the shard was compared. */
 export async function verifyTouched(context: RebuildContext, shard: RebuildShard): Promise<void> {
-  await verifyReadTables(context, shard, changedSince(shard.rebuilt, shard.since))
+  await verifyReadTables(context, shard, changedSince(shard.rebuilt, shard.compared))
 }
 
 /** What the live tables have withdrawn is never shown again, whatever loss is accepted. */

@@ -9,6 +9,7 @@
  * - The new ledgers have the tombstones too, so that a later rebuild or a rollback does not bring the entity back either.
  * How it fails: it throws what the tables throw. It can be repeated at any time.
  */
+import { lastIn } from '../projector/fold/fold-progress.ts'
 import { ledgerCampaignColumns, pledgeColumns, tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
@@ -26,11 +27,8 @@ export interface WithdrawalsDependencies extends Sides {
 }
 
 const announce = readSql('announce-withdrawals', import.meta.url)
-// ClickHouse's clock may step back by less than this meanwhile. What is carried twice changes nothing.
-const marginMs = 3_600_000
-
 export function createWithdrawals({ tables, live, rebuilt, run }: WithdrawalsDependencies): Withdrawals {
-  let carried: number | undefined
+  let carried: Look | undefined
   let calls = 0
 
   async function carryOf(scope: Scope): Promise<void> {
@@ -49,14 +47,13 @@ export function createWithdrawals({ tables, live, rebuilt, run }: WithdrawalsDep
   return {
     async carry(signal) {
       // What a projector inserts later than this, it appends to the batch log later than this.
-      const now = await readClock(tables)
-      const scopes =
-        carried === undefined ? await rangesOf(tables, live) : [changedSince(live, carried - marginMs)]
+      const look = await lookAt(tables, live)
+      const scopes = carried ? [changedSince(live, carried)] : await rangesOf(tables, live)
       for (const scope of scopes) {
         signal.throwIfAborted()
         await carryOf(scope)
       }
-      carried = now
+      carried = look
     },
   }
 
@@ -171,20 +168,42 @@ export async function rangesOf(
   })
 }
 
-/** The campaigns of the batches that were logged since this moment (Unix ms, of ClickHouse's clock). */
-export function changedSince({ ledger }: Databases, since: number): Scope {
-  return {
-    condition: `campaign_id IN (SELECT arrayJoin(campaign_ids) FROM ${ledger}.batch_log
-        WHERE appended_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC'))`,
-    parameters: { since },
-  }
+/* What is new in a batch log since a look at it. */
+
+export interface Look {
+  /** ClickHouse's clock, Unix ms. */
+  at: number
+  /** The runs of projectors with a late batch, and the last batch of each. */
+  runs: string[]
+  lasts: number[]
 }
 
-/** ClickHouse's clock, Unix ms. */
-export async function readClock(tables: Pick<Tables, 'rows'>): Promise<number> {
-  const [row] = await tables.rows<{ now: number }>({
-    query: "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now",
+// ClickHouse's clock may step back by less than this between two looks.
+const marginMs = 3_600_000
+// They travel as parameters. The batches of a run that is left out count as new.
+const runsMax = 300
+
+export async function lookAt(tables: Pick<Tables, 'rows'>, { ledger }: Databases): Promise<Look> {
+  const [look] = await tables.rows<Look>({
+    query: `SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS at, groupArray(run) AS runs, groupArray(last) AS lasts
+            FROM
+            (
+              SELECT toString(projector) AS run, max(sequence) AS last FROM ${ledger}.batch_log
+              WHERE appended_at >= now64(3, 'UTC') - toIntervalMillisecond(${marginMs})
+              GROUP BY run ORDER BY max(appended_at) DESC LIMIT ${runsMax}
+            )`,
   })
-  if (row === undefined) throw new Error('ClickHouse told no time')
-  return row.now
+  if (look === undefined) throw new Error('ClickHouse told no time')
+  return look
+}
+
+/** The campaigns of the batches that a look did not find. */
+export function changedSince({ ledger }: Databases, { at, runs, lasts }: Look): Scope {
+  return {
+    condition: `campaign_id IN (SELECT arrayJoin(campaign_ids) FROM ${ledger}.batch_log AS batch
+        WHERE appended_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
+          AND sequence > ${lastIn('{seen_runs:Array(String)}', '{seen_lasts:Array(UInt64)}')})`,
+    // No run has an empty name. ClickHouse refuses to look into no runs.
+    parameters: { since: at - marginMs, seen_runs: ['', ...runs], seen_lasts: [0, ...lasts] },
+  }
 }

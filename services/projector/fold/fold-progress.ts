@@ -163,7 +163,7 @@ function parametersOf(runs: readonly PendingRun[]): Record<'projectors' | 'folde
 }
 
 /** The sequence number that stands beside the batch's run in two arrays of equal length; 0 if the run is not in them. */
-function lastIn(projectors: string, sequences: string): string {
+export function lastIn(projectors: string, sequences: string): string {
   return `transform(toString(batch.projector), ${projectors}, ${sequences}, toUInt64(0))`
 }
 

@@ -1,6 +1,6 @@
-/** What withdrawn-worlds.test.ts does not draw: the end of a key, a rule that has changed, and merges of a ledger. */
+/** What withdrawn-worlds.test.ts does not draw: the end of a key, a rule that has changed, clock steps, and merges of a ledger. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { rangesOf } from '../../../services/generations/withdrawals.ts'
+import { changedSince, type Look, lookAt, rangesOf } from '../../../services/generations/withdrawals.ts'
 import { qualified } from '../../../services/tables/generations.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import { emptyLog, openRebuildableModel, type RebuildableModel } from '../../support/generations/rebuilds.ts'
@@ -56,6 +56,33 @@ test('a campaign that an older rule hid is shown by a rebuild whose log has the 
   await live.settled()
   const shown = `SELECT campaign_id AS value FROM ${live.databases.views}.campaigns`
   expect(await column(live.tables, shown)).toEqual(['c1'])
+})
+
+test('what is new in the batch log is each later batch, also after a step of the clock, and no earlier one', async () => {
+  const { tables, databases } = live
+  const changed = async (look: Look) => {
+    const { condition, parameters } = changedSince(databases, look)
+    const query = `SELECT campaign_id AS value FROM
+      (SELECT arrayJoin(['c1', 'c2', 'c3', 'c4']) AS campaign_id) WHERE ${condition} ORDER BY value`
+    return (await tables.rows<{ value: string }>({ query, query_params: parameters })).map(
+      ({ value }) => value,
+    )
+  }
+  const log = (run: string, sequence: number, campaign: string, minutesAgo: number) =>
+    tables.run({
+      query: `INSERT INTO ${databases.ledger}.batch_log (projector, sequence, campaign_ids, appended_at)
+              SELECT '${run}', ${sequence}, ['${campaign}'], now64(3) - toIntervalMinute(${minutesAgo})`,
+    })
+  const first = await lookAt(tables, databases)
+  await log('a', 1, 'c1', 1)
+  await log('b', 1, 'c2', 90)
+  const second = await lookAt(tables, databases)
+  await log('a', 2, 'c3', 30)
+  await log('c', 1, 'c4', 30)
+  expect([await changed(first), await changed(second)]).toEqual([
+    ['c1', 'c3', 'c4'],
+    ['c3', 'c4'],
+  ])
 })
 
 test('the ranges of a rebuild have every campaign once, also one that the ledger does not know', async () => {
