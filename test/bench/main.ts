@@ -1,9 +1,9 @@
 /**
  * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists,
- * rebuild, growth, floods, questions or kafka.
+ * rebuild, growth, questions or kafka.
  *
- * Without a name, the short embedded benches run. `growth`, `floods` and `questions` take some minutes, and `rebuild` about twenty, or less with a
- * smaller platform (`--campaigns` and `--pledges`). `--flood NAME` takes one flood alone. `kafka` needs Java and Maven, and takes minutes.
+ * Without a name, the short embedded benches run. `growth` and `questions` take some minutes, and `rebuild` about twenty, or less with a
+ * smaller platform (`--campaigns` and `--pledges`). `kafka` needs Java and Maven, and takes minutes.
  *
  * `--against FILE` compares: FILE is the `--json` output of an earlier run. Without a name, the benches of FILE run, with its
  * sizes.
@@ -17,7 +17,6 @@ import { messageOf } from '../../services/runtime/message-of.ts'
 import { type BenchRun, comparisonObject, comparisonText, readRun } from './against.ts'
 import { benchApi } from './api/api.ts'
 import { benchCold } from './api/cold.ts'
-import { benchFloods } from './api/floods.ts'
 import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
 import { benchGrowth } from './growth/growth.ts'
 import { benchIngest } from './ingest/ingest.ts'
@@ -41,13 +40,11 @@ const embedded: Readonly<Record<string, Bench>> = {
 const long: Readonly<Record<string, Bench>> = {
   rebuild: workspace => benchRebuild(workspace, platformSize()),
   growth: benchGrowth,
-  floods: workspace => benchFloods(workspace, values.flood),
   questions: workspace => benchQuestions(workspace, platformSize(questionsSize)),
 }
 const benches = { ...embedded, ...long, kafka: benchKafkaFreshness }
 
-const usage =
-  'npm run bench -- [NAME ...] [--json] [--against FILE] [--campaigns N] [--pledges N] [--flood NAME]'
+const usage = 'npm run bench -- [NAME ...] [--json] [--against FILE] [--campaigns N] [--pledges N]'
 const { values, positionals } = readArguments()
 const earlier = readRunOf(values.against)
 const names =
@@ -114,7 +111,6 @@ function readArguments() {
         campaigns: { type: 'string' },
         pledges: { type: 'string' },
         against: { type: 'string' },
-        flood: { type: 'string', multiple: true },
       },
     })
   } catch (error) {

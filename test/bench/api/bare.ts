@@ -1,7 +1,6 @@
 /** The ceiling for the API bench: Fastify with routes that only send fixed bytes, with as many headers as the service does. */
 import Fastify from 'fastify'
 import { benchInput, createCpuMeter, serveBench } from '../bench-process.ts'
-import { memoryOf } from '../process-usage.ts'
 import type { ServerAnswer } from './service.ts'
 
 export interface BareInput {
@@ -24,9 +23,6 @@ const ready: BareReady = { url: await app.listen({ host: '127.0.0.1', port: 0 })
 const cpuMs = createCpuMeter()
 serveBench({
   ready,
-  answer: async (): Promise<ServerAnswer> => ({
-    cpuMs: cpuMs(),
-    peakBytes: memoryOf(process.pid).peakBytes,
-  }),
+  answer: async (): Promise<ServerAnswer> => ({ cpuMs: cpuMs() }),
   close: () => app.close(),
 })

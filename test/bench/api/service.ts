@@ -7,7 +7,6 @@ import { startEmbeddedService } from '../../../services/embedded/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createLogger } from '../../../services/runtime/ops/logger.ts'
 import { benchInput, createCpuMeter, serveBench } from '../bench-process.ts'
-import { memoryOf } from '../process-usage.ts'
 
 export interface ApiServiceInput {
   directory: string
@@ -27,8 +26,6 @@ export interface ServerRequest {
 export interface ServerAnswer {
   /** CPU time of the event loop since the last request for it, ms. */
   cpuMs: number
-  /** The most resident memory that the process has had. */
-  peakBytes: number
 }
 
 // As the service writes its log, but to a stream that is not read.
@@ -68,7 +65,7 @@ serveBench({
   ready,
   async answer({ log }: ServerRequest): Promise<ServerAnswer> {
     logger.level = log ? 'info' : 'warn'
-    return { cpuMs: cpuMs(), peakBytes: memoryOf(process.pid).peakBytes }
+    return { cpuMs: cpuMs() }
   },
   close: () => service.close(),
 })
