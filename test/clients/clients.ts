@@ -35,7 +35,7 @@ export interface Job {
   tags: readonly string[]
 }
 
-/** A row as a program prints it: every number as text, times as ISO 8601. */
+/** A row as a program prints it; Python: every number as text, times as ISO 8601. */
 export type Row = Record<string, unknown>
 
 /** Why an operation was refused; `null` if it succeeded. */
@@ -47,16 +47,10 @@ export interface Seen {
   databases: string[]
   views: string[]
   columns: { view: string; name: string; type: string; comment: string }[]
-  /** ClickHouse's types of the columns of a result, by their names. */
-  types: Record<string, string>
   campaigns: Row[]
   rewards: Row[]
   categories: Row[]
   totals: Row[]
-  texts: string[]
-  /** Ids of the campaigns that a parameter of each kind finds. */
-  found: Record<'text' | 'decimal' | 'time' | 'list', string[]>
-  streamed: { rows: number; sum: string }
   /** For a table that analysts may not read. */
   forbidden: Refusal
   /** For a query that fails after a part of its result has arrived. */
@@ -70,6 +64,12 @@ export interface Seen {
 }
 
 export interface PythonSeen extends Seen {
+  /** ClickHouse's types of the columns of a result, by their names. */
+  types: Record<string, string>
+  texts: string[]
+  /** Ids of the campaigns that a parameter of each kind finds. */
+  found: Record<'text' | 'decimal' | 'time' | 'list', string[]>
+  streamed: { rows: number; sum: string }
   frame: TypedRows
   /** What pandas says of a frame as it is. */
   summary: {
@@ -91,14 +91,11 @@ interface TypedRows {
 }
 
 export interface JavaSeen extends Seen {
-  jdbcTypes: Record<string, string>
-  firstRows: string[]
   cancelled: { query: Refusal; cancel: Refusal }
   dbeaver: { engines: number; tables: number; definition: string }
 }
 
 export interface GoSeen extends Seen {
-  goTypes: Record<string, string>
   grafana: Refusal
   cancelled: { query: Refusal; nextAfterMs: number }
 }

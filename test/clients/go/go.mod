@@ -2,10 +2,7 @@ module pledgeview.test/client
 
 go 1.26.0
 
-require (
-	github.com/ClickHouse/clickhouse-go/v2 v2.50.0
-	github.com/shopspring/decimal v1.5.0
-)
+require github.com/ClickHouse/clickhouse-go/v2 v2.50.0
 
 require (
 	github.com/ClickHouse/ch-go v0.74.0 // indirect
@@ -18,6 +15,7 @@ require (
 	github.com/paulmach/orb v0.13.0 // indirect
 	github.com/pierrec/lz4/v4 v4.1.27 // indirect
 	github.com/segmentio/asm v1.2.1 // indirect
+	github.com/shopspring/decimal v1.5.0 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect

@@ -1,7 +1,6 @@
 // Does what Grafana does, with database/sql over ClickHouse's native protocol.
 //
-// Reads its job from stdin as JSON, and prints the results as one JSON object. Every number is printed as text, so that JSON
-// does not round it.
+// Reads its job from stdin as JSON, and prints the results as one JSON object.
 package main
 
 import (
@@ -13,25 +12,18 @@ import (
 	"log"
 	"os"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
-	"github.com/shopspring/decimal"
 )
 
 const campaigns = "SELECT * FROM campaigns ORDER BY campaign_id"
 
 type job struct {
-	Host       string    `json:"host"`
-	NativePort int       `json:"nativePort"`
-	User       string    `json:"user"`
-	Database   string    `json:"database"`
-	Texts      []string  `json:"texts"`
-	Title      string    `json:"title"`
-	GoalAmount string    `json:"goalAmount"`
-	CreatedAt  time.Time `json:"createdAt"`
-	Tags       []string  `json:"tags"`
+	Host       string `json:"host"`
+	NativePort int    `json:"nativePort"`
+	User       string `json:"user"`
+	Database   string `json:"database"`
 }
 
 type row map[string]any
@@ -62,15 +54,10 @@ func main() {
 		"views":         column(ctx, conn, "SHOW TABLES"),
 		"columns": rows(ctx, conn, `SELECT table AS view, name, type, comment FROM system.columns
 			WHERE database = ? ORDER BY table, position`, job.Database),
-		"types":        types(ctx, conn, (*sql.ColumnType).DatabaseTypeName),
-		"goTypes":      types(ctx, conn, func(column *sql.ColumnType) string { return column.ScanType().String() }),
 		"campaigns":    rows(ctx, conn, campaigns),
 		"rewards":      rows(ctx, conn, "SELECT * FROM rewards ORDER BY campaign_id, reward_id"),
 		"categories":   rows(ctx, conn, "SELECT * FROM categories ORDER BY category"),
 		"totals":       rows(ctx, conn, "SELECT * FROM platform_totals"),
-		"texts":        texts(ctx, conn, job.Texts),
-		"found":        find(ctx, conn, job),
-		"streamed":     stream(ctx, conn),
 		"forbidden":    refusal(ctx, conn, "SELECT * FROM pledgeview_read_1.campaigns"),
 		"broken":       refusal(ctx, conn, "SELECT throwIf(number = 900000, 'it broke') FROM numbers(1000000)"),
 		"withinBounds": withinBounds(ctx, conn),
@@ -83,6 +70,7 @@ func main() {
 	must(json.NewEncoder(os.Stdout).Encode(seen))
 }
 
+// Decodes every column of every row, into the type that the driver names.
 func rows(ctx context.Context, conn *sql.Conn, query string, arguments ...any) []row {
 	found := value(conn.QueryContext(ctx, query, arguments...))
 	defer found.Close()
@@ -96,7 +84,7 @@ func rows(ctx context.Context, conn *sql.Conn, query string, arguments ...any) [
 		must(found.Scan(targets...))
 		row := row{}
 		for i, column := range columns {
-			row[column.Name()] = plain(targets[i])
+			row[column.Name()] = targets[i]
 		}
 		read = append(read, row)
 	}
@@ -105,8 +93,8 @@ func rows(ctx context.Context, conn *sql.Conn, query string, arguments ...any) [
 }
 
 // The values of the first column.
-func column(ctx context.Context, conn *sql.Conn, query string, arguments ...any) []string {
-	found := value(conn.QueryContext(ctx, query, arguments...))
+func column(ctx context.Context, conn *sql.Conn, query string) []string {
+	found := value(conn.QueryContext(ctx, query))
 	defer found.Close()
 	values := []string{}
 	for found.Next() {
@@ -121,66 +109,6 @@ func column(ctx context.Context, conn *sql.Conn, query string, arguments ...any)
 func one(ctx context.Context, conn *sql.Conn, query string) (value string) {
 	must(conn.QueryRowContext(ctx, query).Scan(&value))
 	return value
-}
-
-// One property of each column of campaigns.
-func types(ctx context.Context, conn *sql.Conn, of func(*sql.ColumnType) string) map[string]string {
-	found := value(conn.QueryContext(ctx, campaigns))
-	defer found.Close()
-	types := map[string]string{}
-	for _, column := range value(found.ColumnTypes()) {
-		types[column.Name()] = of(column)
-	}
-	return types
-}
-
-// Each text as a parameter that the server binds. This driver does not escape the value, but ClickHouse reads it with
-// escapes. So the caller has to escape it.
-func texts(ctx context.Context, conn *sql.Conn, texts []string) []string {
-	escape := strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`)
-	echoed := []string{}
-	for _, text := range texts {
-		bound := clickhouse.Context(ctx, clickhouse.WithParameters(clickhouse.Parameters{"text": escape.Replace(text)}))
-		echoed = append(echoed, one(bound, conn, "SELECT {text:String}"))
-	}
-	return echoed
-}
-
-// The campaigns that a value of each type finds. The driver writes the value into the query.
-func find(ctx context.Context, conn *sql.Conn, job job) map[string][]string {
-	tags := clickhouse.ArraySet{}
-	for _, tag := range job.Tags {
-		tags = append(tags, tag)
-	}
-	ids := func(condition string, argument any) []string {
-		query := "SELECT campaign_id FROM campaigns WHERE " + condition + " ORDER BY campaign_id"
-		return column(ctx, conn, query, argument)
-	}
-	return map[string][]string{
-		"text":    ids("title = ?", job.Title),
-		"decimal": ids("goal_amount = ?", value(decimal.NewFromString(job.GoalAmount))),
-		// A plain time.Time would lose its milliseconds.
-		"time": ids("created_at = @time", clickhouse.DateNamed("time", job.CreatedAt, clickhouse.MilliSeconds)),
-		"list": ids("hasAny(tags, ?)", tags),
-	}
-}
-
-func stream(ctx context.Context, conn *sql.Conn) row {
-	found := value(conn.QueryContext(ctx, "SELECT campaign_id, created_at, n FROM campaigns ARRAY JOIN range(50000) AS n"))
-	defer found.Close()
-	var (
-		count, sum uint64
-		id         string
-		createdAt  time.Time
-		n          uint64
-	)
-	for found.Next() {
-		must(found.Scan(&id, &createdAt, &n))
-		count++
-		sum += n
-	}
-	must(found.Err())
-	return row{"rows": count, "sum": fmt.Sprint(sum)}
 }
 
 func withinBounds(ctx context.Context, conn *sql.Conn) (threads uint64) {
@@ -236,38 +164,6 @@ func drain(ctx context.Context, querier querier, query string) error {
 	for found.Next() {
 	}
 	return found.Err()
-}
-
-// The value for JSON. Times as ISO 8601.
-func plain(value any) any {
-	switch value := value.(type) {
-	case string, bool:
-		return value
-	case time.Time:
-		return value.Format(time.RFC3339Nano)
-	case decimal.Decimal:
-		return value.String()
-	}
-	switch reflected := reflect.ValueOf(value); reflected.Kind() {
-	case reflect.Pointer:
-		if reflected.IsNil() {
-			return nil
-		}
-		return plain(reflected.Elem().Interface())
-	case reflect.Slice:
-		items := []any{}
-		for i := range reflected.Len() {
-			items = append(items, plain(reflected.Index(i).Interface()))
-		}
-		return items
-	case reflect.Map:
-		fields := row{}
-		for _, key := range reflected.MapKeys() {
-			fields[key.String()] = plain(reflected.MapIndex(key).Interface())
-		}
-		return fields
-	}
-	return fmt.Sprint(value)
 }
 
 func value[T any](value T, err error) T {

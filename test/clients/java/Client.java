@@ -1,27 +1,21 @@
 import com.google.gson.GsonBuilder;
-import com.google.gson.JsonArray;
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.sql.Array;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
 import java.sql.DriverManager;
-import java.sql.JDBCType;
-import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
 import java.sql.Statement;
-import java.sql.Types;
-import java.time.OffsetDateTime;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -30,22 +24,10 @@ import java.util.Properties;
 /**
  * Does what tools such as DBeaver and Metabase do, through ClickHouse's JDBC driver.
  *
- * <p>Reads its job from stdin as JSON, and prints the results as one JSON object. Every number is printed as text, so that JSON
- * does not round it.
+ * <p>Reads its job from stdin as JSON, and prints the results as one JSON object, with every value as text.
  */
 public class Client {
   static final String CAMPAIGNS = "SELECT * FROM campaigns ORDER BY campaign_id";
-
-  /** A tuple has no element names. */
-  static final List<String> REWARD =
-      List.of(
-          "reward_id",
-          "title",
-          "description",
-          "amount",
-          "quantity_available",
-          "quantity_claimed",
-          "quantity_remaining");
 
   public static void main(String[] args) throws Exception {
     JsonObject job =
@@ -61,15 +43,10 @@ public class Client {
     Map<String, Object> seen = new LinkedHashMap<>();
     try (Connection connection = DriverManager.getConnection(url, properties)) {
       seen.putAll(metadata(connection.getMetaData(), database));
-      seen.put("types", types(connection));
       seen.put("campaigns", rows(connection, CAMPAIGNS));
       seen.put("rewards", rows(connection, "SELECT * FROM rewards ORDER BY campaign_id, reward_id"));
       seen.put("categories", rows(connection, "SELECT * FROM categories ORDER BY category"));
       seen.put("totals", rows(connection, "SELECT * FROM platform_totals"));
-      seen.put("texts", texts(connection, job.getAsJsonArray("texts")));
-      seen.put("found", find(connection, job));
-      seen.put("streamed", stream(connection));
-      seen.put("firstRows", firstRows(connection));
       seen.put("forbidden", refusal(() -> rows(connection, "SELECT * FROM pledgeview_read_1.campaigns")));
       seen.put(
           "broken",
@@ -95,7 +72,6 @@ public class Client {
       while (tables.next()) views.add(tables.getString("TABLE_NAME"));
     }
     List<Map<String, Object>> columns = new ArrayList<>();
-    Map<String, String> jdbcTypes = new LinkedHashMap<>();
     try (ResultSet found = metadata.getColumns(null, database, "%", "%")) {
       while (found.next()) {
         Map<String, Object> column = new LinkedHashMap<>();
@@ -104,33 +80,16 @@ public class Client {
         column.put("type", found.getString("TYPE_NAME"));
         column.put("comment", found.getString("REMARKS"));
         columns.add(column);
-        if (column.get("view").equals("campaigns")) {
-          String nullable = found.getString("IS_NULLABLE").equals("YES") ? " NULL" : "";
-          jdbcTypes.put(
-              found.getString("COLUMN_NAME"), JDBCType.valueOf(found.getInt("DATA_TYPE")).getName() + nullable);
-        }
       }
     }
     return Map.of(
         "serverVersion", metadata.getDatabaseProductVersion(),
         "databases", databases,
         "views", views,
-        "columns", columns,
-        "jdbcTypes", jdbcTypes);
+        "columns", columns);
   }
 
-  static Map<String, String> types(Connection connection) throws SQLException {
-    Map<String, String> types = new LinkedHashMap<>();
-    try (Statement statement = connection.createStatement();
-        ResultSet result = statement.executeQuery(CAMPAIGNS)) {
-      ResultSetMetaData columns = result.getMetaData();
-      for (int i = 1; i <= columns.getColumnCount(); i++) {
-        types.put(columns.getColumnName(i), columns.getColumnTypeName(i));
-      }
-    }
-    return types;
-  }
-
+  /** Decodes every column of every row. */
   static List<Map<String, Object>> rows(Connection connection, String query) throws SQLException {
     try (Statement statement = connection.createStatement();
         ResultSet result = statement.executeQuery(query)) {
@@ -139,10 +98,7 @@ public class Client {
       while (result.next()) {
         Map<String, Object> row = new LinkedHashMap<>();
         for (int i = 1; i <= columns.getColumnCount(); i++) {
-          // getTimestamp interprets the UTC time in the zone of this machine.
-          boolean isTime = columns.getColumnType(i) == Types.TIMESTAMP;
-          Object value = isTime ? result.getObject(i, OffsetDateTime.class) : result.getObject(i);
-          row.put(columns.getColumnName(i), plain(value));
+          row.put(columns.getColumnName(i), text(result.getObject(i)));
         }
         rows.add(row);
       }
@@ -152,69 +108,6 @@ public class Client {
 
   static Object one(Connection connection, String query) throws SQLException {
     return rows(connection, query).get(0).values().iterator().next();
-  }
-
-  static List<String> texts(Connection connection, JsonArray texts) throws SQLException {
-    List<String> echoed = new ArrayList<>();
-    try (PreparedStatement statement = connection.prepareStatement("SELECT ?")) {
-      for (JsonElement text : texts) {
-        statement.setString(1, text.getAsString());
-        try (ResultSet result = statement.executeQuery()) {
-          result.next();
-          echoed.add(result.getString(1));
-        }
-      }
-    }
-    return echoed;
-  }
-
-  /** The campaigns that a parameter of each type finds. */
-  static Map<String, Object> find(Connection connection, JsonObject job) throws SQLException {
-    String[] tags = job.getAsJsonArray("tags").asList().stream().map(JsonElement::getAsString).toArray(String[]::new);
-    return Map.of(
-        "text", ids(connection, "title = ?", job.get("title").getAsString()),
-        "decimal", ids(connection, "goal_amount = ?", new BigDecimal(job.get("goalAmount").getAsString())),
-        "time", ids(connection, "created_at = ?", OffsetDateTime.parse(job.get("createdAt").getAsString())),
-        "list", ids(connection, "hasAny(tags, ?)", connection.createArrayOf("String", tags)));
-  }
-
-  static List<String> ids(Connection connection, String condition, Object value) throws SQLException {
-    String query = "SELECT campaign_id FROM campaigns WHERE " + condition + " ORDER BY campaign_id";
-    try (PreparedStatement statement = connection.prepareStatement(query)) {
-      statement.setObject(1, value);
-      List<String> ids = new ArrayList<>();
-      try (ResultSet result = statement.executeQuery()) {
-        while (result.next()) ids.add(result.getString(1));
-      }
-      return ids;
-    }
-  }
-
-  static Map<String, Object> stream(Connection connection) throws SQLException {
-    String query = "SELECT campaign_id, created_at, n FROM campaigns ARRAY JOIN range(50000) AS n";
-    int count = 0;
-    long sum = 0;
-    try (Statement statement = connection.createStatement();
-        ResultSet result = statement.executeQuery(query)) {
-      while (result.next()) {
-        count++;
-        sum += result.getLong("n");
-      }
-    }
-    return Map.of("rows", count, "sum", String.valueOf(sum));
-  }
-
-  /** A tool that shows a table requests its first rows only. */
-  static List<String> firstRows(Connection connection) throws SQLException {
-    List<String> ids = new ArrayList<>();
-    try (Statement statement = connection.createStatement()) {
-      statement.setMaxRows(2);
-      statement.setFetchSize(200);
-      try (ResultSet result = statement.executeQuery(CAMPAIGNS)) {
-        while (result.next()) ids.add(result.getString(1));
-      }
-    }
-    return ids;
   }
 
   static int withinBounds(Connection connection) throws SQLException {
@@ -278,21 +171,8 @@ public class Client {
     }
   }
 
-  /** The value for JSON. Times as ISO 8601. */
-  static Object plain(Object value) throws SQLException {
-    if (value instanceof BigDecimal decimal) return decimal.toPlainString();
-    if (value instanceof Array array) return plain(array.getArray());
-    if (value instanceof Object[] items) {
-      List<Object> list = new ArrayList<>();
-      for (Object item : items) list.add(item instanceof Object[] tuple ? reward(tuple) : plain(item));
-      return list;
-    }
-    return value == null || value instanceof Boolean ? value : value.toString();
-  }
-
-  static Map<String, Object> reward(Object[] tuple) throws SQLException {
-    Map<String, Object> reward = new LinkedHashMap<>();
-    for (int i = 0; i < tuple.length; i++) reward.put(REWARD.get(i), plain(tuple[i]));
-    return reward;
+  static String text(Object value) throws SQLException {
+    if (value instanceof Array array) return Arrays.deepToString((Object[]) array.getArray());
+    return value == null ? null : value.toString();
   }
 }
