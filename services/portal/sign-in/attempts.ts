@@ -9,7 +9,7 @@ import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import type { Accounts } from '../account/accounts.ts'
 import { isSame, randomText, sealOf } from '../http/cookies.ts'
-import type { PortalStore } from '../store/port.ts'
+import { aheadMsMax, type PortalStore } from '../store/port.ts'
 
 /** What is known of a sign-in: the address, and where the person wanted to go. */
 export interface SignIn {
@@ -32,6 +32,7 @@ const attemptSchema = z.object({
   next: z.string().optional(),
   code_hash: z.string(),
   link_hash: z.string(),
+  began_at: z.number(),
 })
 
 type Attempt = z.output<typeof attemptSchema>
@@ -41,12 +42,15 @@ export function createAttempts(
   store: PortalStore,
   accounts: Pick<Accounts, 'ofVerifiedEmail'>,
   portalKey: string,
+  now: () => number,
 ) {
   const hashOf = (kind: 'attempt' | 'code' | 'link' | 'address', text: string) =>
     sealOf(portalKey, `sign-in ${kind}`, text)
   const keyOf = (id: string) => `sign-in:${hashOf('attempt', id)}`
-  const read = (value: string | undefined) =>
-    value === undefined ? undefined : attemptSchema.safeParse(JSON.parse(value)).data
+  function read(value: string | undefined): Attempt | undefined {
+    const attempt = value === undefined ? undefined : attemptSchema.safeParse(JSON.parse(value)).data
+    return attempt && attempt.began_at <= now() + aheadMsMax ? attempt : undefined
+  }
 
   /** The sign-in that a link belongs to. Changes nothing. */
   async function peekLink(link: string): Promise<SignIn | undefined> {
@@ -93,6 +97,7 @@ export function createAttempts(
         next,
         code_hash: isMailed ? hashOf('code', `${id} ${code}`) : '',
         link_hash: isMailed ? hashOf('link', token) : '',
+        began_at: now(),
       }
       await store.put(keyOf(id), JSON.stringify(attempt), attemptMsMax)
       return { id, code, link: `${id}.${token}` }

@@ -42,9 +42,9 @@ function signInContent(
 
 /** Adds the form that asks for a mail, `/sign-in/code` and `/sign-in/link`. */
 export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
-  const { options, cookies, store, accounts } = portal
+  const { options, cookies, store, accounts, now } = portal
   const { portalKey, portalUrl } = options
-  const attempts = createAttempts(store, accounts, portalKey)
+  const attempts = createAttempts(store, accounts, portalKey, now)
 
   app.post(path, async (request, reply) => {
     const next = ownPath(fieldOf(request, 'next'))

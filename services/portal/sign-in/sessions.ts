@@ -14,7 +14,7 @@ import type { Accounts } from '../account/accounts.ts'
 import { randomText } from '../http/cookies.ts'
 import { countWithin } from '../http/pages.ts'
 import type { Account } from '../ports.ts'
-import type { PortalStore } from '../store/port.ts'
+import { aheadMsMax, type PortalStore } from '../store/port.ts'
 
 export type Sessions = ReturnType<typeof createSessions>
 
@@ -66,6 +66,8 @@ export function createSessions({
       const value = await store.get(key)
       const session = value === undefined ? undefined : sessionSchema.safeParse(JSON.parse(value)).data
       if (session === undefined || timeLeft(session.began_at) <= 0) return undefined
+      // Otherwise one that began in a clock's leap of a year would live for a year.
+      if (session.began_at > now() + aheadMsMax) return undefined
       // Each session by itself: whoever has stolen one must not keep the person from ending it.
       await countWithin(store, `requests/${key}`, requestBound)
       const account = await accounts.find(session.account_id)

@@ -6,6 +6,12 @@
  */
 import type { Check } from '../../runtime/ops/checks.ts'
 
+/**
+ * A value whose beginning lies further ahead than this, ms, is of before the clock was set back: whoever keeps to an end does not take it.
+ * Clocks of several portals do not differ so much.
+ */
+export const aheadMsMax = 60_000
+
 export interface PortalStore {
   /** The value; `undefined` if there is none, or if its time is over. */
   get(key: string): Promise<string | undefined>
@@ -17,7 +23,10 @@ export interface PortalStore {
   replace(key: string, value: string, ttlMs: number): Promise<boolean>
   /** Removes the value and resolves with it. Of several callers at once, one gets it. */
   take(key: string): Promise<string | undefined>
-  /** Adds one and resolves with the sum. The sum ends this long after its first one, ms. */
+  /**
+   * Adds one and resolves with the sum. The sum ends this long after its first one, ms. If the clock was set back, it ends
+   * no later than this long after that.
+   */
   count(key: string, windowMs: number): Promise<number>
   /** The state that is reported to an operator. */
   check(): Check

@@ -13,6 +13,11 @@ export interface RedisStoreDependencies {
 }
 
 const redisMsMax = 1_000
+// A count without an end is none. One that ends later than a new one is of before Redis's clock was set back.
+const countScript = `
+local left = redis.call('PTTL', KEYS[1])
+if left < 0 or left > tonumber(ARGV[1]) then redis.call('SET', KEYS[1], 0, 'PX', ARGV[1]) end
+return redis.call('INCR', KEYS[1])`
 
 export function portalStore(
   { PLEDGEVIEW_REDIS_PREFIX: keyPrefix }: Pick<Config, 'PLEDGEVIEW_REDIS_PREFIX'>,
@@ -50,10 +55,7 @@ export function createRedisStore({ connection, keyPrefix }: RedisStoreDependenci
     },
     async count(key, windowMs) {
       const name = nameOf(key)
-      const answers = await connection.run(redis =>
-        redis.multi().set(name, 0, 'PX', whole(windowMs), 'NX').incr(name).exec(),
-      )
-      const sum = answers?.[1]?.[1]
+      const sum = await connection.run(redis => redis.eval(countScript, 1, name, whole(windowMs)))
       if (typeof sum !== 'number') throw new Error(`Redis did not count ${name}`)
       return sum
     },

@@ -36,12 +36,12 @@ export function openSqliteStore({ path, now }: SqliteStoreOptions): PortalStore 
       'UPDATE entries SET value = ?, expires_at = ? WHERE name = ? AND expires_at > ? RETURNING 1',
     ),
     take: database.prepare('DELETE FROM entries WHERE name = ? RETURNING value, expires_at'),
-    // A count that is over begins again.
+    // A count that is over begins again, and so does one of before the clock was set back: it would end too late.
     count: database.prepare(
       `INSERT INTO entries (name, value, expires_at) VALUES (:name, '1', :end)
        ON CONFLICT (name) DO UPDATE SET
-         value = CASE WHEN expires_at > :now THEN CAST(CAST(value AS INTEGER) + 1 AS TEXT) ELSE '1' END,
-         expires_at = CASE WHEN expires_at > :now THEN expires_at ELSE :end END
+         value = iif(expires_at > :now AND expires_at <= :end, CAST(CAST(value AS INTEGER) + 1 AS TEXT), '1'),
+         expires_at = iif(expires_at > :now, min(expires_at, :end), :end)
        RETURNING value`,
     ),
     sweep: database.prepare(

@@ -190,6 +190,19 @@ describe('a session', () => {
     expect(await isSignedIn(browser)).toBe(false)
   })
 
+  test('that began while the clock was a year ahead ends when the clock is right again, and so do links and codes', async () => {
+    const [browser, other] = [portal.browser(), portal.browser()]
+    portal.clock.advance(365 * day)
+    await signIn(browser)
+    const { link, code } = await askForMail(other)
+    portal.clock.advance(-365 * day)
+    expect(await isSignedIn(browser)).toBe(false)
+    expect((await other.get(link)).status).toBe(410)
+    expect((await other.post('/sign-in/code', { code })).status).toBe(410)
+    await signIn(browser)
+    expect(await isSignedIn(browser)).toBe(true)
+  })
+
   test('has a new id after every sign-in: the former one, or one that somebody planted before, is worth nothing', async () => {
     const browser = portal.browser()
     const planted = 'A'.repeat(43)

@@ -23,7 +23,7 @@ beforeEach(() => {
       return accounts.ofVerifiedEmail(email)
     },
   }
-  attempts = createAttempts(store, people, '0'.repeat(64))
+  attempts = createAttempts(store, people, '0'.repeat(64), () => now)
   isLogAway = false
 })
 afterEach(() => store.close())
