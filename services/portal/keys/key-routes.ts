@@ -96,14 +96,14 @@ async function edit(access: Access, { request, reply, account, key }: Asked): Pr
   const { fields, faults } = readKeyForm(request.body)
   if (Object.keys(faults).length > 0) return sendForm(reply.code(422), { path: keyPath(key), fields, faults })
   await access.countSave(account)
-  await access.keys.change(account.account_id, key.key, fields)
+  await access.keys.change(key, fields)
   return toOverview(reply, 'saved')
 }
 
 async function revoke(access: Access, { reply, account, key }: Asked): Promise<FastifyReply> {
   // A form that was sent twice has revoked it before.
   if (key.status === 'revoked') return toOverview(reply, 'revoked')
-  await access.keys.revoke(account.account_id, key.key)
+  await access.keys.revoke(key)
   notify(access, notices => notices.revoked(account, key, keyPrefix(key.key)))
   return toOverview(reply, 'revoked')
 }

@@ -13,7 +13,6 @@ import {
   issueKey,
   type KeyAdmin,
   KeyError,
-  type KeyRecord,
   revokeKey,
   seen,
   visibleMsMax,
@@ -23,22 +22,12 @@ import { changedState, revokedState } from '../../api-keys/key-states.ts'
 import { sleep, untilFound } from '../../runtime/async/sleep.ts'
 import type { PortalKey } from '../ports.ts'
 import type { KeyFields } from './key-fields.ts'
+import { isAlive } from './key-state.ts'
 
 export type PortalKeys = ReturnType<typeof createPortalKeys>
 
 export function createPortalKeys(admin: KeyAdmin) {
   const { directory, now, randomBytes } = admin
-
-  async function ownKey(accountId: string, keyOrPrefix: string): Promise<PortalKey> {
-    const keys = await directory.ofAccount(accountId)
-    const [own, second] = keys.filter(({ key }) => key === keyOrPrefix || keyPrefix(key) === keyOrPrefix)
-    // A key of another account is unknown here.
-    if (!own) throw new KeyError(`you have no key ${keyPrefix(keyOrPrefix)}`)
-    if (second)
-      throw new KeyError(`two of your keys begin with ${keyPrefix(keyOrPrefix)}: give the whole key`)
-    return own
-  }
-
   return {
     /** The keys of an account, oldest first. It includes the revoked and the ended ones. */
     ofAccount: (accountId: string): Promise<PortalKey[]> => directory.ofAccount(accountId),
@@ -47,11 +36,11 @@ export function createPortalKeys(admin: KeyAdmin) {
     issue: (account: string, { name, url, contact_email: email }: KeyFields, livesMs?: number) =>
       issueKey(admin, { account, name, url, email, livesMs }),
 
-    /** Gives the key another name, web address or contact. Throws `KeyError` if it has ended. */
-    async change(accountId: string, key: string, fields: KeyFields): Promise<void> {
-      const own = await ownKey(accountId, key)
-      if (!isAlive(own)) throw new KeyError(`the key ${keyPrefix(own.key)} has ended`)
-      const state = changedState(own, fields, now(), randomBytes)
+    /** Gives the key another name, web address or contact. Throws `KeyError` if it has ended, also meanwhile. */
+    async change(key: PortalKey, fields: KeyFields): Promise<void> {
+      const hasEnded = new KeyError(`the key ${keyPrefix(key.key)} has ended`)
+      if (!isAlive(key, now())) throw hasEnded
+      const state = changedState(key, fields, now(), randomBytes)
       await appendStates(admin, [state])
       const written = await seen(admin, state.key, ({ version }) => BigInt(version) >= BigInt(state.version))
       if (!written) throw new KeyError(`the change is in the log, ${notRead}`)
@@ -59,15 +48,10 @@ export function createPortalKeys(admin: KeyAdmin) {
       // It was revoked meanwhile, maybe before the change in the log. A compacted topic would keep the change alone.
       const revocation = revokedState(written, now())
       if (revocation) await appendStates(admin, [revocation])
-      throw new KeyError(`the key ${keyPrefix(own.key)} has ended`)
+      throw hasEnded
     },
 
-    /** By the first 16 characters or the whole key. Throws `KeyError` if the account has no such key. */
-    async revoke(accountId: string, key: string): Promise<PortalKey> {
-      const own = await ownKey(accountId, key)
-      // A form that is sent twice asks for what is done already.
-      return own.status === 'revoked' ? own : revokeKey(admin, own.key)
-    },
+    revoke: ({ key }: PortalKey): Promise<PortalKey> => revokeKey(admin, key),
 
     /** Deletes every key of the account, also the revoked ones, with the addresses that they carry. */
     deleteAll: (accountId: string) => deleteAll(admin, accountId),
@@ -90,7 +74,3 @@ async function deleteAll(admin: KeyAdmin, accountId: string): Promise<void> {
 }
 
 const notRead = `but no projector has read it within ${visibleMsMax / 1000} s`
-
-function isAlive({ status }: KeyRecord): boolean {
-  return status === 'active' || status === 'waiting'
-}
