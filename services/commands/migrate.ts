@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { currentDatabases, definitionsOf, kafkaSettings, serverSettings } from '../distributed/settings.ts'
 import { ensureTopics } from '../log/kafka/topics.ts'
 import { closing } from '../runtime/async/closing.ts'
@@ -7,7 +6,6 @@ import { createLogger } from '../runtime/ops/logger.ts'
 import { checkParts } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { generationOf } from '../tables/generations.ts'
-import { holdTablesId } from '../tables/schema/identity.ts'
 import { migrate } from '../tables/schema/migrate.ts'
 import { createRoles } from '../tables/schema/roles.ts'
 import { checkShards, onEveryShard, openShards } from '../tables/shards.ts'
@@ -59,9 +57,8 @@ async function migrateDistributed(config: Config): Promise<Done> {
     const all = shards ? onEveryShard(shards.shards) : tables
     const roles = await createRoles(all, first, options)
     const applied = await migrate(all, names, roles.options)
-    const whole = await currentDatabases(config, tables)
-    const databases = generationOf(names, whole.generation)
-    await holdTablesId(tables, whole, randomUUID())
+    const { generation } = await currentDatabases(config, tables)
+    const databases = generationOf(names, generation)
     await checkParts(shards?.shards.map(shard => shard.tables) ?? [tables], databases)
     return { applied, topics, roles_refused: roles.refused ?? null }
   })

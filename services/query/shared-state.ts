@@ -59,9 +59,9 @@ export function memoryState(config: Limits): SharedState {
 export interface RedisStateSettings extends Pick<RedisSettings, 'url' | 'reconnectMsMax'> {
   /**
    * Names the tables that answers come from (`readTablesId`). While query processes turn over to other tables, both read the same Redis:
-   * an answer of one must not become the answer of the other, because each has its own stamps. Null: not named.
+   * an answer of one must not become the answer of the other, because each has its own stamps.
    */
-  tablesId: string | null
+  tablesId: string
   /** How long a request waits for a rate-limit decision of Redis. Default 150. */
   limitMsMax?: number
   /** How long a request waits for a response or a snapshot from Redis. Default 500. */
@@ -120,7 +120,7 @@ export function redisState(
   }
   const sharing = {
     connection: caches,
-    keyPrefix: tablesId === null ? keyPrefix : `${keyPrefix}${tablesId}:`,
+    keyPrefix: `${keyPrefix}${tablesId}:`,
     now,
     newToken: randomUUID,
   }

@@ -73,35 +73,16 @@ export async function checkTablesIdentity(
   return held
 }
 
-const idSetting = 'tables'
-
 /**
- * For a process that writes: gives the tables an id, `newId`, if they have none. It differs between two deployments that project the
- * same log, so that their query processes share no cached answers through one Redis.
+ * Names the tables: by the moment at which their first generation was registered. It differs between two deployments that project the same
+ * log, so that their query processes share no cached answers through one Redis.
  */
-export async function holdTablesId(
-  tables: Pick<Tables, 'rows' | 'insert'>,
-  databases: Databases,
-  newId: string,
-): Promise<void> {
-  if ((await readTablesId(tables, databases)) !== null) return
-  await tables.insert({
-    table: `${databases.base}.identity`,
-    columns,
-    rows: encodeRows(columns, [[idSetting, newId]]),
-  })
-}
-
-/** The id of the tables; null until `migrate` or a projector of this version has run. */
-export async function readTablesId(
-  tables: Pick<Tables, 'rows'>,
-  { base }: Databases,
-): Promise<string | null> {
-  // If two processes gave one at once, all take the same.
+export async function readTablesId(tables: Pick<Tables, 'rows'>, { base }: Databases): Promise<string> {
   const [row] = await tables.rows<{ id: string }>({
-    query: `SELECT min(fingerprint) AS id FROM ${base}.identity WHERE setting = '${idSetting}' HAVING count() > 0`,
+    query: `SELECT toString(toUnixTimestamp64Milli(minIf(written_at, kind = 'registered'))) AS id
+            FROM ${base}.generation_log`,
   })
-  return row?.id ?? null
+  return row?.id ?? ''
 }
 
 const purgeSetting = 'purge'

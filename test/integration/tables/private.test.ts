@@ -1,8 +1,8 @@
 /** What only the program reads of its tables: whose they are, and which versions the ledger has. */
 import { expect, test } from 'vitest'
+import { writeRow } from '../../../services/tables/generations.ts'
 import { entityOf, ledgerVersions } from '../../../services/tables/ledger-versions.ts'
 import {
-  holdTablesId,
   holdTablesIdentity,
   IdentityDiffers,
   readTablesId,
@@ -78,14 +78,12 @@ test('the identity of tables is that of the first writer: another secret or curr
   expect(JSON.stringify(rows)).not.toContain('a'.repeat(64))
 })
 
-test('tables keep the id that they were given first, and all processes read the same', async () => {
+test('tables have an id from their first generation on, which a rebuild does not change and other tables do not share', async () => {
   const databases = await model.freshDatabases()
-  expect(await readTablesId(model.tables, databases)).toBeNull()
-  await Promise.all(['b', 'a', 'c'].map(id => holdTablesId(model.tables, databases, id)))
   const id = await readTablesId(model.tables, databases)
-  await holdTablesId(model.tables, databases, '0')
+  expect(Number(id)).toBeGreaterThan(Date.UTC(2026))
+  const log = { tables: model.tables, base: databases.base }
+  await writeRow(log, { kind: 'registered', generation: 2 })
   expect(await readTablesId(model.tables, databases)).toBe(id)
-  const others = await model.freshDatabases()
-  await holdTablesId(model.tables, others, 'd')
-  expect(await readTablesId(model.tables, others)).toBe('d')
+  expect(await readTablesId(model.tables, await model.freshDatabases())).not.toBe(id)
 })
