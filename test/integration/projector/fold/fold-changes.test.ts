@@ -1,6 +1,7 @@
 /** What a fold writes, and what it leaves unchanged. */
 import { describe, expect, test } from 'vitest'
 import type { CampaignState } from '../../../../contracts/events/event.ts'
+import { readModelOf } from '../../../support/events/model.ts'
 import {
   campaignEvent,
   campaignTombstone,
@@ -9,56 +10,55 @@ import {
   sampleCampaign,
   sampleReward,
 } from '../../../support/events/sample-events.ts'
-import { clockOf } from '../../../support/projector/fold-records.ts'
-import { openGiven, type Projected, viewsShow } from '../../../support/projector/given.ts'
+import { clockOf, column } from '../../../support/projector/fold-records.ts'
+import { expectedReading } from '../../../support/projector/model-tables.ts'
+import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 const longMax = 2n ** 63n - 1n
+const model = useFreshModel()
 
 describe('the fold', () => {
-  const given = openGiven()
-
   test('that changes nothing writes nothing, and every stamp stays', async () => {
     const events = [
       campaignEvent({ campaign_id: 'a' }),
       campaignEvent({ campaign_id: 'b' }),
       pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }),
     ]
-    const projected = await given([]).then(withoutMerges)
-    await projected.project(events)
-    const before = { rows: await writtenRows(projected), stamps: await projected.stamps() }
-    await projected.project(events)
-    await projected.project([
+    await stopMerges()
+    await model.project(events)
+    const before = { rows: await writtenRows(), stamps: await model.stamps() }
+    await model.project(events)
+    await model.project([
       pledgeEvent({ campaign_id: 'a', pledge_id: 'q', status: 'PENDING' }),
       pledgeEvent({ campaign_id: 'a', pledge_id: 'p', version: 2, changed_at: 0 }),
       campaignEvent({ campaign_id: 'b', version: 2, changed_at: 0 }),
     ])
-    expect({ rows: await writtenRows(projected), stamps: await projected.stamps() }).toEqual(before)
+    expect({ rows: await writtenRows(), stamps: await model.stamps() }).toEqual(before)
   })
 
   test('writes the campaigns that changed and no other, and moves only their stamps', async () => {
-    const projected = await given([]).then(withoutMerges)
-    await projected.project(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
-    const before = await projected.stamps()
-    await projected.project([
+    await stopMerges()
+    await model.project(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
+    const before = await model.stamps()
+    await model.project([
       campaignEvent({ campaign_id: 'a', version: 2, title: 'New' }),
       pledgeEvent({ campaign_id: 'b', pledge_id: 'p' }),
       campaignEvent({ campaign_id: 'c', version: 2 }),
     ])
-    const after = await projected.stamps()
+    const after = await model.stamps()
     expect(after.a).toBeGreaterThan(before.a ?? 0)
     expect(after.b).toBeGreaterThan(before.b ?? 0)
     expect(after.c).toBe(before.c)
-    expect((await writtenRows(projected)).map(({ id }) => id).toSorted()).toEqual(['a', 'a', 'b', 'b', 'c'])
+    expect((await writtenRows()).map(({ id }) => id).toSorted()).toEqual(['a', 'a', 'b', 'b', 'c'])
   })
 
   test('gives all changes of one fold the same stamp, from ClickHouse’s clock', async () => {
-    const projected = await given([])
-    const before = await clockOf(projected.tables)
-    await projected.project(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
-    const [stamp, ...others] = new Set(Object.values(await projected.stamps()))
+    const before = await clockOf(model.tables)
+    await model.project(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
+    const [stamp, ...others] = new Set(Object.values(await model.stamps()))
     expect(others).toEqual([])
     expect(stamp).toBeGreaterThanOrEqual(before)
-    expect(stamp).toBeLessThanOrEqual(await clockOf(projected.tables))
+    expect(stamp).toBeLessThanOrEqual(await clockOf(model.tables))
   })
 
   test('moves the stamp and shows the change when any visible field changes, also from empty to null', async () => {
@@ -73,44 +73,47 @@ describe('the fold', () => {
       }
     })
     const pledges = changes.map(({ pledge }) => pledge)
-    const projected = await given([...changes.map(({ before }) => before), ...pledges])
-    const before = await projected.stamps()
-    await projected.project(changes.map(({ after }) => after))
-    const after = await projected.stamps()
+    await model.project([...changes.map(({ before }) => before), ...pledges])
+    const before = await model.stamps()
+    await model.project(changes.map(({ after }) => after))
+    const after = await model.stamps()
     const unmoved = changes.filter(({ campaign_id: id }) => !((after[id] ?? 0) > (before[id] ?? 0)))
     expect(unmoved.map(({ what }) => what)).toEqual([])
-    await viewsShow([...changes.map(change => change.after), ...pledges])(projected)
+    const events = [...changes.map(change => change.after), ...pledges]
+    expect(await model.views()).toEqual(expectedReading(readModelOf(events)))
   })
 
   test('a change that the views do not show keeps the stamp, and still counts in the totals', async () => {
     const { creator } = sampleCampaign({ campaign_id: 'a' })
     const moved = { ...creator, creator_id: 'creator-2' }
-    const projected = await given([campaignEvent({ campaign_id: 'a' }), campaignEvent({ campaign_id: 'b' })])
-    const before = await projected.stamps()
-    await projected.project([campaignEvent({ campaign_id: 'a', version: 2, creator: moved })])
-    expect(await projected.stamps()).toEqual(before)
-    expect((await projected.views()).totals).toMatchObject([{ total_creators: 2 }])
+    await model.project([campaignEvent({ campaign_id: 'a' }), campaignEvent({ campaign_id: 'b' })])
+    const before = await model.stamps()
+    await model.project([campaignEvent({ campaign_id: 'a', version: 2, creator: moved })])
+    expect(await model.stamps()).toEqual(before)
+    expect((await model.views()).totals).toMatchObject([{ total_creators: 2 }])
   })
 
   test('gives a campaign that comes back a later stamp than its removal, wherever the clock stands', async () => {
-    const { project, tables, databases, stamps } = await given([campaignEvent({ campaign_id: 'a' })])
+    const { tables, databases } = model
+    await model.project([campaignEvent({ campaign_id: 'a' })])
     const removedAt = Date.now() + 60_000
     await tables.run({
       query: `INSERT INTO ${databases.read}.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted)
               SELECT 'a', '', fromUnixTimestamp64Milli(${removedAt}, 'UTC'), fold_id + 1, 1 FROM ${databases.read}.campaigns`,
     })
-    await project([campaignEvent({ campaign_id: 'a', version: 2, status: 'SUSPENDED' })])
-    await project([campaignEvent({ campaign_id: 'a', version: 3 })])
-    expect(await stamps()).toEqual({ a: removedAt + 1 })
+    await model.project([campaignEvent({ campaign_id: 'a', version: 2, status: 'SUSPENDED' })])
+    await model.project([campaignEvent({ campaign_id: 'a', version: 3 })])
+    expect(await model.stamps()).toEqual({ a: removedAt + 1 })
   })
 
   test('writes one row, and no content, for a campaign that is no longer public, however often it is folded', async () => {
-    const { project, tables, databases } = await given([]).then(withoutMerges)
+    await stopMerges()
     const hidden = [2, 3].map(version => campaignEvent({ campaign_id: 'a', version, status: 'DRAFT' }))
-    await project([campaignEvent({ campaign_id: 'a' }), ...hidden, campaignTombstone('a')], { batchSize: 1 })
-    const rows = await tables.rows({
+    const events = [campaignEvent({ campaign_id: 'a' }), ...hidden, campaignTombstone('a')]
+    await model.project(events, { batchSize: 1 })
+    const rows = await model.tables.rows({
       query: `SELECT is_deleted, title, slug, description, length(rewards) AS tiers
-              FROM ${databases.read}.campaigns WHERE campaign_id != '' ORDER BY fold_id`,
+              FROM ${model.databases.read}.campaigns WHERE campaign_id != '' ORDER BY fold_id`,
     })
     expect(rows).toMatchObject([
       { is_deleted: 0, title: 'Title of a' },
@@ -119,78 +122,74 @@ describe('the fold', () => {
   })
 
   test('writes nothing for a campaign that was never public', async () => {
-    await given([
+    await model.project([
       campaignEvent({ campaign_id: 'a', status: 'DRAFT' }),
       campaignEvent({ campaign_id: 'b', status: 'UNKNOWN' }),
       campaignTombstone('c'),
       pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }),
       pledgeEvent({ campaign_id: 'never seen', pledge_id: 'p' }),
-    ]).then(async projected => expect(await writtenRows(projected)).toEqual([]))
+    ])
+    expect(await writtenRows()).toEqual([])
   })
 
-  test('ranks a tombstone after every version, in either order of arrival', async () => {
+  test.each([
+    ['one by one', { batchSize: 1 }, false],
+    ['twice at once', { times: 2 }, false],
+    ['backwards', {}, true],
+    ['backwards, one by one', { batchSize: 1 }, true],
+  ])('ranks a tombstone after every version, if they arrive %s', async (_, delivery, isBackwards) => {
     const last = campaignEvent({ campaign_id: 'a', version: longMax })
-    await given([last])
-      .when([campaignTombstone('a')])
-      .then(viewsShow([]))
     const other = campaignEvent({ campaign_id: 'c' })
     const kept = pledgeEvent({ campaign_id: 'c', pledge_id: 'kept' })
     const gone = pledgeEvent({ campaign_id: 'c', pledge_id: 'gone', version: longMax })
     const events = [last, campaignTombstone('a'), other, kept, pledgeTombstone('c', 'gone'), gone]
-    await given(events, { times: 2 }).then(viewsShow([other, kept]))
-    for (const batchSize of [1, events.length])
-      await given(events.toReversed(), { batchSize }).then(viewsShow([other, kept]))
+    await model.project(isBackwards ? events.toReversed() : events, delivery)
+    expect(await model.views()).toEqual(expectedReading(readModelOf([other, kept])))
   })
 
   test('distinguishes versions in microseconds, and versions too large for a double', async () => {
     const micros = 1_790_000_000_000_001
-    await given([
+    await model.project([
       campaignEvent({ campaign_id: 'a', version: micros, title: 'micros, later' }),
       campaignEvent({ campaign_id: 'b', version: longMax - 1n, title: 'huge, later' }),
       campaignEvent({ campaign_id: 'c', version: 2n ** 53n + 1n, title: 'odd, later' }),
     ])
-      .when([
-        campaignEvent({ campaign_id: 'a', version: micros - 1, title: 'micros, earlier' }),
-        campaignEvent({ campaign_id: 'b', version: longMax - 2n, title: 'huge, earlier' }),
-        campaignEvent({ campaign_id: 'c', version: 2 ** 53 - 1, title: 'odd, earlier' }),
-      ])
-      .then(async projected => {
-        expect(await titles(projected)).toEqual(['huge, later', 'micros, later', 'odd, later'])
-      })
+    await model.project([
+      campaignEvent({ campaign_id: 'a', version: micros - 1, title: 'micros, earlier' }),
+      campaignEvent({ campaign_id: 'b', version: longMax - 2n, title: 'huge, earlier' }),
+      campaignEvent({ campaign_id: 'c', version: 2 ** 53 - 1, title: 'odd, earlier' }),
+    ])
+    const titles = await column(
+      model.tables,
+      `SELECT title AS value FROM ${model.databases.views}.campaigns ORDER BY title`,
+    )
+    expect(titles).toEqual(['huge, later', 'micros, later', 'odd, later'])
   })
 
   test('finds the new row by slug when an index granule of the old row matches, and the reverse', async () => {
-    const projected = await given([]).then(withoutMerges)
-    await projected.project([campaignEvent({ campaign_id: 'a', slug: 'old' })])
-    await projected.project([campaignEvent({ campaign_id: 'a', version: 2, slug: 'new' })])
-    expect(await bySlug(projected, 'new')).toEqual([{ campaign_id: 'a' }])
-    expect(await bySlug(projected, 'old')).toEqual([])
+    await stopMerges()
+    await model.project([campaignEvent({ campaign_id: 'a', slug: 'old' })])
+    await model.project([campaignEvent({ campaign_id: 'a', version: 2, slug: 'new' })])
+    expect(await bySlug('new')).toEqual([{ campaign_id: 'a' }])
+    expect(await bySlug('old')).toEqual([])
   })
 })
 
-/** Stops merges, so that no row disappears while a test counts rows. */
-async function withoutMerges(projected: Projected): Promise<Projected> {
-  await projected.tables.run({ query: `SYSTEM STOP MERGES ${projected.databases.read}.campaigns` })
-  return projected
+/** So that no row disappears while a test counts rows. */
+async function stopMerges(): Promise<void> {
+  await model.tables.run({ query: `SYSTEM STOP MERGES ${model.databases.read}.campaigns` })
 }
 
 /** Every row that was ever written to the campaigns' read table, including superseded and deleted rows. */
-async function writtenRows({ tables, databases }: Projected): Promise<{ id: string; foldId: string }[]> {
-  return tables.rows({
-    query: `SELECT campaign_id AS id, toString(fold_id) AS foldId FROM ${databases.read}.campaigns WHERE campaign_id != ''`,
+async function writtenRows(): Promise<{ id: string; foldId: string }[]> {
+  return model.tables.rows({
+    query: `SELECT campaign_id AS id, toString(fold_id) AS foldId FROM ${model.databases.read}.campaigns WHERE campaign_id != ''`,
   })
 }
 
-async function titles({ tables, databases }: Projected): Promise<string[]> {
-  const rows = await tables.rows<{ title: string }>({
-    query: `SELECT title FROM ${databases.views}.campaigns ORDER BY title`,
-  })
-  return rows.map(({ title }) => title)
-}
-
-async function bySlug({ tables, databases }: Projected, slug: string): Promise<unknown[]> {
-  return tables.rows({
-    query: `SELECT campaign_id FROM ${databases.views}.campaigns WHERE slug = {slug:String}`,
+async function bySlug(slug: string): Promise<unknown[]> {
+  return model.tables.rows({
+    query: `SELECT campaign_id FROM ${model.databases.views}.campaigns WHERE slug = {slug:String}`,
     query_params: { slug },
   })
 }

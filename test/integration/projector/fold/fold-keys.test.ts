@@ -8,36 +8,34 @@ import { accountKeysStatement, matchingKeysStatement } from '../../../../service
 import { isCampaignFold, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { apiKeyEvent, campaignEvent } from '../../../support/events/sample-events.ts'
 import { activeKeys } from '../../../support/projector/fold-records.ts'
-import { openGiven, type Projected } from '../../../support/projector/given.ts'
 import { createIngest, createTestFoldWorker } from '../../../support/projector/model-tables.ts'
+import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 import { whileTime } from '../../../support/runner/while-time.ts'
 
 const longMax = 2n ** 63n - 1n
+const model = useFreshModel()
 const january = Date.UTC(2026, 0, 1)
 
 describe('active keys', () => {
-  const given = openGiven()
-
   test('keep their age when they are renamed, and take their scopes and hash from the latest version', async () => {
     const latest = { scopes: [], secret_hash: 'cd'.repeat(32) }
-    await given([1, 2, 3, 4].map(day => keyOf(`k${day}`, day)))
-      .when([keyOf('k1', 1, { version: 2, changed_at: january + 9 * 86_400_000, ...latest })])
-      .then(async projected => {
-        await activeAre('k1', 'k2', 'k3')(projected)
-        const rows = await projected.tables.rows({
-          query: `SELECT scopes, secret_hash FROM ${projected.databases.base}.api_keys FINAL WHERE api_key = 'k1'`,
-        })
-        expect(rows).toEqual([latest])
-      })
+    await model.project([1, 2, 3, 4].map(day => keyOf(`k${day}`, day)))
+    await model.project([keyOf('k1', 1, { version: 2, changed_at: january + 9 * 86_400_000, ...latest })])
+    expect(await active()).toEqual(['k1', 'k2', 'k3'])
+    const rows = await model.tables.rows({
+      query: `SELECT scopes, secret_hash FROM ${model.databases.base}.api_keys FINAL WHERE api_key = 'k1'`,
+    })
+    expect(rows).toEqual([latest])
   })
 
   test('are as old as their last change if the event has no time of issue', async () => {
     const since = (day: number) => ({ issued_at: null, changed_at: january + day * 86_400_000 })
-    await given([3, 1, 4, 2].map(day => keyOf(`k${day}`, 0, since(day)))).then(activeAre('k1', 'k2', 'k3'))
+    await model.project([3, 1, 4, 2].map(day => keyOf(`k${day}`, 0, since(day))))
+    expect(await active()).toEqual(['k1', 'k2', 'k3'])
   })
 
   test('are not written again by a fold that changes nothing', async () => {
-    const { project, tables, databases } = await given([])
+    const { project, tables, databases } = model
     await tables.run({ query: `SYSTEM STOP MERGES ${databases.base}.api_keys` })
     await project(
       [1, 2, 3, 4].map(day => keyOf(`k${day}`, day)),
@@ -76,7 +74,6 @@ describe('active keys', () => {
         fc.integer({ min: 3, max: 40 }),
       )
     })
-    const projected = await given([])
     let run = 0
     await fc.assert(
       fc.asyncProperty(
@@ -95,7 +92,7 @@ describe('active keys', () => {
                   })
                 : { type: 'api-key', key: named(event.key), data: null },
           )
-          await projected.project(prefixed, { batchSize })
+          await model.project(prefixed, { batchSize })
           const expected = Object.values(Object.groupBy(keys, ({ account_id }) => account_id)).flatMap(
             (ofAccount = []) =>
               ofAccount
@@ -104,8 +101,8 @@ describe('active keys', () => {
                 .slice(0, activeKeysMax)
                 .map(({ key: name }) => named(name)),
           )
-          const active = (await activeOf(projected)).filter(name => name.startsWith(`${run}:`))
-          expect(active).toEqual(expected.toSorted())
+          const ofRun = (await active()).filter(name => name.startsWith(`${run}:`))
+          expect(ofRun).toEqual(expected.toSorted())
         }),
       ),
       { numRuns: 15 },
@@ -113,14 +110,14 @@ describe('active keys', () => {
   })
 
   test('are folded between two pieces of a large fold, so that they do not wait for its end', async () => {
-    const { tables, databases } = await given([])
+    const { tables, databases } = model
     const ingest = createIngest(tables, databases, 'other')
     const activeAtPiece: string[][] = []
     const { foldWorker } = createTestFoldWorker(
       obstructed(tables, {
         async before(call) {
           if (!isCampaignFold(call)) return
-          activeAtPiece.push((await activeKeys(tables, databases)).map(String))
+          activeAtPiece.push(await active())
           if (activeAtPiece.length === 1) await ingest([keyOf('new', 1)])
         },
       }),
@@ -134,7 +131,8 @@ describe('active keys', () => {
   })
 
   test('are listed with an account’s waiting and revoked keys, oldest first, each with its state', async () => {
-    const { tables, databases } = await given([
+    const { tables, databases } = model
+    await model.project([
       ...[4, 3, 2, 1].map(day => keyOf(`pv_live_000000000000000${day}`, day)),
       keyOf('pv_live_revoked_00000000', 0, { status: 'REVOKED', version: longMax }),
       keyOf('pv_live_foreign_00000000', 0, { account_id: 'another' }),
@@ -157,7 +155,8 @@ describe('active keys', () => {
 
   test('are found by the whole key or its first 16 characters, never by less or by a pattern', async () => {
     const key = 'pv_live_0123456789abcdef'
-    const { tables, databases } = await given([
+    const { tables, databases } = model
+    await model.project([
       keyOf(key, 1),
       keyOf(`${key.slice(0, 16)}ZZZZZZZZ`, 2),
       keyOf('pv_live_other_0000000000', 3),
@@ -176,11 +175,6 @@ function keyOf(key: string, day: number, state: Partial<ApiKeyState> = {}): Chan
   return apiKeyEvent({ key, account_id: 'acc', issued_at: january + day * 86_400_000, ...state })
 }
 
-async function activeOf({ tables, databases }: Projected): Promise<string[]> {
-  return (await activeKeys(tables, databases)).map(String)
-}
-
-/** A check for `then`: these keys are active, and no other. */
-function activeAre(...keys: string[]): (projected: Projected) => Promise<void> {
-  return async projected => expect(await activeOf(projected)).toEqual(keys)
+async function active(): Promise<string[]> {
+  return (await activeKeys(model.tables, model.databases)).map(String)
 }

@@ -5,14 +5,20 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { currencyCodes, currencyDigits } from '../../../../contracts/events/currencies.ts'
+import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { foldCampaignsStatement } from '../../../../services/projector/fold/fold-statements.ts'
-import { percentText } from '../../../support/events/model.ts'
+import { percentText, readModelOf } from '../../../support/events/model.ts'
 import { campaignEvent, pledgeEvent, sampleReward } from '../../../support/events/sample-events.ts'
-import { openGiven, type Projected, viewsShow } from '../../../support/projector/given.ts'
-import { createTestFoldWorker, platformDigits } from '../../../support/projector/model-tables.ts'
+import {
+  createTestFoldWorker,
+  expectedReading,
+  platformDigits,
+} from '../../../support/projector/model-tables.ts'
+import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 const longMax = 2n ** 63n - 1n
 const memoryBytesMax = 400_000_000
+const model = useFreshModel()
 const notCounting = ['UNKNOWN', 'PENDING', 'CANCELLED', 'REFUNDED', 'FAILED'] as const
 
 interface Figures {
@@ -25,17 +31,14 @@ interface Figures {
 }
 
 describe('a campaign’s figures', () => {
-  const given = openGiven()
-
   test.each([
     ['JPY', '12345'],
     ['KWD', '12.345'],
     ['CLF', '1.2345'],
   ])('follow the digits of the platform’s currency: %s', async (currency, platform) => {
     const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p', platform_amount_minor: 12_345 })
-    await given([campaignEvent({ campaign_id: 'a' }), pledge], { currency }).then(async projected =>
-      expect(await figures(projected)).toMatchObject({ a: { platform } }),
-    )
+    await model.project([campaignEvent({ campaign_id: 'a' }), pledge], { currency })
+    expect(await figures()).toMatchObject({ a: { platform } })
   })
 
   test('round a percentage half up to hundredths, and a goal of 0 is 0 %', async () => {
@@ -50,13 +53,13 @@ describe('a campaign’s figures', () => {
       ['no goal', 5, 0, '0'],
       ['nothing', 0, 7, '0'],
     ]
-    const projected = await given(
+    await model.project(
       cases.flatMap(([campaign_id, amount_minor, goal_amount_minor]) => [
         campaignEvent({ campaign_id, goal_amount_minor }),
         pledgeEvent({ campaign_id, pledge_id: 'p', amount_minor }),
       ]),
     )
-    const percents = Object.entries(await figures(projected)).map(([id, { percent }]) => [id, percent])
+    const percents = Object.entries(await figures()).map(([id, { percent }]) => [id, percent])
     expect(Object.fromEntries(percents)).toEqual(
       Object.fromEntries(cases.map(([id, , , percent]) => [id, percent])),
     )
@@ -85,10 +88,11 @@ describe('a campaign’s figures', () => {
       }),
       { minLength: 150, maxLength: 150 },
     )
+    const all: ChangeEvent[] = []
     await fc.assert(
       fc.asyncProperty(campaigns, async sample => {
         const events = sample.flatMap(({ currency, goal, quantity, pledges }, index) => {
-          const campaign_id = `c${index}`
+          const campaign_id = `${all.length}-${index}`
           const rewards = [
             sampleReward({ reward_id: 'unclaimed', quantity_available: quantity }),
             sampleReward({ reward_id: 'r', quantity_available: quantity }),
@@ -98,7 +102,9 @@ describe('a campaign’s figures', () => {
             ...pledges.map((state, n) => pledgeEvent({ campaign_id, pledge_id: `p${n}`, ...state })),
           ]
         })
-        await given(events).then(viewsShow(events))
+        all.push(...events)
+        await model.project(events)
+        expect(await model.views()).toEqual(expectedReading(readModelOf(all)))
       }),
       { numRuns: 3, endOnFailure: true },
     )
@@ -106,8 +112,8 @@ describe('a campaign’s figures', () => {
 
   test('hold amounts of every currency that an event may name', async () => {
     const currencies = currencyCodes.map(currency => campaignEvent({ campaign_id: currency, currency }))
-    const projected = await given(currencies)
-    const rows = await figures(projected)
+    await model.project(currencies)
+    const rows = await figures()
     for (const code of currencyCodes) {
       const goal = 100_000 / 10 ** (currencyDigits(code) ?? Number.NaN)
       expect(Number(rows[code]?.goal), code).toBe(goal)
@@ -115,20 +121,19 @@ describe('a campaign’s figures', () => {
   })
 
   test('of tiers are counted within bounds of memory, with 1,000 tiers and 40,000 pledges that each name another', async () => {
-    const projected = await given([])
-    const { tables, databases } = projected
+    const { tables, databases, project } = model
     const tiers = 1_000
     const rewards = Array.from({ length: tiers }, (_, n) =>
       sampleReward({ reward_id: `r${n}`, quantity_available: 1 }),
     )
-    await projected.project([campaignEvent({ campaign_id: 'c', rewards })])
+    await project([campaignEvent({ campaign_id: 'c', rewards })])
     // Every second tier is claimed once. The other pledges name tiers that the campaign does not have.
     await tables.run({
       query: `INSERT INTO ${databases.ledger}.pledge_ledger
               SELECT 'c', toString(number), 1, true, number, 100, 100, concat('r', toString(2 * number)), today()
               FROM numbers(40000) SETTINGS async_insert = 0`,
     })
-    await projected.project([pledgeEvent({ campaign_id: 'c', pledge_id: 'last', reward_id: 'r1' })])
+    await project([pledgeEvent({ campaign_id: 'c', pledge_id: 'last', reward_id: 'r1' })])
     const term = await createTestFoldWorker(tables, databases).foldWorker.acquireLeadership()
     const step = {
       term,
@@ -166,12 +171,12 @@ describe('a campaign’s figures', () => {
   })
 })
 
-async function figures({ tables, databases }: Projected): Promise<Record<string, Figures>> {
-  const rows = await tables.rows<{ id: string } & Figures>({
+async function figures(): Promise<Record<string, Figures>> {
+  const rows = await model.tables.rows<{ id: string } & Figures>({
     query: `SELECT campaign_id AS id, toString(goal_amount) AS goal, toString(pledged_amount) AS pledged,
               toString(pledged_platform_amount) AS platform, toString(percent_funded) AS percent,
               backer_count AS backers, pledge_count AS pledges
-            FROM ${databases.views}.campaigns`,
+            FROM ${model.databases.views}.campaigns`,
   })
   return Object.fromEntries(rows.map(({ id, ...rest }) => [id, rest]))
 }
