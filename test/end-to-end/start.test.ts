@@ -6,6 +6,7 @@ import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { canRefuseCalls } from '../../services/clickhouse-server/outgoing.ts'
 import {
   freePorts,
@@ -15,6 +16,7 @@ import {
   type ServiceProcess,
   startServiceProcess,
 } from '../support/deployment/service-process.ts'
+import { apiKeyEvent } from '../support/events/sample-events.ts'
 import { pathsIn } from '../support/runner/paths-in.ts'
 import { processesWith, procFileSystem } from '../support/runner/processes.ts'
 import { run } from '../support/runner/programs.ts'
@@ -98,6 +100,46 @@ describe('npm start', () => {
       expect(lag.committed).toBeGreaterThanOrEqual(before.projector.lag[index]?.committed ?? 0)
     }
     expect(service.output()).not.toContain('Loading the demo')
+  })
+
+  test('a key that is issued while no service runs opens the API at the next start, and its secret is nowhere in the list', async () => {
+    await service?.stop()
+    const owner = ['--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
+    const issued = await keys('issue', '--account', 'offline', ...owner, '--json')
+    const { key, secret } = JSON.parse(issued.stdout)
+    service = await startServiceProcess(['--data-dir', directory.path])
+    const headers = { authorization: `Bearer ${key}:${secret}` }
+    await expect.poll(async () => (await fetch(`${service?.apiUrl}/stats`, { headers })).status).toBe(200)
+    const listed = await keys('list', '--account', 'offline', '--json')
+    expect(listed.stdout).not.toContain(secret)
+    expect(JSON.parse(listed.stdout)).toMatchObject({
+      keys: [{ key_prefix: key.slice(0, 16), status: 'active' }],
+    })
+  })
+
+  test('the name of an integration cannot move the cursor of the terminal that lists it', async () => {
+    const name = 'Mirror\u001b[2J\u009b1A\u202e'
+    const refused = await keys(
+      'issue',
+      '--account',
+      'hostile',
+      '--name',
+      name,
+      '--url',
+      'https://example.com',
+    )
+    expect(refused.code).toBe(2)
+    expect(refused.stderr).toMatch(/--name has line breaks.*, --email is missing/)
+    // The platform's own events are not checked so.
+    const key = 'pv_live_hostile0123456789'
+    const integration = { name, url: 'https://example.com', contact_email: 'a@example.com' }
+    const line = formatEvent(apiKeyEvent({ key, account_id: 'hostile', integration }))
+    await runCli(['events', 'append', '-', '--data-dir', directory.path], `${line}\n`)
+    const shown = 'Mirror\\u{1b}[2J\\u{9b}1A\\u{202e}'
+    const listed = async () => (await keys('list', '--account', 'hostile')).stdout
+    await expect.poll(listed).toContain(`${shown}\n`)
+    expect((await keys('revoke', key.slice(0, 16))).stdout).toContain(`(${shown})`)
+    expect((await keys('revoke', key)).stderr).toContain('revoked already')
   })
 
   test('no other user can read anything in the data directory, even if it was created for all', () => {
@@ -205,6 +247,10 @@ function killIfThere(pid: number): void {
 interface Status {
   projector: { records: number; lag: { committed: number }[] }
   tables: { public_campaigns: number }
+}
+
+function keys(...args: string[]) {
+  return runCli(['keys', ...args, '--data-dir', directory.path])
 }
 
 async function status(): Promise<Status> {
