@@ -6,12 +6,14 @@
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { EmbeddedTables } from '../../../services/embedded/tables.ts'
 import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { askClickHouse } from '../../support/clickhouse/clickhouse.ts'
 import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
-import { askNative, nativeHello } from '../../support/clickhouse/native-protocol.ts'
+import { askNative, nativeHello, nativeQuery } from '../../support/clickhouse/native-protocol.ts'
+import { whileTime } from '../../support/runner/while-time.ts'
 
 // ClickHouse has places for 4,096.
 const strangers = 4_600
@@ -136,71 +138,48 @@ describe('ClickHouse', () => {
     expect(performance.now() - begun).toBeLessThan(25_000)
   })
 
-  const hello = nativeHello({ port: 0, user: 'analyst', password: '' })
-  const halfAQuery = Buffer.from([1, 0, 0, 2, 0, 100, 83, 69, 76])
-  const long = Buffer.from([0, 255, 255, 255, 255, 255, 255, 255, 1])
-  const sent: [string, Buffer[]][] = [
-    ['nothing', []],
-    ['an HTTP request', [Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n')]],
-    ['a TLS hello', [Buffer.from('16030100a5010000a10303', 'hex')]],
-    ['bytes of no protocol', [Buffer.from('ff00ff00ff00', 'hex')]],
-    ['half a hello', [hello.subarray(0, 9)]],
-    ['a hello with a name that never ends', [long]],
-    ['a hello of a megabyte', [Buffer.concat([hello.subarray(0, 1), Buffer.alloc(1_000_000, 255)])]],
-    ['a hello alone', [hello]],
-    ['a hello of another server', [nativeHello({ port: 0, user: ' INTERSERVER SECRET ', password: '' })]],
-    ['two hellos', [hello, hello]],
-    ['a hello, byte by byte', [...hello].map(byte => Buffer.from([byte]))],
-    ['a hello and bytes of no protocol', [hello, Buffer.from('63ffffffff', 'hex')]],
-    ['a hello and half a query', [hello, halfAQuery]],
-    ['a hello and an empty packet of each kind', [hello, Buffer.from([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])]],
-  ]
-
-  test.each(sent)(
-    'keeps running after %s in the native protocol, however the client disconnects',
-    async (_, parts) => {
-      for (const leave of waysToLeave) {
-        await send(nativePort(), parts, leave)
-        await expectAlive()
-      }
-    },
-  )
-
-  const body = 'SELECT 1'
-  const headers = `POST /?user=analyst&query= HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`
-  const requests: [string, string][] = [
-    ['one byte of a request', headers.slice(0, 1)],
-    ['half a request line', headers.slice(0, 20)],
-    ['half of the headers', headers.slice(0, 60)],
-    ['headers without their end', headers.slice(0, -2)],
-    ['headers without a body', headers],
-    ['half a body', `${headers}${body.slice(0, 4)}`],
-    ['a request whose answer is never read', `${headers}${body}`],
-    ['a second request that is cut off', `${headers}${body}${headers.slice(0, 40)}`],
-    ['a body with invalid chunks', `${chunked}zz\r\nSELECT`],
-    ['a body that is cut off in a chunk', `${chunked}100\r\nSELECT`],
-    ['a body that is not compressed as it says', headers.replace('Host: a', 'Content-Encoding: gzip') + body],
-    ['an answer that is cut off', 'GET /?user=analyst&query=SELECT+*+FROM+numbers(1000000) HTTP/1.1\r\n\r\n'],
-    ['bytes of no protocol', '\xff\x00\xff\x00\r\n\r\n'],
-    ['a TLS hello', Buffer.from('16030100a5010000a10303', 'hex').toString('latin1')],
-    ['a header that never ends', `GET / HTTP/1.1\r\nX: ${'a'.repeat(2_000_000)}`],
-    ['an excessive number of headers', `GET / HTTP/1.1\r\n${'X: a\r\n'.repeat(100_000)}`],
-    ['an address that never ends', `GET /${'a'.repeat(2_000_000)}`],
-    ['invalid credentials', 'GET /?query=SELECT+1 HTTP/1.1\r\nAuthorization: Negotiate !\r\n\r\n'],
-  ]
-
-  test.each(requests)(
-    'keeps running after %s over HTTP, however the client disconnects',
-    async (_, request) => {
+  test('keeps running, whatever a client sends over both protocols, and however it disconnects', async () => {
+    const post = 'POST /?user=analyst&query= HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nSELECT 1'
+    const hello = nativeHello({ port: 0, user: 'analyst', password: '' })
+    const wholes = fc.constantFrom(Buffer.from(post), Buffer.concat([hello, nativeQuery('SELECT 1')]))
+    const changes = fc.array(fc.tuple(fc.nat(80), fc.nat(255)), { maxLength: 3 })
+    const sent = fc.tuple(wholes, changes, fc.nat(100)).map(([whole, changed, end]) => {
+      const bytes = Buffer.from(whole)
+      for (const [at, byte] of changed) bytes[at] = byte
+      return bytes.toString('latin1', 0, end)
+    })
+    const known = [
+      post.slice(0, 60),
+      `${post}${post.slice(0, 40)}`,
+      post.replace('Host: a', 'Content-Encoding: gzip'),
+      'POST /?user=analyst HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nSELECT',
+      'GET /?user=analyst&query=SELECT+*+FROM+numbers(1000000) HTTP/1.1\r\n\r\n',
+      'GET /?query=SELECT+1 HTTP/1.1\r\nAuthorization: Negotiate !\r\n\r\n',
+      // A TLS hello, and bytes of no protocol.
+      '\x16\x03\x01\0\xa5\x01\0\0\xa1\x03\x03',
+      '\xff\0\xff\0\xff\0\r\n\r\n',
+      // What never ends: a header, an address, headers, a name.
+      `GET / HTTP/1.1\r\nX: ${'a'.repeat(2_000_000)}`,
+      `GET /${'a'.repeat(2_000_000)}`,
+      `GET / HTTP/1.1\r\n${'X: a\r\n'.repeat(100_000)}`,
+      `\0${'\xff'.repeat(1_000_000)}`,
+    ]
+    const examples = known.flatMap((text): [() => number, string][] => [
+      [httpPort, text],
+      [nativePort, text],
+    ])
+    const property = async (portOf: () => number, text: string) => {
       for (const leave of waysToLeave) {
         // The moment at which the server notices the end differs between runs.
-        for (let time = 0; time < 5; time++) {
-          await send(httpPort(), [Buffer.from(request, 'latin1')], leave)
-        }
+        for (let time = 0; time < 3; time++) await send(portOf(), Buffer.from(text, 'latin1'), leave)
         await expectAlive()
       }
-    },
-  )
+    }
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(httpPort, nativePort), sent, whileTime(60_000, property)),
+      { numRuns: 150, examples, endOnFailure: true },
+    )
+  })
 })
 
 describe('the data teams’ ports', () => {
@@ -292,22 +271,14 @@ const waysToLeave: ((socket: Socket) => unknown)[] = [
   socket => socket.destroy(),
   socket => socket.resetAndDestroy(),
 ]
-const chunked = 'POST /?user=analyst HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n'
 
 /** Resolves when the connection is closed. */
-async function send(
-  port: number,
-  parts: readonly Buffer[],
-  leave: (socket: Socket) => unknown,
-): Promise<void> {
+async function send(port: number, bytes: Buffer, leave: (socket: Socket) => unknown): Promise<void> {
   const socket = connect({ host: '127.0.0.1', port })
   const closed = new Promise(resolve => socket.once('close', resolve))
   socket.on('error', () => {}).resume()
   await once(socket, 'connect')
-  for (const part of parts) {
-    if (!socket.writable) break
-    await new Promise(resolve => socket.write(part, resolve))
-  }
+  await new Promise(resolve => socket.write(bytes, resolve))
   leave(socket)
   await closed
 }

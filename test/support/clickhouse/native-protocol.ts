@@ -44,7 +44,7 @@ export async function askNative(address: NativeAddress, query: string): Promise<
     if (packet !== serverPackets.hello) throw new Error(`packet ${packet} came, and not a hello`)
     await reader.text()
     for (let i = 0; i < 3; i++) await reader.varUint()
-    socket.write(queryPacket(query))
+    socket.write(nativeQuery(query))
     return await answer(reader)
   } finally {
     socket.destroy()
@@ -56,7 +56,7 @@ export async function askUnread(address: NativeAddress, query: string): Promise<
   const socket = connect({ host: '127.0.0.1', port: address.port })
   socket.write(nativeHello(address))
   await once(socket, 'readable')
-  socket.on('error', () => {}).write(queryPacket(query))
+  socket.on('error', () => {}).write(nativeQuery(query))
 }
 
 async function answer(reader: Reader): Promise<string[]> {
@@ -100,7 +100,8 @@ export function nativeHello({ user, password, database = '' }: NativeAddress): B
   ])
 }
 
-function queryPacket(query: string): Buffer {
+/** What follows the hello. */
+export function nativeQuery(query: string): Buffer {
   const noSettings = text('')
   const noCompression = varUint(0)
   const emptyBlock = Buffer.from([1, 0, 2, 255, 255, 255, 255, 0, 0, 0])
