@@ -89,6 +89,15 @@ function relationOf(...names: [string, ...string[]]) {
   }
 }
 
+/** Settings of which all or none have to be set. */
+function together(...names: [string, string, ...string[]]) {
+  return [
+    (settings: Readonly<Record<string, unknown>>) =>
+      new Set(names.map(name => settings[name] === undefined)).size === 1,
+    { ...relationOf(...names), message: `has to be set together with ${names.slice(1).join(' and ')}` },
+  ] as const
+}
+
 const settingsSchema = z
   .object({
     PLEDGEVIEW_HOST: host.default('127.0.0.1'),
@@ -206,35 +215,25 @@ const settingsSchema = z
     ...relationOf('PLEDGEVIEW_KAFKA_SESSION_MS', 'PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX'),
     message: 'is not shorter than PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX',
   })
+  .refine(...together('PLEDGEVIEW_CLICKHOUSE_SHARD_URLS', 'PLEDGEVIEW_CLICKHOUSE_CLUSTER'))
   .refine(
-    ({ PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls }) =>
-      (cluster === undefined) === (urls === undefined),
-    {
-      ...relationOf('PLEDGEVIEW_CLICKHOUSE_SHARD_URLS', 'PLEDGEVIEW_CLICKHOUSE_CLUSTER'),
-      message: 'has to be set together with PLEDGEVIEW_CLICKHOUSE_CLUSTER',
-    },
-  )
-  .refine(settings => isSaslWhole(settings), {
-    ...relationOf(
+    ...together(
       'PLEDGEVIEW_KAFKA_SASL_MECHANISM',
       'PLEDGEVIEW_KAFKA_SASL_USERNAME',
       'PLEDGEVIEW_KAFKA_SASL_PASSWORD',
     ),
-    message: 'has to be set together with PLEDGEVIEW_KAFKA_SASL_USERNAME and PLEDGEVIEW_KAFKA_SASL_PASSWORD',
-  })
-
-function isSaslWhole(settings: {
-  PLEDGEVIEW_KAFKA_SASL_MECHANISM?: string | undefined
-  PLEDGEVIEW_KAFKA_SASL_USERNAME?: string | undefined
-  PLEDGEVIEW_KAFKA_SASL_PASSWORD?: string | undefined
-}): boolean {
-  const parts = [
-    settings.PLEDGEVIEW_KAFKA_SASL_MECHANISM,
-    settings.PLEDGEVIEW_KAFKA_SASL_USERNAME,
-    settings.PLEDGEVIEW_KAFKA_SASL_PASSWORD,
-  ]
-  return parts.every(part => part === undefined) || parts.every(part => part !== undefined)
-}
+  )
+  .refine(
+    ({ PLEDGEVIEW_DATABASE: base, PLEDGEVIEW_VIEWS_DATABASE: views }) => {
+      // tables/generations.ts and tables/schema/cluster-views.ts have the names.
+      const isPrivate = new RegExp(`^${base}(_(ledger|read)_\\d+)?(_all)?$`)
+      return ![views, `${views}_parts`].some(name => isPrivate.test(name))
+    },
+    {
+      ...relationOf('PLEDGEVIEW_VIEWS_DATABASE', 'PLEDGEVIEW_DATABASE'),
+      message: 'is a database of private tables, which analysts could read then: choose another name',
+    },
+  )
 
 export type Config = Readonly<z.output<typeof settingsSchema>>
 

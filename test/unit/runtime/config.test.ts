@@ -50,6 +50,17 @@ describe('the configuration', () => {
     ).toThrow('PLEDGEVIEW_KAFKA_SESSION_MS')
   })
 
+  test('the views, which analysts may read, have no database of the private tables', () => {
+    const read = (base: string, views: string) =>
+      readConfig({ PLEDGEVIEW_DATABASE: base, PLEDGEVIEW_VIEWS_DATABASE: views })
+    for (const views of ['own', 'own_all', 'own_ledger_1', 'own_read_12', 'own_read_12_all'])
+      expect(() => read('own', views)).toThrow('PLEDGEVIEW_VIEWS_DATABASE: is a database of private tables')
+    // On a cluster the shards have their views there.
+    expect(() => read('own_parts', 'own')).toThrow('PLEDGEVIEW_VIEWS_DATABASE')
+    for (const views of ['own_views', 'own_ledger', 'another_all'])
+      expect(read('own', views)).toMatchObject({ PLEDGEVIEW_VIEWS_DATABASE: views })
+  })
+
   test('a trusted proxy is an address or a range; true is refused with what to write instead', () => {
     const proxies = (text: string) => readConfig({ PLEDGEVIEW_TRUST_PROXY: text }).PLEDGEVIEW_TRUST_PROXY
     expect(proxies('')).toEqual([])
