@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { KeyAdmin } from '../api-keys/api-keys.ts'
 import { startRounds } from '../runtime/async/rounds.ts'
-import { type Config, ConfigError } from '../runtime/config.ts'
+import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Check, shared } from '../runtime/ops/checks.ts'
 import { createRuntime } from '../runtime/runtime.ts'
@@ -126,17 +126,11 @@ export function smtpMailer(config: Config): Mailer | undefined {
   return url === undefined ? undefined : createSmtpMailer({ url, from: config.PLEDGEVIEW_MAIL_FROM })
 }
 
-/** The provider of the settings. Throws `ConfigError` if only a part of it is configured. */
-export function oidcSettings(config: Config): OidcSettings | undefined {
-  const {
-    PLEDGEVIEW_OIDC_ISSUER: issuer,
-    PLEDGEVIEW_OIDC_CLIENT_ID: clientId,
-    PLEDGEVIEW_OIDC_CLIENT_SECRET: clientSecret,
-  } = config
-  if (issuer !== undefined && clientId !== undefined && clientSecret !== undefined)
-    return { issuer, clientId, clientSecret }
-  if (issuer === undefined && clientId === undefined && clientSecret === undefined) return undefined
-  throw new ConfigError(
-    'wrong settings:\n  PLEDGEVIEW_OIDC_ISSUER: has to be set together with PLEDGEVIEW_OIDC_CLIENT_ID and PLEDGEVIEW_OIDC_CLIENT_SECRET',
-  )
+/** The provider of the settings, if there is one. */
+export function oidcSettings({
+  PLEDGEVIEW_OIDC_ISSUER: issuer,
+  PLEDGEVIEW_OIDC_CLIENT_ID: clientId,
+  PLEDGEVIEW_OIDC_CLIENT_SECRET: clientSecret,
+}: Config): OidcSettings | undefined {
+  return issuer && clientId && clientSecret ? { issuer, clientId, clientSecret } : undefined
 }

@@ -66,6 +66,19 @@ function isOrigin(address: string): boolean {
   return href === `${origin}/`
 }
 
+/** Without a user, password, query or fragment. */
+function isAddressOnly(address: string): boolean {
+  if (!URL.canParse(address)) return true
+  const { href, origin, pathname } = new URL(address)
+  return href === `${origin}${pathname}`
+}
+
+// A client of ClickHouse would read these as settings, and print the URL in its warnings.
+const clickHouseAddress = webAddress.refine(
+  isOrigin,
+  'may have no user, password, path, query or fragment, only http(s)://host:port',
+)
+
 /** A name that is put into SQL text without quotes. */
 const identifier = z.string().regex(/^[A-Za-z_]\w{0,62}$/, 'is not a plain identifier')
 
@@ -186,7 +199,7 @@ const settingsSchema = z
     // With less, what belongs to no query would count as held by analysts (clickhouse-server/analysts.ts).
     PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: wholeNumber({ min: 536_870_912 }).optional(),
     PLEDGEVIEW_SQL_PASSWORD: z.string().default(''),
-    PLEDGEVIEW_CLICKHOUSE_URL: webAddress.optional(),
+    PLEDGEVIEW_CLICKHOUSE_URL: clickHouseAddress.optional(),
     PLEDGEVIEW_CLICKHOUSE_USER: z.string().default('default'),
     PLEDGEVIEW_CLICKHOUSE_PASSWORD: z.string().default(''),
     PLEDGEVIEW_CLICKHOUSE_CA_FILE: z.string().optional(),
@@ -194,13 +207,16 @@ const settingsSchema = z
     PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX: count(2_000),
     PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX: count(16),
     PLEDGEVIEW_CLICKHOUSE_CLUSTER: z.string().optional(),
-    PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: list.pipe(z.array(webAddress)).optional(),
+    PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: list.pipe(z.array(clickHouseAddress)).optional(),
     PLEDGEVIEW_REDIS_URL: z
       .string()
       .regex(/^rediss?:\/\/\S+$/, 'is not a redis:// or rediss:// address')
       .optional(),
     PLEDGEVIEW_REDIS_PREFIX: z.string().default('pledgeview:'),
-    PLEDGEVIEW_SCHEMA_REGISTRY_URL: webAddress.optional(),
+    // It appears in messages.
+    PLEDGEVIEW_SCHEMA_REGISTRY_URL: webAddress
+      .refine(isAddressOnly, 'may have no user, password, query or fragment')
+      .optional(),
     PLEDGEVIEW_SCHEMA_REGISTRY_USER: z.string().optional(),
     PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD: z.string().optional(),
     PLEDGEVIEW_SCHEMA_REGISTRY_CA_FILE: z.string().optional(),
@@ -215,6 +231,7 @@ const settingsSchema = z
     ...relationOf('PLEDGEVIEW_KAFKA_SESSION_MS', 'PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX'),
     message: 'is not shorter than PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX',
   })
+  .refine(...together('PLEDGEVIEW_OIDC_ISSUER', 'PLEDGEVIEW_OIDC_CLIENT_ID', 'PLEDGEVIEW_OIDC_CLIENT_SECRET'))
   .refine(...together('PLEDGEVIEW_CLICKHOUSE_SHARD_URLS', 'PLEDGEVIEW_CLICKHOUSE_CLUSTER'))
   .refine(
     ...together(
@@ -222,6 +239,18 @@ const settingsSchema = z
       'PLEDGEVIEW_KAFKA_SASL_USERNAME',
       'PLEDGEVIEW_KAFKA_SASL_PASSWORD',
     ),
+  )
+  .refine(settings => settings.PLEDGEVIEW_KAFKA_TLS || settings.PLEDGEVIEW_KAFKA_TLS_CA_FILE === undefined, {
+    ...relationOf('PLEDGEVIEW_KAFKA_TLS_CA_FILE', 'PLEDGEVIEW_KAFKA_TLS'),
+    message: 'needs PLEDGEVIEW_KAFKA_TLS=true, otherwise nothing is encrypted',
+  })
+  .refine(
+    ({ PLEDGEVIEW_SCHEMA_REGISTRY_USER: user, PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD: password }) =>
+      user !== undefined || password === undefined,
+    {
+      ...relationOf('PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD', 'PLEDGEVIEW_SCHEMA_REGISTRY_USER'),
+      message: 'needs PLEDGEVIEW_SCHEMA_REGISTRY_USER, otherwise it is not sent',
+    },
   )
   .refine(
     ({ PLEDGEVIEW_DATABASE: base, PLEDGEVIEW_VIEWS_DATABASE: views }) => {

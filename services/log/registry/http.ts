@@ -23,11 +23,9 @@ const mediaType = 'application/vnd.schemaregistry.v1+json'
 // A registry's own limit for a schema is 1 MiB.
 const answerBytesMax = 4 * 1024 ** 2
 
-/**
- * Opens a new connection for each request, because requests are few. Throws `TypeError` if the URL has another form.
- */
+/** Opens a new connection for each request, because requests are few. */
 export function createRegistryRequest(address: RegistryAddress, requestMsMax: number): RegistryRequest {
-  const base = registryUrl(address.url)
+  const base = new URL(address.url)
   const basePath = base.pathname.replace(/\/$/, '')
   const headers = { accept: `${mediaType}, application/json`, ...authorization(address) }
   // Without keep-alive: requests are few, and an idle connection would keep the process alive.
@@ -66,18 +64,6 @@ function connectionError(cause: unknown, lateMs: number | undefined): SchemaRegi
   const hasCode = cause instanceof Error && 'code' in cause && typeof cause.code === 'string'
   const code = hasCode ? cause.code : 'the request failed'
   return new SchemaRegistryError(`it did not answer: ${code}`, { retryable: true })
-}
-
-function registryUrl(text: string): URL {
-  const url = URL.parse(text)
-  if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new TypeError("the schema registry's URL is not http(s)://host:port")
-  }
-  // The URL appears in messages, so it must not contain a password.
-  if (url.username || url.password || url.search || url.hash) {
-    throw new TypeError("the schema registry's URL may have no user, password, query or fragment")
-  }
-  return url
 }
 
 function authorization({ user, password = '' }: RegistryAddress): { authorization?: string } {

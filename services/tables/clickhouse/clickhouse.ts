@@ -87,12 +87,12 @@ export function inSession(settings: TablesSettings): TablesSettings {
   return { ...settings, connectionsMax: 1, statementSettings }
 }
 
-/** Connects at the first statement. Throws `TypeError` if the URL has another form. */
+/** Connects at the first statement. */
 export function openTables(
   settings: TablesSettings,
   { monotonicMs = () => performance.now(), random = Math.random }: TablesDependencies = {},
 ): ServerTables {
-  const url = serverUrl(settings.url)
+  const url = new URL(settings.url)
   const client = connect(settings, url)
   const running = new Set<Promise<unknown>>()
 
@@ -200,17 +200,6 @@ function connect(settings: TablesSettings, url: URL): ClickHouseClient {
     ...(tracer && { tracer }),
     ...(caCertificate !== undefined && { tls: { ca_cert: Buffer.from(caCertificate) } }),
   })
-}
-
-function serverUrl(text: string): URL {
-  const url = URL.parse(text)
-  if (!url || !/^https?:$/.test(url.protocol))
-    throw new TypeError('the ClickHouse URL is not http(s)://host:port')
-  // The client would read these as settings, and print the URL in its warnings.
-  if (url.username || url.password || url.search || url.hash || url.pathname !== '/') {
-    throw new TypeError('the ClickHouse URL may have no user, password, path, query or fragment')
-  }
-  return url
 }
 
 // Read-only: ClickHouse ends the query when the caller stops waiting, and a call of `rows` can never write.

@@ -48,6 +48,46 @@ describe('the configuration', () => {
     expect(() =>
       readConfig({ PLEDGEVIEW_KAFKA_SESSION_MS: '9000', PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX: '9000' }),
     ).toThrow('PLEDGEVIEW_KAFKA_SESSION_MS')
+    const partial = () =>
+      readConfig({
+        PLEDGEVIEW_OIDC_ISSUER: 'https://login.example',
+        PLEDGEVIEW_OIDC_CLIENT_ID: 'pledgeview',
+        PLEDGEVIEW_KAFKA_SASL_USERNAME: 'ada',
+        PLEDGEVIEW_CLICKHOUSE_CLUSTER: 'shards',
+        PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD: 'secret',
+      })
+    for (const name of ['OIDC_ISSUER', 'KAFKA_SASL_MECHANISM', 'CLICKHOUSE_SHARD_URLS'])
+      expect(partial).toThrow(`PLEDGEVIEW_${name}: has to be set together with PLEDGEVIEW_`)
+    expect(partial).toThrow('PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD: needs PLEDGEVIEW_SCHEMA_REGISTRY_USER')
+  })
+
+  test('a certificate for Kafka without TLS is refused: the password would be sent in clear text', () => {
+    const caFile = { PLEDGEVIEW_KAFKA_TLS_CA_FILE: 'ca.pem' }
+    expect(() => readConfig(caFile)).toThrow('PLEDGEVIEW_KAFKA_TLS_CA_FILE: needs PLEDGEVIEW_KAFKA_TLS=true')
+    expect(readConfig({ ...caFile, PLEDGEVIEW_KAFKA_TLS: 'true' })).toMatchObject(caFile)
+  })
+
+  test('an address of a server with more than it may have is refused, and not quoted', () => {
+    const extras = ['?request_timeout=1', '#a'].map(rest => `https://server:8443/${rest}`)
+    for (const url of [...extras, 'ftp://server', 'https://ada:do-not-print-me@server']) {
+      const read = () =>
+        readConfig({
+          PLEDGEVIEW_CLICKHOUSE_URL: url,
+          PLEDGEVIEW_CLICKHOUSE_CLUSTER: 'shards',
+          PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: `http://127.0.0.1:8123,${url}`,
+          PLEDGEVIEW_SCHEMA_REGISTRY_URL: url,
+        })
+      for (const name of ['CLICKHOUSE_URL', 'CLICKHOUSE_SHARD_URLS.1', 'SCHEMA_REGISTRY_URL'])
+        expect(read).toThrow(`PLEDGEVIEW_${name}: `)
+      expect(read).not.toThrow('do-not-print-me')
+    }
+    const withPath = 'https://server/registry'
+    expect(() => readConfig({ PLEDGEVIEW_CLICKHOUSE_URL: withPath })).toThrow(
+      'PLEDGEVIEW_CLICKHOUSE_URL: may',
+    )
+    expect(readConfig({ PLEDGEVIEW_SCHEMA_REGISTRY_URL: withPath })).toMatchObject({
+      PLEDGEVIEW_SCHEMA_REGISTRY_URL: withPath,
+    })
   })
 
   test('the views, which analysts may read, have no database of the private tables', () => {

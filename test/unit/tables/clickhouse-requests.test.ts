@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { answers, isSilent } from '../../support/servers/misbehaving-server.ts'
-import { against, failureOf, insert, open, password, user } from './against-server.ts'
+import { against, failureOf, insert, password, user } from './against-server.ts'
 
 describe('connections', () => {
   test('are never more than allowed, and the others wait', async () => {
@@ -116,15 +116,4 @@ describe('what is sent', () => {
     expect(many?.parameters.has('param_ids')).toBe(false)
     expect(many?.body).toContain(ids.at(-1))
   })
-})
-
-test.each([
-  'not a url',
-  'ftp://127.0.0.1:8123',
-  `http://${user}:${password}@127.0.0.1:8123`,
-  'http://127.0.0.1:8123/database',
-  'http://127.0.0.1:8123/?request_timeout=1',
-])('a URL that is more or less than a server is refused and not quoted (%#)', url => {
-  expect(() => open(url)).toThrow(TypeError)
-  expect(() => open(url)).not.toThrow(password)
 })

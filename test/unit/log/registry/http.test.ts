@@ -143,15 +143,4 @@ describe('the way to the registry', () => {
       expect(message).toMatch(/did not answer: \w*(SELF_SIGNED|SIGNATURE|LEAF)/)
     }
   })
-
-  test.each([
-    'registry:8081',
-    'ftp://registry',
-    'http://user:password@registry',
-    'http://registry?a=b',
-    'http://registry/#a',
-  ])('is not %s', url => {
-    expect(() => open({ url })).toThrow(TypeError)
-    expect(() => open({ url })).not.toThrow('password@')
-  })
 })
