@@ -121,9 +121,6 @@ export const startCommand: Command = {
             sql: values['no-sql'] ? undefined : sql,
           }),
         )
-        service.model.stopped.then(error => {
-          if (error) io.stderr.write(stoppedText(error))
-        })
         const ended = new AbortController()
         open({ close: () => ended.abort() })
         const interrupted = new Promise<void>(resolve => {
@@ -133,9 +130,13 @@ export const startCommand: Command = {
         await Promise.race([
           interrupted,
           service.model.clickHouse.failed.then(error => Promise.reject(error)),
-          welcome(service, { directory, config, logger, values, signal: ended.signal }, io).then(
-            () => interrupted,
-          ),
+          welcome(service, { directory, config, logger, values, signal: ended.signal }, io).then(() => {
+            // One that stops while the demo loads ends the start, with its reason.
+            service.model.stopped.then(error => {
+              if (error) io.stderr.write(stoppedText(error))
+            })
+            return interrupted
+          }),
         ])
       }),
     )
