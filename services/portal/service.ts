@@ -7,6 +7,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { KeyAdmin } from '../api-keys/api-keys.ts'
 import { startRounds } from '../runtime/async/rounds.ts'
+import { within } from '../runtime/async/sleep.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Check, shared } from '../runtime/ops/checks.ts'
@@ -53,6 +54,8 @@ export interface PortalService {
 const sendPauseMs = 5_000
 // So that each minute has its measurement.
 const measurePauseMs = 20_000
+// A round may wait for a mail server or the log for longer than the process has to end (commands/services.ts).
+const roundMsMax = 5_000
 
 /** Creates the app. */
 export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
@@ -95,6 +98,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
   const notDeleted = warning('a deletion of an account could not be completed')
   const notNotified = warning('the notices could not be looked after')
   const notMeasured = warning('the freshness of the data could not be noted')
+  const notEnded = warning('the rounds of the portal did not end in time: the next portal does what is left')
   const rounds = [
     startRounds(freshness.measure, { pauseMs: measurePauseMs, onError: notMeasured }),
     startRounds(signal => finishDeletions({ accounts, keys }, signal, notDeleted), {
@@ -104,7 +108,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
   ]
   const sender = createNoticeSender({ ...noteParts, mailer })
   const lookAndSend = async (signal: AbortSignal) => {
-    await sender.look().catch(notNotified)
+    await sender.look(signal).catch(notNotified)
     await sender.sendDue(signal)
   }
   rounds.push(startRounds(lookAndSend, { pauseMs: sendPauseMs, onError: notNotified }))
@@ -112,8 +116,9 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     app,
     readiness: () => ({ store: shared(store.check()) }),
     async close() {
-      // A mail is not begun any more while requests end.
-      await Promise.all([closePortalApp(app), ...rounds.map(round => round.close())])
+      // A mail is not begun any more while requests end. What a round leaves undone, another portal does.
+      const ended = Promise.all(rounds.map(round => round.close()))
+      await Promise.all([closePortalApp(app), within(roundMsMax, ended).catch(notEnded)])
       await mailer?.close()
       await store.close()
     },

@@ -84,12 +84,13 @@ export function createNoticeSender(parts: NoticeParts) {
   }
 
   /** Looks for runaway traffic, and removes what nobody needs, if it is this portal's turn. */
-  async function look(): Promise<void> {
+  async function look(stop?: AbortSignal): Promise<void> {
     const turn = Math.floor(now() / lookMs)
     if (!(await store.claim(`notices-turn:${turn}`, '', 2 * lookMs))) return
     const waiting = await notices.waiting(now() - waitMsMax)
     // Their addresses must not stay. One that was sent may wait, too, if the log did not take that.
     for (const notice of waiting.filter(({ is_over }) => is_over)) {
+      if (stop?.aborted) return
       const isSent = (await store.get(claimOf(notice))) === 'SENT'
       await notices.settle(notice, isSent ? 'SENT' : 'GIVEN_UP', now())
     }

@@ -1,9 +1,14 @@
 /** The store does not answer: pages say so soon, and people can still sign out. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { pino } from 'pino'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
+import { encodeState } from '../../../contracts/events/codec.ts'
+import { startPortalService } from '../../../services/portal/service.ts'
 import type { PortalStore } from '../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
-import { startTestPortal, type TestPortal } from '../../support/portal/app.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { portalKey, startTestPortal, type TestPortal } from '../../support/portal/app.ts'
 import type { Browser } from '../../support/portal/browser.ts'
 
 let portal: TestPortal
@@ -49,4 +54,20 @@ test('a page of a person answers 503 within seconds, and the browser keeps its s
   expect((await browser.get('/sign-in')).status).toBe(200)
   state = 'answers'
   expect((await browser.get('/account')).status).toBe(200)
+})
+
+test('a portal ends within its 15 s, also if what runs beside the requests hangs', async () => {
+  const hangs = () => new Promise<never>(() => undefined)
+  const service = await startPortalService({
+    ...{ portalUrl: 'http://127.0.0.1:8081', apiUrl: 'http://127.0.0.1:8080/api/v1', hosts: [], portalKey },
+    config: readConfig({}),
+    ...{ databases: defaultDatabases, logger: pino({ level: 'silent' }), mailer: undefined },
+    store: { ...inner, claim: hangs, close: async () => undefined },
+    tables: { rows: hangs, run: hangs, insert: hangs, close: hangs },
+    keyAdmin: {
+      directory: { ofAccount: hangs, find: hangs },
+      ...{ writer: { append: hangs, close: hangs }, encode: encodeState, pepper: '' },
+    },
+  })
+  expect(await Promise.race([service.close(), delay(14_000, 'still open', { ref: false })])).toBeUndefined()
 })
