@@ -10,6 +10,7 @@ import { portalStore } from '../portal/store/redis-store.ts'
 import { closing } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
+import { createRuntime } from '../runtime/runtime.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import { serve } from './serve.ts'
@@ -50,6 +51,7 @@ export async function runPortalProcess({
   if (config.PLEDGEVIEW_SMTP_URL === undefined && oidcSettings(config) === undefined)
     logger.warn('no one can sign in: set PLEDGEVIEW_SMTP_URL or PLEDGEVIEW_OIDC_ISSUER')
   await closing(async open => {
+    const metrics = createMetrics()
     const tables = open(openTables(serverSettings(config)))
     const databases = databasesOf(config)
     await holdTablesIdentity(patientAtStart(tables, { config, logger, signal }), databases, {
@@ -64,7 +66,7 @@ export async function runPortalProcess({
         ...{ config, portalUrl, apiUrl: settings.PLEDGEVIEW_API_URL, tables, databases, logger },
         portalKey: settings.PLEDGEVIEW_PORTAL_KEY,
         hosts: [],
-        store: portalStore(config, settings.PLEDGEVIEW_REDIS_URL, logger),
+        store: portalStore(config, settings.PLEDGEVIEW_REDIS_URL, createRuntime(logger, metrics)),
         mailer: smtpMailer(config),
         keyAdmin: {
           directory: keyDirectory(tables, databases),
@@ -74,7 +76,7 @@ export async function runPortalProcess({
     )
     await serve(open, {
       ...{ service: 'portal', config, app: portal.app, port: config.PLEDGEVIEW_PORTAL_PORT },
-      ...{ tables, databases, metrics: createMetrics(), signal, readiness: portal.readiness },
+      ...{ tables, databases, metrics, signal, readiness: portal.readiness },
       onReady: (listensOn, opsUrl) => onReady({ portalUrl, listensOn, opsUrl }),
     })
   })

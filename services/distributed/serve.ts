@@ -25,6 +25,9 @@ export interface Served {
   onReady: (url: string, opsUrl: string) => void
 }
 
+// A scrape is answered without its gauges after three seconds.
+const scrapeMsMax = 2_000
+
 /** Resolves when the signal has aborted. What serves is open then. */
 export async function serve(
   open: Open,
@@ -39,7 +42,11 @@ export async function serve(
       stopped: (await readProjection(tables, databases)).stopped,
     }),
     metrics,
-    beforeScrape: () => reportProjection({ metrics, tables, databases }),
+    beforeScrape: async () => {
+      const { ok } = await tablesCheck(tables, scrapeMsMax)
+      metrics.clickhouseUp.set(ok ? 1 : 0)
+      if (ok) await reportProjection({ metrics, tables, databases })
+    },
   })
   open({ close: () => closeServer(ops) })
   const url = await app.listen({ host: config.PLEDGEVIEW_HOST, port })

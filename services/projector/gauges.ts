@@ -81,7 +81,7 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
   /** The leader reads them, at most once a minute. */
   async function readSlugs(): Promise<void> {
     if (!isLeading()) {
-      for (const gauge of [gauges.sharedSlugs, metrics.unknownCampaignPledges, metrics.oversoldClaims])
+      for (const gauge of [gauges.sharedSlugs, gauges.unknownCampaignPledges, gauges.oversoldClaims])
         gauge.set(0)
       // A process that leads again reads them at once.
       slugsAt = Number.NEGATIVE_INFINITY
@@ -91,8 +91,8 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     slugsAt = monotonicMs()
     gauges.sharedSlugs.set(await sharedSlugCount())
     const { unknown, oversold } = await claims()
-    metrics.unknownCampaignPledges.set(unknown.pledges)
-    metrics.oversoldClaims.set(oversold.claims)
+    gauges.unknownCampaignPledges.set(unknown.pledges)
+    gauges.oversoldClaims.set(oversold.claims)
   }
 
   let slugsAt = Number.NEGATIVE_INFINITY
@@ -100,7 +100,7 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
   const readings = [readLog, readTables, readSlugs].map(read => kept(read, { ms: 0 }, dependencies))
   return async () => {
     const [, tables] = await Promise.all(readings.map(read => answers(read())))
-    gauges.clickhouseUp.set(tables ? 1 : 0)
+    metrics.clickhouseUp.set(tables ? 1 : 0)
     // From what this process knows, so they grow also while nothing answers.
     const inLog = oldestUncommitted().map(({ waitsSince }) => secondsSince(waitsSince, now()))
     metrics.stageLag.set({ stage: 'log' }, Math.max(0, ...inLog))
@@ -173,10 +173,6 @@ function secondsSince(at: number | undefined, now: number): number {
 
 function registerAsked(metrics: Metrics) {
   return {
-    clickhouseUp: gaugeOf(metrics, {
-      name: 'pledgeview_clickhouse_up',
-      help: 'Whether ClickHouse answered the projector at this scrape: 1 or 0',
-    }),
     rejects: gaugeOf(metrics, {
       name: 'pledgeview_rejects_stored',
       help: 'Records in the dead-letter queue. A retry leaves them there',
@@ -188,6 +184,14 @@ function registerAsked(metrics: Metrics) {
     sharedSlugs: gaugeOf(metrics, {
       name: 'pledgeview_shared_slugs',
       help: 'Slugs that several public campaigns have, as the leader found them within the last minute',
+    }),
+    unknownCampaignPledges: gaugeOf(metrics, {
+      name: 'pledgeview_unknown_campaign_pledges',
+      help: 'Pledges that would count, of campaigns that are not in the ledger, as the leader found them within the last minute',
+    }),
+    oversoldClaims: gaugeOf(metrics, {
+      name: 'pledgeview_oversold_claims',
+      help: 'Claims of tiers beyond their quantity, as the leader found them within the last minute',
     }),
     rebuildPhase: gaugeOf(metrics, {
       name: 'pledgeview_rebuild_phase',

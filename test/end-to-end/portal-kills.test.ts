@@ -101,6 +101,10 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
     }
   }
   await tables.close()
+  const metrics = async () => (await fetch(`${portals[0]?.opsUrl}/metrics`)).text()
+  expect(await metrics()).toContain('pledgeview_redis_up{connection="portal"} 1')
+  await services.redis.kill()
+  await expect.poll(metrics, soon).toContain('pledgeview_redis_up{connection="portal"} 0')
 
   async function activeKeys(): Promise<number> {
     const [row] = await tables.rows<{ most: number }>({

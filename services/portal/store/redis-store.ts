@@ -2,9 +2,9 @@
  * The portal's store in Redis, for several portals. Every call is one round trip and one atomic step. It fails within its
  * deadline, and is never sent twice.
  */
-import type { Logger } from 'pino'
 import type { Config } from '../../runtime/config.ts'
 import { createRedisConnection, type RedisConnection } from '../../runtime/redis/connection.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { PortalStore } from './port.ts'
 
 export interface RedisStoreDependencies {
@@ -22,10 +22,15 @@ return redis.call('INCR', KEYS[1])`
 export function portalStore(
   { PLEDGEVIEW_REDIS_PREFIX: keyPrefix }: Pick<Config, 'PLEDGEVIEW_REDIS_PREFIX'>,
   url: string,
-  logger: Logger,
+  { monotonicMs, random, logger, metrics }: Pick<Runtime, 'monotonicMs' | 'random' | 'logger' | 'metrics'>,
 ): PortalStore {
-  const time = { now: () => performance.now(), random: Math.random, logger }
-  const connection = createRedisConnection({ url, name: 'pledgeview-portal', deadlineMs: redisMsMax }, time)
+  const connection = createRedisConnection(
+    { url, name: 'pledgeview-portal', deadlineMs: redisMsMax },
+    {
+      ...{ now: monotonicMs, random, logger },
+      onChange: isUp => metrics.redisUp.set({ connection: 'portal' }, isUp ? 1 : 0),
+    },
+  )
   return createRedisStore({ connection, keyPrefix })
 }
 

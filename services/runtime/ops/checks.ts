@@ -40,11 +40,11 @@ export function lagCheck(lag: readonly PartitionLag[], recordsMax: number): Chec
   return { ok: records <= recordsMax, detail: `${records} records wait, at most ${recordsMax} are allowed` }
 }
 
-export function tablesCheck(tables: Pick<Tables, 'rows'>): Promise<Check> {
+export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax?: number): Promise<Check> {
   return answered(async () => {
     await tables.rows({ query: 'SELECT 1 SETTINGS max_execution_time = 2' })
     return { ok: true, detail: 'answer' }
-  })
+  }, msMax)
 }
 
 /** Runs a check, with a bound on the time. If what it asks does not answer, the check fails. */

@@ -52,16 +52,6 @@ export function createMetrics() {
       labelNames: ['topic', 'outcome'] as const,
       registers,
     }),
-    unknownCampaignPledges: new Gauge({
-      name: 'pledgeview_unknown_campaign_pledges',
-      help: 'Pledges that would count, of campaigns that are not in the ledger, as the projector that folds has last seen them',
-      registers,
-    }),
-    oversoldClaims: new Gauge({
-      name: 'pledgeview_oversold_claims',
-      help: 'Claims of tiers beyond their quantity, as the projector that folds has last seen them',
-      registers,
-    }),
     batchSeconds: new Histogram({
       name: 'pledgeview_batch_write_seconds',
       help: 'Time to write a collected batch: its rows, its positions, and the offsets that tools for lag read',
@@ -129,9 +119,14 @@ export function createMetrics() {
       labelNames: ['stage'] as const,
       registers,
     }),
+    clickhouseUp: new Gauge({
+      name: 'pledgeview_clickhouse_up',
+      help: 'Whether ClickHouse answered this process at this scrape: 1 or 0',
+      registers,
+    }),
     redisUp: new Gauge({
       name: 'pledgeview_redis_up',
-      help: 'Whether Redis answers, by connection (limits, caches): 1 or 0',
+      help: 'Whether Redis answers, by connection (limits, caches, portal): 1 or 0',
       labelNames: ['connection'] as const,
       registers,
     }),

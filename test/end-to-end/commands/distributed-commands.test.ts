@@ -279,6 +279,12 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
       expect(String(after?.updated_at) > String(before?.updated_at)).toBe(true)
     }, soon)
   })
+
+  test('a query process tells that ClickHouse is away: the projectors end then, and tell nothing', async () => {
+    expect(await ofQuery('metrics')).toContain('pledgeview_clickhouse_up 1')
+    await services.clickHouse.kill()
+    await expect.poll(() => ofQuery('metrics'), soon).toContain('pledgeview_clickhouse_up 0')
+  })
 })
 
 /** Deletes all records of the topic of pledges, which it only does with a retention. */

@@ -41,6 +41,14 @@ test('a process that leads again reads them at once', async () => {
   expect(readings).toBe(2)
 })
 
+test('what only a projector can know, no other process reports as 0', async () => {
+  const metrics = createMetrics()
+  const names = /^pledgeview_(shared_slugs|unknown_campaign_pledges|oversold_claims) /gm
+  expect(await metrics.registry.metrics()).not.toMatch(names)
+  idleGauges({ metrics })
+  expect((await metrics.registry.metrics()).match(names)).toHaveLength(3)
+})
+
 test('a log that ends before the position has no negative lag', async () => {
   const metrics = createMetrics()
   const partition = { topic: 'pledges', partition: 0, committed: 9, end: 4 } as const
