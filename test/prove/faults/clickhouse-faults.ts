@@ -91,20 +91,24 @@ async function stopDuringFold(stage: Stage): Promise<void> {
 
 /** The rows of a fold come long after its stamp, and ClickHouse does not notice how long the statement takes. */
 async function slowFold({ obstruct, foldMsMax }: Stage): Promise<void> {
-  let isSlowed = false
+  let fold = ''
+  const slowed = () => slowedDown(fold, 3.6 * foldMsMax)
   const rewrite = (call: TablesCall) => {
-    if (isSlowed || !isCampaignFold(call)) return call.text
-    isSlowed = true
-    return slowedDown(call.text, 3.6 * foldMsMax)
+    if (fold !== '' || !isCampaignFold(call)) return call.text
+    fold = call.text
+    return slowed()
   }
   const release = obstruct({ rewrite })
-  await until(() => isSlowed)
+  await until(() => fold !== '')
   release()
+  // To a projector, what a rewrite throws is a lost answer. A fold that cannot be slowed down ends the world.
+  slowed()
 }
 
-function slowedDown(fold: string, ms: number): string {
+/** The sleep is once a block of rows, and a fold of a world has one block. */
+export function slowedDown(fold: string, ms: number): string {
   const slow = fold
-    .replace('\nWHERE if(fresh.', `\nWHERE sleep(${ms / 1_000}) = 0 AND if(fresh.`)
+    .replace('\nWHERE (', `\nWHERE sleep(${ms / 1_000}) = 0 AND (`)
     .replace(
       /max_execution_time = [\d.]+/,
       'max_execution_time = 0, function_sleep_max_microseconds_per_block = 0',
