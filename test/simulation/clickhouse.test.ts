@@ -12,8 +12,9 @@ import { createTwinEngine } from '../support/simulation/engine/twin-engine.ts'
 import { seedsOf } from '../support/simulation/seeds.ts'
 import { playWorld } from '../support/simulation/world.ts'
 
-// Without the list index and with it. Together they have every kind of statement that the simulation has; each takes many seconds.
-const worlds = seedsOf({ count: 0, also: [5, 30] })
+// Without the list index and with it; in the last one the clock steps. Together they have every kind of statement that the simulation
+// has; each takes many seconds.
+const worlds = seedsOf({ count: 0, also: [5, 30, 35] })
 
 describe('ClickHouse', () => {
   const tables = useModelTables()
