@@ -6,6 +6,9 @@ import { check, shortest } from './checker/check.ts'
 import { goodLog, tryLogMutants } from './checker/mutants.ts'
 import { slowedDown } from './faults/clickhouse-faults.ts'
 import { optionOf, realMutants } from './real-mutants.ts'
+import { lossesOf, shownMax } from './report.ts'
+import { simulatedSeed } from './simulated.ts'
+import { keptCounts } from './world.ts'
 
 test('a service that keeps every promise is accepted', () => {
   expect(check(goodLog)).toEqual([])
@@ -16,6 +19,36 @@ test.each(tryLogMutants())('$rule: $without', ({ rule, log }) => {
   if (!violation) throw new Error(`it is not found: ${JSON.stringify(check(log))}`)
   // The history that is shown still shows it.
   expect(check(shortest(log, violation)).map(one => one.rule)).toContain(rule)
+})
+
+test.each([
+  ['whole', 'quiet'],
+  ['revoked', 'revoked'],
+  ['mirror', 'copy'],
+])('what is lost by the rule "%s" is not counted as kept', (rule, kind) => {
+  const log = tryLogMutants().find(one => one.rule === rule)?.log ?? []
+  expect(keptCounts(log, check(log))[kind] ?? 0).toBe((keptCounts(goodLog, [])[kind] ?? 0) - 1)
+})
+
+test('all losses of a world are counted, and the first are shown', () => {
+  const violations = tryLogMutants().flatMap(({ log }) => check(log))
+  const outcome = {
+    plan: { seed: 's', faults: [] },
+    log: [],
+    played: [],
+    failure: 'broke off',
+    counts: {},
+    seconds: 1,
+  }
+  const proof = { simulated: [], worlds: [{ ...outcome, violations }] }
+  expect(lossesOf(proof)).toHaveLength(violations.length + 1)
+  expect(lossesOf(proof, shownMax)).toHaveLength(shownMax + 1)
+})
+
+test('each simulated world of a proof has a seed of its own, also if that of the proof is a text', () => {
+  const seeds = ['p1', 'p2', '1', '2'].flatMap(proof => [0, 1].map(world => simulatedSeed(proof, world)))
+  expect(new Set(seeds).size).toBe(seeds.length)
+  expect(seeds.every(Number.isSafeInteger)).toBe(true)
 })
 
 test.each(realMutants)('the program still has what the proof takes out: $without', mutant => {

@@ -17,8 +17,8 @@ import { check, shortest } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
 import { tryLogMutants } from './checker/mutants.ts'
 import { realMutants, tryMutant } from './real-mutants.ts'
-import { lossesOf, type Mutant, writeReport } from './report.ts'
-import { type Simulated, simulate } from './simulated.ts'
+import { lossesOf, type Mutant, shownMax, writeReport } from './report.ts'
+import { type Simulated, simulate, simulatedSeed } from './simulated.ts'
 import { drawPlan, playWorld, type WorldOutcome } from './world.ts'
 
 const stepsOfWorld = 5
@@ -86,14 +86,13 @@ async function tryMutants(): Promise<Mutant[]> {
 async function simulateUntil(moment: number): Promise<Simulated[]> {
   const outcomes: Simulated[] = []
   for (let n = 0; (n === 0 || performance.now() < moment) && !isStopping; n++) {
-    // Far from the seeds that CI plays.
-    const one = 1_000_000 + 1_000 * Number(seed) + n
+    const one = simulatedSeed(seed, n)
     paint('simulated')(`world ${n + 1}`)
     const outcome = await simulate(one, { usesIndex: n % 2 === 0 })
     outcomes.push(outcome)
     const losses = lossesOf({ simulated: [outcome], worlds: [] })
     if (losses.length === 0) continue
-    say(losses.join('\n'))
+    say(losses.slice(0, shownMax).join('\n'))
     say(
       `Play it again:\n  SIMULATION_SEED=${one} npx vitest run --config test/vitest.config.ts test/simulation/mirrors.test.ts`,
     )
@@ -115,7 +114,7 @@ async function playOne(world: number): Promise<WorldOutcome> {
   if (losses.length === 0) return outcome
   const file = join(mkdtempSync(join(tmpdir(), 'pledgeview-prove-')), `${plan.seed}.json`)
   writeFileSync(file, JSON.stringify(log))
-  say(losses.join('\n'))
+  say(losses.slice(0, shownMax).join('\n'))
   show(log, violations)
   say(`Play it again:\n  npm run prove -- --seed ${seed} --world ${world}`)
   say(`Check the same answers again:\n  npm run prove -- --log ${file}`)

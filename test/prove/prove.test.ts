@@ -25,8 +25,9 @@ test.each([
   // Without Redis, a minute's limits would be those of each process alone.
   { shards: 2, faults: ['killOtherShard', 'turnClockBack', 'askTooMuch'] },
 ])('on $shards shards: $faults', { timeout: testMsMax }, async ({ shards, faults }) => {
-  const { violations, failure, counts, seconds } = await playWorld({ seed, shards, faults })
+  const { violations, failure, played, counts, seconds } = await playWorld({ seed, shards, faults })
   console.log(`${JSON.stringify(counts)}, ${Math.round(seconds)} s`)
   expect(violations.slice(0, 5)).toEqual([])
   expect(failure).toBeUndefined()
+  expect(played).toEqual(faults)
 })

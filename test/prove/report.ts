@@ -31,17 +31,21 @@ export interface Proof {
 const root = new URL('../../', import.meta.url)
 const report = new URL('test/PROOF.md', root)
 const readme = new URL('README.md', root)
-const shownMax = 3
+/** So many losses of a world are shown. All are counted. */
+export const shownMax = 3
 
-/** What was lost, each with its seed. */
-export function lossesOf({ simulated, worlds }: Pick<Proof, 'simulated' | 'worlds'>): string[] {
+/** What was lost, each with its seed; of each world at most so many. */
+export function lossesOf(
+  { simulated, worlds }: Pick<Proof, 'simulated' | 'worlds'>,
+  ofWorldMax = Infinity,
+): string[] {
   const inSimulated = simulated.flatMap(({ seed, losses, violations }) =>
-    [...losses, ...violations].slice(0, shownMax).map(loss => `simulated ${seed}: ${JSON.stringify(loss)}`),
+    [...losses, ...violations].slice(0, ofWorldMax).map(loss => `simulated ${seed}: ${JSON.stringify(loss)}`),
   )
   const inWorlds = worlds.flatMap(({ plan, violations, failure }) => [
     ...(failure === undefined ? [] : [`${plan.seed}: ${failure}`]),
     ...violations
-      .slice(0, shownMax)
+      .slice(0, ofWorldMax)
       .map(({ rule, about, text }) => `${plan.seed}, ${rule}: ${about} ${text}`),
   ])
   return [...inSimulated, ...inWorlds].map(loss => `seed ${loss.slice(0, 300)}`)
@@ -52,7 +56,7 @@ export function writeReport(proof: Proof): string {
   const { seed, simulated, worlds, mutants, minutes } = proof
   const losses = lossesOf(proof)
   const counted = (what: string) => many(sum(worlds.map(({ counts }) => counts[what] ?? 0)))
-  const played = worlds.flatMap(({ plan }) => plan.faults)
+  const played = worlds.flatMap(one => one.played)
   const commit = outputOf('git', 'rev-parse', '--short', 'HEAD').trim()
   const virtual = hours(sum(simulated.map(({ lastedMs }) => lastedMs / 1_000)))
   const ofSimulated = `${many(simulated.length)} simulated worlds of ${virtual} virtual hours`
@@ -70,7 +74,7 @@ export function writeReport(proof: Proof): string {
     ],
     ['events that were said', counted('events')],
     ['answers that were checked', counted('answer')],
-    ['revocations, each refused by every process', counted('revoked')],
+    ['revocations that each process followed in time', counted('revoked')],
     ['quiet times, in which every answer is the whole truth', counted('quiet')],
     ['mirrors that ended equal to the truth', counted('copy')],
     [
@@ -97,7 +101,7 @@ ${table('fault | played', Object.entries(countsOf(played)).toSorted())}
 
 ## What was lost
 
-${listed(losses) || 'Nothing.'}
+${listed(lossesOf(proof, shownMax)) || 'Nothing.'}
 
 ## The checker can fail
 

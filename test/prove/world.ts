@@ -32,10 +32,12 @@ export interface WorldPlan extends StageOptions {
 export interface WorldOutcome {
   plan: WorldPlan
   log: Log
+  /** The faults that were played to their end, with the quiet time after each. */
+  played: readonly string[]
   violations: Violation[]
   /** Why it was not played to its end. */
   failure: string | undefined
-  /** How many entries of each kind the log has, and how many events were said. */
+  /** How many entries of each kind the log has that the checker does not object to, and how many events were said. */
   counts: Readonly<Record<string, number>>
   seconds: number
 }
@@ -58,13 +60,14 @@ export async function playWorld(
 ): Promise<WorldOutcome> {
   const startedAt = performance.now()
   const log: Entry[] = []
+  const played: string[] = []
   const closing = new AsyncDisposableStack()
   let failure: string | undefined
   const ended = Promise.withResolvers<void>()
   const looking = setInterval(() => isEnough(log) && ended.resolve(), lookMs)
   try {
     const stage = await openStage(closing, plan.seed, log, plan)
-    const playing = play(stage, plan.faults, onStep)
+    const playing = play(stage, plan.faults, onStep, played)
     playing.catch(() => {})
     await Promise.race([playing, ended.promise])
   } catch (error) {
@@ -76,8 +79,15 @@ export async function playWorld(
   })
   const seconds = (performance.now() - startedAt) / 1_000
   const events = log.flatMap(entry => (entry.kind === 'said' ? entry.events : []))
-  const counts = { ...countsOf(log.map(({ kind }) => kind)), events: events.length }
-  return { plan, log, violations: check(log), failure, counts, seconds }
+  const violations = check(log)
+  const counts = { ...keptCounts(log, violations), events: events.length }
+  return { plan, log, played, violations, failure, counts, seconds }
+}
+
+/** How many entries of each kind the checker does not object to. */
+export function keptCounts(log: Log, violations: readonly Violation[]): Record<string, number> {
+  const refuted = new Set(violations.map(({ against }) => against))
+  return countsOf(log.filter(entry => !refuted.has(entry)).map(({ kind }) => kind))
 }
 
 /** How often each of these names is there. */
@@ -85,13 +95,19 @@ export function countsOf(names: readonly string[]): Record<string, number> {
   return Object.fromEntries([...Map.groupBy(names, name => name)].map(([name, all]) => [name, all.length]))
 }
 
-async function play(stage: Stage, names: readonly string[], onStep: (text: string) => void): Promise<void> {
+async function play(
+  stage: Stage,
+  names: readonly string[],
+  onStep: (text: string) => void,
+  played: string[],
+): Promise<void> {
   const mirrors = await stage.start()
   for (const [step, name] of names.entries()) {
     onStep(`${name}, ${step + 1} of ${names.length}`)
     const fault = faults[name]
     if (!fault) throw new Error(`there is no fault ${name}; there are: ${Object.keys(faults).join(', ')}`)
     await stage.play(() => fault(stage))
+    played.push(name)
   }
   onStep('the end')
   await stage.settled(() => checkEnd(stage, mirrors))

@@ -82,4 +82,6 @@ export interface Violation {
   /** The campaign or key. */
   about: string
   answers: readonly Answer[]
+  /** The revocation, quiet time or copy that does not count as kept. */
+  against?: Entry | undefined
 }

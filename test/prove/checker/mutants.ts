@@ -55,6 +55,17 @@ const removalsOf = (at: number, asOf: number, stamps: number[]) => {
   return list(at, asOf, [], { path: '/removals?limit=100', removals, page: pageOf(stamps.length) })
 }
 const delta = (since: number) => ({ path: `/projects?limit=100&updated_since=${iso(since)}` })
+/** What the audit of a quiet time reads of both processes. */
+const auditOf = (at: number, rows: Row[]) => {
+  const statistics = answer(at, { path: '/stats', stats: { ...stats, generated_at: iso(at) } })
+  const audited = { list: list(at, at - 30, rows), removals: removalsOf(at, at - 30, [60]), statistics }
+  return [0, 1].flatMap(process =>
+    Object.entries(audited).map(([name, one]): [string, Entry] => [
+      `${name} ${at} of ${process}`,
+      { ...one, reader: 'the audit', process },
+    ]),
+  )
+}
 const requests = (count: number) =>
   Array.from({ length: count }, (_, n): [string, Entry] => [
     `request ${n}`,
@@ -95,6 +106,7 @@ const good: Readonly<Record<string, Entry>> = {
   'quiet list': list(920, 900, [now1, now2]),
   'later quiet': { kind: 'quiet', from: start + 1_100, to: start + 1_200 },
   'later list': list(1_120, 1_100, [now1, now2]),
+  ...Object.fromEntries([930, 1_130].flatMap(at => auditOf(at, [now1, now2]))),
   admitted: answer(1_000, keyed),
   revoked: { kind: 'revoked', askedAt: start + 1_200, at: start + 1_200, key: 'revoked' },
   refused: answer(1_300, { ...keyed, process: 1, status: 401 }),
@@ -152,6 +164,10 @@ const mutants: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
   snapshot: { 'pages come from one snapshot': { 'page 2': { rows: [now1] } } },
   revoked: {
     'revocations are read past the fold': { 'ready in time': { sentAt: start + 3_200 } },
+    'revocations are read each second: a process reads them each minute, and never says that it is ready': {
+      ...{ 'ready in time': { isReady: false }, ready: { isReady: false } },
+      'refused by all': answer(9_300, keyed),
+    },
     'a key lives until it is revoked: a process refuses one that it admitted': {
       'refused before': answer(1_100, { ...keyed, status: 401 }),
     },
@@ -169,6 +185,10 @@ const mutants: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
   },
   whole: {
     'a filter counts what it shows: a total is too low': { 'filtered list': { rows: [], page: pageOf(0) } },
+    'a page has all that it counts: a filtered one lacks a row': { 'filtered list': { rows: [now1] } },
+    'each process answers in a quiet time: one has nothing but errors': {
+      'statistics 1130 of 1': { status: 500 },
+    },
     'lists have their order: the newest comes last': { 'filtered list': { rows: [now2, now1] } },
     'all is folded: in a quiet time a list lacks the last change': {
       'quiet list': { rows: [row([c1(2), p0(2, 3)], 80), now2] },

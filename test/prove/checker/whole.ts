@@ -1,6 +1,6 @@
 /**
  * While nothing is said, every answer is the whole truth: lists in their order, details, statistics and removals are exactly what was said before, and the
- * digest of each first page is that of the rows that were shown.
+ * digest of each first page is that of the rows that were shown. In each quiet time every process has answered an audit.
  * And what each mirror holds at the end is the truth. A campaign of which nothing was said from one quiet time to the next keeps its stamp,
  * whatever happened: also if the tables were built anew.
  */
@@ -11,16 +11,30 @@ import { isPublic } from '../../support/faults/campaign-histories.ts'
 import type { Answer, Row, Violation } from './log.ts'
 import { differenceBetween, parametersOf, slugOf, type World } from './truth.ts'
 
+/** What the audit of a quiet time reads of each process. */
+const audited = ['/projects', '/removals', '/stats']
+const isOfAudit = ({ reader, status }: Answer) => reader === 'the audit' && status === 200
+const nameOf = ({ process, path }: Pick<Answer, 'process' | 'path'>) =>
+  `process ${process} ${path.split('?')[0]}`
+
 export function checkWhole(world: World): Violation[] {
   const found: Violation[] = []
   const inQuiet: Answer[] = []
-  for (const { from, to } of world.of('quiet')) {
+  const processes = new Set(world.answers.map(({ process }) => process))
+  for (const against of world.of('quiet')) {
+    const { from, to } = against
     const answers = world.answers.filter(one => one.sentAt - one.ageMs >= from && one.receivedAt <= to)
     const [truth, digest] = [truthAt(world, from), digestOf(answers.flatMap(({ rows }) => rows))]
     for (const answer of answers) {
       const text = differenceOf(answer, truth, world) ?? digestDifference(answer, digest)
-      if (text) found.push({ rule: 'whole', about: answer.path, text, answers: [answer] })
+      if (text) found.push({ rule: 'whole', about: answer.path, text, answers: [answer], against })
     }
+    const read = new Set(answers.filter(isOfAudit).map(nameOf))
+    const unread = [...processes].flatMap(process =>
+      audited.map(path => nameOf({ process, path })).filter(name => !read.has(name)),
+    )
+    for (const about of unread)
+      found.push({ rule: 'whole', about, text: 'nothing was read', answers: [], against })
     inQuiet.push(...answers)
   }
   return [...found, ...checkStamps(world, inQuiet), ...checkCopies(world)]
@@ -120,8 +134,9 @@ function listDifference({ page, rows, path }: Answer, truth: Truth): string | un
   const other = rows.find(row => !isDue(row))
   if (other) return `${other.id} has another status or category`
   const due = [...truth.rows.values()].filter(isDue).length
-  if (!asked.has('updated_since') && page.total !== due)
-    return `the total is ${page.total} of ${due} campaigns`
+  const dueHere = Math.max(0, Math.min(page.limit, due - page.offset))
+  if (!asked.has('updated_since') && (page.total !== due || rows.length !== dueHere))
+    return `has ${rows.length} of ${dueHere} rows at ${page.offset}, and the total is ${page.total} of ${due} campaigns`
   const sort = asked.get('sort') ?? 'newest'
   const rankOf = ({ launch_date, backer_count }: Row) =>
     sort === 'newest' ? Date.parse(launch_date ?? '1900-01-01') : sort === 'most_backed' ? backer_count : 0
@@ -130,7 +145,8 @@ function listDifference({ page, rows, path }: Answer, truth: Truth): string | un
 }
 
 function checkCopies(world: World): Violation[] {
-  return world.of('copy').flatMap(({ mirror, rows }) => {
+  return world.of('copy').flatMap(against => {
+    const { mirror, rows } = against
     const expected = truthAt(world, Infinity).rows
     const held = new Map(rows.map(row => [row.id, row]))
     return [...new Set([...expected.keys(), ...held.keys()])].flatMap((about): Violation[] => {
@@ -139,7 +155,7 @@ function checkCopies(world: World): Violation[] {
       if (text === undefined) return []
       const asked = world.answers.filter(one => one.reader === mirror)
       const last = asked.filter(one => one.rows.some(({ id }) => id === about)).slice(-3)
-      return [{ rule: 'mirror', about, text: `${mirror}: ${text}`, answers: last }]
+      return [{ rule: 'mirror', about, text: `${mirror}: ${text}`, answers: last, against }]
     })
   })
 }

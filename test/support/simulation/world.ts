@@ -29,6 +29,8 @@ import { type Loss, lossesOf, publicCampaigns } from './verdict.ts'
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts'
 
 export interface SimulatedAnswer {
+  /** The poller that got it. */
+  reader: string
   process: number
   path: string
   sentAt: number
@@ -111,7 +113,13 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
   let calmedMs = 0
   let behindMs = 0
 
-  async function get(process: number, path: string, headers: Record<string, string>, signal?: AbortSignal) {
+  async function get(
+    reader: string,
+    process: number,
+    path: string,
+    headers: Record<string, string>,
+    signal?: AbortSignal,
+  ) {
     requests++
     const sentAt = time.now()
     if (!/offset=[1-9]/.test(path)) polls++
@@ -126,7 +134,7 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
     const receivedAt = time.now()
     if (options.onAnswer) {
       const body = await response.clone().text()
-      options.onAnswer({ process, path, sentAt, receivedAt, response, body })
+      options.onAnswer({ reader, process, path, sentAt, receivedAt, response, body })
     }
     digest.update(`${receivedAt} ${path} ${response.status} ${seen}\n`)
     return response
@@ -146,7 +154,7 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
         // seldom see a whole list. So a consumer stays with one, and changes to another now and then.
         const roams = scenario.sharesCaches || (isStormy() && chance(random, 0.05))
         const process = roams ? intBetween(random, 0, queryProcesses - 1) : number % queryProcesses
-        return get(process, path, headers, signal)
+        return get(`poller ${number}`, process, path, headers, signal)
       },
     }
     return plan.kind === 'loop' ? createLoopPoller(dependencies) : createClientPoller(dependencies)
