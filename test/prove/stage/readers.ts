@@ -71,18 +71,15 @@ interface Reader extends Pick<ReadersOptions, 'recorder' | 'keys'> {
   random: Random
 }
 
-/** All pages of the list, the removals and the statistics. Also the audit of a quiet time. Resolves with whether it got all of them. */
-export async function readWhole(reader: Reader): Promise<boolean> {
-  let isWhole = true
+/** All pages of the list, the removals and the statistics. Also the audit of a quiet time. */
+export async function readWhole(reader: Reader): Promise<void> {
   for (const resource of ['/projects', '/removals', '/stats']) {
     const query = (offset: number) => (resource === '/stats' ? '' : `?limit=${walkLimit}&offset=${offset}`)
     for (let offset = 0, hasMore = true; hasMore; offset += walkLimit) {
       const response = await ask(reader, `${resource}${query(offset)}`)
-      isWhole &&= response?.status === 200
       hasMore = response?.status === 200 && JSON.parse(response.body).pagination?.has_more === true
     }
   }
-  return isWhole
 }
 
 function ask({ recorder, keys, random, reader, process }: Reader, path: string) {

@@ -2,7 +2,6 @@
  * The stage of a world: real services, two projectors and two query processes, traffic, and readers that ask all the time. A fault
  * is played on it. Afterwards everything has to be as if there had been no fault. What happened is in the log of the recorder.
  */
-import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
@@ -56,8 +55,6 @@ const settings = {
 // Readers make about 60 requests a second, and a key may make 120 a minute.
 const readerAccounts = 20
 const keysOfAccount = 3
-// The age of an answer is rounded up to seconds: after this time, all is read anew.
-const forgottenMs = cacheMs + 1_100
 
 export type Stage = Awaited<ReturnType<typeof openStage>>
 
@@ -232,10 +229,7 @@ export async function openStage(
         const failure: unknown = await stage.untilProjected().catch(error => error)
         await stage.untilShown()
         const from = now()
-        await delay(forgottenMs)
-        // An error, which the checker judges, is not the whole truth: then it reads again.
-        for (const process of queries.keys())
-          await until(() => readWhole({ ...readers, random: random('audit'), reader: 'the audit', process }))
+        for (const process of queries.keys()) await until(() => stage.audited(process, from), cacheMs)
         recorder.add({ kind: 'quiet', from, to: now() })
         if (failure !== undefined) throw failure
         await besides()
@@ -243,6 +237,16 @@ export async function openStage(
         // Also after a failure: the faults that follow wait for traffic.
         traffic.resume()
       }
+    },
+
+    /** Whether the process has answered everything, with what it read after this moment: not from a cache, and without an error. */
+    async audited(process: number, from: number): Promise<boolean> {
+      const before = recorder.log.length
+      await readWhole({ ...readers, random: random('audit', String(before)), reader: 'the audit', process })
+      return recorder.log.slice(before).every(one => {
+        const isOther = one.kind !== 'answer' || one.reader !== 'the audit'
+        return isOther || (one.status === 200 && one.sentAt - one.ageMs >= from)
+      })
     },
 
     /** Plays a fault, and waits until everything is settled. */
