@@ -173,7 +173,8 @@ export const campaignColumns = [
     from: 'fold',
     shown: 'list',
     float: 'percent',
-    comment: '100 * pledged_amount / goal_amount, percent; 0 when the goal is 0',
+    comment:
+      '100 * pledged_amount / goal_amount, percent, rounded half up to two decimals; 0 when the goal is 0',
     description:
       '100 * pledged_amount / goal_amount, with two decimals. Above 100 if overfunded; 0 if the goal is 0.',
     example: 129,

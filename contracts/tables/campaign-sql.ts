@@ -44,7 +44,7 @@ const viewColumns = columns.flatMap(({ name, type, float, comment }) =>
   float === undefined
     ? [`${name} ${type} COMMENT ${quoted(comment)}`]
     : [
-        `${name} ${type} COMMENT ${quoted(`${comment}; exact`)}`,
+        `${name} ${type} COMMENT ${quoted(name === 'percent_funded' ? comment : `${comment}; exact`)}`,
         `${float} Float64 COMMENT ${quoted(`${comment}; ${name} as a floating-point number`)}`,
         ...(float === 'goal' ? [goalPlatform.definition] : []),
       ],

@@ -4,7 +4,7 @@
 -- are in the platform's currency.
 SELECT
     category,
-    toStartOfMonth(launch_date) AS month,
+    makeDate32(toYear(launch_date), toMonth(launch_date), 1) AS month,
     count() AS campaigns,
     round(sum(pledged_platform), 2) AS raised
 FROM crowdfunding.campaigns

@@ -3,12 +3,14 @@
 -- How far the history is. Private.
 CREATE OR REPLACE VIEW ${base}.history_end
 (
-    noted Date COMMENT 'The day of the last moment up to which it is written on every shard, UTC: earlier days are final',
+    noted Date COMMENT 'The day of the last moment up to which it is written on every shard, UTC: earlier days that were kept are final',
+    begun Date COMMENT 'The first day that was kept, UTC: until it is over, derived days may change',
     today Date COMMENT 'The day of the last moment that the fold has confirmed, UTC'
 )
 SQL SECURITY DEFINER
 AS SELECT
     toDate((SELECT min(reached) FROM (SELECT max(noted) AS reached FROM ${base}.history_marks GROUP BY shard))) AS noted,
+    (SELECT min(begun) FROM ${base}.history_marks) AS begun,
     toDate((SELECT max(reached) FROM ${read}.watermarks)) AS today;
 
 -- Each day with what the campaign had at the end of its day before. Private: it has campaigns that are hidden by now, but none that are
@@ -41,7 +43,7 @@ CREATE OR REPLACE VIEW ${views}.campaign_days
     pledged                 Float64 COMMENT 'pledged_amount as a floating-point number, in major units of currency',
     pledged_platform_amount Decimal(38, 4) COMMENT 'The same sum in major units of the platform currency; exact',
     pledged_platform        Float64 COMMENT 'pledged_platform_amount as a floating-point number, in major units of the platform currency',
-    percent_funded          Decimal(38, 2) COMMENT '100 * pledged_amount / goal, percent; exact',
+    percent_funded          Decimal(38, 2) COMMENT '100 * pledged_amount / goal, percent, rounded half up to two decimals; 0 when the goal is 0',
     percent                 Float64 COMMENT 'percent_funded as a floating-point number, percent',
     backer_count            UInt64 COMMENT 'Distinct backers with a pledge that counts, at the end of the day',
     pledge_count            UInt64 COMMENT 'Pledges that count, at the end of the day',
@@ -52,10 +54,10 @@ CREATE OR REPLACE VIEW ${views}.campaign_days
     new_pledge_count        Int64 COMMENT 'Change of the number of pledges since the row before',
     opening_platform_amount Decimal(38, 4) COMMENT 'What it already had when the history first showed it, or showed it again, in major units of the platform currency; exact',
     opening_platform        Float64 COMMENT 'opening_platform_amount as a floating-point number, in major units of the platform currency',
-    is_final                Bool COMMENT 'False: the day is not over, and the row may still change',
+    is_final                Bool COMMENT 'False: the row may still change, because its day is not over, or because it is derived and the first day that was kept is not over',
     source                  LowCardinality(String) COMMENT 'kept: as it was shown at the end of the day. derived: the history did not exist yet; computed from the pledges that counted when it began, each from the day of its latest change on',
     launch_day              Nullable(Date) COMMENT 'Day of the launch of the campaign, UTC; null if the launch is not known, or is not between 1970 and 2149',
-    complete_from           Date COMMENT 'From this day on, UTC, each pledge of the campaign stands on a day of its own; not after launch_day if its whole life is here'
+    complete_from           Date COMMENT 'From this day on, UTC, each pledge of the campaign stands on a day of its own; not after launch_day if its whole life is here. Pledges of the days before the history that were collected on the day of the end stand on that day'
 )
 SQL SECURITY DEFINER
 AS SELECT
@@ -68,7 +70,7 @@ AS SELECT
     if(is_opening, 0, toInt64(pledge_count) - toInt64(previous_pledge_count)) AS new_pledge_count,
     if(is_opening, pledged_platform_amount, 0)::Decimal(38, 4) AS opening_platform_amount,
     toFloat64(opening_platform_amount) AS opening_platform,
-    ifNull(day < (SELECT noted FROM ${base}.history_end), false)::Bool AS is_final,
+    ifNull(if(source = 'kept', day, (SELECT begun FROM ${base}.history_end)) < (SELECT noted FROM ${base}.history_end), false)::Bool AS is_final,
     source, launch_day, complete_from
 FROM (SELECT *, cityHash64(campaign_id) AS id_hash FROM ${base}.history_days) AS days
 -- Only what is public at present, and the launch as it is known now.

@@ -4,7 +4,7 @@
 select
     c.category as category,
     -- A public campaign has a launch date as a rule. Without one, its creation stands for it, so that no campaign is missing.
-    toStartOfMonth(toDate(ifNull(c.launch_date, c.created_at), 'UTC')) as launch_month,
+    makeDate32(toYear(ifNull(c.launch_date, c.created_at)), toMonth(ifNull(c.launch_date, c.created_at)), 1) as launch_month,
     count() as campaign_count,
     countIf(c.status = 'LIVE') as live_count,
     countIf(c.status = 'FUNDED') as funded_count,

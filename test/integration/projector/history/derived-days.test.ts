@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from 'vitest'
 import type { CampaignState, ChangeEvent } from '../../../../contracts/events/event.ts'
+import { readExamples } from '../../../../services/portal/guide/data-examples.ts'
 import { isOfLine, lostConnection, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../../support/events/model.ts'
 import { campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
@@ -89,6 +90,8 @@ describe('the days before the history', () => {
     const shown = `SELECT sum(opening_platform) AS opening, sum(new_pledged_platform) AS new, any(launch_day) AS launched
                    FROM VIEWS.campaign_days WHERE campaign_id = 'undated'`
     expect(await rows(shown)).toEqual([{ opening: 1, new: 0, launched: null }])
+    const [byMonth] = readExamples(world.databases.views)
+    expect(await rows(byMonth?.sql ?? '')).toMatchObject([{ month: '1900-01-01', raised: 1 }, {}])
     expect(await daysOf('endless')).toMatchObject([
       { ago: 9, pledged: 0 },
       { ago: 5, pledged: 2 },
@@ -112,9 +115,15 @@ describe('the days before the history', () => {
     )
     const amounts = async () => (await daysOf('live')).map(row => Object(row).pledged)
     expect(await amounts()).toEqual([1, 17, 19, 19, 27])
+    const finals = async () =>
+      (await rows(`SELECT is_final FROM VIEWS.campaign_days WHERE campaign_id = 'live' ORDER BY day`)).map(
+        row => Object(row).is_final,
+      )
+    expect(await finals()).toEqual([false, false, false, false, false])
     nextDay()
     await fold(pledge('live', 'later', 3_200, 8))
     expect(await amounts()).toEqual([1, 17, 19, 19, 27, 59])
+    expect(await finals()).toEqual([true, true, true, true, true, false])
     expect((await funding()).at(-1)).toMatchObject({ new: 32 })
   })
 
@@ -167,6 +176,11 @@ describe('the days before the history', () => {
       { new: 8, opening: 30, standing: 45, campaigns: 3 },
       { departed: 30, standing: 15, campaigns: 2 },
     ])
+    expect(
+      await rows(
+        'SELECT history_from = (SELECT min(day) FROM VIEWS.funding_days) AS is_shown FROM VIEWS.about',
+      ),
+    ).toEqual([{ is_shown: 1 }])
   })
 
   test('follow a campaign that is hidden, shown again or moved on the first day, and are gone if it ends hidden', async () => {
