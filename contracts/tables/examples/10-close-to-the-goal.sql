@@ -10,7 +10,7 @@ SELECT
     end_date
 FROM crowdfunding.campaigns
 WHERE status = 'LIVE'
-    AND percent >= 50 AND percent < 100
+    AND percent >= 50 AND pledged_amount < goal_amount
     AND end_date > now('UTC') AND end_date <= now('UTC') + INTERVAL 7 DAY
 ORDER BY percent DESC, title
 LIMIT 20

@@ -1,7 +1,8 @@
 -- How many days does it take to reach the goal?
 --
--- From the day of the launch to the first day at whose end the campaign had its goal; 0 is the day of the launch. Only
--- campaigns whose days from the launch to that one are in the history: of the others it is not known (complete_from).
+-- From the day of the launch to the first day at whose end the campaign had its goal; 0 is the day of the launch. percent
+-- is rounded to two decimals, so 99.995 counts as reached. Only campaigns whose days from the launch to that one are in the history: of
+-- the others it is not known (complete_from).
 SELECT
     c.category AS category,
     count() AS campaigns,

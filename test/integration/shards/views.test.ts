@@ -2,11 +2,14 @@
  * The views of a cluster, on two servers: with the rights of its role, each user reads there what it reads on one server,
  * and nothing else.
  */
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readExamples } from '../../../services/portal/guide/data-examples.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
+import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
 import { readableTables } from '../../support/clickhouse/readable-tables.ts'
@@ -16,9 +19,10 @@ import {
   shardUsers,
   startShards,
 } from '../../support/clickhouse/shards.ts'
-import { type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
+import { dayMs, type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
 import { createIngest, createTestFoldWorker } from '../../support/projector/model-tables.ts'
 import { awayFromMidnight } from '../../support/runner/midnight.ts'
+import { expandSql, sqlQueries } from '../deploy/board-files.ts'
 
 const servers = [0, 1]
 const campaigns = 90
@@ -31,6 +35,10 @@ const called = (name: string) => (name === 'campaign_by_slug' ? `${name}(slug = 
 // When they were folded differs.
 const momentsOfFold = ['updated_at', 'as_of', 'freshness_seconds', 'last_fold_at']
 
+// As the guide names them.
+const guide = readFileSync(new URL('../../../contracts/tables/README.md', import.meta.url), 'utf8')
+const grantsOfDbt = [...guide.matchAll(/(GRANT SELECT ON \S+) TO dbt/g)].map(([, grant = '']) => grant)
+
 let one: OwnTables
 let shards: ShardServers
 let world: ExampleWorld
@@ -38,7 +46,10 @@ let aboutNothing: unknown[]
 
 beforeAll(async () => {
   await awayFromMidnight(120_000)
-  ;[one, shards] = await Promise.all([openOwnTables(), startShards(servers.length)])
+  ;[one, shards] = await Promise.all([
+    openOwnTables(),
+    startShards(servers.length, { moreUsers: { dbt: grantsOfDbt } }),
+  ])
   await migrate(one.tables, defaultDatabases)
   world = exampleWorld(Date.now(), campaigns)
   aboutNothing = await rowsOf(as('pledgeview_analyst'), `SELECT * FROM ${views}.about`)
@@ -63,6 +74,35 @@ test.each(publicViews)('the view %s has for every user the rows that it has on o
   const expected = await contentOf(one.tables, view)
   expect(expected.length).toBeGreaterThan(0)
   for (const user of shardUsers) expect(await contentOf(as(user), view), user).toEqual(expected)
+})
+
+test.each([...readExamples(views).map(({ name, sql }) => ({ name, text: sql })), ...sqlQueries()])(
+  'an analyst asks all shards in one query: $name',
+  async ({ text }) => {
+    const day = (ms: number) => new Date(ms).toISOString().slice(0, 10)
+    const hex = (names: string[]) => names.map(name => Buffer.from(name).toString('hex').toUpperCase())
+    const query = expandSql(text, {
+      from: day(world.now - 30 * dayMs),
+      to: day(world.now),
+      variables: {
+        category: hex(world.shown.map(({ category }) => category)),
+        campaign: hex(world.shown.slice(0, 1).map(({ id }) => id)),
+      },
+    })
+    const [found, expected] = await Promise.all([
+      rowsOf(as('pledgeview_analyst'), query),
+      rowsOf(one.tables, query),
+    ])
+    expect(found).toHaveLength(expected.length)
+  },
+)
+
+test('the user of dbt reads every view, with the grants of the guide', async () => {
+  const [server] = shards.servers
+  for (const view of publicViews) {
+    const query = `SELECT * FROM ${views}.${view} FORMAT Null`
+    expect(await askAsAnalyst(server?.url ?? '', query, { user: 'dbt' }), view).toMatchObject({ status: 200 })
+  }
 })
 
 test('the view about can be read before there is a history, and says so', () => {

@@ -57,12 +57,14 @@ export interface ShardOptions {
   hasLinks?: boolean
   /** Of the program's user; see clickhouse.ts. */
   programPassword?: string
+  /** More users without a password: the grants of each. */
+  moreUsers?: Readonly<Record<string, readonly string[]>>
 }
 
 /** Starts the servers, which takes as long as one, and migrates them. If that fails, none is left. */
 export async function startShards(
   count: number,
-  { hasLinks = false, programPassword }: ShardOptions = {},
+  { hasLinks = false, programPassword, moreUsers = {} }: ShardOptions = {},
 ): Promise<ShardServers> {
   const ports = await Promise.all(
     Array.from({ length: count }, async () => ({ http: await freePort(), native: await freePort() })),
@@ -81,7 +83,7 @@ export async function startShards(
       ports.map(({ native }, other) => (other === server ? native : (links[other]?.port ?? native))),
     ),
     moreUsers: {
-      users: { ...usersOfRoles(), ...usersOfServers() },
+      users: { ...usersOfRoles(moreUsers), ...usersOfServers() },
       profiles: { analyst_on_shards: notLast },
     },
   })
@@ -192,17 +194,18 @@ function usersOfServers() {
   }
 }
 
-/** Users without a password, each with just the rights of its role, and the analyst with its bounds. */
-function usersOfRoles() {
+/** Users without a password, each with just the rights of its role, and the analyst with its bounds; and more, with these grants. */
+function usersOfRoles(more: Readonly<Record<string, readonly string[]>>) {
+  const roles = shardUsers.map(role => [role, readRole(role, defaultDatabases, cluster).grants] as const)
   return Object.fromEntries(
-    shardUsers.map(role => [
-      role,
+    [...roles, ...Object.entries(more)].map(([name, grants]) => [
+      name,
       {
         password: '',
         networks: { ip: '127.0.0.1' },
-        profile: role === 'pledgeview_analyst' ? 'analyst_on_shards' : 'default',
+        profile: name === 'pledgeview_analyst' ? 'analyst_on_shards' : 'default',
         quota: 'default',
-        grants: { query: readRole(role, defaultDatabases, cluster).grants },
+        grants: { query: grants },
       },
     ]),
   )

@@ -195,7 +195,8 @@ export const answers: Readonly<Record<string, (world: ExampleWorld) => Answer>> 
 
   '10-close-to-the-goal': ({ shown, now }) =>
     shown
-      .filter(({ status, percent }) => status === 'LIVE' && percent >= 50 && percent < 100)
+      .filter(({ status, percent }) => status === 'LIVE' && percent >= 50)
+      .filter(({ pledged, goal }) => pledged < goal)
       .filter(({ end }) => end > now && end <= now + 7 * 86_400_000)
       .toSorted((a, b) => b.percent - a.percent || byBytes(a.title, b.title))
       .slice(0, 20)
@@ -289,7 +290,7 @@ export const answers: Readonly<Record<string, (world: ExampleWorld) => Answer>> 
 
   '16-tags': ({ shown }) =>
     groups(
-      shown.flatMap(one => one.tags.map(tag => ({ tag, one }))),
+      shown.flatMap(one => [...new Set(one.tags)].map(tag => ({ tag, one }))),
       ({ tag }) => tag,
     )
       .map(([tag, entries]) => ({ tag, members: entries.map(({ one }) => one) }))

@@ -53,7 +53,8 @@ export const historyAnswers: Readonly<Record<string, (world: ExampleWorld) => An
           if (now) gains.push({ day, ...gainOf(world, day, now) })
         }
         return gains.map((gain, index) => {
-          const before = gains.slice(Math.max(0, index - 7), index).filter(({ isOpening }) => !isOpening)
+          const opened = gains.slice(0, index + 1).findLastIndex(({ isOpening }) => isOpening)
+          const before = gains.slice(Math.max(0, index - 7, opened + 1), index)
           return { title, ...gain, usual: mean(before.map(({ pledges }) => pledges)) }
         })
       })
@@ -110,7 +111,7 @@ export const historyAnswers: Readonly<Record<string, (world: ExampleWorld) => An
         category,
         rounded(last, 2),
         rounded(before, 2),
-        rounded(100 * (round(last, 2) / round(before, 2) - 1), 1),
+        before > 0 ? rounded(100 * (round(last, 2) / round(before, 2) - 1), 1) : null,
       ])
   },
 

@@ -50,11 +50,21 @@ export interface ExampleWorld {
 export const dayMs = 86_400_000
 const historyDays = 40
 
-/** The platform up to `now`. */
+/** The platform up to `now`. Each campaign has a tag twice, and one is just below its goal. */
 export function exampleWorld(now: number, campaigns: number): ExampleWorld {
-  const events = [...sampleCampaigns(now, campaigns)].map(
+  const recorded = [...sampleCampaigns(now, campaigns)].map(
     (event): ChangeEvent => ({ ...event, key: keyOf(event) }) as ChangeEvent,
   )
+  const near = [...readModelOf(recorded).campaigns.values()].find(
+    ({ campaign: { status, end_date }, pledgedMinor }) =>
+      status === 'LIVE' && Number(end_date) < now + 6 * dayMs && pledgedMinor > 20_000n,
+  )
+  const events = recorded.map((event): ChangeEvent => {
+    if (event.type !== 'campaign' || event.data === null) return event
+    const { campaign_id, tags } = event.data
+    const goal = campaign_id === near?.campaign.campaign_id && { goal_amount_minor: near.pledgedMinor + 1n }
+    return { ...event, data: { ...event.data, tags: [...tags, ...tags.slice(0, 1)], ...goal } }
+  })
   const today = Math.floor(now / dayMs)
   const days = Array.from({ length: historyDays + 1 }, (_, index) => today - historyDays + index)
   const history = new Map(days.map(day => [day, new Map<string, Shown>()]))
@@ -69,7 +79,33 @@ export function exampleWorld(now: number, campaigns: number): ExampleWorld {
       if (last) history.get(day)?.set(last.id, last)
     }
   }
-  return { now, events, days, history, shown: [...(history.get(today) ?? new Map()).values()] }
+  const shown = [...(history.get(today) ?? new Map<string, Shown>()).values()]
+  interrupt(history, days, shown)
+  return { now, events, days, history, shown }
+}
+
+/**
+ * Hides a live campaign for three days in the history, and shows it again. Before it has refunds, in a category of its own, and
+ * few pledges; then as many on each day; and today it takes off.
+ */
+function interrupt(
+  history: ReadonlyMap<number, Map<string, Shown>>,
+  days: readonly number[],
+  shown: readonly Shown[],
+): void {
+  const [first = 0, today = 0] = [days[0], days.at(-1)]
+  // Older than the history: no question about its whole life has an answer.
+  const one = shown.find(({ status, launch }) => status === 'LIVE' && launch < (first - 1) * dayMs)
+  if (one === undefined) throw new Error('no live campaign is older than the history')
+  for (const day of days) {
+    const ago = today - day
+    if (ago >= 4 && ago <= 6) history.get(day)?.delete(one.id)
+    else {
+      const pledges = ago > 3 ? 1_000 - ago : ([1_600, 1_000, 800, 600][ago] ?? 0)
+      const platform = 1_000 + 10 * Math.abs(ago - 7)
+      history.get(day)?.set(one.id, { ...one, category: 'Refunded', pledges, platform })
+    }
+  }
 }
 
 function shownOf(reading: CampaignReading | undefined): Shown | undefined {
