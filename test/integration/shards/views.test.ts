@@ -2,14 +2,12 @@
  * The views of a cluster, on two servers: with the rights of its role, each user reads there what it reads on one server,
  * and nothing else.
  */
-import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readExamples } from '../../../services/portal/guide/data-examples.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
-import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
 import { readableTables } from '../../support/clickhouse/readable-tables.ts'
@@ -35,10 +33,6 @@ const called = (name: string) => (name === 'campaign_by_slug' ? `${name}(slug = 
 // When they were folded differs.
 const momentsOfFold = ['updated_at', 'as_of', 'freshness_seconds', 'last_fold_at']
 
-// As the guide names them.
-const guide = readFileSync(new URL('../../../contracts/tables/README.md', import.meta.url), 'utf8')
-const grantsOfDbt = [...guide.matchAll(/(GRANT SELECT ON \S+) TO dbt/g)].map(([, grant = '']) => grant)
-
 let one: OwnTables
 let shards: ShardServers
 let world: ExampleWorld
@@ -46,10 +40,7 @@ let aboutNothing: unknown[]
 
 beforeAll(async () => {
   await awayFromMidnight(120_000)
-  ;[one, shards] = await Promise.all([
-    openOwnTables(),
-    startShards(servers.length, { moreUsers: { dbt: grantsOfDbt } }),
-  ])
+  ;[one, shards] = await Promise.all([openOwnTables(), startShards(servers.length)])
   await migrate(one.tables, defaultDatabases)
   world = exampleWorld(Date.now(), campaigns)
   aboutNothing = await rowsOf(as('pledgeview_analyst'), `SELECT * FROM ${views}.about`)
@@ -96,14 +87,6 @@ test.each([...readExamples(views).map(({ name, sql }) => ({ name, text: sql })),
     expect(found).toHaveLength(expected.length)
   },
 )
-
-test('the user of dbt reads every view, with the grants of the guide', async () => {
-  const [server] = shards.servers
-  for (const view of publicViews) {
-    const query = `SELECT * FROM ${views}.${view} FORMAT Null`
-    expect(await askAsAnalyst(server?.url ?? '', query, { user: 'dbt' }), view).toMatchObject({ status: 200 })
-  }
-})
 
 test('the view about can be read before there is a history, and says so', () => {
   expect(aboutNothing).toMatchObject([{ history_kept_from: null, history_note: 'There is no history yet' }])

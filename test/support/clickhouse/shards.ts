@@ -57,14 +57,12 @@ export interface ShardOptions {
   hasLinks?: boolean
   /** Of the program's user; see clickhouse.ts. */
   programPassword?: string
-  /** More users without a password: the grants of each. */
-  moreUsers?: Readonly<Record<string, readonly string[]>>
 }
 
 /** Starts the servers, which takes as long as one, and migrates them. If that fails, none is left. */
 export async function startShards(
   count: number,
-  { hasLinks = false, programPassword, moreUsers = {} }: ShardOptions = {},
+  { hasLinks = false, programPassword }: ShardOptions = {},
 ): Promise<ShardServers> {
   const ports = await Promise.all(
     Array.from({ length: count }, async () => ({ http: await freePort(), native: await freePort() })),
@@ -83,7 +81,7 @@ export async function startShards(
       ports.map(({ native }, other) => (other === server ? native : (links[other]?.port ?? native))),
     ),
     moreUsers: {
-      users: { ...usersOfRoles(moreUsers), ...usersOfServers() },
+      users: { ...usersOfRoles(), ...usersOfServers() },
       profiles: { analyst_on_shards: notLast },
     },
   })
@@ -194,18 +192,17 @@ function usersOfServers() {
   }
 }
 
-/** Users without a password, each with just the rights of its role, and the analyst with its bounds; and more, with these grants. */
-function usersOfRoles(more: Readonly<Record<string, readonly string[]>>) {
-  const roles = shardUsers.map(role => [role, readRole(role, defaultDatabases, cluster).grants] as const)
+/** Users without a password, each with just the rights of its role, and the analyst with its bounds. */
+function usersOfRoles() {
   return Object.fromEntries(
-    [...roles, ...Object.entries(more)].map(([name, grants]) => [
-      name,
+    shardUsers.map(role => [
+      role,
       {
         password: '',
         networks: { ip: '127.0.0.1' },
-        profile: name === 'pledgeview_analyst' ? 'analyst_on_shards' : 'default',
+        profile: role === 'pledgeview_analyst' ? 'analyst_on_shards' : 'default',
         quota: 'default',
-        grants: { query: grants },
+        grants: { query: readRole(role, defaultDatabases, cluster).grants },
       },
     ]),
   )
