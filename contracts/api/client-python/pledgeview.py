@@ -571,7 +571,8 @@ class Client:
         program that is killed and starts again receives some changes twice, and misses none.
 
         `start`: the whole copy to start with in place of a walk, `client.whole_copy`. `held`: the ids that you hold, to find what is gone where the
-        removals cannot tell: if you were away for longer than they are kept, and every `reconcile_every_ms` if the service does not tell them.
+        removals cannot tell: if you were away for longer than they are kept, and every `reconcile_every_ms` if the service does not tell them. After
+        a start that resumes, the first one then comes with the second poll.
         `on_outage`: called when a poll has failed after all retries; the mirror then goes on. Default: it raises."""
         _check_range("interval_ms", interval_ms, 1000)
         _check_range("reconcile_every_ms", reconcile_every_ms, interval_ms if held else 0)
@@ -695,13 +696,14 @@ class _Sync:
 
     def follow(self, since, save, start, interval_ms, held, every_ms, on_outage) -> Changes:
         now, removals = self.runtime.now, self.client._removals
-        reconciled_at, removed_since = now(), None
+        # client/sync.ts says what each is for.
+        removed_since, told_until, reconcile_at = None, since, now() + interval_ms
         while True:
             started_at = now()
             next_at = started_at + interval_ms
             try:
                 gone = None if since is None else removals(removed_since)
-                is_untold = started_at - reconciled_at >= every_ms if gone is None else gone.kept_since > (since or 0)
+                is_untold = started_at >= reconcile_at if gone is None else gone.kept_since > (told_until or 0)
                 is_reconciling = since is None or (held is not None and is_untold)
                 copy = start() if since is None and start is not None else None
                 if is_reconciling:
@@ -711,9 +713,9 @@ class _Sync:
                 save(stamp_of(end.as_of))
                 # A copy may be a day old.
                 next_at = started_at if copy else next_at
-                if is_reconciling:
-                    reconciled_at = started_at
-                else:
+                if is_reconciling or gone is not None:
+                    told_until, reconcile_at = end.as_of, started_at + every_ms
+                if not is_reconciling and gone is not None:
                     removed_since = end.as_of
                 # The same query would return the same response.
                 if end.as_of == since:

@@ -63,7 +63,7 @@ export interface MirrorOptions extends WalkOptions {
    * tell removals, and once if the mirror was away for longer than they are kept.
    */
   reconcile?: {
-    /** Time between two of them, in milliseconds. Default: a day. After a start that resumes, also the time to the first one. */
+    /** Time between two of them, in milliseconds. Default: a day. After a start that resumes, the first one comes with the second poll. */
     everyMs?: number
     /** The ids that the consumer holds. Called at the start of each. */
     held: () => Ids

@@ -70,17 +70,18 @@ export async function* follow(
   const { now, sleep, removals, signal } = dependencies
   const { from, save, intervalMs, reconcile, onOutage } = options
   let { since } = options
-  let reconciledAt = now()
   let removedSince: number | null = null
+  // Up to this moment the copy has lost what left: by removals, or by a comparison.
+  let toldUntil = since
+  // If no removals are told until then. A store does not say when the last comparison was. The first poll comes before it, so that a mirror that
+  // is often restarted goes on.
+  let reconcileAt = now() + intervalMs
   for (;;) {
     const startedAt = now()
     let nextAt = startedAt + intervalMs
     try {
       const gone = since === null ? null : await removals(removedSince)
-      const isUntold =
-        gone === null
-          ? startedAt - reconciledAt >= (reconcile?.everyMs ?? Infinity)
-          : gone.keptSince > Number(since)
+      const isUntold = gone === null ? startedAt >= reconcileAt : gone.keptSince > Number(toldUntil)
       const isReconciling = since === null || (reconcile !== undefined && isUntold)
       const copy = since === null ? ((await from?.()) ?? null) : null
       const end: WalkEnd = yield* isReconciling
@@ -89,8 +90,11 @@ export async function* follow(
       await save(watermarkOf(end))
       // A copy may be a day old.
       if (copy !== null) nextAt = startedAt
-      if (isReconciling) reconciledAt = startedAt
-      else removedSince = end.asOf
+      if (isReconciling || gone !== null) {
+        toldUntil = end.asOf
+        reconcileAt = startedAt + (reconcile?.everyMs ?? Infinity)
+      }
+      if (!isReconciling && gone !== null) removedSince = end.asOf
       // The same query would return the same response.
       if (end.asOf === since) nextAt = Math.max(nextAt, end.freshUntil)
       since = end.asOf

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Client, ClientError, MirrorOptions } from '../../../contracts/api/client.ts'
 import { clients } from '../../clients/python-bridge.ts'
-import type { ServiceModel } from './client-model.ts'
+import { createServiceModel, type ServiceModel } from './client-model.ts'
 import {
   clientOf,
   createCopy,
@@ -135,6 +135,47 @@ describe.each(clients)('a mirror, in $language', client => {
       }),
       { numRuns: runs(60) },
     )
+  })
+
+  it.each([
+    ['for a minute, without a further walk', minuteMs, -minuteMs],
+    ['for longer than they are kept', 5 * minuteMs, 4 * minuteMs],
+  ])('keeps nothing that left while removals were switched off: %s', async (_, forMs, keptAfterMs) => {
+    await fc.assert(
+      fc.asyncProperty(world, fc.nat(worldMs), async (world, at) => {
+        const removalsFrom = keptAfterMs < 0 ? keptAfterMs : at + keptAfterMs
+        const model = modelOf(world, { removalsFrom, removalsOff: { at, forMs } })
+        const { copy, walks } = await mirrored(model, world, [])
+        expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
+        if (keptAfterMs < 0) expect(walks).toEqual([])
+      }),
+      { numRuns: runs(60) },
+    )
+  })
+
+  it('that is restarted every 23 hours compares its copy once a start, if the service does not tell removals', async () => {
+    const hourMs = 60 * minuteMs
+    const state = { title: 'a', category: 'Film', launchDay: 1 }
+    const happenings = [
+      { at: -minuteMs, visibleAfterMs: 0, id: 'c1', state },
+      { at: -minuteMs, visibleAfterMs: 0, id: 'c2', state },
+      { at: hourMs, visibleAfterMs: 0, id: 'c2', state: null },
+    ]
+    const model = createServiceModel({ happenings })
+    const [copy, store] = [createCopy(), memoryStore()]
+    const reconcile = { held: () => copy.projects.keys() }
+    for (const start of [1, 2, 3]) {
+      const signal = model.endAt(start * 23 * hourMs)
+      await untilOver(signal, async () => {
+        const options = { store, reconcile, intervalMs: hourMs, signal }
+        for await (const change of clientOf(model).mirror(options)) copy.apply(change)
+      })
+    }
+    expect([...copy.projects.keys()]).toEqual(['c1'])
+    const walks = model.requests.filter(
+      path => path.startsWith('/projects') && !path.includes('updated_since'),
+    )
+    expect(walks).toHaveLength(3)
   })
 
   it('needs the ids of snapshots: without them it loses changes while the watermark stands still', async () => {

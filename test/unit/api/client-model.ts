@@ -54,6 +54,8 @@ export interface ModelSettings {
   namesSnapshots?: boolean
   /** Since when it tells removals, in milliseconds from the start. Default: it does not. */
   removalsFrom?: number
+  /** When the process that answers has removals switched off. */
+  removalsOff?: Standstill
   /** Which lists have a digest. Default: all that may have one. */
   digests?: 'all' | 'of everything' | 'none'
   /** The whole copy that it offers: the watermark is read first, and then the campaigns. In milliseconds from the start. Default: none. */
@@ -98,7 +100,14 @@ interface Snapshot {
 
 export function createServiceModel(settings: ModelSettings): ServiceModel {
   const { latencyMs = () => 0, fault = () => undefined, evicts = () => false, process = () => 0 } = settings
-  const { standstills = [], namesSnapshots = true, removalsFrom, digests = 'all', copy } = settings
+  const {
+    standstills = [],
+    namesSnapshots = true,
+    removalsFrom,
+    removalsOff,
+    digests = 'all',
+    copy,
+  } = settings
   const timeline = settings.happenings
     .map(happening => ({ ...happening, stamp: startsAt + happening.at }))
     .sort((a, b) => a.stamp + a.visibleAfterMs - (b.stamp + b.visibleAfterMs))
@@ -199,7 +208,9 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
       return isMade ? wholeCopy(copy) : refusal('not_found')
     }
     const isOfRemovals = path.startsWith('/removals')
-    if (isOfRemovals && removalsFrom === undefined) return refusal('not_found')
+    const offSince = startsAt + (removalsOff?.at ?? Infinity)
+    const isOff = time >= offSince && time < offSince + (removalsOff?.forMs ?? 0)
+    if (isOfRemovals && (removalsFrom === undefined || isOff)) return refusal('not_found')
     const parsed = (isOfRemovals ? parseRemovalsQuery : parseListQuery)(path.split('?')[1] ?? '')
     if ('fault' in parsed) return refusal('invalid_parameter')
     const { limit, offset, ...query } = parsed.parameters
