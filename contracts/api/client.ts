@@ -61,8 +61,8 @@ export interface Client {
   stats(options?: Abortable): Promise<Stats>
   /**
    * The latest whole copy: every public campaign with its texts and rewards, as of one moment; null if the service offers none. The campaigns are
-   * read while you iterate over them, and the service ends a download after half an hour: if you take longer, store the file first, and read it
-   * with `readWholeCopy`.
+   * read while you iterate over them, and the service ends a download after half an hour, or five minutes without reading: if you take longer,
+   * store the file first, and read it with `readWholeCopy`.
    */
   wholeCopy(options?: Abortable): Promise<WholeCopy | null>
   /**
@@ -233,14 +233,10 @@ async function startOf(store: WatermarkStore, now: number): Promise<number | nul
   // A store may return undefined, as a map does.
   const stored = (await store.load()) ?? null
   const since = stored === null ? null : momentOf(stored, 'the stored watermark')
-  if (since !== null) checkPast(since, now)
-  return since
-}
-
-/** Clocks differ by less than a day. From a watermark after every change, a mirror would never receive anything. */
-function checkPast(since: number, now: number): void {
-  if (since <= now + dayMs) return
-  const message = 'the stored watermark is in the future'
+  // Clocks differ by less than a day. From a watermark after every change, a mirror would never receive anything.
+  if (since === null || since <= now + dayMs) return since
+  const message =
+    "the stored watermark is in the future by this computer's clock: check the clock, or the store"
   throw new ClientError({ code: 'invalid_parameter', message })
 }
 

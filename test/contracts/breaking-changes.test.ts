@@ -82,6 +82,10 @@ describe('the comparison', () => {
       },
     ],
     ['another status', document => project(document).properties.status.enum.push('PAUSED')],
+    [
+      'another error code',
+      document => document.components.schemas.ErrorBody.properties.error.properties.code.enum.push('gone'),
+    ],
     ['a removed parameter', document => drop(parametersOf(document), parameter(document, 'status'))],
     ['a removed order', document => drop(parameter(document, 'sort').schema.enum, 'most_backed')],
     [

@@ -30,7 +30,7 @@ export interface Page {
 }
 
 // The documented cache period of lists: the maximum age of a response without an `Age`.
-export const cacheSecondsMax = 60
+const cacheSecondsMax = 60
 
 /** A new snapshot may look this old: ages are whole seconds, rounded up, and `pageOf` adds one second. */
 export const newMsMax = 2000
