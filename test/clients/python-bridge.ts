@@ -171,7 +171,8 @@ function storeHost(store: WatermarkStore | undefined): Host {
 
 async function plain(response: Response): Promise<object> {
   const body = Buffer.from(await response.arrayBuffer()).toString('base64')
-  return { status: response.status, headers: Object.fromEntries(response.headers), url: response.url, body }
+  const { status, url, redirected } = response
+  return { status, headers: Object.fromEntries(response.headers), url, redirected, body }
 }
 
 /** The names of Python. */

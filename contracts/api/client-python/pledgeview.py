@@ -298,7 +298,7 @@ class _Transport:
         response, sent_at = self._send(path, {"if-none-match": etag} if etag else {})
         answer = _Answer(response.status_code, response.headers, self._text(response, sent_at), sent_at)
         if answer.status != 304 and not answer.text.lstrip().startswith("{"):
-            raise self._error(answer, str(response.url))
+            raise self._error(answer, response)
         return answer
 
     def _send(self, path: str, more: dict[str, str]) -> Any:
@@ -310,7 +310,7 @@ class _Transport:
         self._learn(response.headers)
         if response.status_code == 200 or (response.status_code == 304 and more):
             return response, sent_at
-        raise self._error(_Answer(response.status_code, response.headers, self._text(response, sent_at), sent_at), str(response.url))
+        raise self._error(_Answer(response.status_code, response.headers, self._text(response, sent_at), sent_at), response)
 
     def _text(self, response: Any, sent_at: float) -> str:
         body = bytearray()
@@ -328,16 +328,18 @@ class _Transport:
     def _lost(self, error: Exception) -> ClientError:
         return ClientError("network_failure", f"no response from {self.base}: {error or type(error).__name__}")
 
-    def _error(self, answer: _Answer, url: str) -> ClientError:
+    def _error(self, answer: _Answer, response: Any) -> ClientError:
         retry_after = _whole(answer.headers.get("retry-after"))
         rest = (answer.status, answer.headers.get("x-request-id"), None if retry_after is None else retry_after * 1000)
-        redirected = "" if not url or url.startswith(self.base) else f" (after a redirect to {url.split('?')[0]})"
+        redirected = f" (after a redirect to {str(response.url).split('?')[0]})" if response.history else ""
         try:
             error = json.loads(answer.text)["error"]
             code, message = str(error["code"]), str(error["message"])
         except (ValueError, KeyError, TypeError):
-            what = f"status {answer.status} without an error of this API" if answer.status >= 500 else f"status {answer.status}"
-            return ClientError("unexpected_response", f"{_unexpected(f'{what} from {self.base}{redirected}')}", *rest)
+            place = f"from {self.base}{redirected}"
+            if answer.status >= 500:
+                return ClientError("unexpected_response", f"status {answer.status} without an error of this API {place}", *rest)
+            return ClientError("unexpected_response", str(_unexpected(f"status {answer.status} {place}")), *rest)
         hint = f" ({_BASE_HINT})" if code == "not_found" and not self.base.endswith("/api/v1") else ""
         return ClientError(code, f"{code}: {message}{hint}{redirected}", *rest)
 
@@ -546,7 +548,9 @@ class Client:
         return self._get("/stats").body("data")["data"]
 
     def whole_copy(self) -> WholeCopy | None:
-        """The latest whole copy; None if the service offers none. Its campaigns are read while you iterate over them."""
+        """The latest whole copy; None if the service offers none. Its campaigns are read while you iterate over them, and the service ends a
+        download after half an hour, or five minutes without reading: if you take longer, store the file first, and read it with
+        `read_whole_copy`."""
         try:
             response = self._transport.open("/exports/latest/campaigns.ndjson.gz")
         except ClientError as error:
@@ -617,7 +621,8 @@ class Client:
             stored = store.load()
             since = None if stored is None else moment_of(stored, "the stored watermark")
             if since is not None and since > self.runtime.now() + DAY_MS:
-                raise ClientError("invalid_parameter", "the stored watermark is in the future")
+                message = "the stored watermark is in the future by this computer's clock: check the clock, or the store"
+                raise ClientError("invalid_parameter", message)
             return (yield from work(since, store.save))
         finally:
             self._stores_in_use[:] = [used for used in self._stores_in_use if used is not store]
@@ -860,10 +865,13 @@ class _Sync:
 
 class Copy:
     """A copy of the campaigns in a file of SQLite, with the watermark: a store for `mirror`, `reconcile` and `verify`. The changes of a walk and
-    its watermark are saved in one transaction."""
+    its watermark are saved in one transaction. Other processes may read the file meanwhile: changes are in a second file beside it (`-wal`) until
+    SQLite puts them into the first."""
 
     def __init__(self, path: str) -> None:
         self.db = sqlite3.connect(path)
+        # In the other modes a reader that takes long keeps the mirror from saving.
+        self.db.execute("PRAGMA journal_mode=WAL")
         self.db.execute("CREATE TABLE IF NOT EXISTS campaigns (id TEXT PRIMARY KEY, updated_at TEXT NOT NULL, body TEXT NOT NULL)")
         self.db.execute("CREATE TABLE IF NOT EXISTS watermark (only INTEGER PRIMARY KEY CHECK (only = 1), as_of TEXT NOT NULL)")
 
@@ -907,15 +915,21 @@ class Copy:
 def read_whole_copy(parts: Iterable[bytes]) -> Iterator[ProjectDetail]:
     """The campaigns of `campaigns.ndjson.gz`: an open file, or the parts of a download. Raises `ClientError` if it breaks off."""
     gunzip, rest = zlib.decompressobj(wbits=31), b""
-    try:
-        for part in parts:
+    for part in parts:
+        try:
             *lines, rest = (rest + gunzip.decompress(part)).split(b"\n")
-            yield from map(json.loads, lines)
-    except (zlib.error, ValueError) as error:
-        raise ClientError("network_failure", f"the whole copy broke off: {error}") from error
-    # gzip has its length and a checksum at its end.
-    if not gunzip.eof or rest:
+        except zlib.error as error:
+            raise ClientError("network_failure", f"the whole copy broke off: {error}") from error
+        try:
+            campaigns = [json.loads(line) for line in lines]
+        except ValueError:
+            raise _unexpected("a copy with a line that is not JSON") from None
+        yield from campaigns
+    # gzip has its length and a checksum at its end, and nothing after it.
+    if not gunzip.eof or gunzip.unused_data:
         raise ClientError("network_failure", "the whole copy broke off")
+    if rest:
+        raise _unexpected("a copy whose last line does not end")
 
 
 def to_frame(projects: Iterable[Project]) -> Any:

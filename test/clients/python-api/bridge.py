@@ -15,6 +15,7 @@ class Stopped(BaseException):
 class Response:
     def __init__(self, said):
         self.status_code, self.headers, self.url, self.said = said["status"], said["headers"], said["url"], said
+        self.history = [self] if said["redirected"] else []
 
     def iter_bytes(self):
         return iter([base64.b64decode(self.said["body"])])

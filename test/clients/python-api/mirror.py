@@ -1,5 +1,6 @@
 """Uses the Python client as its guide does, over real HTTP, and prints what it saw as JSON. The job comes as JSON on stdin."""
 import json
+import sqlite3
 import sys
 import time
 
@@ -53,6 +54,9 @@ with Copy(job["file"]) as copy:
     copy.db.execute("DELETE FROM campaigns WHERE id = ?", (first,))
     copy.db.execute("UPDATE campaigns SET updated_at = '2020-01-01T00:00:00.000Z' WHERE id = ?", (second,))
     copy.db.execute("INSERT INTO campaigns VALUES ('extra', '2020-01-01T00:00:00.000Z', '{}')")
+    # A report that another process writes of the copy, slowly.
+    reader = sqlite3.connect(job["file"]).execute("SELECT id FROM campaigns")
+    reader.fetchone()
     for name in ("wrong", "equal"):
         verdict = client.verify(held=copy.held, apply=copy.apply, store=copy)
         seen[name] = [verdict.was_equal, verdict.lacking, verdict.left_over, verdict.stale]

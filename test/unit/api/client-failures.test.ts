@@ -2,10 +2,12 @@
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import fc from 'fast-check'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { failureText } from '../../../contracts/api/client/failures.ts'
 import { type ClientOptions, createClient } from '../../../contracts/api/client.ts'
 import { errorBody } from '../../../contracts/api/errors.ts'
+import { clients } from '../../clients/python-bridge.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
 const opened: { close(): unknown }[] = []
 
@@ -111,6 +113,28 @@ describe('at a base address that is not the API, the error says so and gives the
   })
 })
 
+describe.each(clients)('an error of another server, in $language', ({ create, needs: requirement }) => {
+  beforeEach(context => needs(context, requirement))
+
+  it('of a proxy whose service is away does not say that the base address is wrong', async () => {
+    const port = await serve((_, response) => response.writeHead(503).end('<p>Service Unavailable'))
+    const error = await failureOf(`http://127.0.0.1:${port}/api/v1`, { create })
+    expect(error).toMatchObject({ code: 'unexpected_response', status: 503 })
+    expect(error.message).toMatch(/^status 503 without an error of this API from http(?!.*base_?url)/i)
+  })
+
+  it('tells of a redirect, and only if there was one, however the address is written', async () => {
+    const port = await serve((request, response) => {
+      if (request.headers.host?.startsWith('localhost')) return response.writeHead(404).end('<p>None')
+      response.writeHead(302, { location: `http://localhost:${port}/page?token=t` }).end()
+    })
+    const direct = await failureOf(`http://LOCALHOST:${port}/api/v1`, { create })
+    expect(direct.message).toMatch(/^not a response of this API: status 404 (?!.*redirect)/)
+    const { message } = await failureOf(`http://127.0.0.1:${port}/api/v1`, { create })
+    expect(message).toMatch(/after a redirect to http:\/\/localhost:\d+\/page\b(?!\?)/)
+  })
+})
+
 describe('a base address that can never work is refused at once, and not repeated', () => {
   it.each(['http://user:pass@api.example/api/v1', 'https://api.example/api/v1?key=pass', 'http://:pass'])(
     '%s',
@@ -123,8 +147,11 @@ describe('a base address that can never work is refused at once, and not repeate
 })
 
 /** The error of one attempt. It never contains the secret. */
-async function failureOf(baseUrl: string, options: Partial<ClientOptions> = {}) {
-  const client = createClient({ baseUrl, key: 'pv_live_k', secret: 'hush', attemptsMax: 1, ...options })
+async function failureOf(
+  baseUrl: string,
+  { create = createClient, ...options }: Partial<ClientOptions> & { create?: typeof createClient } = {},
+) {
+  const client = create({ baseUrl, key: 'pv_live_k', secret: 'hush', attemptsMax: 1, ...options })
   const error = await client.stats().then(
     () => Promise.reject(new Error('the request did not fail')),
     error => error,

@@ -1,6 +1,7 @@
 /** Single requests of the client: sending, retries, waiting, caching, and refusals. */
 import { readFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
+import { gzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Client, type ClientOptions, createClient } from '../../../contracts/api/client.ts'
 import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
@@ -166,6 +167,25 @@ describe.each(clients)('a response without a valid X-Data-As-Of, in $language', 
   })
 })
 
+describe.each(clients)('a whole copy that is not as the service writes it, in $language', client => {
+  const clientOf = creator(client)
+  const line = '{"id":"c1"}\n'
+
+  it.each([
+    ['with more after its end', 'network_failure', Buffer.concat([gzipSync(line), gzipSync(line)])],
+    ['that breaks off', 'network_failure', gzipSync(line).subarray(0, -1)],
+    ['with a line that is not JSON', 'unexpected_response', gzipSync(`${line}<p>\n`)],
+    ['whose last line does not end', 'unexpected_response', gzipSync(line.trim())],
+  ] as const)('is refused: one %s', async (_, code, bytes) => {
+    const headers = { 'x-data-as-of': '2026-03-01T11:59:59.000000Z' }
+    const { client } = clientOf([() => new Response(bytes, { headers })])
+    const read = async () => {
+      for await (const _ of client.mirror({ from: () => client.wholeCopy() }));
+    }
+    await expect(read()).rejects.toMatchObject({ code, message: expect.stringContaining('copy') })
+  })
+})
+
 it('a whole copy that is refused leaves no connection open', async () => {
   const cancel = vi.fn()
   const { client } = clientOf([() => new Response(new ReadableStream({ cancel }))])
@@ -241,13 +261,14 @@ describe('an invalid option', () => {
     const { client } = clientOf([ok()])
     expect(() => client.mirror({ reconcile: { everyMs, held: () => [] } })).toThrow('reconcile.everyMs')
   })
+})
 
-  it('is a stored watermark in the future', async () => {
-    const { client, requests } = clientOf([ok()])
-    const store = { load: () => '2199-01-01T00:00:00.000Z', save: () => {} }
-    await expect(client.mirror({ store }).next()).rejects.toThrow('is in the future')
-    expect(requests).toEqual([])
-  })
+it.for(clients)('a stored watermark in the future is refused, in $language', async (of, context) => {
+  needs(context, of.needs)
+  const { client, requests } = clientOf([ok()], {}, of.create)
+  const store = { load: () => '2199-01-01T00:00:00.000Z', save: () => {} }
+  await expect(client.mirror({ store }).next()).rejects.toThrow('by this computer')
+  expect(requests).toEqual([])
 })
 
 describe.each(clients)('the rate limit, in $language', client => {
