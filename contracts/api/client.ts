@@ -23,7 +23,7 @@ import type {
   ReconcileOptions,
   WalkOptions,
 } from './client/options.ts'
-import { bodyOf, listPath, momentOf, pageOf, unexpected } from './client/pages.ts'
+import { bodyOf, listIn, listPath, momentOf, pageOf, unexpected } from './client/pages.ts'
 import { readRemovals } from './client/removals.ts'
 import { createReported } from './client/reported.ts'
 import { defaultRuntime, type Runtime } from './client/runtime.ts'
@@ -138,9 +138,7 @@ export function createClient(options: ClientOptions): Client {
     async list({ signal, updatedSince = null, ...parameters } = {}) {
       const since = updatedSince === null ? null : momentOf(updatedSince, 'updatedSince')
       const { headers, text } = await answers.get(listPath({ ...parameters, updatedSince: since }), signal)
-      const { data, pagination } = bodyOf<ProjectListBody>(text)
-      if (data === undefined || pagination === undefined)
-        throw unexpected('a list without data or pagination')
+      const { data, pagination } = listIn<ProjectListBody>(text, 'a list')
       const [asOf, snapshotId] = [headers.get('x-data-as-of'), headers.get('x-snapshot-id')]
       return { data, pagination, asOf, snapshotId }
     },

@@ -2,7 +2,7 @@
 import { basePath } from '../conventions.ts'
 import { formatListQuery, type ListParameters, listDefaults, readTimestamp } from '../parameters.ts'
 import { freshMs, lifetimeMs } from './answers.ts'
-import type { Project, ProjectListBody } from './bodies.ts'
+import type { Project, ProjectListBody, RemovalListBody } from './bodies.ts'
 import { ClientError } from './errors.ts'
 import { wholeNumber } from './pacer.ts'
 import type { Answer } from './transport.ts'
@@ -45,12 +45,9 @@ export function listPath(parameters: Partial<ListParameters>): string {
 
 /** Parses the page of a list response. Throws `unexpected_response`. */
 export function pageOf({ headers, text, sentAt }: Answer, receivedAt: number): Page {
-  const { data, pagination } = bodyOf<ProjectListBody>(text)
+  const { data, pagination } = listIn<ProjectListBody>(text, 'a list')
   const watermark = headers.get('x-data-as-of')
   const asOf = momentIn(watermark, 'a list without a valid X-Data-As-Of')
-  if (!Array.isArray(data) || !pagination || !Number.isInteger(pagination.total)) {
-    throw unexpected('a list without data or pagination')
-  }
   const ageSeconds = wholeNumber(headers.get('age')) ?? cacheSecondsMax
   return {
     projects: data,
@@ -77,6 +74,13 @@ export function bodyOf<Body extends object>(text: string): Partial<Body> {
     // The error below reports it.
   }
   throw unexpected('a body that is not a JSON object')
+}
+
+/** Parses a page. Throws `unexpected_response`; `name` says of what. */
+export function listIn<Body extends ProjectListBody | RemovalListBody>(text: string, name: string): Body {
+  const body = bodyOf<Body>(text)
+  if (Array.isArray(body.data) && Number.isInteger(body.pagination?.total)) return body as Body
+  throw unexpected(`${name} without data or pagination`)
 }
 
 /** The error for a response that this API does not send. */

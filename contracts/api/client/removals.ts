@@ -2,7 +2,7 @@
 import { limitMax } from '../parameters.ts'
 import type { Removal, RemovalListBody } from './bodies.ts'
 import { ClientError } from './errors.ts'
-import { bodyOf, momentIn, unexpected } from './pages.ts'
+import { listIn, momentIn } from './pages.ts'
 import type { Transport } from './transport.ts'
 
 /** All removals since a moment. Times are Unix milliseconds. */
@@ -77,8 +77,7 @@ async function pageAt(
   const path = `/removals?limit=${limitMax}&offset=${offset}${from}`
   try {
     const { headers, text } = await transport.get(path, { signal })
-    const { data, pagination, kept_since } = bodyOf<RemovalListBody>(text)
-    if (!Array.isArray(data) || !pagination) throw unexpected('removals without data or pagination')
+    const { data, pagination, kept_since } = listIn<RemovalListBody>(text, 'removals')
     return {
       data,
       hasMore: pagination.has_more,

@@ -71,10 +71,10 @@ export async function* follow(
   const { from, save, intervalMs, reconcile, onOutage } = options
   let { since } = options
   let removedSince: number | null = null
-  // Up to this moment the copy has lost what left: by removals, or by a comparison.
+  // What left before this moment is gone from the copy, by removals or by a comparison.
   let toldUntil = since
-  // If no removals are told until then. A store does not say when the last comparison was. The first poll comes before it, so that a mirror that
-  // is often restarted goes on.
+  // When the next comparison is due if no removals are told. A store does not say when the last one was. One poll comes first, so that a mirror
+  // that is restarted often receives changes.
   let reconcileAt = now() + intervalMs
   for (;;) {
     const startedAt = now()

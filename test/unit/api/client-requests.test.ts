@@ -84,7 +84,7 @@ describe.each(clients)('a request, in $language', client => {
   })
 
   it('encodes a slug and the parameters of a list', async () => {
-    const { client, requests } = clientOf([ok({ data: [], pagination: {} })])
+    const { client, requests } = clientOf([ok({ data: [], pagination: { total: 0 } })])
     await client.detail('a/b ?')
     await client.list({ category: 'Film & Video', limit: 7, sort: 'most_backed' })
     expect(requests.map(({ url }) => url.slice('https://api.example/api/v1'.length))).toEqual([
