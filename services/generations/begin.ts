@@ -6,11 +6,9 @@ import type { Shard } from '../tables/port.ts'
 import { takeAttempt } from './attempts.ts'
 import { dropDatabases, dropGeneration, type RebuildContext, serversOf } from './context.ts'
 import {
-  aliveMs,
-  isAlive,
+  findOwner,
   isWorking,
   keptTables,
-  latestRebuild,
   type RebuildDetail,
   RebuildInProgress,
   type RebuildRequest,
@@ -27,6 +25,7 @@ type BeginDependencies = Pick<
   | 'from'
   | 'run'
   | 'isAlone'
+  | 'monotonicMs'
   | 'sleep'
   | 'random'
   | 'now'
@@ -37,7 +36,6 @@ export class RebuildRefused extends Error {
   override name = 'RebuildRefused'
 }
 
-const lookMs = 500
 // Shorter than Kafka keeps tombstones by default, which is a day.
 const resumeMsMax = 12 * 3_600_000
 
@@ -50,7 +48,12 @@ export async function beginRebuild(
   request: RebuildRequest,
 ): Promise<RebuildState> {
   const { generationLog, run, from } = dependencies
-  const latest = await untilNoOwner(dependencies)
+  const { latest, isOwned } = await findOwner(generationLog, dependencies)
+  if (latest && isOwned) {
+    throw new RebuildInProgress(
+      `a rebuild is running (${latest.phase}, begun ${latest.detail.startedAt}); pledgeview rebuild status shows it`,
+    )
+  }
   const dropped = (await readGenerations(generationLog)).filter(({ isDropped }) => isDropped)
   const isGone = dropped.some(({ number }) => number === latest?.generation)
   const open = latest && isWorking(latest) ? resumedRebuild(latest, request, { from, isGone }) : undefined
@@ -63,24 +66,6 @@ export async function beginRebuild(
   const state = { ...begun, attempt, run, generation }
   await writeRebuild(generationLog, state)
   return state
-}
-
-/** The latest rebuild, once it has given no sign of life for long enough. Throws if it is alive. */
-async function untilNoOwner({
-  generationLog,
-  isAlone,
-  sleep,
-}: BeginDependencies): Promise<RebuildState | undefined> {
-  const first = await latestRebuild(generationLog)
-  for (let state = first; ; state = await latestRebuild(generationLog)) {
-    if (!state || isAlone || !isAlive(state)) return state
-    if (state.writtenAt !== first?.writtenAt) {
-      throw new RebuildInProgress(
-        `a rebuild is running (${state.phase}, begun ${state.detail.startedAt}); pledgeview rebuild status shows it`,
-      )
-    }
-    await sleep(Math.min(lookMs, aliveMs - state.ageMs + 1))
-  }
 }
 
 /**

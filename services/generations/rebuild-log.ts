@@ -2,7 +2,8 @@
  * The state of each rebuild, as its process writes it to the generation log with every sign of life. It lets others watch a rebuild, and
  * lets a process continue after a kill.
  */
-import { type GenerationLog, writeRow } from '../tables/generations.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { GenerationLog } from '../tables/generations.ts'
 import { AttemptLost } from './attempts.ts'
 import type { Differences } from './differences.ts'
 
@@ -75,7 +76,7 @@ export interface RebuildState {
   run: string
   phase: Phase
   detail: RebuildDetail
-  /** When it wrote last, and how long ago that is, ms, by ClickHouse's clock. */
+  /** When it wrote last, and how long ago that is, ms, by ClickHouse's clock. After that clock stepped back, the age is negative. */
   writtenAt: string
   ageMs: number
 }
@@ -91,15 +92,16 @@ export function consumerOf({ generation }: Pick<RebuildState, 'generation'>): st
 }
 
 /** How often a rebuild gives a sign of life, and for how long it counts as alive after that, ms. */
-export const beatMs = 2_000
-export const aliveMs = 10_000
+const beatMs = 2_000
+const aliveMs = 10_000
+const lookMs = 500
 
 export function isWorking({ phase }: Pick<RebuildState, 'phase'>): boolean {
   return (workPhases as readonly string[]).includes(phase)
 }
 
-/** Whether its process has given a sign of life recently, and has not recorded a failure. */
-export function isAlive(state: RebuildState): boolean {
+/** Whether its process has given a sign of life recently by ClickHouse's clock, and has not recorded a failure. */
+function isRecent(state: RebuildState): boolean {
   return isWorking(state) && state.detail.failure === null && state.ageMs < aliveMs
 }
 
@@ -132,27 +134,70 @@ export async function latestRebuild({ tables, base }: GenerationLog): Promise<Re
   return { ...row, ...(JSON.parse(row.detail) as Written) }
 }
 
+interface OwnerOptions extends Pick<Runtime, 'monotonicMs' | 'sleep'> {
+  /** Whether no other process can work on these tables. */
+  isAlone: boolean
+}
+
+/**
+ * The latest rebuild, and whether another process works on it: its last sign of life is followed by another one. If none follows for `aliveMs`
+ * by the clock of this process, it is dead, however recent ClickHouse's clock makes it: that may have stepped back.
+ */
+export async function findOwner(
+  place: GenerationLog,
+  { isAlone, monotonicMs, sleep }: OwnerOptions,
+): Promise<{ latest: RebuildState | undefined; isOwned: boolean }> {
+  const first = await latestRebuild(place)
+  const deadline = monotonicMs() + aliveMs
+  for (let latest = first; ; latest = await latestRebuild(place)) {
+    if (isAlone || !latest || !isRecent(latest)) return { latest, isOwned: false }
+    if (latest.writtenAt !== first?.writtenAt) return { latest, isOwned: true }
+    if (monotonicMs() >= deadline) return { latest, isOwned: false }
+    await sleep(lookMs)
+  }
+}
+
+/** The same for a report: it waits for the next sign of life only if the age of the last one says nothing. */
+export async function isAlive(
+  place: GenerationLog,
+  state: RebuildState,
+  options: OwnerOptions,
+): Promise<boolean> {
+  if (state.ageMs < 0) return (await findOwner(place, options)).isOwned
+  return isRecent(state) && !options.isAlone
+}
+
 /** The rebuild that is under way, also if its process died; for the metrics. */
 export async function rebuildUnderWay(
   place: GenerationLog,
 ): Promise<{ phase: Phase; silentMs: number } | undefined> {
   const state = await latestRebuild(place)
-  return state && isWorking(state) ? { phase: state.phase, silentMs: state.ageMs } : undefined
+  return state && isWorking(state) ? { phase: state.phase, silentMs: Math.max(0, state.ageMs) } : undefined
 }
 
+/** Each sign of life is later than the one before it, also if ClickHouse's clock steps back: the latest one counts. */
 export async function writeRebuild(
-  place: GenerationLog,
+  { tables, base }: GenerationLog,
   {
     id,
     phase,
     detail,
-    ...row
+    run,
+    attempt,
+    generation,
   }: Pick<RebuildState, 'id' | 'run' | 'phase' | 'detail' | 'attempt' | 'generation'>,
 ): Promise<void> {
   // Examples have texts of campaigns, which the log would keep for ever. Its process prints them.
   const differences = detail.differences && { ...detail.differences, examples: [] }
   const written: Written = { id, phase, detail: { ...detail, differences } }
-  await writeRow(place, { ...row, kind: 'beat', detail: JSON.stringify(written) })
+  await tables.run({
+    query: `INSERT INTO ${base}.generation_log (kind, generation, attempt, run, detail, written_at)
+            SELECT 'beat', {generation:UInt32}, {attempt:UInt64}, {run:String}, {detail:String},
+              greatest(now64(3, 'UTC'), max(log.written_at) + INTERVAL 1 MILLISECOND)
+            FROM ${base}.generation_log AS log WHERE log.attempt = {attempt:UInt64}
+            SETTINGS async_insert = 0`,
+    query_params: { generation, attempt, run, detail: JSON.stringify(written) },
+  })
 }
 
 /* Tracks one run of a rebuild: its phase, its rate, and its signs of life in the rebuild log. */

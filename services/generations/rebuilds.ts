@@ -28,6 +28,7 @@ import {
 import { runRebuild } from './rebuild.ts'
 import {
   consumerOf,
+  findOwner,
   isAlive,
   isWorking,
   latestRebuild,
@@ -80,10 +81,7 @@ export interface RebuildsDependencies extends RebuildTables {
 
 export function createRebuilds(dependencies: RebuildsDependencies): Rebuilds {
   const { isAlone, config, logger, withHistory, decoding, ...place } = dependencies
-  async function report(): Promise<RebuildReport | undefined> {
-    const latest = await rebuildStatus(place)
-    return latest && { ...latest, isAlive: latest.isAlive && !isAlone }
-  }
+  const report = () => rebuildStatus(place, isAlone)
 
   async function present(): Promise<RebuildReport> {
     const latest = await report()
@@ -125,6 +123,8 @@ export function createRebuilds(dependencies: RebuildsDependencies): Rebuilds {
   }
 }
 
+const time = { sleep, monotonicMs: () => performance.now() }
+
 export interface DropDependencies extends RebuildTables {
   isAlone?: boolean
   forget: History['forget']
@@ -133,14 +133,23 @@ export interface DropDependencies extends RebuildTables {
 }
 
 /** The latest rebuild, and whether the generation from before is kept. `undefined` if there has never been one. */
-export async function rebuildStatus(place: RebuildTables): Promise<RebuildReport | undefined> {
+export async function rebuildStatus(
+  place: RebuildTables,
+  isAlone = false,
+): Promise<RebuildReport | undefined> {
   const generationLog = await generationLogOf(place)
   const state = await latestRebuild(generationLog)
   if (!state) return undefined
   const all = await readGenerations(generationLog)
   const isPreviousKept = !isWorking(state) && keptGeneration(all) !== undefined
   const isHalfDropped = (await halfDropped(place, all)).length > 0
-  return { ...state, isAlive: isAlive(state), isPreviousKept, isHalfDropped }
+  return {
+    ...state,
+    ageMs: Math.max(0, state.ageMs),
+    isAlive: await isAlive(generationLog, state, { isAlone, ...time }),
+    isPreviousKept,
+    isHalfDropped,
+  }
 }
 
 /**
@@ -155,8 +164,8 @@ export async function dropOthers({
 }: DropDependencies): Promise<void> {
   const generationLog = await generationLogOf(place)
   const { tables, base } = generationLog
-  const state = await latestRebuild(generationLog)
-  if (state && isAlive(state) && !isAlone) {
+  const { latest: state, isOwned } = await findOwner(generationLog, { isAlone, ...time })
+  if (state && isOwned) {
     throw new RebuildRefused(`a rebuild is running (${state.phase}): interrupt its command first`)
   }
   const isOpen = state !== undefined && isWorking(state)
@@ -170,7 +179,7 @@ export async function dropOthers({
   const attempt = await takeAttempt(generationLog, run, { sleep, random: Math.random })
   // A last statement of a rebuild that was killed may still be on its way.
   await writeRow(generationLog, { kind: 'given up', attempt: state.attempt, run })
-  await untilEnded(tables, base, { sleep, monotonicMs: () => performance.now() })
+  await untilEnded(tables, base, time)
   const current = await readCurrent(tables, base)
   // Since the attempt was taken, no other process can make another one current.
   if (expected !== undefined && current !== expected)

@@ -84,9 +84,9 @@ function mortals({ place, statement, isAfter }: Kill) {
     })
     return {
       ...own,
-      async insert(insert) {
-        at = phaseIn(insert) ?? at
-        await own.insert(insert)
+      async run(statement, options) {
+        at = phaseIn(statement) ?? at
+        await own.run(statement, options)
       },
     }
   }

@@ -226,6 +226,54 @@ describe('a running rebuild', () => {
   })
 })
 
+describe('a clock of ClickHouse that steps back by an hour while a rebuild runs', () => {
+  /** As if the signs of life until now had been given by a clock that was ahead. */
+  async function stepBack(): Promise<void> {
+    const log = `${live.databases.base}.generation_log`
+    await live.tables.run({
+      query: `INSERT INTO ${log} SELECT * REPLACE (written_at + INTERVAL 1 HOUR AS written_at) FROM ${log} WHERE kind = 'beat'`,
+    })
+  }
+
+  test('hides none of its phases: its report is that of its end, and so are its signs of life', async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+    const signs: unknown[] = []
+    await live.rebuild({
+      async onPhase(phase) {
+        if (phase === 'folding') await stepBack()
+        const query = `SELECT toString(max(written_at)) AS value FROM ${live.databases.base}.generation_log WHERE attempt = 1`
+        signs.push(...(await column(live.tables, query)))
+      },
+    })
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isAlive: false, ageMs: 0 })
+    // The sign by which a fold worker sees that a promotion lives (attempts.ts).
+    expect(new Set(signs).size).toBe(signs.length)
+  })
+
+  test('does not keep the next process from taking it over ten seconds after its last sign of life', async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+    let isDead = false
+    const die = () => {
+      if (isDead) throw new Error('it was killed')
+    }
+    const killed = live.rebuild({
+      tables: obstructed(live.tables, { before: die }),
+      async onPhase(phase) {
+        if (phase !== 'folding') return
+        await stepBack()
+        isDead = true
+        die()
+      },
+    })
+    await expect(killed).rejects.toThrow('killed')
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'folding', isAlive: false })
+    await live.rebuild({ isAlone: false })
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt' })
+  })
+})
+
 describe('a rebuild that another process took over', () => {
   test('does not begin its next step', async () => {
     await live.append(platformHistory(10))

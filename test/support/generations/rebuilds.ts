@@ -25,9 +25,8 @@ import {
   followedDatabases,
   generationOf,
 } from '../../../services/tables/generations.ts'
-import type { Shard, TableInsert, Tables } from '../../../services/tables/port.ts'
+import type { Shard, Statement, Tables } from '../../../services/tables/port.ts'
 import { distributedDatabases } from '../../../services/tables/schema/cluster.ts'
-import { decodeRows } from '../clickhouse/row-binary.ts'
 import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../events/sample-events.ts'
 import { column } from '../projector/fold-records.ts'
 import { hashBacker, type ModelTables } from '../projector/model-tables.ts'
@@ -229,11 +228,9 @@ async function isBehind({ tables, databases }: Shard): Promise<boolean> {
 // Only a hang takes this long, also on a busy machine: a campaign that cannot be folded alone either is tried again after ten seconds.
 const settledMsMax = 240_000
 
-/** The phase of a rebuild that this insert records, if it is one. */
-export function phaseIn(insert: TableInsert): RebuildState['phase'] | undefined {
-  if (!insert.table.endsWith('.generation_log')) return undefined
-  const [row] = decodeRows(insert)
-  return row?.kind === 'beat' ? JSON.parse(String(row.detail)).phase : undefined
+/** The phase of a rebuild that this statement records, if it is a sign of life. */
+export function phaseIn({ query, query_params }: Statement): RebuildState['phase'] | undefined {
+  return query.includes("SELECT 'beat'") ? JSON.parse(String(query_params?.detail)).phase : undefined
 }
 
 /** Calls `onPhase` once for every phase that is recorded through any of these tables. */
@@ -241,9 +238,9 @@ function withPhases(onPhase: (phase: RebuildState['phase']) => Promise<void>): (
   let last: string | undefined
   return tables => ({
     ...tables,
-    async insert(insert, options) {
-      await tables.insert(insert, options)
-      const phase = phaseIn(insert)
+    async run(statement, options) {
+      await tables.run(statement, options)
+      const phase = phaseIn(statement)
       if (phase === undefined || phase === last) return
       last = phase
       await onPhase(phase)
