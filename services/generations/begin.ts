@@ -4,7 +4,7 @@ import { megabytes } from '../runtime/progress.ts'
 import { keptGeneration, readGenerations, standingGenerations, writeRow } from '../tables/generations.ts'
 import type { Shard } from '../tables/port.ts'
 import { takeAttempt } from './attempts.ts'
-import { dropDatabases, dropGeneration, type RebuildContext, serversOf } from './context.ts'
+import { dropDatabases, dropGeneration, type RebuildContext, serversOf, withDatabases } from './context.ts'
 import {
   findOwner,
   isWorking,
@@ -54,8 +54,9 @@ export async function beginRebuild(
       `a rebuild is running (${latest.phase}, begun ${latest.detail.startedAt}); pledgeview rebuild status shows it`,
     )
   }
-  const dropped = (await readGenerations(generationLog)).filter(({ isDropped }) => isDropped)
-  const isGone = dropped.some(({ number }) => number === latest?.generation)
+  const known = standingGenerations(await readGenerations(generationLog))
+  const standing = await withDatabases(dependencies, known)
+  const isGone = latest !== undefined && !standing.includes(latest.generation)
   const open = latest && isWorking(latest) ? resumedRebuild(latest, request, { from, isGone }) : undefined
   const begun = open ?? (await newRebuild(dependencies, request, latest))
   const attempt = await takeAttempt(generationLog, run, dependencies)
@@ -69,8 +70,8 @@ export async function beginRebuild(
 }
 
 /**
- * The open rebuild, as this run continues it. `from`: the generation that is current. `isGone`: a drop of its generation was interrupted, so
- * it begins again with another one. Pure. Throws `RebuildRefused` if it has another request, or if the tables to return to are gone.
+ * The open rebuild, as this run continues it. `from`: the generation that is current. `isGone`: a drop of its generation was interrupted, or
+ * a backup was restored without it, so it begins again with another one. Pure. Throws `RebuildRefused` if it has another request, or if the tables to return to are gone.
  */
 export function resumedRebuild(
   state: RebuildState,
@@ -89,7 +90,7 @@ export function resumedRebuild(
   const detail = { ...state.detail, request: { ...open, acceptsLoss, ignoresDisk }, failure: null }
   if (isGone && request.kind === 'rollback') {
     throw new RebuildRefused(
-      'the previous tables were dropped: give the rollback up with pledgeview rebuild drop',
+      'the previous tables were dropped, or are not in the backup that was restored: give the rollback up with pledgeview rebuild drop',
     )
   }
   if (!isGone && !isOutdated(state, from)) return { ...state, detail }
@@ -114,6 +115,11 @@ async function newRebuild(
 ): Promise<RebuildState> {
   if (request.kind === 'rollback' && request.isDry) throw new RebuildRefused('a rollback has no dry run')
   const kept = keptGeneration(await readGenerations(generationLog))
+  if (kept !== undefined && (await withDatabases(place, [kept])).length === 0) {
+    throw new RebuildRefused(
+      'the previous tables are not in the backup that was restored: give them up with pledgeview rebuild drop',
+    )
+  }
   if (request.kind === 'rebuild' && kept !== undefined) {
     const name = latest ? keptTables(latest) : 'the previous tables'
     throw new RebuildRefused(

@@ -169,13 +169,18 @@ export async function dropDatabases(place: RebuildTables, generation: number): P
 }
 
 /** The generations that are noted as dropped, and of which databases still stand: their drop was interrupted. */
-export async function halfDropped(place: RebuildTables, all: readonly LoggedGeneration[]): Promise<number[]> {
+export function halfDropped(place: RebuildTables, all: readonly LoggedGeneration[]): Promise<number[]> {
   const dropped = all.filter(({ isDropped }) => isDropped).map(({ number }) => number)
+  return withDatabases(place, dropped)
+}
+
+/** Those of which databases stand on a server, whatever the log says: a restored backup may have only the current one. */
+export async function withDatabases(place: RebuildTables, numbers: readonly number[]): Promise<number[]> {
   const standing = await onEach(serversOf(place, 0), ({ tables }) =>
     tables.rows<{ name: string }>({ query: 'SELECT name FROM system.databases' }),
   )
   const names = new Set(standing.flat().map(({ name }) => name))
-  return dropped.filter(number =>
+  return numbers.filter(number =>
     serversOf(place, number).some(({ databases }) =>
       [databases, distributedDatabases(databases)].some(
         ({ ledger, read }) => names.has(ledger) || names.has(read),

@@ -24,6 +24,7 @@ import {
   halfDropped,
   type RebuildDependencies,
   type RebuildTables,
+  withDatabases,
 } from './context.ts'
 import { runRebuild } from './rebuild.ts'
 import {
@@ -141,7 +142,8 @@ export async function rebuildStatus(
   const state = await latestRebuild(generationLog)
   if (!state) return undefined
   const all = await readGenerations(generationLog)
-  const isPreviousKept = !isWorking(state) && keptGeneration(all) !== undefined
+  const kept = isWorking(state) ? undefined : keptGeneration(all)
+  const isPreviousKept = kept !== undefined && (await withDatabases(place, [kept])).length > 0
   const isHalfDropped = (await halfDropped(place, all)).length > 0
   return {
     ...state,

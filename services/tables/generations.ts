@@ -222,6 +222,19 @@ export async function writeRow({ tables, base }: GenerationLog, row: LogRow): Pr
   await tables.insert({ table: `${base}.generation_log`, columns, rows })
 }
 
+/** The names of the databases of generations that stand on any of these servers. */
+export async function generationDatabases(
+  servers: readonly Pick<Tables, 'rows'>[],
+  base: string,
+): Promise<Set<string>> {
+  const look = (server: Pick<Tables, 'rows'>) =>
+    server.rows<{ name: string }>({
+      query: 'SELECT name FROM system.databases WHERE match(name, {pattern:String}) ORDER BY name',
+      query_params: { pattern: `^${base}_(ledger|read)_[0-9]+$` },
+    })
+  return new Set((await Promise.all(servers.map(look))).flat().map(({ name }) => name))
+}
+
 /**
  * Registers the first generation, unless there are others. Databases of generations that no log knows were restored without it, or made by
  * something else.
@@ -233,12 +246,7 @@ export async function registerFirst(
   servers: readonly Pick<Tables, 'rows'>[],
 ): Promise<void> {
   if (known.some(({ isRegistered }) => isRegistered)) return
-  const look = (server: Pick<Tables, 'rows'>) =>
-    server.rows<{ name: string }>({
-      query: 'SELECT name FROM system.databases WHERE match(name, {pattern:String}) ORDER BY name',
-      query_params: { pattern: `^${base}_(ledger|read)_[0-9]+$` },
-    })
-  const found = new Set((await Promise.all(servers.map(look))).flat().map(({ name }) => name))
+  const found = await generationDatabases(servers, base)
   if (found.size > 0) {
     throw new Error(
       `there are the databases ${[...found].join(', ')}, and ${base}.generation_log names no current generation: ` +

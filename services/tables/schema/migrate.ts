@@ -7,6 +7,7 @@ import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import { encodeRows } from '../clickhouse/row-binary.ts'
 import {
+  generationDatabases,
   generationOf,
   readCurrent,
   readGenerations,
@@ -93,8 +94,13 @@ export async function migrate(
   const known = await readGenerations(log)
   const isFirst = known.every(({ currentAt }) => currentAt === null)
   if (isFirst) await registerFirst(log, names, known, serversOf(tables))
+  const current = isFirst ? 1 : await readCurrent(tables, log.base)
+  const found = await generationDatabases(serversOf(tables), names.base)
   for (const number of isFirst ? [1] : standingGenerations(known)) {
-    applied.push(...(await createGeneration(tables, generationOf(names, number), options)))
+    const databases = generationOf(names, number)
+    // A backup has only the current generation. The files of the others are noted in it, so here they would come out empty.
+    if (number !== current && !found.has(databases.ledger)) continue
+    applied.push(...(await createGeneration(tables, databases, options)))
   }
   if (isFirst) await writeRow(log, { kind: 'current', generation: 1 })
   await pointViews(tables, generationOf(names, await readCurrent(tables, log.base)), options)

@@ -13,6 +13,7 @@ import {
   standingGenerations,
   writeRow,
 } from '../../../services/tables/generations.ts'
+import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../support/events/model.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
@@ -349,26 +350,71 @@ describe('a drop that is interrupted', () => {
   test('is no end of an open rebuild: that goes on with another generation', async () => {
     await live.append(platformHistory(5))
     await live.settled()
-    const killed = live.rebuild({
-      async onPhase(phase) {
-        if (phase === 'verifying') throw new Error('it was killed')
-      },
-    })
-    await expect(killed).rejects.toThrow('killed')
+    await expect(killedWhileVerifying()).rejects.toThrow('killed')
     await expect(interrupted()).rejects.toThrow('interrupted')
     await live.rebuild()
     expect(await generationsOf(live)).toEqual([1, 3])
   })
 })
 
+describe('a backup that has only the current generation, and is restored', () => {
+  async function restore(lost: number): Promise<void> {
+    await live.stopProjector()
+    const { ledger, read } = generationOf(live.databases, lost)
+    for (const name of [ledger, read]) await live.tables.run({ query: `DROP DATABASE ${name} SYNC` })
+    await migrate(live.tables, live.databases)
+    expect(await foundGenerations(live)).toEqual([3 - lost])
+  }
+
+  beforeEach(async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+  })
+
+  test('has no previous tables: they are not made empty, what needs them is refused until a drop, and then a rebuild works', async () => {
+    await live.rebuild()
+    await live.settled()
+    await restore(1)
+    expect(await rebuildStatus(live)).toMatchObject({ isPreviousKept: false })
+    for (const kind of ['rollback', 'rebuild'] as const) {
+      await expect(live.rebuild({ kind })).rejects.toThrow(
+        'not in the backup that was restored: give them up',
+      )
+    }
+    await dropOthers(live)
+    await live.rebuild()
+    expect(await generationsOf(live)).toEqual([2, 3])
+  })
+
+  test('has nothing of an unfinished rebuild: that begins again with another generation', async () => {
+    await expect(killedWhileVerifying()).rejects.toThrow('killed')
+    await restore(2)
+    await live.rebuild()
+    expect(await generationsOf(live)).toEqual([1, 3])
+  })
+})
+
+function killedWhileVerifying(): Promise<unknown> {
+  return live.rebuild({
+    async onPhase(phase) {
+      if (phase === 'verifying') throw new Error('it was killed')
+    },
+  })
+}
+
 /** The numbers of those whose databases are there. */
-async function generationsOf({ tables, databases }: RebuildableModel): Promise<number[]> {
+async function generationsOf(model: RebuildableModel): Promise<number[]> {
+  const found = await foundGenerations(model)
+  const logged = await readGenerations({ tables: model.tables, base: model.databases.base })
+  expect(standingGenerations(logged)).toEqual(found)
+  return found
+}
+
+async function foundGenerations({ tables, databases }: RebuildableModel): Promise<number[]> {
   const found = await column(
     tables,
     `SELECT toUInt32(extract(name, '[0-9]+$')) AS value FROM system.databases
      WHERE match(name, '^${databases.base}_ledger_[0-9]+$') ORDER BY value`,
   )
-  const logged = await readGenerations({ tables, base: databases.base })
-  expect(standingGenerations(logged)).toEqual(found.map(Number))
   return found.map(Number)
 }
