@@ -6,6 +6,7 @@ import type { Shard } from '../tables/port.ts'
 import { takeAttempt } from './attempts.ts'
 import { dropDatabases, dropGeneration, type RebuildContext, serversOf, withDatabases } from './context.ts'
 import {
+  consumerOf,
   findOwner,
   isWorking,
   keptTables,
@@ -22,6 +23,7 @@ type BeginDependencies = Pick<
   | 'databases'
   | 'cluster'
   | 'generationLog'
+  | 'history'
   | 'from'
   | 'run'
   | 'isAlone'
@@ -62,6 +64,8 @@ export async function beginRebuild(
   const attempt = await takeAttempt(generationLog, run, dependencies)
   // It is dead, or too old. Nobody has to wait for it any more.
   if (latest) await writeRow(generationLog, { kind: 'given up', attempt: latest.attempt, run })
+  if (latest && open && open.generation !== latest.generation)
+    await dependencies.history.forget(consumerOf(latest))
   await dropLeftovers(dependencies, attempt, open)
   const generation = begun.generation || (await registerNext(dependencies, attempt))
   const state = { ...begun, attempt, run, generation }

@@ -1,4 +1,5 @@
 /** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. Its promotion is in promotion.test.ts. */
+import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AttemptLost, takeAttempt } from '../../../services/generations/attempts.ts'
 import { RebuildRefused } from '../../../services/generations/begin.ts'
@@ -392,6 +393,29 @@ describe('a backup that has only the current generation, and is restored', () =>
     await live.rebuild()
     expect(await generationsOf(live)).toEqual([1, 3])
   })
+})
+
+test('a rebuild that begins again after twelve hours forgets the consumer of the one before', async () => {
+  await live.append(platformHistory(5))
+  await live.settled()
+  await expect(killedWhileVerifying()).rejects.toThrow('killed')
+  const consumers = () => {
+    const file = new DatabaseSync(live.journal, { readOnly: true })
+    const rows = file.prepare('SELECT consumer FROM watermarks ORDER BY consumer').all()
+    file.close()
+    return rows.map(row => row.consumer)
+  }
+  expect(consumers()).toEqual(['generation-2', 'projector'])
+  const log = `${live.databases.base}.generation_log`
+  await live.tables.run({
+    query: `INSERT INTO ${log} SELECT * REPLACE (written_at - INTERVAL 13 HOUR AS written_at) FROM ${log} WHERE kind = 'beat'`,
+  })
+  await live.tables.run({
+    query: `ALTER TABLE ${log} DELETE WHERE kind = 'beat' AND written_at > now() - INTERVAL 1 HOUR SETTINGS mutations_sync = 2`,
+  })
+  await live.rebuild()
+  expect(await generationsOf(live)).toEqual([1, 3])
+  expect(consumers()).toEqual(['projector'])
 })
 
 function killedWhileVerifying(): Promise<unknown> {
