@@ -203,17 +203,17 @@ export class DiskTooSmall extends Error {
 
 /** Throws `DiskTooSmall`, with the figures. `databases`: those of the current generation. */
 export async function checkDisk({ tables, databases: { ledger, read } }: Shard): Promise<void> {
-  const [row] = await tables.rows<{ liveBytes: number; freeBytes: number }>({
-    query: `SELECT
-        (SELECT sum(bytes_on_disk) FROM system.parts
-          WHERE active AND database IN {databases:Array(String)}) AS liveBytes,
-        (SELECT min(free_space) FROM system.disks) AS freeBytes`,
+  const [row] = await tables.rows<{ liveBytes: number; freeBytes: number; disk: string }>({
+    // The server may have other disks, such as one for backups.
+    query: `WITH parts AS (SELECT disk_name, bytes_on_disk FROM system.parts WHERE active AND database IN {databases:Array(String)})
+            SELECT (SELECT sum(bytes_on_disk) FROM parts) AS liveBytes, min(free_space) AS freeBytes, argMin(name, free_space) AS disk
+            FROM system.disks WHERE name IN (SELECT disk_name FROM parts)`,
     query_params: { databases: [ledger, read] },
   })
-  const { liveBytes, freeBytes } = row ?? { liveBytes: 0, freeBytes: 0 }
+  const { liveBytes, freeBytes, disk } = row ?? { liveBytes: 0, freeBytes: 0, disk: '' }
   if (freeBytes >= growth * liveBytes) return
   throw new DiskTooSmall(
     `a rebuild may need ${megabytes(growth * liveBytes)} in addition to the ${megabytes(liveBytes)} of the live tables, but only ` +
-      `${megabytes(freeBytes)} are free; free some disk, or begin anyway with --ignore-disk`,
+      `${megabytes(freeBytes)} are free on ClickHouse's disk ${disk}; free some of it, or begin anyway with --ignore-disk`,
   )
 }

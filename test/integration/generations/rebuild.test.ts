@@ -1,8 +1,11 @@
 /** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. Its promotion is in promotion.test.ts. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AttemptLost, takeAttempt } from '../../../services/generations/attempts.ts'
-import { RebuildRefused } from '../../../services/generations/begin.ts'
+import { checkDisk, RebuildRefused } from '../../../services/generations/begin.ts'
 import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
@@ -15,6 +18,7 @@ import {
   writeRow,
 } from '../../../services/tables/generations.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
+import { openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../support/events/model.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
@@ -416,6 +420,33 @@ test('a rebuild that begins again after twelve hours forgets the consumer of the
   await live.rebuild()
   expect(await generationsOf(live)).toEqual([1, 3])
   expect(consumers()).toEqual(['projector'])
+})
+
+test('the room for new tables is that on the disks of the current ones, whatever other disks the server has', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'pledgeview-full-disk-'))
+  const open = (kept: number) => {
+    const backups = { type: 'local', path: `${directory}/backups/`, keep_free_space_bytes: kept }
+    return openOwnTables({ directory, more: { storage_configuration: { disks: { backups } } } })
+  }
+  const ledger = 'on_default'
+  const read = 'on_backups'
+  const before = await open(0)
+  for (const name of [ledger, read]) {
+    await before.tables.run({ query: `CREATE DATABASE ${name}` })
+    await before.tables.run({
+      query: `CREATE TABLE ${name}.t ENGINE = MergeTree ORDER BY n SETTINGS disk = '${name.slice(3)}' AS SELECT 1 AS n`,
+    })
+  }
+  await before.close()
+  // No byte of the disk for backups is free any more.
+  const { tables, close } = await open(Number.MAX_SAFE_INTEGER)
+  const databases = { ...live.databases, ledger, read: ledger }
+  await checkDisk({ tables, databases })
+  await expect(checkDisk({ tables, databases: { ...databases, read } })).rejects.toThrow(
+    "only 0.0 MB are free on ClickHouse's disk backups",
+  )
+  await close()
+  await rm(directory, { recursive: true })
 })
 
 function killedWhileVerifying(): Promise<unknown> {
