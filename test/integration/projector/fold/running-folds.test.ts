@@ -1,13 +1,26 @@
 /** A statement of the fold that still runs, for example because a disk stands still: the next leader does nothing before it has ended. */
 
 import { describe, expect, test } from 'vitest'
-import { noteDropped, promoteGeneration, untilEnded } from '../../../../services/generations/attempts.ts'
+import {
+  noteDropped,
+  promoteGeneration,
+  untilEnded,
+  watchAttempts,
+} from '../../../../services/generations/attempts.ts'
+import { dropOthers } from '../../../../services/generations/rebuilds.ts'
 import { untilNoFoldRuns } from '../../../../services/projector/fold/fold-leadership.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
-import { qualified } from '../../../../services/tables/generations.ts'
+import { generationOf, qualified } from '../../../../services/tables/generations.ts'
 import { type Statement, TablesError } from '../../../../services/tables/port.ts'
-import { isOfLine, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
+import { migrate } from '../../../../services/tables/schema/migrate.ts'
+import { isOfLine, obstructed, type TablesCall } from '../../../support/clickhouse/faulty-tables.ts'
+import {
+  openRebuildable,
+  platformHistory,
+  type RebuildableModel,
+} from '../../../support/generations/rebuilds.ts'
 import { createTestFoldWorker } from '../../../support/projector/model-tables.ts'
+import { openTestJournal, startProjector } from '../../../support/projector/running-projector.ts'
 import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 const monotonicMs = () => performance.now()
@@ -30,8 +43,9 @@ describe('a statement of the fold that still runs', () => {
     table: string,
     column: string,
     separator = ' ',
+    databases = model.databases,
   ): Promise<{ end: () => Promise<void> }> {
-    return beginAs(`INSERT INTO ${qualified(table, model.databases)}${separator}(${column}) `, "SELECT ''")
+    return beginAs(`INSERT INTO ${qualified(table, databases)}${separator}(${column}) `, "SELECT ''")
   }
 
   /** `start`: the statement up to what it selects. */
@@ -53,6 +67,113 @@ describe('a statement of the fold that still runs', () => {
       },
     }
   }
+
+  /** Begins the row of an attempt that promotes or drops. */
+  function beginRow(base: string): Promise<{ end: () => Promise<void> }> {
+    return beginAs(
+      `INSERT INTO ${base}.generation_log (kind, generation, attempt, run) `,
+      "SELECT '', 0, 0, ''",
+    )
+  }
+
+  /** Tables of a process that has to wait before it does such a work. */
+  function watched(isWork: (call: TablesCall) => boolean) {
+    let looks = 0
+    const done: string[] = []
+    const tables = obstructed(model.tables, {
+      before(call) {
+        if (call.text.includes('system.processes')) looks++
+        else if (isWork(call)) done.push(call.text)
+      },
+    })
+    return {
+      tables,
+      done,
+      async waits() {
+        await expect.poll(() => looks > 1 || done.length > 0).toBe(true)
+        expect(done).toEqual([])
+      },
+    }
+  }
+
+  async function openWorld(base: string): Promise<RebuildableModel> {
+    const names = generationOf({ base, views: `${base}_shown` }, 1)
+    await migrate(model.tables, names)
+    const live = await openRebuildable({ tables: model.tables, databases: names })
+    await live.append(platformHistory(3))
+    await live.settled()
+    return live
+  }
+
+  test('is waited for by the projector as it runs', async () => {
+    const late = await begin('campaigns', 'campaign_id')
+    const { tables, done, waits } = watched(isOfLine)
+    const journal = await openTestJournal()
+    const projector = startProjector({ ...journal, tables, databases: model.databases })
+    await waits()
+    await late.end()
+    await expect.poll(() => done.length).toBeGreaterThan(0)
+    await projector.stop()
+    await journal.close()
+  })
+
+  test.each([
+    ['new', 'reading log', 2],
+    ['current', 'promoting', 1],
+  ] as const)('on the %s tables is waited for by a rebuild', async (_, moment, generation) => {
+    const live = await openWorld(`rebuilt_${generation}`)
+    let late: Awaited<ReturnType<typeof begin>> | undefined
+    // What the log has is inserted, and not selected from other tables.
+    const isWork = ({ kind, text }: TablesCall) =>
+      late !== undefined && kind === 'run' && /INSERT INTO \w+_(ledger|read)_\d\.(?!fold_epochs)/.test(text)
+    const { tables, done, waits } = watched(isWork)
+    const rebuilding = live.rebuild({
+      tables,
+      async onPhase(phase) {
+        if (phase !== moment) return
+        late = await begin('campaigns', 'campaign_id', ' ', generationOf(live.databases, generation))
+      },
+    })
+    rebuilding.catch(() => {})
+    await waits()
+    await late?.end()
+    await rebuilding
+    expect(done).not.toEqual([])
+    await live.close()
+  })
+
+  test('and promotes is waited for by a drop', async () => {
+    const live = await openWorld('dropping')
+    await live.rebuild()
+    const late = await beginRow(live.databases.base)
+    const { tables, done, waits } = watched(({ text }) => /SELECT 'dropped'|DROP DATABASE/.test(text))
+    const dropping = dropOthers({ ...live, tables })
+    dropping.catch(() => {})
+    await waits()
+    await late.end()
+    await dropping
+    expect(done).not.toEqual([])
+    await live.close()
+  })
+
+  test('and promotes is waited for by the fold worker that gives its attempt up', async () => {
+    const { base } = model.databases
+    const late = await beginRow(base)
+    let now = 0
+    let isGivenUp = false
+    const { tables, waits } = watched(() => isGivenUp)
+    const time = { monotonicMs: () => now, sleep }
+    const ask = watchAttempts({ tables, base, servers: [tables], ...time })
+    expect(await ask(1)).toBe(false)
+    now += 60_000
+    const asking = ask(1).finally(() => {
+      isGivenUp = true
+    })
+    await waits()
+    expect(isGivenUp).toBe(false)
+    await late.end()
+    expect(await asking).toBe(true)
+  })
 
   test.each(written)(
     'on %s is waited for by the next leader, which writes nothing meanwhile',
