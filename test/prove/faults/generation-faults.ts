@@ -43,6 +43,9 @@ async function promoteThroughKill(stage: Stage): Promise<void> {
   const rebuild = launchProcess(['rebuild', '--json'], settings, 'never said')
   rebuild.started.catch(() => undefined)
   await until(async () => (await phase()) === 'promoting' || rebuild.hasEnded(), 10)
+  // Only what a kill leaves is tried again below. A failure of its own must be seen.
+  if (rebuild.hasEnded() && (await rebuild.stop()) !== 0)
+    throw new Error(`the rebuild failed by itself:\n${rebuild.output()}`)
   const place = pick(random('rebuild'), places)
   await place.kill()
   await rebuild.stop('SIGKILL')
