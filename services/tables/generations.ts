@@ -200,11 +200,10 @@ export function keptGeneration(all: readonly LoggedGeneration[]): number | undef
 }
 
 export interface LogRow {
-  kind: 'attempt' | 'beat' | 'given up' | 'registered' | 'current' | 'dropped'
+  kind: 'given up' | 'registered' | 'current' | 'dropped'
   generation?: number
   attempt?: number
   run?: string
-  detail?: string
 }
 
 const columns = [
@@ -212,13 +211,12 @@ const columns = [
   { name: 'generation', type: 'UInt32' },
   { name: 'attempt', type: 'UInt64' },
   { name: 'run', type: 'String' },
-  { name: 'detail', type: 'String' },
 ]
 
 /** Writes a row that has no condition. */
 export async function writeRow({ tables, base }: GenerationLog, row: LogRow): Promise<void> {
-  const { kind, generation = 0, attempt = 0, run = '', detail = '' } = row
-  const rows = encodeRows(columns, [[kind, generation, attempt, run, detail]])
+  const { kind, generation = 0, attempt = 0, run = '' } = row
+  const rows = encodeRows(columns, [[kind, generation, attempt, run]])
   await tables.insert({ table: `${base}.generation_log`, columns, rows })
 }
 
