@@ -1,8 +1,8 @@
 -- What the projectors and the fold note about their work (private): batches, positions, the leader, the watermark.
 --
 -- A projector appends one row to the batch log after the batch's ledger rows are inserted. Its sequence numbers have
--- no gaps. The fold worker continues after the last number that is folded for each projector. A batch that no fold worker sees
--- within a month is dropped and is never folded.
+-- no gaps. The fold worker continues after the last number that is folded for each projector. A batch is dropped after a month, folded
+-- or not. If the watermark is nearly as old, the next leader folds everything once.
 
 CREATE TABLE IF NOT EXISTS ${ledger}.batch_log
 (

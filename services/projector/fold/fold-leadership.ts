@@ -136,8 +136,11 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       term = taken
       counter = 0n
       try {
-        await advanceWatermark({ atLeast })
-        if (stampsFrom === undefined) await days.begin()
+        if (stampsFrom !== undefined) await watermark.look()
+        else {
+          await advanceWatermark({ atLeast })
+          await days.begin()
+        }
       } catch (error) {
         endTerm()
         ended({ error })

@@ -97,6 +97,25 @@ export async function readUnfolded(
   })
 }
 
+const wholeFoldIds = 5_000
+
+/** Appends batches with every campaign of the ledger to the batch log, so that the next fold is one of everything. */
+export function foldWholeStatement({ ledger }: Databases, projector: string): Statement {
+  return {
+    query: `INSERT INTO ${ledger}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
+            SELECT {projector:String}, row_number() OVER (ORDER BY part), [], 0, 0, 1, groupArray(campaign_id), now64(3, 'UTC')
+            FROM
+            (
+              SELECT DISTINCT campaign_id, cityHash64(campaign_id) % (
+                SELECT intDiv(uniq(campaign_id), ${wholeFoldIds}) + 1 FROM ${ledger}.campaign_ledger) AS part
+              FROM ${ledger}.campaign_ledger
+            )
+            GROUP BY part
+            SETTINGS async_insert = 0, insert_deduplicate = 0`,
+    query_params: { projector },
+  }
+}
+
 export function readLongRuns(tables: Pick<Tables, 'rows'>, databases: Databases): Promise<LongRun[]> {
   return tables.rows<LongRun>(longRunsStatement(databases))
 }

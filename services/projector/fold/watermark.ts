@@ -20,7 +20,9 @@
  * ahead of the leader's own, the watermark is not written: the fold stops, and says so.
  */
 import { invariant } from '../../runtime/ops/invariants.ts'
+import { dayMs } from '../../runtime/runtime.ts'
 import { type Databases, type Statement, type Tables, TablesError } from '../../tables/port.ts'
+import { foldWholeStatement } from './fold-progress.ts'
 import { bounds, type FoldStep, fenceOf } from './fold-statements.ts'
 import { type Line, runWhole } from './line.ts'
 
@@ -49,6 +51,8 @@ export interface WatermarkDependencies {
 export interface Watermark {
   /** The one that this leader wrote last, Unix ms. */
   reached(): number
+  /** If the watermark is so old that batches may have expired, has everything folded once more. `advance` does the same. */
+  look(): Promise<unknown>
   /**
    * Writes it. False if another fold worker leads. Must not be called while a statement of the fold runs. A moment (Unix ms): it
    * reaches this at least.
@@ -75,6 +79,8 @@ interface ClockRow {
   holder: string
 }
 
+// The batch log loses a batch after 30 days, folded or not. A fold may take long after the watermark that it began with.
+const unfoldedMsMax = 29 * dayMs
 // Less is the rate correction of a time service.
 const stepMsMin = 100
 // Machines whose time service works differ by less than a second.
@@ -112,6 +118,8 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
   let isFirst = true
   let written = 0
   let seen: { now: number; asked: number; answered: number } | undefined
+  /** The watermark after which everything is folded once more. */
+  let expired = 0
 
   async function watchClock(atLeast: number): Promise<ClockRow> {
     const asked = monotonicMs()
@@ -123,11 +131,17 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
     const stepMs = seen === undefined ? -behindMs : stepOf(seen, { now: row.now, asked, answered })
     if (Math.abs(stepMs) >= stepMsMin) onClockStep({ stepMs, behindMs })
     seen = { now: row.now, asked, answered }
+    // Before the watermark moves, and before the clock is checked: under this clock, batches expire also while nothing is folded.
+    if (row.watermark > 0 && row.watermark !== expired && row.now - row.watermark > unfoldedMsMax) {
+      await runWhole(tables, foldWholeStatement(databases, `${row.holder}-since-${row.watermark}`))
+      expired = row.watermark
+    }
     return row
   }
 
   return {
     reached: () => written,
+    look: () => watchClock(0),
     async advance(nextStep, when) {
       if (when === 'if due' && !isBehind && monotonicMs() - advancedAt < everyMs) return true
       const atLeast = when === 'if due' ? 0 : when.atLeast

@@ -21,6 +21,7 @@ import { type FindStarts, type LogState, type Position, partitionName, type Star
 import { invariant } from '../../runtime/ops/invariants.ts'
 import { presentOf } from '../../tables/generations.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
+import { foldWholeStatement } from '../fold/fold-progress.ts'
 import {
   type PositionsShard,
   readPositions,
@@ -62,7 +63,6 @@ export interface Positions extends FindStarts {
 
 /** A backup that is copied while projectors run has tables of different moments. */
 const marginHours = 24
-const wholeFoldIds = 5_000
 const storeEveryMs = 1_000
 
 export function createPositions(dependencies: PositionsDependencies): Positions {
@@ -217,7 +217,7 @@ export async function beginAgain(
     const next = acceptsLoss ? Math.max(at.low, Math.min(row.next, back)) : Math.min(row.next, back)
     return { ...row, era: row.era + 1, next, lastAt: 0, againUntil: at.end, lostWatermark }
   })
-  await foldWhole(tables, databases, `restored-${lostWatermark}`)
+  await tables.run(foldWholeStatement(databases, `restored-${lostWatermark}`))
   await writePositions(shards, rows)
   const times = [lostWatermark, watermark].map(ms => new Date(ms).toISOString())
   warn(
@@ -258,25 +258,4 @@ async function readCertain(
   for (const { place, reached } of found) certain.set(place, Math.max(reached, certain.get(place) ?? 0))
   for (const { place, wasReplaced } of found) if (wasReplaced) certain.delete(place)
   return certain
-}
-
-/** Appends batches with every campaign of the ledger to the batch log, so that the next fold is one of everything. */
-async function foldWhole(
-  tables: Pick<Tables, 'run'>,
-  { ledger }: Databases,
-  projector: string,
-): Promise<void> {
-  await tables.run({
-    query: `INSERT INTO ${ledger}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
-            SELECT {projector:String}, row_number() OVER (ORDER BY part), [], 0, 0, 1, groupArray(campaign_id), now64(3, 'UTC')
-            FROM
-            (
-              SELECT DISTINCT campaign_id, cityHash64(campaign_id) % (
-                SELECT intDiv(uniq(campaign_id), ${wholeFoldIds}) + 1 FROM ${ledger}.campaign_ledger) AS part
-              FROM ${ledger}.campaign_ledger
-            )
-            GROUP BY part
-            SETTINGS async_insert = 0, insert_deduplicate = 0`,
-    query_params: { projector },
-  })
 }

@@ -26,12 +26,13 @@ import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../suppo
 import {
   emptyLog,
   isPromotion,
+  isStamps,
   openRebuildableModel,
   platformHistory,
   type RebuildableModel,
   stampsOf,
 } from '../../support/generations/rebuilds.ts'
-import { column } from '../../support/projector/fold-records.ts'
+import { column, restTables } from '../../support/projector/fold-records.ts'
 import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
@@ -161,6 +162,31 @@ describe('a rebuild of wrong tables', () => {
     expect(await readViews(live.tables, live.databases)).toEqual(
       expectedReading(readModelOf([...events, ...more])),
     )
+  })
+
+  test('can be rolled back after months: what was hidden while the previous tables were given up stays hidden', async () => {
+    await live.append(platformHistory(10))
+    await live.settled()
+    const previous = generationOf(live.databases, live.databases.generation)
+    let isHidden = false
+    const tables = obstructed(live.tables, {
+      async before({ text }) {
+        if (isHidden || !isStamps(text)) return
+        isHidden = true
+        // The projectors still write it into the previous tables, which nothing folds any more.
+        await live.append([campaignEvent({ campaign_id: 'c1', version: 3, status: 'SUSPENDED' })])
+        await live.committed()
+      },
+    })
+    await live.rebuild({ tables })
+    await live.settled()
+    const before = await stampsOf(live)
+    expect(before.map(({ id }) => id)).not.toContain('c1')
+    await restTables({ tables: live.tables, databases: previous })
+    await live.rebuild({ kind: 'rollback' })
+    await live.settled()
+    expect(live.databases.ledger).toBe(previous.ledger)
+    expect(await stampsOf(live)).toEqual(before)
   })
 })
 

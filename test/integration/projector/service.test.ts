@@ -23,6 +23,7 @@ import {
   pledgeEvent,
   smallWorld,
 } from '../../support/events/sample-events.ts'
+import { restTables } from '../../support/projector/fold-records.ts'
 import { startIngest } from '../../support/projector/ingest-loop.ts'
 import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
 import { positionsIn } from '../../support/projector/positions.ts'
@@ -69,6 +70,20 @@ describe('the projector', () => {
     }, soon)
     await killed.stop()
     expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf([])))
+    const { drained } = start()
+    await drained()
+    expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf(world)))
+  })
+
+  test('folds what a killed run has not, also if the tables rested until the batch log had lost it', async () => {
+    const world = smallWorld()
+    await own.writer.append(world.map(newRecordOf))
+    const killed = startIngest({ reader: own.reader, tables: own.tables, databases: own.databases })
+    await vi.waitFor(async () => {
+      for (const { committed, end } of await own.reader.lag()) expect(committed).toBe(end)
+    }, soon)
+    await killed.stop()
+    await restTables(own)
     const { drained } = start()
     await drained()
     expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf(world)))

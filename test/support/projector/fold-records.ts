@@ -57,6 +57,16 @@ export async function highestWatermark({ tables, databases: { read } }: Shard): 
   return Number((await column(tables, query))[0])
 }
 
+/** As if the tables had rested for 40 days: nothing was folded since, and all batches have expired. */
+export async function restTables({ tables, databases: { ledger, read } }: Shard): Promise<void> {
+  for (const query of [
+    `ALTER TABLE ${ledger}.batch_log DELETE WHERE 1 SETTINGS mutations_sync = 2`,
+    `ALTER TABLE ${read}.watermarks DELETE WHERE 1 SETTINGS mutations_sync = 2`,
+    `INSERT INTO ${read}.watermarks (shard, reached) SELECT '', now64(3, 'UTC') - INTERVAL 40 DAY SETTINGS async_insert = 0`,
+  ])
+    await tables.run({ query })
+}
+
 /** ClickHouse's clock, Unix ms. */
 export async function clockOf(tables: Tables): Promise<number> {
   return Number((await column(tables, "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS value"))[0])

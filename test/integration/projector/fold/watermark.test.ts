@@ -213,6 +213,25 @@ describe('the watermark', () => {
     expect(await stamps()).toEqual({})
     expect(await highest()).toBeLessThan(Date.now() + hourMs)
   })
+
+  test('tells that batches may have expired while ClickHouse’s clock was a month ahead: the next leader folds everything', async () => {
+    const clockOfServer = createStampClock()
+    clockOfServer.moveForward(31 * dayMs)
+    const leapt = createTestFoldWorker(clockOfServer.on(model.tables), model.databases, { now: Date.now })
+    const next = createTestFoldWorker(model.tables, model.databases, { holder: 'next', now: Date.now })
+    await next.foldWorker.acquireLeadership()
+    await model.ingest([campaignEvent({ campaign_id: 'a' })])
+    await model.tables.run({
+      query: `ALTER TABLE ${model.databases.ledger}.batch_log DELETE WHERE 1 SETTINGS mutations_sync = 2`,
+    })
+    for (let tries = 0; tries < 2; tries++)
+      await expect(leapt.foldWorker.acquireLeadership()).rejects.toThrow('ClickHouse’s clock says')
+    expect(await stamps()).toEqual({})
+    await next.foldWorker.acquireLeadership()
+    expect(await next.foldWorker.fold()).toMatchObject({ campaigns: 1 })
+    expect(Object.keys(await stamps())).toEqual(['a'])
+    expect(await next.foldWorker.fold()).toBeUndefined()
+  })
 })
 
 describe('a step of the clock', () => {
