@@ -81,12 +81,13 @@ const busyWaitMsMax = 10
  * Throws `TooManyRejects`, or the last error if a batch could not be written, or its schemas could not be learned, in time.
  */
 export async function runProjector(dependencies: ProjectorDependencies, signal: AbortSignal): Promise<void> {
-  const { events, circuitBreaker, positions, monotonicMs } = dependencies
+  const { events, circuitBreaker, positions, monotonicMs, now } = dependencies
   // In each generation, the batches of this run are counted by themselves.
   const sequences = new Map<string, number>()
   // One batch is written while the next is collected: reading and ClickHouse each keep a core busy.
   let writing: Promise<void> = Promise.resolve()
-  const pace: Pace = { endedAt: Number.NEGATIVE_INFINITY, isWriting: false }
+  // Nobody knows yet what waits in the log.
+  const pace: Pace = { endedAt: Number.NEGATIVE_INFINITY, isBehind: true, isWriting: false }
   let carried: Delivery | undefined
   try {
     while (!signal.aborted) {
@@ -96,6 +97,7 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
       const { batch } = collected
       // A turn without records is no batch: the record that ends a quiet time may come right after it.
       if (batch.records > 0) pace.endedAt = monotonicMs()
+      pace.isBehind = !batch.isLogDry && isOfBacklog(batch.oldestAt, now())
       events.onTurn()
       await writing
       if (batch.records === 0 && batch.positions.size === 0) {
@@ -135,6 +137,11 @@ async function storeRest(positions: ProjectorDependencies['positions']): Promise
 interface Pace {
   /** When the batch before ended, monotonic ms. */
   endedAt: number
+  /**
+   * Whether it left more of a backlog in the log. Age alone is no backlog: producers may set any time, and clocks differ. Batches would end
+   * with each of their records.
+   */
+  isBehind: boolean
   /** Whether it is still being written. */
   isWriting: boolean
 }
@@ -157,11 +164,12 @@ async function collect(
   for (;;) {
     const { records } = delivery
     decodeTraced(trace, records, () => addDelivery(batch, delivery, decode))
-    const isBacklog = isOfBacklog(batch.oldestAt, now())
+    const isBacklog = pace.isBehind && isOfBacklog(batch.oldestAt, now())
+    batch.isEndOfBacklog = isBacklog && batch.isLogDry
     const waitMs =
       startedAt + collectMsOf(settings, { isBacklog, sinceLastMs: startedAt - pace.endedAt }) - monotonicMs()
     const isFull = batch.records >= settings.batchRecordsMax || batch.bytes >= settings.batchBytesMax
-    const isDue = waitMs <= 0 || (isBacklog && batch.isLogDry)
+    const isDue = waitMs <= 0 || batch.isEndOfBacklog
     // A batch that could not be written yet takes more records instead of waiting.
     const isOver = isFull || batch.records === 0 || (isDue && !pace.isWriting)
     if (isOver || signal.aborted) return { batch, trace, carried: undefined }

@@ -17,7 +17,6 @@ import { noteLead, reportProjection } from '../tables/projector-stops.ts'
 import { createRejectStore } from '../tables/rejects.ts'
 import { rejectCounts } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
-import { isOfBacklog } from './fold/fold-progress.ts'
 import { createFoldWorkers, untilFirstFails } from './fold/fold-workers.ts'
 import { followGenerations } from './follow.ts'
 import { createProjectorGauges, type RebuildUnderWay } from './gauges.ts'
@@ -201,8 +200,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
             versions.next(isReadAgain ? [] : batch.last)
           },
           onLogged(batch) {
-            const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())
-            foldWorkers.noteBatch({ isUrgent: batch.eventsByTopic['api-keys'] > 0 || isEndOfBacklog })
+            foldWorkers.noteBatch({ isUrgent: batch.eventsByTopic['api-keys'] > 0 || batch.isEndOfBacklog })
           },
           onBatch(batch, timing) {
             records += batch.records

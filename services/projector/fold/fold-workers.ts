@@ -15,7 +15,7 @@ import { createFoldWorker, type FoldReport, type FoldWorkerDependencies } from '
 import type { QuarantinedCampaign } from './quarantine.ts'
 
 export interface FoldWorkersDependencies
-  extends Omit<FoldLoopDependencies, 'foldWorker' | 'notifier' | 'sleep'>,
+  extends Omit<FoldLoopDependencies, 'foldWorker' | 'notifier' | 'rest' | 'sleep'>,
     Pick<FoldWorkerDependencies, 'config' | 'onQuarantine' | 'onClockStep' | 'isGivenUp' | 'random'> {
   shards: readonly Shard[]
   /** Looks up which generation is current. Default: it never changes. */
@@ -136,7 +136,8 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
           },
         },
         notifier: own.notifier,
-        sleep: (ms, until = signal) => own.urgentNotifier.wait(ms, until),
+        rest: own.urgentNotifier.wait,
+        sleep,
       },
       signal,
     )
@@ -199,6 +200,8 @@ export interface FoldLoopDependencies
   leads: () => boolean
   /** Is notified when this process appended to the batch log. Batches of other processes are found by polling. */
   notifier: Notifier
+  /** Pauses between two folds. Every other pause is a `sleep`: what is urgent must not end a backoff. */
+  rest: Notifier['wait']
   /** How often to poll without being notified, ms. */
   idleMsMax: number
   /** How long retryable failures are retried before the loop throws, ms. */
@@ -225,7 +228,7 @@ function restMs({ elapsedMs, isOfBacklog }: FoldReport): number {
 
 /** Runs until the signal aborts. Throws a failure that is not retryable, or that lasts longer than `retryMsMax`. */
 export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSignal): Promise<void> {
-  const { foldWorker, notifier, monotonicMs, now, sleep, metrics, logger, holder } = loop
+  const { foldWorker, notifier, rest, monotonicMs, now, sleep, metrics, logger, holder } = loop
   let isLeader = false
   /** Of this leadership. A pause or another leader ends it: what failed hours ago is another outage. */
   let failingSince: number | undefined
@@ -254,7 +257,7 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
       metrics.foldCampaigns.observe(report.campaigns)
       metrics.freshnessSeconds.observe(Math.max(0, now() - report.oldestAt) / 1000)
       logger.debug(report, 'fold')
-      await sleep(restMs(report), signal)
+      await rest(restMs(report), signal)
     } catch (error) {
       // A fold in many pieces ends between two of them.
       if (signal.aborted && error === signal.reason) return

@@ -59,6 +59,8 @@ export interface Batch {
   oldestAt: number
   /** The last poll of the log brought no records. */
   isLogDry: boolean
+  /** It ends a backlog of the log. The loop finds that out. */
+  isEndOfBacklog: boolean
 }
 
 const lastMax = 500
@@ -83,6 +85,7 @@ export function emptyBatch(assignment: string, hashBacker: HashBacker): Batch {
     eventsByTopic: { campaigns: 0, pledges: 0, 'api-keys': 0, accounts: 0, notices: 0 },
     oldestAt: Number.POSITIVE_INFINITY,
     isLogDry: false,
+    isEndOfBacklog: false,
   }
 }
 

@@ -104,6 +104,7 @@ async function startFoldWorker(
       ...{ holder, metrics, logger },
       monotonicMs: now,
       now,
+      rest: sleep,
       sleep,
     },
     signal,

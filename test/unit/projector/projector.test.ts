@@ -85,6 +85,39 @@ test('a batch that is due takes more records while the batch before it is being 
   expect(written).toEqual([1, 4, 1])
 })
 
+test('records that are old when they come share batches as others do, and none ends a backlog', async () => {
+  const log = createMemoryLog()
+  let nowMs = 0
+  let nextAt = 0
+  const batches: { loggedAt: number; isEndOfBacklog: boolean }[] = []
+  const { stop } = startIngest({
+    reader: {
+      ...log.reader,
+      // One record in 50 ms.
+      poll({ waitMsMax, ...bounds }, signal) {
+        nowMs = Math.max(nowMs, Math.min(nowMs + waitMsMax, nextAt))
+        for (; nextAt <= nowMs; nextAt += 50) append(log, nowMs - 60_000)
+        return log.reader.poll({ ...bounds, waitMsMax: 0 }, signal)
+      },
+    },
+    tables: insertsOnly(async () => {}),
+    storesRejects: false,
+    decode: () => ({ reason: 'it is not an event' }),
+    circuitBreaker: { PLEDGEVIEW_REJECT_SHARE_MAX: 1 },
+    settings: { ...settings, idleMsMax: 500 },
+    events: { onLogged: ({ isEndOfBacklog }) => void batches.push({ loggedAt: nowMs, isEndOfBacklog }) },
+    clock: { monotonicMs: () => nowMs, sleep },
+    now: () => nowMs,
+  })
+  await vi.waitFor(() => expect(nowMs).toBeGreaterThan(10_000), waiting)
+  await stop()
+  // At the start, nobody knows what waits in the log.
+  const later = batches.filter(({ loggedAt }) => loggedAt > 500 && loggedAt <= 10_000)
+  expect(later.length).toBeGreaterThan(30)
+  expect(later.length).toBeLessThan(45)
+  expect(later.filter(({ isEndOfBacklog }) => isEndOfBacklog)).toEqual([])
+})
+
 const waiting = { timeout: 20_000, interval: 10 }
 
 interface Started extends Pick<IngestSetup, 'positions'> {
@@ -135,6 +168,6 @@ function startProjector({ log, settings, insert, positions, onTurn = () => {} }:
   return { written, stop }
 }
 
-function append({ append }: ReturnType<typeof createMemoryLog>): void {
-  append([{ topic: 'pledges', key: Buffer.from('c/p'), value: Buffer.from('x') }])
+function append({ append }: ReturnType<typeof createMemoryLog>, appendedAt = 1_000): void {
+  append([{ topic: 'pledges', key: Buffer.from('c/p'), value: Buffer.from('x') }], { appendedAt })
 }

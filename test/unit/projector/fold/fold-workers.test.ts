@@ -18,7 +18,7 @@ interface Script {
   retryMsMax?: number
 }
 
-/** Runs the loop on a scripted fold worker until the script ends. Waits are recorded and take no time. */
+/** Runs the loop on a scripted fold worker until the script ends. Waits are recorded and take no time. Only a rest ends with an urgent batch. */
 async function play({
   acquireLeadership = [],
   fold = [],
@@ -61,6 +61,7 @@ async function play({
     } as unknown as Logger,
     monotonicMs: () => nowMs,
     now: () => nowMs,
+    rest: async ms => wait('rest', ms),
     sleep: async ms => wait('sleep', ms),
   }
   await runFoldLoop(loop, abort.signal)
@@ -105,29 +106,29 @@ describe('the fold loop', () => {
       'lead',
       'fold',
       'folded 3',
-      'sleep 160',
+      'rest 160',
       'fold',
       'notifier 500',
       'fold',
       'folded 1',
-      'sleep 195',
+      'rest 195',
     ])
   })
 
   test('pauses for a quarter of the time that a fold took, and no longer than two seconds', async () => {
     const did = await play({ fold: [() => report(1, 700), () => report(1, 9_000), () => undefined] })
-    expect(did.filter(what => what.startsWith('sleep'))).toEqual(['sleep 175', 'sleep 2000'])
+    expect(did.filter(what => what.startsWith('rest'))).toEqual(['rest 175', 'rest 2000'])
   })
 
   test('begins no two folds within 200 ms, because each writes a part', async () => {
     const did = await play({ fold: [() => report(1, 120), () => report(1, 190), () => undefined] })
-    expect(did.filter(what => what.startsWith('sleep'))).toEqual(['sleep 80', 'sleep 47.5'])
+    expect(did.filter(what => what.startsWith('rest'))).toEqual(['rest 80', 'rest 47.5'])
   })
 
   test('pauses three times as long as a fold took while there is a backlog, and no longer than two seconds', async () => {
     const old = (elapsedMs: number) => ({ ...report(1, elapsedMs), isOfBacklog: true })
     const did = await play({ fold: [() => old(300), () => old(9_000), () => undefined] })
-    expect(did.filter(what => what.startsWith('sleep'))).toEqual(['sleep 900', 'sleep 2000'])
+    expect(did.filter(what => what.startsWith('rest'))).toEqual(['rest 900', 'rest 2000'])
   })
 
   test('folds nothing while another process leads, and acquires leadership again when it leads again', async () => {
@@ -140,7 +141,7 @@ describe('the fold loop', () => {
       'lead',
       'fold',
       'folded 1',
-      'sleep 199',
+      'rest 199',
       'notifier 500',
       'lead',
       'fold',
@@ -160,7 +161,7 @@ describe('the fold loop', () => {
       retryMsMax: 10,
     })
     const sleeps = did.filter(what => what.startsWith('sleep')).map(what => Number(what.split(' ')[1]))
-    expect(sleeps).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 197, 1_000])
+    expect(sleeps).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 1_000])
   })
 
   test('acquires leadership again after a failure: the statement may still run, or may arrive later', async () => {
