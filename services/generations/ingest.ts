@@ -66,16 +66,20 @@ export async function ingestToEnd(context: RebuildContext, reader: EventReader):
 }
 
 function loopOf(context: RebuildContext): Omit<ProjectorDependencies, 'reader'> {
-  const { tables, rebuilt, config, run, tracker, logger } = context
+  const { tables, rebuilt, config, run, tracker, logger, now } = context
+  const keptMs = config.PLEDGEVIEW_REJECT_RETENTION_MS
+  const store = createRejectStore({ tables, databases: rebuilt, now, keptMs })
   return {
     ...context,
     databases: rebuilt,
     // The table belongs to no generation, and has the rejects that the projectors have stored already. A dry run stores none.
     ...(!tracker.detail.request.isDry && {
-      storeRejects: createRejectStore({
-        ...{ tables, databases: rebuilt, now: context.now },
-        keptMs: config.PLEDGEVIEW_REJECT_RETENTION_MS,
-      }),
+      // An older reject has left the table, settled or not. It would come back as an open one.
+      storeRejects: (log, rejects) =>
+        store(
+          log,
+          rejects.filter(({ record }) => record.appendedAt > now() - keptMs),
+        ),
     }),
     decode: createDecoder(context.schemaRegistry?.known),
     circuitBreaker: createRejectCircuitBreaker(config),

@@ -288,9 +288,9 @@ function tooManyRejects(batch: Batch, recent: { records: number; rejects: number
     : ''
   return new TooManyRejects(
     `Too many of the recent records were rejected (${recent.rejects} of ${recent.records}, with earlier runs; ` +
-      `${batch.rejects.length} of ${batch.records} in this batch), so the projector stopped before it moved past them.${example} ` +
+      `${batch.rejects.length} of ${batch.records} in this batch), so the run stopped before it moved past them.${example} ` +
       'If a schema was missing, register it and start again. If the records are wrong, repair the producer and start ' +
-      'once with PLEDGEVIEW_REJECT_SHARE_MAX=1: these records then go to the dead-letter queue, and later starts do ' +
-      'not count them.',
+      'once with PLEDGEVIEW_REJECT_SHARE_MAX=1: these records then go to the dead-letter queue, and later projectors do ' +
+      'not count them. A rebuild reads them again, and needs the setting each time.',
   )
 }

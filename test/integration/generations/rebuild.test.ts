@@ -9,7 +9,9 @@ import { checkDisk, RebuildRefused } from '../../../services/generations/begin.t
 import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
+import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
 import {
   generationOf,
   readCurrent,
@@ -76,6 +78,23 @@ describe('the rejects of a rebuild', () => {
     const all = await rejects()
     expect(all.slice(1)).toEqual(known.slice(1))
     expect(all).toHaveLength(19)
+  })
+
+  test('do not come back when their time is over, however often the log is read', async () => {
+    const { PLEDGEVIEW_REJECT_RETENTION_MS: keptMs } = readConfig({})
+    const now = Date.now()
+    for (const at of [now - keptMs - 60_000, now - keptMs + 3_600_000]) {
+      const writer = await openJournalWriter(live.journal, { now: () => at })
+      await writer.append([{ topic: 'pledges', key: Buffer.from('c1/bad'), value: Buffer.from('no event') }])
+      await writer.close()
+    }
+    await live.settled()
+    const [, young] = await rejects()
+    // As the TTL empties it.
+    await live.tables.run({ query: `TRUNCATE TABLE ${live.databases.base}.rejects` })
+    const { detail } = await live.rebuild()
+    expect(detail.rejects).toBe(2)
+    expect((await rejects()).map(([offset]) => offset)).toEqual([young?.[0]])
   })
 
   /** The places and times of all rejects. */
