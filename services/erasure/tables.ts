@@ -2,9 +2,9 @@
  * Purges ClickHouse's tables: merges the parts that hold superseded rows, and waits until the files of the old parts
  * are gone.
  *
- * By default ClickHouse keeps the files of merged parts for eight minutes, because it does not fsync merges. While a table is
- * purged, its merges are fsynced and its old files are removed at once. If the purge is killed, that table keeps these two
- * settings, which is safe; the next purge resets them.
+ * By default ClickHouse keeps the files of merged parts for eight minutes, because it does not fsync merges. From when a table is
+ * purged until the end of the purge, its merges are fsynced and its old files are removed at once. If the purge is killed, the
+ * table keeps these two settings, which is safe; the next purge resets those of all tables at its end.
  */
 
 import { readQuarantine } from '../projector/status.ts'
@@ -27,6 +27,7 @@ export interface TablesPurge extends Pick<Runtime, 'now' | 'monotonicMs' | 'slee
 }
 
 const quickRemoval = ['old_parts_lifetime = 0', 'min_rows_to_fsync_after_merge = 1'] as const
+const purgedTables = [...versionedTables, 'api_key_requests', 'api_key_usage', 'rejects'] as const
 const removalMsMax = 60_000
 const lookMs = 250
 
@@ -44,6 +45,7 @@ export async function purgeTables(
     'campaigns in quarantine': purgeQuarantine,
     'history and usage': purgeDeleted,
     rejects: purgeRejects,
+    'settings of the tables': resetSettings,
     'detached parts': detachedParts,
   }
   const copies: PurgedCopy[] = []
@@ -74,43 +76,35 @@ async function mergeTables(tables: Tables, databases: Databases, purge: TablesPu
   return copies
 }
 
-/** Runs the work while ClickHouse fsyncs merges and removes the files of old parts at once. */
-async function withQuickRemoval<T>(
-  tables: Tables,
-  databases: Databases,
-  names: readonly string[],
-  work: () => Promise<T>,
-): Promise<T> {
-  const alter = async (change: string) => {
-    for (const name of names)
-      await tables.run({ query: `ALTER TABLE ${qualified(name, databases)} ${change}` })
-  }
-  try {
-    await alter(`MODIFY SETTING ${quickRemoval.join(', ')}`)
-    return await work()
-  } finally {
-    await alter(`RESET SETTING ${quickRemoval.map(setting => setting.split(' ')[0]).join(', ')}`)
-  }
-}
-
 /** Deletes rows, and waits until the files that had them are gone. Returns `done`, with what is left. */
-export function deleteRows(
+export async function deleteRows(
   tables: Tables,
   databases: Databases,
   { table, remove }: { table: string; remove: () => Promise<void> },
   purge: TablesPurge,
   done: PurgedCopy,
 ): Promise<PurgedCopy> {
-  return withQuickRemoval(tables, databases, [table], async () => {
-    const before = await readParts(tables, databases, table)
-    await remove()
-    const after = await readParts(tables, databases, table)
-    const active = new Set(after.filter(part => part.active).map(({ name }) => name))
-    const names = before.map(({ name }) => name).filter(name => !active.has(name))
-    const isGone = await untilGone(tables, databases, { table, names }, purge)
-    const left = 'files of old parts, which a query still reads'
-    return isGone ? done : leftOver(done.copy, done.done, left, purge.now() + oldPartsMs)
-  })
+  const place = qualified(table, databases)
+  await tables.run({ query: `ALTER TABLE ${place} MODIFY SETTING ${quickRemoval.join(', ')}` })
+  const before = await readParts(tables, databases, table)
+  await remove()
+  const after = await readParts(tables, databases, table)
+  const active = new Set(after.filter(part => part.active).map(({ name }) => name))
+  const names = before.map(({ name }) => name).filter(name => !active.has(name))
+  const isGone = await untilGone(tables, databases, { table, names }, purge)
+  const left = 'files of old parts, which a query still reads'
+  return isGone ? done : leftOver(done.copy, done.done, left, purge.now() + oldPartsMs)
+}
+
+async function resetSettings(
+  tables: Tables,
+  databases: Databases,
+  { isDry }: TablesPurge,
+): Promise<PurgedCopy[]> {
+  const settings = quickRemoval.map(setting => setting.split(' ')[0]).join(', ')
+  for (const name of isDry ? [] : purgedTables)
+    await tables.run({ query: `ALTER TABLE ${qualified(name, databases)} RESET SETTING ${settings}` })
+  return []
 }
 
 /** Whether none of the parts has files any more, within a minute. */

@@ -109,6 +109,31 @@ test('a purge removes the usage of deleted keys, and leaves that of others', {
     expect(again).toContainEqual(expect.objectContaining({ copy, done: 'no deleted key' }))
 })
 
+test('a purge resets the settings that a killed one has left, also of tables that have nothing to purge', {
+  timeout: 120_000,
+}, async () => {
+  const { tables } = model
+  const databases = await model.freshDatabases()
+  const engines = () =>
+    tables.rows({
+      query: `SELECT name, engine_full FROM system.tables
+              WHERE database IN {names:Array(String)} AND engine_full LIKE '%MergeTree%' ORDER BY name`,
+      query_params: { names: [databases.base, databases.ledger, databases.read] },
+    })
+  const before = await engines()
+  for (const table of ['api_key_usage', 'rejects'])
+    await tables.run({
+      query: `ALTER TABLE ${databases.base}.${table}
+              MODIFY SETTING old_parts_lifetime = 0, min_rows_to_fsync_after_merge = 1`,
+    })
+  const left = await engines()
+  expect(left).not.toEqual(before)
+  await purgeTables({ tables, databases }, { ...purge, isDry: true })
+  expect(await engines()).toEqual(left)
+  await purgeTables({ tables, databases }, { ...purge, isDry: false })
+  expect(await engines()).toEqual(before)
+})
+
 test('a purge removes the rejects of deleted accounts and of their notices, and leaves those of an account that was signed up again', {
   timeout: 120_000,
 }, async () => {
