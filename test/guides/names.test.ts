@@ -8,7 +8,7 @@ import { installedCompose } from '../compose/prerequisites.ts'
 import { runHere } from '../support/deployment/run-here.ts'
 import { run } from '../support/runner/programs.ts'
 import { needs } from '../support/runner/requirements.ts'
-import { blocksOf, guides, operatorGuides, readGuide, root } from './blocks.ts'
+import { blocksOf, fencesOf, guides, operatorGuides, readGuide, root } from './blocks.ts'
 import { commandsIn, looseFlagsIn, npmScriptsIn, settingsIn } from './commands.ts'
 import { anchorsOf, brokenLinks, linksOf, markdownFiles } from './links.ts'
 
@@ -140,6 +140,14 @@ test('the guide for consumers has the steps of a mirror that the API and the por
   for (const step of mirroringSteps) expect(text).toContain(step)
   // As the loop of the simulation does it (test/simulation/documented-loop.ts): otherwise the copy keeps what left during the first walk.
   expect(mirroringSteps.find(step => step.includes('/removals'))).toContain('without `since`')
+})
+
+test('the guide to backups has the configuration of the disk to which its statement writes', () => {
+  const guide = readGuide('deploy/restore.md')
+  const [, disk] = /^BACKUP .* TO Disk\('(\w+)'/m.exec(guide) ?? []
+  const xml = fencesOf(guide).find(({ language }) => language === 'xml')?.text
+  expect(xml).toContain(`<disks><${disk}>`)
+  expect(xml).toContain(`<allowed_disk>${disk}</allowed_disk>`)
 })
 
 test('the README has less than 700 words', () => {
