@@ -126,7 +126,9 @@ function change({ random, clock, versions, deleted }: World): ChangeEvent[] {
 
 async function restart({ live, faults }: World): Promise<void> {
   // A killed projector ends with its error.
-  await live.stopProjector().catch(() => undefined)
+  await live.stopProjector().catch((error: Error) => {
+    if (error.message !== 'killed') throw error
+  })
   faults.isDead = false
   await live.startProjector()
 }
