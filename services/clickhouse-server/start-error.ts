@@ -52,7 +52,7 @@ export function startErrorOf(
   if (/MODULE_NOT_FOUND|libchdb|ffi-rs|CANNOT_FIND_LIBCHDB/i.test(words)) {
     return new ServerStartError(
       `ClickHouse's library cannot be loaded on ${process.platform} ${process.arch}; it is available for Linux with glibc ` +
-        `and macOS, on x64 and arm64 (npm ci installs it). The image has none: it is for the distributed form. ${words.slice(0, 500)}`,
+        `and macOS, on x64 and arm64 (npm ci installs it; the image has none: it is for the distributed form): ${words.slice(0, 500)}`,
     )
   }
   // Its log names the part, some moments later.

@@ -86,7 +86,7 @@ describe('ClickHouse’s server does not start, and gives the reason,', () => {
     const { message } = await failureOf()
     expect(message).toContain(`ClickHouse's library cannot be loaded on ${process.platform} ${process.arch}`)
     expect(message).toContain('npm ci')
-    expect(message).toContain('The image has none: it is for the distributed form')
+    expect(message).toContain('the image has none: it is for the distributed form')
     expect(message).toContain(path)
   })
 
