@@ -37,6 +37,8 @@ const commonHelp = {
   ...jsonOption,
 }
 
+const pepperSetting = 'PLEDGEVIEW_KEY_PEPPER'
+
 type Values = ReturnType<typeof readArguments<{ args: string[]; options: typeof options }>>['values']
 
 export const keysCommand: Command = {
@@ -66,7 +68,7 @@ export const keysCommand: Command = {
         does: 'Lists the keys of an account, the oldest first. Secrets are not shown.',
         options: { '--account A': 'the account', ...commonHelp },
         examples: ['keys list --account acme'],
-        cost: 'One query. It changes nothing.',
+        cost: 'One query, and no Kafka. It changes nothing. If no service runs on the data directory, it starts ClickHouse for the query, and shows what has been folded.',
       },
       revoke: {
         call: 'keys revoke KEY [--data-dir D] [--json]',
@@ -116,7 +118,14 @@ async function issue(values: Values, io: Io): Promise<number> {
 
 async function list(values: Values, io: Io): Promise<number> {
   const account = requireId(values.account)
-  const keys = await withAdmin(values, admin => admin.directory.ofAccount(account))
+  const keys = await onModel(
+    values['data-dir'],
+    async ({ tables, databases, secret }) => {
+      await secret(pepperSetting)
+      return keyDirectory(tables, databases).ofAccount(account)
+    },
+    { settings: [pepperSetting] },
+  )
   if (values.json) printJson(io, { account, keys: keys.map(shown) })
   else if (keys.length === 0) io.stdout.write(`account ${printable(account)} has no keys\n`)
   else
@@ -140,13 +149,13 @@ function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T>): Pr
   return onModel(
     values['data-dir'],
     async ({ tables, databases, ...model }) => {
-      const pepper = await model.secret('PLEDGEVIEW_KEY_PEPPER')
-      await holdTablesIdentity(tables, databases, { PLEDGEVIEW_KEY_PEPPER: pepper })
+      const pepper = await model.secret(pepperSetting)
+      await holdTablesIdentity(tables, databases, { [pepperSetting]: pepper })
       const encode = await model.encoder()
       const directory = keyDirectory(tables, databases)
       return work({ ...clocks, directory, writer: await model.writer(), encode, pepper })
     },
-    { isCaughtUp: true, settings: ['PLEDGEVIEW_KEY_PEPPER'] },
+    { isCaughtUp: true, settings: [pepperSetting] },
   )
 }
 

@@ -124,6 +124,15 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(stderr).not.toContain(value)
   })
 
+  test('keys list needs neither Kafka nor the schema registry', async () => {
+    const away = {
+      PLEDGEVIEW_KAFKA_BROKERS: '127.0.0.1:1',
+      PLEDGEVIEW_SCHEMA_REGISTRY_URL: 'http://127.0.0.1:1',
+    }
+    const listed = await deployment.command(['keys', 'list', '--account', 'a'], undefined, away)
+    expect(listed).toMatchObject({ code: 0, stdout: expect.stringMatching(/^pv_live_\w+ {2}active/) })
+  })
+
   test('migrate again finds nothing to do, and names what differs in a topic that is there', async () => {
     expect(await json('migrate')).toMatchObject({ applied: [], topics: [] })
     const other = await deployment.command(['migrate'], undefined, { PLEDGEVIEW_KAFKA_PARTITIONS: '5' })
