@@ -1,5 +1,5 @@
 /**
- * A rebuild of two shards is killed in each of its phases, and then between any two statements of its promotion, beside traffic and a
+ * A rebuild of two shards is killed in each of its phases, and then at some statements of its promotion, beside traffic and a
  * mirror. It continues where it was. A promotion is whole or has not happened. In the end the model has what the events say, with the
  * stamps that it had, and the mirror has missed nothing and fetched nothing again.
  *

@@ -1,4 +1,4 @@
-/** What a promotion does while it holds the fold: each of its steps is needed. kills.test.ts kills it between any two. */
+/** What a promotion does while it holds the fold: each of its steps is needed. kills.test.ts kills it at some of them. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { generationOf } from '../../../services/tables/generations.ts'

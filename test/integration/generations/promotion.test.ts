@@ -1,4 +1,4 @@
-/** The promotion of a generation: late, and beside leaders that lag behind. kills.test.ts kills it between any two of its statements. */
+/** The promotion of a generation: late, and beside leaders that lag behind. kills.test.ts kills it at some of its statements. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { AttemptLost } from '../../../services/generations/attempts.ts'
