@@ -37,8 +37,6 @@ const commonHelp = {
   ...jsonOption,
 }
 
-const pepperSetting = 'PLEDGEVIEW_KEY_PEPPER'
-
 type Values = ReturnType<typeof readArguments<{ args: string[]; options: typeof options }>>['values']
 
 export const keysCommand: Command = {
@@ -121,10 +119,10 @@ async function list(values: Values, io: Io): Promise<number> {
   const keys = await onModel(
     values['data-dir'],
     async ({ tables, databases, secret }) => {
-      await secret(pepperSetting)
+      await secret('PLEDGEVIEW_KEY_PEPPER')
       return keyDirectory(tables, databases).ofAccount(account)
     },
-    { settings: [pepperSetting] },
+    { settings: ['PLEDGEVIEW_KEY_PEPPER'] },
   )
   if (values.json) printJson(io, { account, keys: keys.map(shown) })
   else if (keys.length === 0) io.stdout.write(`account ${printable(account)} has no keys\n`)
@@ -149,13 +147,13 @@ function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T>): Pr
   return onModel(
     values['data-dir'],
     async ({ tables, databases, ...model }) => {
-      const pepper = await model.secret(pepperSetting)
-      await holdTablesIdentity(tables, databases, { [pepperSetting]: pepper })
+      const pepper = await model.secret('PLEDGEVIEW_KEY_PEPPER')
+      await holdTablesIdentity(tables, databases, { PLEDGEVIEW_KEY_PEPPER: pepper })
       const encode = await model.encoder()
       const directory = keyDirectory(tables, databases)
       return work({ ...clocks, directory, writer: await model.writer(), encode, pepper })
     },
-    { isCaughtUp: true, settings: [pepperSetting] },
+    { isCaughtUp: true, settings: ['PLEDGEVIEW_KEY_PEPPER'] },
   )
 }
 
