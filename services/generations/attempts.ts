@@ -72,10 +72,13 @@ export async function noteDropped(
   )
 }
 
+// In an order by which they are told from the other rows of the log (`writeRow`).
+const fencedColumns = 'generation, kind, attempt, run'
+
 /** The INSERT statements that promote or drop. A process that gives up an attempt waits until none of them runs (`untilEnded`). */
 function fenced(base: string, kind: 'current' | 'dropped', condition: string): string {
-  return `INSERT INTO ${base}.generation_log (kind, generation, attempt, run)
-          SELECT '${kind}', {of:UInt32}, {attempt:UInt64}, {run:String}
+  return `INSERT INTO ${base}.generation_log (${fencedColumns})
+          SELECT {of:UInt32}, '${kind}', {attempt:UInt64}, {run:String}
           FROM
           (
             SELECT max(log.attempt) AS highest, countIf(kind = 'given up' AND log.attempt = {attempt:UInt64}) AS given_up,
@@ -126,14 +129,14 @@ export function watchAttempts({
   }
 }
 
-/** Resolves when no statement runs that names a current generation. On a cluster its log has another name on each server. */
+/** Resolves when no statement runs that promotes or drops. On a cluster its log has another name on each server. */
 export function untilEnded(
   named: Pick<Tables, 'rows'>,
   base: string,
   time: Pick<Runtime, 'monotonicMs' | 'sleep'>,
 ): Promise<void> {
   const own = base.replace(/_all$/, '')
-  return untilNoneRuns(named, [`INSERT INTO ${own}.generation_log (kind, generation, attempt, run)`], {
+  return untilNoneRuns(named, [`INSERT INTO ${own}.generation_log (${fencedColumns})`], {
     ...time,
     msMax: statementMsMax,
   })

@@ -75,7 +75,8 @@ export async function beginRebuild(
 
 /**
  * The open rebuild, as this run continues it. `from`: the generation that is current. `isGone`: a drop of its generation was interrupted, or
- * a backup was restored without it, so it begins again with another one. Pure. Throws `RebuildRefused` if it has another request, or if the tables to return to are gone.
+ * a backup was restored without it, so it begins again with another one. Pure. Throws `RebuildRefused` if it has another request, or if the
+ * tables to return to are gone.
  */
 export function resumedRebuild(
   state: RebuildState,

@@ -171,19 +171,26 @@ export async function dropDatabases(place: RebuildTables, generation: number): P
 /** The generations that are noted as dropped, and of which databases still stand: their drop was interrupted. */
 export function halfDropped(place: RebuildTables, all: readonly LoggedGeneration[]): Promise<number[]> {
   const dropped = all.filter(({ isDropped }) => isDropped).map(({ number }) => number)
-  return withDatabases(place, dropped)
+  return withDatabases(place, dropped, 'some')
 }
 
-/** Those of which databases stand on a server, whatever the log says: a restored backup may have only the current one. */
-export async function withDatabases(place: RebuildTables, numbers: readonly number[]): Promise<number[]> {
+/**
+ * Those of which databases stand on every server, or on some, whatever the log says: a backup may have only the current generation, and
+ * one shard may have been restored alone.
+ */
+export async function withDatabases(
+  place: RebuildTables,
+  numbers: readonly number[],
+  on: 'every' | 'some' = 'every',
+): Promise<number[]> {
   const standing = await onEach(serversOf(place, 0), ({ tables }) =>
     tables.rows<{ name: string }>({ query: 'SELECT name FROM system.databases' }),
   )
-  const names = new Set(standing.flat().map(({ name }) => name))
+  const names = standing.map(rows => new Set(rows.map(({ name }) => name)))
   return numbers.filter(number =>
-    serversOf(place, number).some(({ databases }) =>
+    serversOf(place, number)[on](({ databases }, at) =>
       [databases, distributedDatabases(databases)].some(
-        ({ ledger, read }) => names.has(ledger) || names.has(read),
+        ({ ledger, read }) => names[at]?.has(ledger) || names[at]?.has(read),
       ),
     ),
   )

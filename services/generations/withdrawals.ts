@@ -10,7 +10,7 @@
  * How it fails: it throws what the tables throw. It can be repeated at any time.
  */
 import { lastIn } from '../projector/fold/fold-progress.ts'
-import { ledgerCampaignColumns, pledgeColumns, tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
+import { ledgerCampaignColumns, pledgeColumns } from '../projector/ingest/ledger-rows.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
 import { nameDatabases } from '../tables/schema/migrate.ts'
@@ -27,6 +27,7 @@ export interface WithdrawalsDependencies extends Sides {
 }
 
 const announce = readSql('announce-withdrawals', import.meta.url)
+
 export function createWithdrawals({ tables, live, rebuilt, run }: WithdrawalsDependencies): Withdrawals {
   let carried: Look | undefined
   let calls = 0
@@ -64,7 +65,6 @@ export function createWithdrawals({ tables, live, rebuilt, run }: WithdrawalsDep
     return nameDatabases(announce, rebuilt)
       .replaceAll('${live}', live.ledger)
       .replaceAll('${scope}', condition)
-      .replaceAll('${tombstone}', String(tombstoneVersion))
       .replaceAll('${withdrawn_campaigns}', () => campaigns.join(' UNION ALL '))
   }
 

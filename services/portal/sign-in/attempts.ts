@@ -32,7 +32,7 @@ const attemptSchema = z.object({
   next: z.string().optional(),
   code_hash: z.string(),
   link_hash: z.string(),
-  began_at: z.number(),
+  began_at: z.number().optional(),
 })
 
 type Attempt = z.output<typeof attemptSchema>
@@ -47,16 +47,26 @@ export function createAttempts(
   const hashOf = (kind: 'attempt' | 'code' | 'link' | 'address', text: string) =>
     sealOf(portalKey, `sign-in ${kind}`, text)
   const keyOf = (id: string) => `sign-in:${hashOf('attempt', id)}`
+  /** The store's end of an attempt is by a clock that may have been set since. One without a beginning is of an earlier version. */
   function read(value: string | undefined): Attempt | undefined {
     const attempt = value === undefined ? undefined : attemptSchema.safeParse(JSON.parse(value)).data
-    return attempt && attempt.began_at <= now() + aheadMsMax ? attempt : undefined
+    const age = now() - (attempt?.began_at ?? now())
+    return age >= -aheadMsMax && age < attemptMsMax + aheadMsMax ? attempt : undefined
   }
 
-  /** The sign-in that a link belongs to. Changes nothing. */
+  /** One that began ahead is removed: it must not be good again when the clock gets there. */
+  async function find(id: string): Promise<Attempt | undefined> {
+    const value = await store.get(keyOf(id))
+    const attempt = read(value)
+    if (value !== undefined && attempt === undefined) await store.take(keyOf(id))
+    return attempt
+  }
+
+  /** The sign-in that a link belongs to. Does not spend it. */
   async function peekLink(link: string): Promise<SignIn | undefined> {
     const [, id, token] = linkPattern.exec(link) ?? []
     if (id === undefined || token === undefined) return undefined
-    const attempt = read(await store.get(keyOf(id)))
+    const attempt = await find(id)
     if (!attempt || !isSame(attempt.link_hash, hashOf('link', token))) return undefined
     return { email: attempt.email, next: attempt.next }
   }
@@ -82,7 +92,7 @@ export function createAttempts(
     /** The address of the sign-in that a browser began. */
     async emailOf(id: string | undefined): Promise<string | undefined> {
       if (id === undefined || !idPattern.test(id)) return undefined
-      return read(await store.get(keyOf(id)))?.email
+      return (await find(id))?.email
     },
 
     /**
@@ -106,7 +116,7 @@ export function createAttempts(
     /** Spends the attempt with the code. */
     async useCode(id: string | undefined, code: string): Promise<SignIn | 'wrong' | 'over'> {
       if (id === undefined || !idPattern.test(id)) return 'over'
-      const attempt = read(await store.get(keyOf(id)))
+      const attempt = await find(id)
       if (!attempt) return 'over'
       // Counted before the comparison, so tries at once count too.
       const tries = await store.count(`sign-in-tries:${hashOf('attempt', id)}`, attemptMsMax)

@@ -65,9 +65,13 @@ export function createSessions({
       const key = keyOf(token)
       const value = await store.get(key)
       const session = value === undefined ? undefined : sessionSchema.safeParse(JSON.parse(value)).data
-      if (session === undefined || timeLeft(session.began_at) <= 0) return undefined
-      // Otherwise one that began in a clock's leap of a year would live for a year.
-      if (session.began_at > now() + aheadMsMax) return undefined
+      if (session === undefined) return undefined
+      // The store's end is by a clock that may have been set since. A session of a leap of a year must not live for a year.
+      const isIdle = now() - session.touched_at > idleMsMax + aheadMsMax
+      if (timeLeft(session.began_at) <= 0 || session.began_at > now() + aheadMsMax || isIdle) {
+        await store.take(key)
+        return undefined
+      }
       // Each session by itself: whoever has stolen one must not keep the person from ending it.
       await countWithin(store, `requests/${key}`, requestBound)
       const account = await accounts.find(session.account_id)
@@ -75,7 +79,7 @@ export function createSessions({
         await store.take(key)
         return undefined
       }
-      if (now() - session.touched_at >= touchMs) {
+      if (Math.abs(now() - session.touched_at) >= touchMs) {
         const touched = JSON.stringify({ ...session, touched_at: now() })
         await store.replace(key, touched, timeLeft(session.began_at))
       }

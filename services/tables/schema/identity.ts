@@ -79,7 +79,7 @@ export async function checkTablesIdentity(
  */
 export async function readTablesId(tables: Pick<Tables, 'rows'>, { base }: Databases): Promise<string> {
   const [row] = await tables.rows<{ id: string }>({
-    query: `SELECT toString(toUnixTimestamp64Milli(minIf(written_at, kind = 'registered'))) AS id
+    query: `SELECT toString(toUnixTimestamp64Milli(minIf((generation, written_at), kind = 'registered').2)) AS id
             FROM ${base}.generation_log`,
   })
   return row?.id ?? ''

@@ -95,11 +95,11 @@ export async function migrate(
   const isFirst = known.every(({ currentAt }) => currentAt === null)
   if (isFirst) await registerFirst(log, names, known, serversOf(tables))
   const current = isFirst ? 1 : await readCurrent(tables, log.base)
-  const found = await generationDatabases(serversOf(tables), names.base)
+  const found = await Promise.all(serversOf(tables).map(one => generationDatabases([one], names.base)))
   for (const number of isFirst ? [1] : standingGenerations(known)) {
     const databases = generationOf(names, number)
-    // A backup has only the current generation. The files of the others are noted in it, so here they would come out empty.
-    if (number !== current && !found.has(databases.ledger)) continue
+    // A backup has only the current generation. The files of the others are noted in it, so on that server they would come out empty.
+    if (number !== current && !found.every(names => names.has(databases.ledger))) continue
     applied.push(...(await createGeneration(tables, databases, options)))
   }
   if (isFirst) await writeRow(log, { kind: 'current', generation: 1 })

@@ -290,7 +290,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   })
 
   test('a query process tells that ClickHouse is away: the projectors end then, and tell nothing', async () => {
-    expect(await ofQuery('metrics')).toContain('pledgeview_clickhouse_up 1')
+    await expect.poll(() => ofQuery('metrics'), soon).toContain('pledgeview_clickhouse_up 1')
     await services.clickHouse.kill()
     await expect.poll(() => ofQuery('metrics'), soon).toContain('pledgeview_clickhouse_up 0')
   })

@@ -155,6 +155,10 @@ describe('ClickHouse', () => {
       'POST /?user=analyst HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nSELECT',
       'GET /?user=analyst&query=SELECT+*+FROM+numbers(1000000) HTTP/1.1\r\n\r\n',
       'GET /?query=SELECT+1 HTTP/1.1\r\nAuthorization: Negotiate !\r\n\r\n',
+      // Two hellos, that of another server of a cluster, and an empty packet of each kind.
+      hello.toString('latin1').repeat(2),
+      nativeHello({ port: 0, user: ' INTERSERVER SECRET ', password: '' }).toString('latin1'),
+      `${hello.toString('latin1')}\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a`,
       // A TLS hello, and bytes of no protocol.
       '\x16\x03\x01\0\xa5\x01\0\0\xa1\x03\x03',
       '\xff\0\xff\0\xff\0\r\n\r\n',

@@ -166,7 +166,7 @@ const mutants: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
     'revocations are read past the fold': { 'ready in time': { sentAt: start + 3_200 } },
     'revocations are read each second: a process reads them each minute, and never says that it is ready': {
       ...{ 'ready in time': { isReady: false }, ready: { isReady: false } },
-      'refused by all': answer(9_300, keyed),
+      'refused by all': answer(31_300, keyed),
     },
     'a key lives until it is revoked: a process refuses one that it admitted': {
       'refused before': answer(1_100, { ...keyed, status: 401 }),

@@ -201,6 +201,9 @@ describe('a session', () => {
     expect((await other.post('/sign-in/code', { code })).status).toBe(410)
     await signIn(browser)
     expect(await isSignedIn(browser)).toBe(true)
+    // Nor are they good again when the time has come.
+    portal.clock.advance(365 * day)
+    expect((await other.get(link)).status).toBe(410)
   })
 
   test('has a new id after every sign-in: the former one, or one that somebody planted before, is worth nothing', async () => {
