@@ -66,7 +66,7 @@ export const keysCommand: Command = {
         does: 'Lists the keys of an account, the oldest first. Secrets are not shown.',
         options: { '--account A': 'the account', ...commonHelp },
         examples: ['keys list --account acme'],
-        cost: 'One query, and no Kafka. It changes nothing. If no service runs on the data directory, it starts ClickHouse for the query, and shows what has been folded.',
+        cost: 'One query, and no Kafka. It appends nothing to the log. If no service runs on the data directory, it starts ClickHouse for the query, and shows what has been folded.',
       },
       revoke: {
         call: 'keys revoke KEY [--data-dir D] [--json]',

@@ -15,7 +15,7 @@ import {
 import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
 import { projectorSettings } from '../projector/settings.ts'
 import { createNotifier } from '../runtime/async/notifier.ts'
-import { createRejectStore } from '../tables/rejects.ts'
+import { createRejectStore, loggedReason, type Reject } from '../tables/rejects.ts'
 import { onEach, type RebuildContext } from './context.ts'
 
 const catchUpRoundsMax = 100
@@ -24,6 +24,8 @@ const catchUpMs = 2_000
 // A round reads what arrived during the round before it. Once the rounds stop getting shorter, more rounds gain nothing.
 const gainMin = 0.2
 const lookMs = 200
+// Rejects that no table keeps are named in the log.
+const namedMax = 10
 
 /** Reads and folds in rounds, until a round was short or no shorter than the one before it. */
 export async function catchUp(context: RebuildContext, reader: EventReader): Promise<void> {
@@ -69,17 +71,29 @@ function loopOf(context: RebuildContext): Omit<ProjectorDependencies, 'reader'> 
   const { tables, rebuilt, config, run, tracker, logger, now } = context
   const keptMs = config.PLEDGEVIEW_REJECT_RETENTION_MS
   const store = createRejectStore({ tables, databases: rebuilt, now, keptMs })
+  let named = 0
   return {
     ...context,
     databases: rebuilt,
     // The table belongs to no generation, and has the rejects that the projectors have stored already. A dry run stores none.
     ...(!tracker.detail.request.isDry && {
       // An older reject has left the table, settled or not. It would come back as an open one.
-      storeRejects: (log, rejects) =>
-        store(
+      storeRejects(log, rejects) {
+        const isOld = ({ record }: Reject) => record.appendedAt <= now() - keptMs
+        const old = rejects.filter(isOld)
+        for (const { record, reason } of old.slice(0, namedMax - named)) {
+          const { topic, partition, offset } = record
+          logger.warn(
+            { topic, partition, offset, reason: loggedReason(reason) },
+            'rejected, and older than rejects are kept: no table has it',
+          )
+          named++
+        }
+        return store(
           log,
-          rejects.filter(({ record }) => record.appendedAt > now() - keptMs),
-        ),
+          rejects.filter(reject => !isOld(reject)),
+        )
+      },
     }),
     decode: createDecoder(context.schemaRegistry?.known),
     circuitBreaker: createRejectCircuitBreaker(config),

@@ -8,7 +8,7 @@ import type { Logger } from 'pino'
 import type { KeyAdmin } from '../api-keys/api-keys.ts'
 import { startRounds } from '../runtime/async/rounds.ts'
 import { within } from '../runtime/async/sleep.ts'
-import type { Config } from '../runtime/config.ts'
+import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Check, shared } from '../runtime/ops/checks.ts'
 import { createRuntime } from '../runtime/runtime.ts'
@@ -131,11 +131,13 @@ export function smtpMailer(config: Config): Mailer | undefined {
   return url === undefined ? undefined : createSmtpMailer({ url, from: config.PLEDGEVIEW_MAIL_FROM })
 }
 
-/** The provider of the settings, if there is one. */
+/** The provider of the settings, if there is one. Throws `ConfigError` if its secret is missing. */
 export function oidcSettings({
   PLEDGEVIEW_OIDC_ISSUER: issuer,
   PLEDGEVIEW_OIDC_CLIENT_ID: clientId,
   PLEDGEVIEW_OIDC_CLIENT_SECRET: clientSecret,
 }: Config): OidcSettings | undefined {
-  return issuer && clientId && clientSecret ? { issuer, clientId, clientSecret } : undefined
+  if (issuer === undefined || clientId === undefined) return undefined
+  if (clientSecret !== undefined) return { issuer, clientId, clientSecret }
+  throw new ConfigError('wrong settings:\n  PLEDGEVIEW_OIDC_ISSUER: needs PLEDGEVIEW_OIDC_CLIENT_SECRET')
 }

@@ -231,7 +231,8 @@ const settingsSchema = z
     ...relationOf('PLEDGEVIEW_KAFKA_SESSION_MS', 'PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX'),
     message: 'is not shorter than PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX',
   })
-  .refine(...together('PLEDGEVIEW_OIDC_ISSUER', 'PLEDGEVIEW_OIDC_CLIENT_ID', 'PLEDGEVIEW_OIDC_CLIENT_SECRET'))
+  // The other services may know the provider, too. Only the portal needs its secret (portal/service.ts).
+  .refine(...together('PLEDGEVIEW_OIDC_ISSUER', 'PLEDGEVIEW_OIDC_CLIENT_ID'))
   .refine(...together('PLEDGEVIEW_CLICKHOUSE_SHARD_URLS', 'PLEDGEVIEW_CLICKHOUSE_CLUSTER'))
   .refine(
     ...together(

@@ -865,8 +865,8 @@ class _Sync:
 
 class Copy:
     """A copy of the campaigns in a file of SQLite, with the watermark: a store for `mirror`, `reconcile` and `verify`. The changes of a walk and
-    its watermark are saved in one transaction. Other processes may read the file meanwhile: changes are in a second file beside it (`-wal`) until
-    SQLite puts them into the first."""
+    its watermark are saved in one transaction. Other processes that may write into its folder may read the file meanwhile: changes are in a second
+    file beside it (`-wal`) until SQLite puts them into the first. It has to be on a local disk."""
 
     def __init__(self, path: str) -> None:
         self.db = sqlite3.connect(path)

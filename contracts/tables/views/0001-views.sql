@@ -110,7 +110,7 @@ CREATE OR REPLACE VIEW ${views}.about
     platform_currency String COMMENT 'ISO 4217 code of the columns pledged_platform and pledged_platform_amount; empty: no service has started yet',
     as_of             DateTime64(3, 'UTC') COMMENT 'Watermark, UTC: everything stamped (updated_at) before this moment is in the views; 1970 if nothing was folded yet',
     freshness_seconds Float64 COMMENT 'Age of as_of now, seconds',
-    history_from      Nullable(Date) COMMENT 'First day of the history, UTC, derived days included; null: there is no history yet',
+    history_from      Nullable(Date) COMMENT 'First day of the history, UTC, derived days and those of campaigns that are hidden by now included; null: there is no history yet',
     history_kept_from Nullable(Date) COMMENT 'First day of the history that was kept as it was shown, UTC. The days before it are derived',
     history_note      String COMMENT 'What a question that reaches before history_kept_from has to know',
     campaigns         UInt64 COMMENT 'Number of public campaigns',
@@ -127,15 +127,8 @@ AS SELECT
     (SELECT any(fingerprint) FROM ${base}.identity WHERE setting = 'PLEDGEVIEW_PLATFORM_CURRENCY') AS platform_currency,
     least(now64(3, 'UTC'), ifNull((SELECT reached FROM ${read}.watermark), toDateTime64(0, 3, 'UTC'))) AS as_of,
     dateDiff('millisecond', as_of, now64(3, 'UTC')) / 1000 AS freshness_seconds,
-    -- The first derived day of a campaign that is public, and otherwise the first kept one. Without FINAL, which would take seconds.
-    ifNull(
-        (
-            SELECT minOrNull(day) FROM ${base}.campaign_days
-            WHERE source = 'derived' AND previous_source = '' AND is_deleted = 0
-                AND cityHash64(campaign_id) IN (SELECT cityHash64(campaign_id) FROM ${read}.campaigns FINAL)
-        ),
-        (SELECT minOrNull(day) FROM ${base}.campaign_days WHERE source = 'kept' AND is_deleted = 0)
-    ) AS history_from,
+    -- Processes read this view at each scrape, and it computes all of its columns each time. So no campaign is looked up here.
+    (SELECT minOrNull(day) FROM ${base}.campaign_days) AS history_from,
     (SELECT minOrNull(begun) FROM ${base}.history_marks) AS history_kept_from,
     if(history_kept_from IS NULL, 'There is no history yet',
         concat('Days before ', toString(assumeNotNull(history_kept_from)), ' are derived from the pledges that counted when the history began. ',

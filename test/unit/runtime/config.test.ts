@@ -51,7 +51,6 @@ describe('the configuration', () => {
     const partial = () =>
       readConfig({
         PLEDGEVIEW_OIDC_ISSUER: 'https://login.example',
-        PLEDGEVIEW_OIDC_CLIENT_ID: 'pledgeview',
         PLEDGEVIEW_KAFKA_SASL_USERNAME: 'ada',
         PLEDGEVIEW_CLICKHOUSE_CLUSTER: 'shards',
         PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD: 'secret',

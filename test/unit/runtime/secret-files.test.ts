@@ -25,7 +25,10 @@ describe('secrets from files', () => {
   test.each(secretNames)('%s is the content of its file', name => {
     const value =
       { PLEDGEVIEW_SMTP_URL: 'smtps://a:b@c', PLEDGEVIEW_REDIS_URL: 'redis://:p@h' }[name as string] ?? hex
-    const rest = name === 'PLEDGEVIEW_KAFKA_SASL_PASSWORD' ? sasl : {}
+    const registry = name === 'PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD' && {
+      PLEDGEVIEW_SCHEMA_REGISTRY_USER: 'a',
+    }
+    const rest = name === 'PLEDGEVIEW_KAFKA_SASL_PASSWORD' ? sasl : { ...registry }
     expect(readConfig({ ...rest, [`${name}_FILE`]: file(value) })).toEqual(
       readConfig({ ...rest, [name]: value }),
     )

@@ -1,5 +1,4 @@
--- What the first page says of the data. One row. The view `about` would look for the first day of the history, too: only its
--- watermark is read, and the campaigns are counted by themselves.
+-- What the first page says of the data. One row.
 
 SELECT
     (SELECT count() FROM ${views}.campaigns) AS campaigns,

@@ -176,11 +176,6 @@ describe('the days before the history', () => {
       { new: 8, opening: 30, standing: 45, campaigns: 3 },
       { departed: 30, standing: 15, campaigns: 2 },
     ])
-    expect(
-      await rows(
-        'SELECT history_from = (SELECT min(day) FROM VIEWS.funding_days) AS is_shown FROM VIEWS.about',
-      ),
-    ).toEqual([{ is_shown: 1 }])
   })
 
   test('follow a campaign that is hidden, shown again or moved on the first day, and are gone if it ends hidden', async () => {
