@@ -73,12 +73,12 @@ export async function noteDropped(
 }
 
 // In an order by which they are told from the other rows of the log (`writeRow`).
-const fencedColumns = 'generation, kind, attempt, run'
+const fencedColumns = 'kind, attempt, run, generation'
 
 /** The INSERT statements that promote or drop. A process that gives up an attempt waits until none of them runs (`untilEnded`). */
 function fenced(base: string, kind: 'current' | 'dropped', condition: string): string {
   return `INSERT INTO ${base}.generation_log (${fencedColumns})
-          SELECT {of:UInt32}, '${kind}', {attempt:UInt64}, {run:String}
+          SELECT '${kind}', {attempt:UInt64}, {run:String}, {of:UInt32}
           FROM
           (
             SELECT max(log.attempt) AS highest, countIf(kind = 'given up' AND log.attempt = {attempt:UInt64}) AS given_up,

@@ -71,8 +71,8 @@ describe('a statement of the fold that still runs', () => {
   /** Begins the row of an attempt that promotes or drops. */
   function beginRow(base: string): Promise<{ end: () => Promise<void> }> {
     return beginAs(
-      `INSERT INTO ${base}.generation_log (generation, kind, attempt, run) `,
-      "SELECT 0, '', 0, ''",
+      `INSERT INTO ${base}.generation_log (kind, attempt, run, generation) `,
+      "SELECT '', 0, '', 0",
     )
   }
 
@@ -218,7 +218,7 @@ describe('a statement of the fold that still runs', () => {
       const log = { base, tables: { ...model.tables, run } }
       await expect(write(log, request as never)).rejects.toThrow('generation')
       const [start = ''] = String(sent).split('SELECT')
-      const late = await beginAs(start, "SELECT 0, '', 0, ''")
+      const late = await beginAs(start, "SELECT '', 0, '', 0")
       const looked = Promise.withResolvers<void>()
       let hasEnded = false
       const waiting = untilEnded(model.tables, base, {
