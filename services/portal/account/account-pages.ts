@@ -1,6 +1,5 @@
 /** The page of the account: who is signed in, sign-out everywhere, deletion. */
 import type { FastifyInstance } from 'fastify'
-import { KeyError } from '../../api-keys/api-keys.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import type { Portal } from '../app.ts'
 import { form } from '../html/form.ts'
@@ -9,11 +8,10 @@ import { date } from '../html/words.ts'
 import { requireAccount, signedIn } from '../http/session-hook.ts'
 import { isAlive } from '../keys/key-state.ts'
 import type { Account } from '../ports.ts'
-import { deleteAccount } from './deletions.ts'
 
 /** Adds `/account`, `/account/delete` and `/account/deleted`. */
 export function addAccountPages(app: FastifyInstance, portal: Portal): void {
-  const { keys, sessions, cookies, now, logger } = portal
+  const { accounts, keys, sessions, cookies, now, logger } = portal
   const ofAccount = { preHandler: requireAccount }
   const path = '/account'
 
@@ -34,13 +32,14 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
 
   app.post('/account/delete', ofAccount, async (request, reply) => {
     const account = signedIn(request)
-    await deleteAccount(portal, account.account_id).catch((error: unknown) => {
-      if (!(error instanceof KeyError)) throw error
-      // The account is gone, and the deletion of its keys is in the log. A round looks after the rest.
-      logger.warn({ error: messageOf(error) }, 'the keys of a deleted account are not gone yet')
-    })
+    await accounts.delete(account.account_id)
+    // From here on the account is gone, and its sessions with it. To report a failure would lead to a second try, and that to a
+    // new account. A round completes the rest (deletions.ts).
+    const left = (error: unknown) =>
+      logger.warn({ error: messageOf(error) }, 'what belongs to a deleted account is not gone yet')
+    await keys.deleteAll(account.account_id).catch(left)
     const token = cookies.session.read(request)
-    if (token !== undefined) await sessions.end(token)
+    if (token !== undefined) await sessions.end(token).catch(left)
     cookies.session.clear(reply)
     cookies.known.clear(reply)
     return reply.header('clear-site-data', '"cache"').redirect('/account/deleted', 303)

@@ -1,6 +1,6 @@
 /**
- * Deletes an account with its keys, and every address. From the first step on it does not exist, and its sessions have
- * ended with it.
+ * Completes deletions of accounts. The first step is `accounts.delete`: from then on the account does not exist, and its sessions
+ * have ended with it. The second is `keys.deleteAll`: with the names and contact addresses that the keys carry.
  *
  * A deletion may be interrupted: its process was killed, the log or the tables were away, or something was written meanwhile and
  * landed later. So every portal looks for what is left and completes it. Several may complete the same one: each step can be done again.
@@ -9,18 +9,8 @@ import type { PortalKeys } from '../keys/portal-keys.ts'
 import type { Accounts } from './accounts.ts'
 
 export interface DeletionPorts {
-  accounts: Pick<Accounts, 'find' | 'delete' | 'unfinished' | 'finishDeletion'>
+  accounts: Pick<Accounts, 'find' | 'unfinished' | 'finishDeletion'>
   keys: Pick<PortalKeys, 'deleteAll'>
-}
-
-/** Resolves when no key of the account works and nothing of it is left. */
-export async function deleteAccount(
-  { accounts, keys }: Pick<DeletionPorts, 'keys'> & { accounts: Pick<Accounts, 'delete'> },
-  accountId: string,
-): Promise<void> {
-  await accounts.delete(accountId)
-  // With the names and the contact addresses that they carry. A deleted key is refused as a revoked one is.
-  await keys.deleteAll(accountId)
 }
 
 /** One round: completes what is left of deletions. One that fails is reported, and does not keep the others from their turn. */

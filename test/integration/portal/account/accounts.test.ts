@@ -13,11 +13,7 @@ import {
   type AccountsDependencies,
   openAccounts,
 } from '../../../../services/portal/account/accounts.ts'
-import {
-  type DeletionPorts,
-  deleteAccount,
-  finishDeletions,
-} from '../../../../services/portal/account/deletions.ts'
+import { type DeletionPorts, finishDeletions } from '../../../../services/portal/account/deletions.ts'
 import { createPortalKeys, type PortalKeys } from '../../../../services/portal/keys/portal-keys.ts'
 import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
@@ -210,7 +206,8 @@ describe('the deletion of an account', () => {
               return { ...hung, isKilled, done: isKilled ? hung.landed : done }
             }),
           )
-          await deleteAccount({ accounts: one, keys }, account_id)
+          await one.delete(account_id)
+          await keys.deleteAll(account_id)
           // The old life's writes land in the new one, too.
           const second = signsUpAgain ? await one.ofVerifiedEmail(address) : undefined
           for (const index of order) {
@@ -247,8 +244,7 @@ describe('the deletion of an account', () => {
     const one = eager()
     const { account_id } = await one.ofVerifiedEmail(email)
     await addKey(account_id)
-    const killed = { deleteAll: () => Promise.reject(new Error('killed')) }
-    await expect(deleteAccount({ accounts: one, keys: killed }, account_id)).rejects.toThrow('killed')
+    await one.delete(account_id)
     // The account is gone from the first step on.
     expect(await one.find(account_id)).toBeUndefined()
     await expect(one.ofVerifiedEmail(email)).rejects.toMatchObject({ code: 'being-deleted' })

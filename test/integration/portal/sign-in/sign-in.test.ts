@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { AccountError } from '../../../../services/portal/account/accounts.ts'
 import { mailLimits } from '../../../../services/portal/sign-in/mail-limits.ts'
+import { TablesError } from '../../../../services/tables/port.ts'
 import { startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import type { Browser } from '../../../support/portal/browser.ts'
 import { sampleFields } from '../../../support/portal/memory-ports.ts'
@@ -306,10 +307,13 @@ describe('deleting the account', () => {
     expect(answer.text).toContain('being deleted')
   })
 
-  test('ends the session although no projector has read the deletion of the keys yet', async () => {
+  test.each([
+    ['no projector has read it', new KeyError('no projector has read it within 15 s')],
+    ['the tables are away', new TablesError('away', { retryable: true })],
+  ])('is answered as done although the keys are left, because %s', async (_why, error) => {
     const browser = portal.browser()
     await signIn(browser)
-    portal.keys.deleteAll = () => Promise.reject(new KeyError('no projector has read it within 15 s'))
+    portal.keys.deleteAll = () => Promise.reject(error)
     expect(await browser.post('/account/delete')).toMatchObject({ status: 303, location: '/account/deleted' })
     expect(portal.accounts.all.size).toBe(0)
     expect([...browser.cookies.keys()]).toEqual([])
