@@ -4,7 +4,8 @@
  * Promises:
  * - A secret that did not arrive is lost like any other: its key is listed, and can be revoked.
  * - Of an account at most three keys are active, however many portals issue at once: the fold decides.
- * How it fails: with a `KeyError` for the person, or with the error of the log or of the tables.
+ * How it fails: with a `KeyError` for the person, with `PortalUnavailable` if the log does not take a record in time, or with the
+ * error of the log or of the tables. A record that the log takes late lands before those that are appended after it.
  */
 
 import {
@@ -19,14 +20,22 @@ import {
 } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import { changedState, revokedState } from '../../api-keys/key-states.ts'
-import { sleep, untilFound } from '../../runtime/async/sleep.ts'
+import { sleep, untilFound, within } from '../../runtime/async/sleep.ts'
+import { PortalUnavailable } from '../own-events.ts'
 import type { PortalKey } from '../ports.ts'
 import type { KeyFields } from './key-fields.ts'
 import { isAlive } from './key-state.ts'
 
 export type PortalKeys = ReturnType<typeof createPortalKeys>
 
-export function createPortalKeys(admin: KeyAdmin) {
+// A request may make several appends, and wait for the tables between them (server-options.ts).
+const appendMsMax = 10_000
+
+export function createPortalKeys(given: KeyAdmin, bounds = { appendMsMax }) {
+  const late = () => new PortalUnavailable('the event log did not take a change of keys in time')
+  const append: KeyAdmin['writer']['append'] = records =>
+    within(bounds.appendMsMax, given.writer.append(records), late)
+  const admin = { ...given, writer: { ...given.writer, append } }
   const { directory, now, randomBytes } = admin
   return {
     /** The keys of an account, oldest first. It includes the revoked and the ended ones. */

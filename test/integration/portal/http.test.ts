@@ -1,10 +1,13 @@
 /** The portal's HTTP edge: every answer is safe, what a stranger can send is bounded, and other names and sites get nothing. */
+import { readFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { serverOptions } from '../../../services/portal/http/server-options.ts'
 import { startTestPortal, type TestPortal } from '../../support/portal/app.ts'
 import type { Browser } from '../../support/portal/browser.ts'
+import { balancerConfiguration } from '../deploy/balancer.ts'
 
 let portal: TestPortal
 beforeEach(async () => {
@@ -102,6 +105,12 @@ test('one address has a bounded number of connections, and its idle ones make ro
   expect(opened.filter(({ isAnswered }) => isAnswered)).toHaveLength(55)
   await expect.poll(() => opened.filter(({ socket }) => socket.destroyed)).toEqual(opened.slice(0, 5))
   for (const { socket } of opened) socket.destroy()
+})
+
+test('the balancer waits for an answer for longer than the portal lets a request be silent', async () => {
+  const [, backend = ''] = (await readFile(balancerConfiguration, 'utf8')).split('\nbackend portal\n')
+  const [, seconds] = /^ {2}timeout server (\d+)s$/m.exec(backend) ?? []
+  expect(Number(seconds) * 1_000).toBeGreaterThan(serverOptions.connectionTimeout ?? 0)
 })
 
 test('only forms of a bounded size are read', async () => {

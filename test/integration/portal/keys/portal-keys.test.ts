@@ -91,6 +91,17 @@ describe('the portal’s keys', () => {
     expect((await statuses()).toSorted()).toEqual(['active', 'active', 'active', 'revoked'])
   })
 
+  test('are given up in time if the log does not answer', async () => {
+    const record = await find(await issued())
+    const writer = { ...portal.admin.writer, append: () => new Promise<void>(() => undefined) }
+    const hung = createPortalKeys({ ...portal.admin, writer }, { appendMsMax: 50 })
+    const isLate = { name: 'PortalUnavailable' }
+    await expect(hung.issue(account, sampleFields)).rejects.toMatchObject({ name: 'KeyError', cause: isLate })
+    await expect(hung.change(record, sampleFields)).rejects.toMatchObject(isLate)
+    await expect(hung.revoke(record)).rejects.toMatchObject(isLate)
+    await expect(hung.deleteAll(account)).rejects.toMatchObject(isLate)
+  })
+
   test('are all deleted with their account, and their addresses with them', async () => {
     const keys = [await issued(), await issued()]
     await portal.keys.revoke(await find(keys[0] ?? ''))
