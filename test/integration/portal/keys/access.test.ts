@@ -8,6 +8,7 @@ import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
 import { accessBounds } from '../../../../services/portal/keys/access.ts'
 import { requestBound } from '../../../../services/portal/sign-in/sessions.ts'
 import type { RequestsOf } from '../../../../services/portal/usage/usage-reader.ts'
+import { TablesError } from '../../../../services/tables/port.ts'
 import { createKey, tokenOf } from '../../../support/portal/access-forms.ts'
 import { type Person, startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import { submit } from '../../../support/portal/browser.ts'
@@ -172,6 +173,18 @@ describe('a key', () => {
     for (const _ of [1, 2])
       expect((await person.browser.post(`${path}/revoke`)).location).toBe('/access?done=revoked')
     expect(key.status).toBe('revoked')
+    expect(portal.notices.revokedKeys).toEqual([keyPrefix(key.key)])
+  })
+
+  it('is told of by mail if its revocation is in the log and lands late, but not if it is not in the log', async () => {
+    const { key, path } = await makeKey()
+    const fails = (error: Error) => {
+      portal.keys.revoke = () => Promise.reject(error)
+      return person.browser.post(`${path}/revoke`)
+    }
+    expect((await fails(new TablesError('away', { retryable: true }))).status).toBe(503)
+    expect(portal.notices.revokedKeys).toEqual([])
+    expect((await fails(new KeyError('the revocation is in the log'))).status).toBe(409)
     expect(portal.notices.revokedKeys).toEqual([keyPrefix(key.key)])
   })
 
