@@ -79,8 +79,10 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
 
   app.get(callbackPath, async (request, reply) => {
     const kept = opened(portalKey, cookies.provider.read(request))
+    // The callback of an earlier tab must not end the sign-in of the later one, whose cookie took its place.
+    if (!kept || kept.ends_at <= now() || !isSame(queryOf(request, 'state'), kept.state))
+      throw new PageError(400, notBegun)
     cookies.provider.clear(reply)
-    if (!kept || kept.ends_at <= now()) throw new PageError(400, notBegun)
     const network = sealOf(portalKey, 'limit', `callback ${addressBucket(request.ip)}`)
     await countWithin(store, `callbacks:${network}`, callbackBound)
     const finished = oidc.finish(new URL(request.url, portalUrl), kept)
@@ -110,7 +112,8 @@ function opened(portalKey: string, cookie: string | undefined): Kept | undefined
 
 const purpose = 'provider'
 
-const notBegun = 'This sign-in did not begin in this browser, or it took longer than 15 minutes. Begin again.'
+const notBegun =
+  'This sign-in did not begin in this browser, or another one began after it, or it took longer than 15 minutes. Begin again.'
 
 /** The person has said no at the provider. The library has compared the state before. */
 const isCancelled = (error: unknown) =>

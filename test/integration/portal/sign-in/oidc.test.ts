@@ -92,7 +92,7 @@ test('the answer of the provider counts only in the browser that began, and once
   const callback = await callbackOf(browser, 'ada')
   expect((await other.get(callback)).status).toBe(400)
   await other.get('/sign-in/provider')
-  expect((await other.get(callback)).status).toBe(503)
+  expect((await other.get(callback)).status).toBe(400)
   expect((await browser.get(callback)).status).toBe(303)
   expect((await browser.get(callback)).status).toBe(400)
 })
@@ -111,10 +111,15 @@ test('a person who cancels at the provider is back at the sign-in, and no answer
   }
   expect(await answered('access_denied')).toEqual({ status: 303, location: '/sign-in', levels: [] })
   expect(await answered('server_error')).toMatchObject({ status: 503, levels: [40] })
-  expect(await answered('access_denied', { state: 'of another' })).toMatchObject({
-    status: 503,
-    levels: [50],
-  })
+  const ofAnother = { state: 'of another' }
+  expect(await answered('access_denied', ofAnother)).toMatchObject({ status: 400, levels: [] })
+})
+
+test('of two tabs that began, the later one signs in, whichever the provider answers first', async () => {
+  const browser = portal.browser()
+  const [earlier, later] = [await callbackOf(browser, 'ada'), await callbackOf(browser, 'ada')]
+  expect((await browser.get(earlier)).status).toBe(400)
+  expect(await browser.get(later)).toMatchObject({ status: 303, location: '/account' })
 })
 
 test('a cookie that was changed is not believed', async () => {
