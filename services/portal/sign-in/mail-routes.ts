@@ -75,7 +75,12 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     return reply.header('cache-control', 'no-store').page({ title: 'Enter the code', path, content })
   }
 
-  app.get('/sign-in/code', (request, reply) => sendCodePage(request, reply))
+  app.get('/sign-in/code', async (request, reply) => {
+    if (request.account !== undefined) return reply.redirect('/access', 303)
+    // No mail was asked for in this browser, or too long ago.
+    if (cookies.signIn.read(request) === undefined) return reply.redirect(path, 303)
+    return sendCodePage(request, reply)
+  })
 
   app.post('/sign-in/code', async (request, reply) => {
     const code = fieldOf(request, 'code').replaceAll(/[\s-]/g, '').slice(0, 20)

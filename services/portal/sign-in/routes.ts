@@ -21,6 +21,8 @@ export function addSignOutRoutes(app: FastifyInstance, portal: Portal): void {
   app.post('/sign-out', async (request, reply) => {
     const token = cookies.session.read(request)
     cookies.session.clear(reply)
+    // The page of an error says so, too.
+    request.account = undefined
     // The browser drops pages that it kept for the back button.
     reply.header('clear-site-data', '"cache"')
     try {

@@ -120,6 +120,13 @@ describe('asking for a mail', () => {
     )
   })
 
+  test('is what the page of the code needs: others are led to the first page, and the signed-in to their keys', async () => {
+    const browser = portal.browser()
+    expect(await browser.get('/sign-in/code')).toMatchObject({ status: 303, location: '/sign-in' })
+    await signIn(browser)
+    expect(await browser.get('/sign-in/code')).toMatchObject({ status: 303, location: '/access' })
+  })
+
   test('sends a few mails to an address from one network, and answers the same beyond', async () => {
     const browser = portal.browser()
     const { max } = mailLimits.addressFromNetwork
