@@ -76,7 +76,8 @@ function gridLine(y: number, text: string): Html {
 function roundUp(value: number): number {
   if (value <= 0) return 0
   const power = 10 ** Math.floor(Math.log10(value))
-  return ([1, 2, 2.5, 5].find(step => step * power >= value) ?? 10) * power
+  // The shares of a whole may add up to a little more than 100, by rounding.
+  return ([1, 2, 2.5, 5].find(step => step * power >= value * (1 - Number.EPSILON * 8)) ?? 10) * power
 }
 
 function fixed(value: number): string {
