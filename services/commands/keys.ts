@@ -59,7 +59,7 @@ export const keysCommand: Command = {
         examples: [
           'keys issue --account acme --name Mirror --url https://acme.example --email ops@acme.example',
         ],
-        cost: 'It waits until the key is active: about 2 s, at most 15 s. If the key does not become active, it is deleted again.',
+        cost: 'It waits until the key is active: about 2 s, and at most 50 s once the log takes it. If the key does not become active, it is deleted again.',
       },
       list: {
         call: 'keys list --account A [--data-dir D] [--json]',

@@ -59,7 +59,7 @@ function accountView({ email, created_at }: Account): Html {
 <p>Your keys are under <a href="/access">API access</a>.</p>
 <section>
 <h2>Sessions</h2>
-<p>A session ends seven days after its last use. Did you lose a device? End all sessions, this one too.</p>
+<p>A session ends seven days after its last use, and at the latest after 30 days. Did you lose a device? End all sessions, this one too.</p>
 ${form({ action: '/sign-out-everywhere', submit: 'Sign out everywhere' })}
 </section>
 <section>

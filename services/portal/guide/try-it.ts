@@ -15,7 +15,7 @@ export function credentialsCard(): Html {
 <div><label for="try-key">Key</label><input id="try-key" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="pv_live_..."></div>
 <div><label for="try-secret">Secret</label><input id="try-secret" type="password" autocomplete="off" spellcheck="false"></div>
 </div>
-<p class="muted">They go from your browser to the API only. This tab remembers them until you close it or sign out. You have none yet? <a href="/access">Create a key</a>.</p>
+<p class="muted">They go from your browser to the API only. This tab remembers them until you close it, or sign out in it. You have none yet? <a href="/access">Create a key</a>.</p>
 </section>`
 }
 

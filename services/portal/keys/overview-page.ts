@@ -109,9 +109,9 @@ function keyRow({ key, usage }: KeyView, now: number): Cell[] {
 export function statusText(state: KeyState): Html {
   switch (state.name) {
     case 'active':
-      return html`${badge('Active', 'good')}${state.until !== undefined && html` until ${date(state.until)}`}`
+      return html`${badge('Active', 'good')}${state.until !== undefined && html` until ${moment(state.until)}`}`
     case 'waiting':
-      return html`${badge('Waiting', 'warning')} It becomes active when one of the older keys ends.`
+      return html`${badge('Waiting', 'warning')} It becomes active when an older key is revoked, or when a key is created after an older one has ended.`
     case 'revoked':
       return html`${badge('Revoked', 'bad')}`
     case 'ended':

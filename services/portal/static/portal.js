@@ -50,7 +50,7 @@ for (const tab of tabs)
   })
 tryTo(() => showLanguage(localStorage.getItem('language')))
 
-// Key and secret of the reference stay while the tab lives, or until its person signs out. A new key goes there if its reader says so.
+// Key and secret of the reference stay while the tab lives, or until its person signs out in it. A new key goes there if its reader says so.
 for (const field of document.querySelectorAll('#try-key, #try-secret')) {
   tryTo(() => {
     field.value = sessionStorage.getItem(field.id) ?? ''

@@ -73,7 +73,7 @@ ${timeBars(frame, bars, value => `${value} %`)}
     'Measured minutes by UTC day',
   )}</details>
 <h2>Incidents</h2>
-<p>Two or more measured minutes in a row that were not up to date.</p>
+<p>Two or more measured minutes in a row that were not up to date. The latest 50 are listed.</p>
 ${
   incidents.length === 0
     ? html`<p>None in the last 90 days.</p>`

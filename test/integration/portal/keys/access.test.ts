@@ -120,7 +120,7 @@ describe('a new key', () => {
     const deletion = async () => (await person.browser.get('/account/delete')).text
     expect(await deletion()).toContain('<strong>one key</strong>')
     const { text } = await person.browser.get('/access')
-    expect(text).toMatch(/Active<\/span> until <time/)
+    expect(text).toMatch(/Active<\/span> until <time[^>]*>\d+ \w+ \d+, \d\d:\d\d UTC</)
     portal.clock.advance(90 * 86_400_000)
     expect((await person.browser.get('/access')).status).toBe(303)
     person = await portal.signIn('a@example.com')
