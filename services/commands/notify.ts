@@ -28,7 +28,7 @@ export const notifyCommand: Command = {
     does:
       'Announces something, for example a breaking change: it notes a mail to each contact address of active API keys, and the portals ' +
       'send it within a day. An address that was noted before gets no second mail of the same name, unless the mail was given ' +
-      'up: run the same command again after a kill, to see how many mails were sent, or to try those again that were given up. ' +
+      'up in the last 30 days: run the same command again after a kill, to see how many mails were sent, or to try those again. ' +
       'While services run, a key that was made seconds ago may be missing.',
     options: {
       '--id NAME':
@@ -104,9 +104,10 @@ function readText(path: string): Uint8Array {
 }
 
 function print(io: Io, report: AnnouncementReport, isDry: boolean): void {
-  const { addresses, noted, waiting, sent, given_up, invalid } = report
+  const { addresses, noted, waiting, sent, given_up, settled_before, invalid } = report
   io.stdout.write(
     `${addresses} addresses: ${noted} ${isDry ? 'would get the mail' : 'noted now'}, ${waiting} waiting, ${sent} sent, ${given_up} given up\n`,
   )
+  if (settled_before > 0) io.stdout.write(`sent or given up more than 30 days ago: ${settled_before}\n`)
   if (invalid > 0) io.stdout.write(`contacts that are no e-mail address: ${invalid}\n`)
 }

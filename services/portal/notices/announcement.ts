@@ -27,6 +27,8 @@ export interface AnnouncementReport {
   waiting: number
   sent: number
   given_up: number
+  /** Sent or given up more than 30 days ago: no more is known of them (notice-sender.ts). */
+  settled_before: number
 }
 
 export const namePattern = /^[A-Za-z0-9-]{1,64}$/
@@ -64,7 +66,10 @@ export async function announce(
   for (let first = 0; first < wanted.length && !isDry; first += batchMax)
     await notices.add(wanted.slice(first, first + batchMax), now)
   const countOf = (status: string) => known.filter(one => one.status === status).length
-  const before = { waiting: countOf('WAITING'), sent: countOf('SENT'), given_up: countOf('GIVEN_UP') }
+  const before = {
+    ...{ waiting: countOf('WAITING'), sent: countOf('SENT'), given_up: countOf('GIVEN_UP') },
+    settled_before: countOf(''),
+  }
   return { addresses: addresses.length, invalid, noted: wanted.length, ...before }
 }
 

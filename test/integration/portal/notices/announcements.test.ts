@@ -23,7 +23,7 @@ test('an announcement goes to each contact of an active key once, however often 
   const announcement = { name: 'v1-ends', subject: 'Version 1 ends', text: 'In 2028.\n', isDry: false }
   const make = (change: Partial<Announcement> = {}) =>
     announce({ ...world.log, notices, portalKey }, { ...announcement, ...change }, world.now)
-  const none = { invalid: 0, waiting: 0, sent: 0, given_up: 0 }
+  const none = { invalid: 0, waiting: 0, sent: 0, given_up: 0, settled_before: 0 }
 
   expect(await make({ isDry: true, version: versions[0] })).toEqual({ ...none, addresses: 1, noted: 1 })
   expect(await held()).toBe('[]')
@@ -50,6 +50,10 @@ test('an announcement goes to each contact of an active key once, however often 
   await noAddressIsHeld()
   expect(await make()).toEqual({ ...none, addresses: 2, noted: 0, sent: 2 })
   expect(await sender.sendDue()).toBe(0)
+  // Nothing is kept of them after 30 days, but that they were.
+  await notices.removeSettled(world.now + 1)
+  await expect.poll(held).toBe('[]')
+  expect(await make()).toEqual({ ...none, addresses: 2, noted: 0, settled_before: 2 })
 })
 
 test('an announcement that was given up is noted again by the next run, and no other', async () => {
@@ -74,7 +78,7 @@ test('an announcement that was given up is noted again by the next run, and no o
     await waiting(0)
   }
   expect(sent.sort()).toEqual(['pv_live_gone0001@board.example', 'pv_live_quiet001@board.example'])
-  const settled = { addresses: 2, invalid: 0, waiting: 0, sent: 2, given_up: 2 }
+  const settled = { addresses: 2, invalid: 0, waiting: 0, sent: 2, given_up: 2, settled_before: 0 }
   expect(await make()).toEqual({ ...settled, noted: 0 })
 })
 
