@@ -59,6 +59,11 @@ function hasPassword(address: string): boolean {
   return username !== '' || password !== '' || searchParams.has('password')
 }
 
+function isAtRoot(address: string): boolean {
+  // What is no address at all is a fault of its own.
+  return !URL.canParse(address) || new URL(address).pathname === '/'
+}
+
 function isOrigin(address: string): boolean {
   // What is no address at all is a fault of its own.
   if (!URL.canParse(address)) return true
@@ -165,6 +170,7 @@ const settingsSchema = z
     PLEDGEVIEW_API_URL: webAddress.optional(),
     PLEDGEVIEW_SQL_URL: webAddress
       .refine(address => !hasPassword(address), 'has a password, and it is shown on a public page')
+      .refine(isAtRoot, 'has a path, and clients of ClickHouse take none: https://sql.example/?user=NAME')
       .optional(),
     PLEDGEVIEW_PORTAL_KEY: key,
     PLEDGEVIEW_SMTP_URL: z

@@ -40,7 +40,7 @@ function exampleOf(name: string, views: string): Example {
  */
 export function playLink(sqlUrl: string, sql: string): string {
   const url = new URL(sqlUrl)
-  url.pathname = `${url.pathname.replace(/\/$/, '')}/play`
+  url.pathname = '/play'
   url.hash = Buffer.from(sql).toString('base64')
   return url.href
 }

@@ -90,13 +90,13 @@ describe('the examples', () => {
   })
 
   test('are whole on the page, each with a link that carries it to the play page, if that can be reached', () => {
-    const section = examplesSection(examples, 'https://sql.example/base/?user=reader', none).text
+    const section = examplesSection(examples, 'https://sql.example/?user=reader', none).text
     const links = [...section.matchAll(/href="(https:[^"]+)"/g)].map(
       ([, href = '']) => new URL(plainText(href)),
     )
     expect(links).toHaveLength(examples.length)
     for (const [index, link] of links.entries()) {
-      expect(`${link.origin}${link.pathname}${link.search}`).toBe('https://sql.example/base/play?user=reader')
+      expect(`${link.origin}${link.pathname}${link.search}`).toBe('https://sql.example/play?user=reader')
       expect(Buffer.from(link.hash.slice(1), 'base64').toString()).toBe(examples[index]?.sql)
     }
     expect(section).not.toContain('through SSH')
@@ -124,7 +124,13 @@ describe('the examples', () => {
     for (const address of ['https://a:b@sql.example', 'https://sql.example/?password=b'])
       expect(() => readConfig({ PLEDGEVIEW_SQL_URL: address })).toThrow('PLEDGEVIEW_SQL_URL: has a password')
     expect(() => readConfig({ PLEDGEVIEW_SQL_URL: 'sql.example' })).toThrow('not an http')
-    readConfig({ PLEDGEVIEW_SQL_URL: 'https://sql.example/?user=analyst' })
+  })
+
+  test('an address with a path is refused, because the settings of clients have no room for it', () => {
+    const withPath = { PLEDGEVIEW_SQL_URL: 'https://data.example/sql?user=analyst' }
+    expect(() => readConfig(withPath)).toThrow('PLEDGEVIEW_SQL_URL: has a path')
+    for (const address of ['https://sql.example/?user=analyst', 'https://sql.example?user=analyst'])
+      expect(readConfig({ PLEDGEVIEW_SQL_URL: address })).toMatchObject({ PLEDGEVIEW_SQL_URL: address })
   })
 })
 
