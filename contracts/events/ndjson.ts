@@ -37,6 +37,12 @@ const withdrawnForms: Readonly<Record<EventType, Form>> = {
   'api-key': compileForm(schemas['api-key'], [...kept, 'key', 'account_id']),
 }
 
+/**
+ * The most bytes of a line, without its end, and of a value that is JSON. What JSON unpacks to has no other bound: a byte may become a
+ * hundred in memory, and a value of 16 MiB stopped every projector that read it.
+ */
+export const jsonBytesMax = 1024 ** 2
+
 /** An event, or a fault: the path of a field in the line (`data.rewards[2].amount_minor`) or `line`, and a reason. */
 export type ParsedLine = { event: ChangeEvent } | { fault: Fault }
 
@@ -53,6 +59,8 @@ export function parseState(
   type: EventType,
   value: Uint8Array,
 ): { data: StateEvent['data'] } | { fault: Fault } {
+  if (value.length > jsonBytesMax)
+    return faulty('the value', `has ${value.length} bytes, and JSON may have 1 MiB; Avro may have more`)
   return parseJson(value, 'the value', data => {
     const holder: Holder = { data }
     const fault = formOf(type, data).read(holder, 'data')

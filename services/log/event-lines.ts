@@ -70,9 +70,6 @@ function bytesOf(number: number, bytes: Buffer): Uint8Array {
   return bytes.subarray(start, Math.max(start, end))
 }
 
-/** The longest line, without its end. */
-export const eventLineBytesMax = 1024 ** 2
-
 /** Whether the line is blank. A blank line is neither an event nor a fault. */
 export function isBlank({ bytes }: Line): boolean {
   return bytes?.every(byte => byte === 0x20 || byte === 0x09) ?? false

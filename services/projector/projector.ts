@@ -69,6 +69,7 @@ export interface ProjectorDependencies extends Pick<Runtime, 'monotonicMs' | 'no
 
 // Decoding a slice blocks the event loop. A slice is small, so that an embedded process still answers HTTP in time.
 const sliceRecordsMax = 2_000
+const sliceBytesMax = 4 * 1024 ** 2
 // In a backlog, throughput counts more than freshness: a batch may collect this many times `batchMsMax`.
 const backlogFactor = 4
 // If the log delivers nothing for this long, it has been read to its end. A Kafka fetch takes less.
@@ -218,7 +219,7 @@ async function learnSchemas(
 function pollBounds(settings: ProjectorSettings, records: number, bytes: number, waitMsMax: number) {
   return {
     recordsMax: Math.min(sliceRecordsMax, settings.batchRecordsMax - records),
-    bytesMax: settings.batchBytesMax - bytes,
+    bytesMax: Math.min(sliceBytesMax, settings.batchBytesMax - bytes),
     waitMsMax,
   }
 }

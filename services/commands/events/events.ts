@@ -7,14 +7,8 @@
 import { createReadStream, statSync } from 'node:fs'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../../contracts/events/codec.ts'
-import {
-  eventLineBytesMax,
-  isBlank,
-  type Line,
-  readEventLine,
-  recordOf,
-  splitLines,
-} from '../../log/event-lines.ts'
+import { jsonBytesMax } from '../../../contracts/events/ndjson.ts'
+import { isBlank, type Line, readEventLine, recordOf, splitLines } from '../../log/event-lines.ts'
 import type { EventWriter, NewRecord } from '../../log/port.ts'
 import { readConfig } from '../../runtime/config.ts'
 import { messageOf } from '../../runtime/message-of.ts'
@@ -155,7 +149,7 @@ export async function eventsAppend({
   isPartial = false,
   fromLine = 1,
   onProgress = () => undefined,
-  lineBytesMax = eventLineBytesMax,
+  lineBytesMax = jsonBytesMax,
   batchRowsMax = 2_000,
   batchBytesMax = 4 * 1024 ** 2,
 }: AppendOptions): Promise<AppendProgress> {

@@ -118,6 +118,29 @@ test('records that are old when they come share batches as others do, and none e
   expect(later.filter(({ isEndOfBacklog }) => isEndOfBacklog)).toEqual([])
 })
 
+test('a poll asks for at most 4 MiB, whatever a batch may have: decoding what it delivers blocks the process', async () => {
+  const log = createMemoryLog()
+  const asked: number[] = []
+  const { stop } = startIngest({
+    reader: {
+      ...log.reader,
+      poll(bounds, signal) {
+        asked.push(bounds.bytesMax)
+        return log.reader.poll(bounds, signal)
+      },
+    },
+    tables: insertsOnly(async () => {}),
+    storesRejects: false,
+    decode: () => ({ reason: 'it is not an event' }),
+    circuitBreaker: { PLEDGEVIEW_REJECT_SHARE_MAX: 1 },
+    settings: { ...settings, idleMsMax: 10, batchBytesMax: 64 * 1024 ** 2 },
+  })
+  append(log)
+  await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 1 }), waiting)
+  await stop()
+  expect(new Set(asked)).toEqual(new Set([4 * 1024 ** 2]))
+})
+
 const waiting = { timeout: 20_000, interval: 10 }
 
 interface Started extends Pick<IngestSetup, 'positions'> {

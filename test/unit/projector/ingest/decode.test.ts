@@ -73,6 +73,18 @@ describe('decoding a record', () => {
     expect(decode(record)).toEqual({ reason: 'the batch is too large' })
   })
 
+  test('that is JSON of more than 1 MiB is a reject before it is parsed: in memory it could be a hundred times as large', () => {
+    const head = '{"campaign_id":"a","version":9007199254740993,"status":"LIVE","more":['
+    const json = `${head}${'{},'.repeat(340_000)}{}]}`
+    const ofBytes = (bytes: number) => recordOf(campaign, { value: Buffer.from(json.padEnd(bytes)) })
+    expect(decode(ofBytes(1024 ** 2))).toEqual({ reason: 'changed_at is missing' })
+    expect(decode(ofBytes(1024 ** 2 + 1))).toEqual({
+      reason: 'the value has 1048577 bytes, and JSON may have 1 MiB; Avro may have more',
+    })
+    const larger = campaignEvent({ campaign_id: 'a', description: 'x'.repeat(2 * 1024 ** 2) })
+    expect(decode(recordOf(larger))).toEqual(larger)
+  })
+
   test('never throws for any bytes', () => {
     const json = fc.json().map(text => Buffer.from(`{"status":${text}`))
     const bytes = fc.oneof(fc.uint8Array({ maxLength: 200 }), damaged(), json)
