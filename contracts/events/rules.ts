@@ -27,7 +27,10 @@ export const idLengthMax = 256
 export const slugLengthMax = 256
 /** Reward tiers of one campaign. They all stand in one row, which every fold of the campaign computes and writes as a whole. */
 export const rewardsMax = 1_000
-/** Characters of each text of a public campaign that lists show, and of all its tags together. A page has a hundred campaigns. */
+/**
+ * Characters of each text of a public campaign that lists show, and of all its tags together: a page has a hundred campaigns. Also of each
+ * text of an active key, and of all its scopes together: every query process holds all keys.
+ */
 export const listTextLengthMax = 4_000
 
 // The range of ClickHouse's DateTime64, which stores every timestamp.
@@ -159,12 +162,15 @@ function shownFault(campaign: CampaignState): Fault | undefined {
   for (const { field, path, isLink } of listTexts) {
     const value = path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], campaign)
     const text = Array.isArray(value) ? value.join(',') : ((value as string | null | undefined) ?? null)
-    if (text !== null && text.length > listTextLengthMax)
-      return { field, reason: `is longer than ${listTextLengthMax} characters` }
-    const wrong = isLink ? webAddressFault(field, text) : undefined
+    const wrong = lengthFault(field, text ?? '') ?? (isLink ? webAddressFault(field, text) : undefined)
     if (wrong) return wrong
   }
   return undefined
+}
+
+function lengthFault(field: string, text: string): Fault | undefined {
+  if (text.length <= listTextLengthMax) return undefined
+  return { field, reason: `is longer than ${listTextLengthMax} characters` }
 }
 
 function slugFault(slug: string): Fault | undefined {
@@ -224,10 +230,18 @@ function apiKeyFault(apiKey: ApiKeyState): Fault | undefined {
   )
 }
 
-function admittedFault({ integration, secret_hash }: ApiKeyState): Fault | undefined {
+function admittedFault({ integration, secret_hash, scopes }: ApiKeyState): Fault | undefined {
+  const { name, url, contact_email } = integration
   const isHash = /^[0-9a-f]{64}$/.test(secret_hash)
   const fault = { field: 'secret_hash', reason: 'is not 64 lower-case hex digits' }
-  return webAddressFault('integration.url', integration.url) ?? (isHash ? undefined : fault)
+  return (
+    lengthFault('integration.name', name) ??
+    lengthFault('integration.url', url) ??
+    lengthFault('integration.contact_email', contact_email) ??
+    lengthFault('scopes', scopes.join(',')) ??
+    webAddressFault('integration.url', url) ??
+    (isHash ? undefined : fault)
+  )
 }
 
 function idFault(field: string, id: string): Fault | undefined {

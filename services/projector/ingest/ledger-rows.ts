@@ -21,7 +21,7 @@ import {
   type RemovedNotice,
   versionPartMax,
 } from '../../../contracts/events/portal-event.ts'
-import { pledgeIdsOf } from '../../../contracts/events/rules.ts'
+import { listTextLengthMax, pledgeIdsOf } from '../../../contracts/events/rules.ts'
 import { ledgerColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { dayMs } from '../../runtime/runtime.ts'
 import type { ByteWriter } from '../../tables/clickhouse/byte-writer.ts'
@@ -176,7 +176,10 @@ function writeUncounted(
   out.uint16(0)
 }
 
-/** A row for `apiKeyColumns`. A deleted key keeps no address and no hash. */
+/**
+ * A row for `apiKeyColumns`. A deleted key keeps no address and no hash. A revoked key may have texts of any length, because no revocation
+ * is rejected. It keeps of them what an active key may have.
+ */
 export function apiKeyRow(key: string, apiKey: ApiKeyState | null): Row {
   if (apiKey === null) {
     return [key, tombstoneVersion, false, '', '', '', '', '', [], 0, null]
@@ -187,14 +190,18 @@ export function apiKeyRow(key: string, apiKey: ApiKeyState | null): Row {
     apiKey.version,
     apiKey.status === 'ACTIVE',
     apiKey.account_id,
-    integration.name,
-    integration.url,
-    integration.contact_email,
-    apiKey.secret_hash,
-    apiKey.scopes,
+    bounded(integration.name),
+    bounded(integration.url),
+    bounded(integration.contact_email),
+    bounded(apiKey.secret_hash),
+    apiKey.scopes.join(',').length > listTextLengthMax ? [] : apiKey.scopes,
     apiKey.issued_at ?? apiKey.changed_at,
     apiKey.expires_at,
   ]
+}
+
+function bounded(text: string): string {
+  return text.length > listTextLengthMax ? '' : text
 }
 
 /** A row for `accountColumns`. */

@@ -2,7 +2,7 @@ import currencyTable from 'currency-codes'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { currencyCodes, currencyDigits } from '../../../contracts/events/currencies.ts'
-import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import type { ApiKeyState, ChangeEvent } from '../../../contracts/events/event.ts'
 import {
   faultOf,
   listTextLengthMax,
@@ -10,6 +10,7 @@ import {
   rewardsMax,
   slugLengthMax,
 } from '../../../contracts/events/rules.ts'
+import { apiKeyRow } from '../../../services/projector/ingest/ledger-rows.ts'
 import {
   apiKeyEvent,
   campaignEvent,
@@ -84,6 +85,30 @@ describe('the rules of events', () => {
     }
     const long = { description: most.repeat(9), risks: most.repeat(9) }
     expect(faultOf(campaignEvent({ ...campaign, ...long }))).toBeUndefined()
+  })
+
+  test('bound what every query process holds of an active key, and reject no revocation for it, which stores none of it', () => {
+    const integration = { name: 'n', url: 'https://a.example/', contact_email: 'a@b.example' }
+    const changes: [field: string, withText: (text: string) => Partial<ApiKeyState>][] = [
+      ['integration.name', name => ({ integration: { ...integration, name } })],
+      ['integration.url', text => ({ integration: { ...integration, url: `https://${text.slice(8)}` } })],
+      ['integration.contact_email', contact_email => ({ integration: { ...integration, contact_email } })],
+      ['scopes', text => ({ scopes: [text.slice(0, 100), text.slice(101)] })],
+      ['scopes', text => ({ scopes: new Array(text.length + 1).fill('') })],
+    ]
+    for (const [field, withText] of changes) {
+      const withLength = (length: number) => ({ ...apiKey, ...withText('x'.repeat(length)) })
+      expect(faultOf(apiKeyEvent(withLength(listTextLengthMax))), field).toBeUndefined()
+      const long = withLength(listTextLengthMax + 1)
+      const reason = `is longer than ${listTextLengthMax} characters`
+      expect(faultOf(apiKeyEvent(long))).toEqual({ field, reason })
+      const revoked = apiKeyEvent({ ...long, status: 'REVOKED' })
+      expect(faultOf(revoked)).toBeUndefined()
+      expect(JSON.stringify(apiKeyRow('k', revoked.data as ApiKeyState)).length, field).toBeLessThan(500)
+    }
+    expect(apiKeyRow('k', apiKeyEvent({ ...apiKey, status: 'REVOKED' }).data as ApiKeyState)).toContain(
+      'Mirror',
+    )
   })
 
   const { creator } = sampleCampaign({ campaign_id: 'c' })
