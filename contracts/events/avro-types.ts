@@ -3,10 +3,10 @@
  * are checked, and so is its text.
  *
  * A value may hold damaged bytes. avsc makes an array of any length that the bytes claim, so twenty bytes could take
- * all memory. Here a count must fit into the bytes that are left.
+ * all memory. Here all counts of a value together must fit into its bytes.
  *
  * avsc replaces bytes that are not UTF-8 by U+FFFD. Two ids that differ only in such bytes would become one. Here the
- * caller begins each value with `beginText` and ends it with `checkedText`.
+ * caller begins each value with `beginValue` and ends it with `checkedText`.
  */
 import { isUtf8 } from 'node:buffer'
 import avro from 'avsc'
@@ -74,6 +74,8 @@ interface Tap {
 
 // A value is read without interruption, so all types can share this.
 let hasInvalidText = false
+// Items that the arrays and maps of the value have claimed.
+let claimed = 0
 // Stands in a value for a text that is not UTF-8, to find its field.
 const invalidText = Symbol('invalid text')
 const replacementCharacter = '\ufffd'
@@ -98,8 +100,9 @@ function textBytes(tap: Tap, start: number): Buffer {
 }
 
 /** Call it before a value is read with these types. */
-export function beginText(): void {
+export function beginValue(): void {
   hasInvalidText = false
+  claimed = 0
 }
 
 /** The value that was read. Throws an `Error` that names the field if a text in it is not UTF-8. */
@@ -136,7 +139,11 @@ class BoundedArrayType extends avro.types.ArrayType {
     const items = inner(this.itemsType)
     const values: unknown[] = []
     for (let count = readCount(tap); count > 0; count = readCount(tap)) {
-      for (let i = 0; i < count; i++) values.push(items._read(tap))
+      for (let i = 0; i < count; i++) {
+        values.push(items._read(tap))
+        // avsc reads on behind the end, as if there were zeros, and looks only when the whole value is read.
+        if (tap.pos > tap.buf.length) throw new Error('the bytes end within an array')
+      }
     }
     return values
   }
@@ -164,7 +171,8 @@ class BoundedMapType extends avro.types.MapType {
 
 /**
  * The count of the next block of an array or map. 0 ends it. A negative count is followed by the size of the block in
- * bytes. Throws if more items are claimed than bytes are left: every item of ours takes at least one byte.
+ * bytes. Throws if the value claims more items than it has bytes: every item of ours takes at least one byte. Those of a writer's schema
+ * may take none, so the bytes that are left bound no work: each block could claim all of them again.
  */
 function readCount(tap: Tap): number {
   let count = tap.readLong()
@@ -172,8 +180,8 @@ function readCount(tap: Tap): number {
     count = -count
     tap.readLong()
   }
-  const bytesLeft = tap.buf.length - tap.pos
-  if (count > Math.max(bytesLeft, 0)) throw new Error(`${count} items cannot be in ${bytesLeft} bytes`)
+  claimed += count
+  if (claimed > tap.buf.length) throw new Error(`${claimed} items cannot be in ${tap.buf.length} bytes`)
   return count
 }
 

@@ -9,7 +9,7 @@
  */
 import { readFileSync } from 'node:fs'
 import type avro from 'avsc'
-import { beginText, checkedText, compileSchema, pathText } from './avro-types.ts'
+import { beginValue, checkedText, compileSchema, pathText } from './avro-types.ts'
 import {
   type ApiKeyState,
   type CampaignState,
@@ -129,7 +129,7 @@ export function stateReader<T extends EventType>(type: T, writerSchema: object):
   // Records and enums match by name without the namespace. That is Avro's rule, but avsc follows it only on request.
   const resolver = reader.createResolver(compileSchema(writerSchema), { ignoreNamespaces: true })
   return avroBinary => {
-    beginText()
+    beginValue()
     return checkedText(reader.fromBuffer(avroBinary, resolver) as StateOf[T])
   }
 }
@@ -146,7 +146,7 @@ export function isCurrentSchema(type: EventType, writerSchema: object): boolean 
 export function currentStateReader<T extends EventType>(type: T): StateReader<StateOf[T]> {
   const reader = types[type]
   return avroBinary => {
-    beginText()
+    beginValue()
     return checkedText(reader.fromBuffer(avroBinary) as StateOf[T])
   }
 }

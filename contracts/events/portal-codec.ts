@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import type avro from 'avsc'
-import { beginText, checkedText, compileSchema } from './avro-types.ts'
+import { beginValue, checkedText, compileSchema } from './avro-types.ts'
 import { framed, unframe } from './codec.ts'
 import {
   type PortalEvent,
@@ -67,7 +67,7 @@ export function decodePortalRecord(
     return { reason: `schema id ${parts.schemaId} is unknown in the topic ${topic}` }
   }
   try {
-    beginText()
+    beginValue()
     const event = { type, data: checkedText(types[type].fromBuffer(parts.avroBinary)) } as PortalEvent
     const fault = portalFaultOf(event)
     if (fault) return { reason: `${fault.field} ${fault.reason}` }

@@ -103,6 +103,25 @@ describe('a value with damaged bytes', () => {
     expect(() => currentStateReader('campaign')(value)).toThrow('items cannot be in')
   })
 
+  test('cannot claim more items in all of its blocks than it has bytes, if an item takes none', () => {
+    const { fields, ...schema } = schemas.pledge as RecordSchema
+    const extra = { name: 'extra', type: { type: 'array', items: 'null' } }
+    const read = stateReader('pledge', { ...schema, fields: [extra, ...fields] })
+    const block = Buffer.from([0xd0, 0x0f])
+    const withBlocks = (count: number) =>
+      Buffer.concat([...Array(count).fill(block), Buffer.from([0]), bytesOf('pledge', pledge)])
+    expect(() => read(withBlocks(100_000))).toThrow(/^201000 items cannot be in \d{6} bytes$/)
+    // What was claimed is forgotten when the next value is read.
+    const small = Buffer.concat([Buffer.from([0x02, 0x00]), bytesOf('pledge', pledge)])
+    expect({ ...read(small) }).toEqual(pledge)
+  })
+
+  test('is not read behind its end, where every item of an array would be a new object', () => {
+    const withoutRewards = bytesOf('campaign', { ...campaign, rewards: [] }).subarray(0, -1)
+    const thousandTiers = Buffer.concat([withoutRewards, Buffer.from([0xd0, 0x0f]), Buffer.alloc(1_000)])
+    expect(() => currentStateReader('campaign')(thousandTiers)).toThrow('the bytes end within an array')
+  })
+
   test('is not trusted about how many bytes to skip', () => {
     const { fields, ...schema } = schemas.pledge as RecordSchema
     const extra = { name: 'extra', type: { type: 'array', items: 'string' } }
