@@ -60,6 +60,8 @@ export function decodePortalRecord(
   { value, appendedAt }: { value: Uint8Array | null; appendedAt: number },
 ): PortalEvent | RemovedNotice | { reason: string } {
   if (value === null) return withoutValue(topic, key, appendedAt)
+  if (value.length > portalBytesMax)
+    return { reason: `the value has ${value.length} bytes, more than ${portalBytesMax}` }
   const parts = unframe(value)
   if ('reason' in parts) return parts
   const type = portalTypes.find(one => portalTopicOf[one] === topic)

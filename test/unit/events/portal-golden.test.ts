@@ -7,6 +7,7 @@ import { compileForm, type Holder } from '../../../contracts/events/json-forms.t
 import {
   decodePortalRecord,
   encodePortalEvent,
+  portalBytesMax,
   portalSchemaIds,
   portalSchemas,
 } from '../../../contracts/events/portal-codec.ts'
@@ -89,6 +90,15 @@ test('a tombstone changes no account, because it ranks below every life of one; 
   expect(decodePortalRecord('accounts', 'a/b', { value: null, appendedAt })).toEqual({
     reason: expect.stringContaining('account_id'),
   })
+})
+
+test('a value that is larger than the portal writes any is a reject, and is not read', () => {
+  const [notice] = readGolden('notice') as [GoldenState]
+  const written = decode(notice) as Extract<PortalEvent, { type: 'notice' }>
+  const text = 'x'.repeat(portalBytesMax)
+  expect(() => encodePortalEvent({ ...written, data: { ...written.data, text } })).toThrow('more than 65536')
+  const large = Buffer.alloc(65 * 1024, notice.value_hex ?? '', 'hex')
+  expect(decode(notice, large)).toEqual({ reason: 'the value has 66560 bytes, more than 65536' })
 })
 
 test('the ids of the portal and of the change events are all different', () => {
