@@ -58,7 +58,7 @@ const sessionSecondsMax = 5
 
 /**
  * Settings that are not bounds, but that an analyst could do harm with: files that this process reads or writes,
- * addresses that it requests, and text that a browser would show. `add_http_cors_header` is not in the list:
+ * and text that a browser would show. The role has the one with an address. `add_http_cors_header` is not in the list:
  * ClickHouse's own page sends it.
  */
 const fixedForAnalysts: readonly RoleSetting[] = Object.entries({
@@ -68,8 +68,6 @@ const fixedForAnalysts: readonly RoleSetting[] = Object.entries({
   format_template_row: '',
   input_format_record_errors_file_path: '',
   output_format_schema: '',
-  // Addresses that this process would request.
-  format_avro_schema_registry_url: '',
   // Headers that would make a browser show the answer to a linked query as a page of this origin.
   http_response_headers: '{}',
   // What a session holds counts for no query. So it lives for seconds, and one request adds little.

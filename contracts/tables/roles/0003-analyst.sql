@@ -11,6 +11,8 @@
 -- What bounds all queries of a user together is the operator's alone: on shards, max_network_bandwidth_for_user = 1 in one query left
 -- no answer to any analyst.
 --
+-- format_avro_schema_registry_url is an address that ClickHouse would send requests to, from within your network.
+--
 -- os_threads_nice_value_query lets other threads run first. ClickHouse obeys if its process may set priorities
 -- (CAP_SYS_NICE). `workload` has an effect if the server has a workload of this name.
 
@@ -35,6 +37,7 @@ SETTINGS
     aggregation_memory_efficient_merge_threads = 0 CONST,
     workload = 'analyst' CONST,
     skip_unavailable_shards = 0 CONST,
+    format_avro_schema_registry_url = '' CONST,
     allow_ddl = 0 CONST,
     allow_introspection_functions = 0 CONST;
 

@@ -153,8 +153,14 @@ describe('roles', () => {
       expect(Number(value), name).toBeGreaterThan(0)
       if (range && name !== 'max_result_rows') expect(range.min, name).toBe('1')
     }
-    const known = await own.tables.rows<{ name: string }>({ query: 'SELECT name FROM system.settings' })
+    const known = await own.tables.rows<{ name: string; type: string }>({
+      query: 'SELECT name, type FROM system.settings',
+    })
     expect(settings.filter(({ name }) => !known.some(setting => setting.name === name))).toEqual([])
+    // ClickHouse would send requests to these addresses.
+    const addresses = known.filter(({ type }) => type === 'URI')
+    expect(addresses).toHaveLength(1)
+    for (const { name } of addresses) expect(settings).toContainEqual({ name, value: '' })
   })
 
   test.each([
