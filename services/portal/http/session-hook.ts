@@ -29,12 +29,20 @@ export function addSessionHook(app: FastifyInstance, { sessions, cookies, logger
       request.account = await within(sessionMsMax, sessions.accountOf(token))
       if (request.account === undefined) cookies.session.clear(reply)
     } catch (error) {
-      if (error instanceof PageError) throw error
       request.isSessionUnknown = true
+      if (error instanceof PageError) {
+        if (isWayOut(request)) return
+        throw error
+      }
       const about = { requestId: request.id, error: messageOf(error) }
       logger.warn(about, 'a session of the portal could not be read')
     }
   })
+}
+
+/** Pages that work without a session. A thief of one, who has used up its requests, must not keep the person from ending it. */
+function isWayOut({ routeOptions: { url = '' } }: FastifyRequest): boolean {
+  return url === '/sign-out' || url.startsWith('/sign-in')
 }
 
 /** A preHandler for pages of a person: without a session it leads to the sign-in page, and from there back. */

@@ -279,7 +279,9 @@ describe('an account', () => {
       })
       expect(reads).toHaveBeenCalledTimes(max)
       expect((await other.browser.get('/access')).status).toBe(200)
-      // Whoever has stolen the session does not keep the person from ending it.
+      // Whoever has stolen the session does not keep the person from ending it, in the same browser or in another one.
+      expect((await person.browser.get('/sign-in')).status).toBe(200)
+      expect((await person.browser.post('/sign-out')).status).toBe(303)
       const { browser } = await portal.signIn('a@example.com')
       expect((await browser.post('/sign-out-everywhere')).status).toBe(303)
     },
