@@ -52,8 +52,10 @@ async function recipientOf(
     logger.warn({ notice_id, rule }, 'a notice has no address that a mail could be sent to')
     return undefined
   }
-  // Counted apart: otherwise a stranger who names this address as a contact could keep its owner's mails from coming.
-  const address = sealOf(portalKey, isToOwner ? 'notices to the owner' : 'notices to', checked.email)
+  // Counted apart: otherwise a stranger who names this address as a contact could keep its owner's mails from coming, and those about
+  // the traffic of its own keys.
+  const ofRule = rule === 'RUNAWAY_TRAFFIC' ? 'notices of traffic to' : 'notices to'
+  const address = sealOf(portalKey, isToOwner ? 'notices to the owner' : ofRule, checked.email)
   if ((await store.count(`notices:${address}`, dayMs)) <= perAddressPerDayMax) return checked.email
   logger.warn({ notice_id, rule }, 'a notice was dropped: its address had its mails of the day')
   return undefined

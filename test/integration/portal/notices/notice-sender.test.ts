@@ -242,6 +242,23 @@ describe('runaway traffic', () => {
     expect(server.counts()).toEqual({ 'pv_live_runaway1@board.example': 2 })
   })
 
+  test('is told to the contact, however many strangers named the address as theirs', async () => {
+    await haveKey('pv_live_RUNAWAY1', { minutes: 15, ok: 120, refused: 120 })
+    const mailer = memoryMailer()
+    const { sender, notices } = portal({ mailer })
+    const byStranger = { ...integration, contact_email: 'pv_live_runaway1@board.example' }
+    await Promise.all(
+      Array.from({ length: perAddressPerDayMax }, (_, key) =>
+        notices.created({ ...account, email: `a${key}@example.com` }, byStranger, `pv_live_EXAMP${key}`),
+      ),
+    )
+    await sender.look()
+    await waiting(2 * perAddressPerDayMax + 1)
+    while ((await sender.sendDue()) > 0);
+    const toContact = mailer.mails.filter(({ to }) => to === byStranger.contact_email)
+    expect(toContact.filter(({ text }) => text.includes('were refused'))).toHaveLength(1)
+  })
+
   test('is looked for by one portal at a time', async () => {
     let looks = 0
     const tables = {
