@@ -1,12 +1,17 @@
 /**
- * Avro types, compiled with three safeguards that avsc does not have: 64-bit integers stay exact, the counts in a value
- * are checked, and so is its text.
+ * Avro types, compiled with what avsc does not have: 64-bit integers stay exact, the counts in a value are checked, so is
+ * its text, and a writer's union may have types that we cannot read.
  *
  * A value may hold damaged bytes. avsc makes an array of any length that the bytes claim, so twenty bytes could take
  * all memory. Here all counts of a value together must fit into its bytes.
  *
  * avsc replaces bytes that are not UTF-8 by U+FFFD. Two ids that differ only in such bytes would become one. Here the
  * caller begins each value with `beginValue` and ends it with `checkedText`.
+ *
+ * avsc refuses a writer's union if one of its types does not fit. By Avro's rules only a value of that type is an error:
+ * a generator may declare each field nullable, also one that is never null.
+ *
+ * Source: Avro 1.11 specification, "Schema Resolution".
  */
 import { isUtf8 } from 'node:buffer'
 import avro from 'avsc'
@@ -73,11 +78,11 @@ interface Tap {
 }
 
 // A value is read without interruption, so all types can share this.
-let hasInvalidText = false
+let hasMisfit = false
 // Items that the arrays and maps of the value have claimed.
 let claimed = 0
-// Stands in a value for a text that is not UTF-8, to find its field.
-const invalidText = Symbol('invalid text')
+// A symbol stands in a value for a part that cannot be read, to find its field. It says why.
+const invalidText = Symbol('is not UTF-8')
 const replacementCharacter = '\ufffd'
 
 class TextType extends avro.types.StringType {
@@ -87,7 +92,7 @@ class TextType extends avro.types.StringType {
     const text = tap.readString()
     // V8 answers this at once for a text of Latin letters. Only if it is true, the bytes are looked at.
     if (!text?.includes(replacementCharacter) || isUtf8(textBytes(tap, start))) return text
-    hasInvalidText = true
+    hasMisfit = true
     return invalidText
   }
 }
@@ -101,24 +106,52 @@ function textBytes(tap: Tap, start: number): Buffer {
 
 /** Call it before a value is read with these types. */
 export function beginValue(): void {
-  hasInvalidText = false
+  hasMisfit = false
   claimed = 0
 }
 
-/** The value that was read. Throws an `Error` that names the field if a text in it is not UTF-8. */
+/** The value that was read. Throws an `Error` that names the field if a text in it is not UTF-8, or a part has a type that does not fit. */
 export function checkedText<T>(value: T): T {
-  if (hasInvalidText) throw new Error(`${pathText(pathOfInvalidText(value) ?? [])} is not UTF-8`)
+  if (hasMisfit) throw new Error(misfitIn(value, []))
   return value
 }
 
-function pathOfInvalidText(value: unknown): string[] | undefined {
-  if (value === invalidText) return []
+function misfitIn(value: unknown, path: readonly string[]): string | undefined {
+  if (typeof value === 'symbol') return `${pathText(path)} ${value.description}`
   if (typeof value !== 'object' || value === null) return undefined
   for (const [name, part] of Object.entries(value)) {
-    const path = pathOfInvalidText(part)
-    if (path) return [name, ...path]
+    const found = misfitIn(part, [...path, name])
+    if (found) return found
   }
   return undefined
+}
+
+// Types call this method for each of their parts, so it is replaced for all of them.
+const { createResolver } = avro.Type.prototype
+avro.Type.prototype.createResolver = function (this: avro.Type, writer, options) {
+  if (!avro.Type.isType(writer, 'union')) return createResolver.call(this, writer, options)
+  const { types } = writer as avro.types.UnwrappedUnionType
+  const branches = types.map(type => {
+    try {
+      return this.createResolver(type, options)
+    } catch (error) {
+      return error as Error
+    }
+  })
+  const resolved = branches.find(branch => !(branch instanceof Error))
+  if (!resolved) throw branches.at(-1) ?? new Error('a union has no types')
+  const value = (tap: Tap): unknown => {
+    const index = tap.readLong()
+    const [type, branch] = [types[index], branches[index]]
+    if (!type || !branch) throw new Error(`invalid union index: ${index}`)
+    if (!(branch instanceof Error)) return (branch as unknown as InnerType)._read(tap)
+    inner(type)._skip(tap)
+    hasMisfit = true
+    return Symbol(
+      type.typeName === 'null' ? 'is null' : `is ${type.branchName}, which does not fit our schema`,
+    )
+  }
+  return Object.create(resolved, { _read: { value } })
 }
 
 /** A path like those of `faultOf`: `rewards[2].amount_minor`. */

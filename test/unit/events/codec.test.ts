@@ -165,11 +165,48 @@ describe('reading what another version of the schema wrote', () => {
     expect({ ...read(compileSchema(narrow).toBuffer(pledge)) }).toEqual(pledge)
   })
 
+  test('a writer whose generator makes each field nullable: what has a value is read, and a null is an error that names the field', () => {
+    const fields = current.fields.map(({ name, type }) => ({
+      name,
+      type: Array.isArray(type) ? type : ['null', type],
+    }))
+    const { write, read } = writerOf({ ...current, fields })
+    expect({ ...read(write(pledge)) }).toEqual(pledge)
+    for (const name of ['backer_id', 'status', 'amount_minor']) {
+      expect(() => read(write({ ...pledge, [name]: null })), name).toThrow(`${name} is null`)
+    }
+    expect({ ...read(write(pledge)) }).toEqual(pledge)
+  })
+
+  test('a writer that widens a nullable field: only values of the new type are errors', () => {
+    const widened = structuredClone(current)
+    for (const field of widened.fields)
+      if (field.name === 'reward_id') field.type = ['null', 'long', 'string']
+    const { write, read } = writerOf(widened)
+    for (const reward_id of ['r_1', null]) {
+      expect({ ...read(write({ ...pledge, reward_id })) }).toEqual({ ...pledge, reward_id })
+    }
+    expect(() => read(write({ ...pledge, reward_id: 7 }))).toThrow(
+      'reward_id is long, which does not fit our schema',
+    )
+  })
+
+  test('a writer whose union has no type of ours is refused when its reader is made', () => {
+    const foreign = structuredClone(current)
+    for (const field of foreign.fields) if (field.name === 'version') field.type = ['null', 'string']
+    expect(() => stateReader('pledge', foreign)).toThrow('cannot read "string" as "long"')
+  })
+
   test('a writer that lacks a field without default is refused when its reader is made, with the field named', () => {
     const lacking = { ...current, fields: current.fields.filter(({ name }) => name !== 'version') }
     expect(() => stateReader('pledge', lacking)).toThrow('version')
   })
 })
+
+function writerOf(schema: object) {
+  const type = compileSchema(schema)
+  return { write: (state: object): Buffer => type.toBuffer(state), read: stateReader('pledge', schema) }
+}
 
 function bytesOf(type: 'campaign' | 'pledge', data: CampaignState | PledgeState): Buffer {
   return encodeState({ type, data } as StateEvent).subarray(5)
