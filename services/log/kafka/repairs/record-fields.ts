@@ -37,7 +37,8 @@ export function readRecord(cursor: Cursor, headersMax: number): RecordFields {
   const key = readBytes(cursor)
   const value = readBytes(cursor)
   const headerCount = readVarint(cursor)
-  if (headerCount < 0) throw new Error('a record has a negative number of headers')
+  if (headerCount < 0 || headerCount > length)
+    throw new Error('a record claims more headers than it has bytes')
   const headers = headerCount === 0 || headerCount > headersMax ? [] : readHeaders(cursor, headerCount)
   if (cursor.at > end) throw new Error('a field goes beyond its record')
   cursor.at = end

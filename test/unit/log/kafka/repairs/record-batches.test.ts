@@ -10,6 +10,9 @@ import {
   type FetchedMessage,
   recordBytesMax,
 } from '../../../../../services/log/kafka/repairs/record-batches.ts'
+import { generationOf } from '../../../../../services/tables/generations.ts'
+import { createRejectStore } from '../../../../../services/tables/rejects.ts'
+import { decodeRows } from '../../../../support/clickhouse/row-binary.ts'
 import { type BatchRecord, readByKafkajs, writeBatch } from '../../../../support/kafka/record-batch.ts'
 
 const headBytes = 61
@@ -150,6 +153,26 @@ describe('headers', () => {
       omittedHeaders: 1_001,
     })
     expect(above?.headers).toBeUndefined()
+  })
+
+  test('may be claimed beyond 32 bits by a damaged record: its batch is a reject that the table takes', async () => {
+    const claim = [0x80, 0x80, 0x80, 0x80, 0x80, 0x40]
+    const content = Buffer.from([0, 0, 0, 2, 0x6b, 2, 0x76, ...claim])
+    const body = Buffer.concat([Buffer.from([2 * content.length]), content])
+    const messages = await decodeBatches(batchOf(body, { attributes: 0, count: 1 }), nothing())
+    const records = messages.map(message => toLogRecord('pledges', 0, message))
+    const stored: unknown[] = []
+    const store = createRejectStore({
+      tables: { insert: async insert => void stored.push(...decodeRows(insert)) },
+      databases: generationOf({ base: 'base', views: 'views' }, 1),
+      ...{ keptMs: 1_000, now: () => 0 },
+    })
+    const reason = 'a record claims more headers than it has bytes'
+    await store(
+      'cluster',
+      records.map(record => ({ record, reason: record.unreadable ?? '' })),
+    )
+    expect(stored).toMatchObject([{ offset: 109n, reason: expect.stringContaining(reason), header_count: 0 }])
   })
 
   test('take time in proportion to their bytes', async () => {
