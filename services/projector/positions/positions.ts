@@ -50,7 +50,7 @@ export interface Positions extends FindStarts {
   storeRest(): Promise<void>
   /** Campaigns of a batch get a new stamp if theirs is before this, Unix ms; 0: they keep it. Ask before `store`. */
   restampBefore(assignment: string, positions: readonly Position[]): number
-  /** Notes that everything that these partitions had at that time (Unix ms) is in the tables. */
+  /** Notes that everything that these partitions had at that time (Unix ms) is in the tables. One that the log has no more has nothing. */
   noteRead(places: readonly string[], until: number): Promise<void>
   /**
    * Where a batch of this assignment is written: the generation in which its positions were found. `undefined`: the assignment has ended,
@@ -71,6 +71,8 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
   let sought: Databases | undefined
   let shards: readonly PositionsShard[] = []
   let held = new Map<string, StoredPosition>()
+  /** Of partitions that the log has no more. Without a note, they would tell for ever that the log was last read long ago. */
+  let gone: StoredPosition[] = []
   /** Of those that are held, the ones that are not written yet. */
   let unwritten = new Set<StoredPosition>()
   let writtenAt = Number.NEGATIVE_INFINITY
@@ -114,6 +116,7 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       // A reading that ends late does not replace that of a newer assignment.
       if (assignment === state.assignment) {
         held = found
+        gone = [...stored.ofLog].flatMap(([name, row]) => (found.has(name) ? [] : row))
         unwritten = new Set()
         sought = databases
         shards = present
@@ -153,7 +156,8 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
     storeRest,
 
     async noteRead(places, until) {
-      const rows = places.flatMap(place => held.get(place) ?? []).map(row => ({ ...row, readUntil: until }))
+      const present = places.flatMap(place => held.get(place) ?? [])
+      const rows = [...present, ...gone].map(row => ({ ...row, readUntil: until }))
       await writePositions(shards, rows)
       for (const row of rows) {
         const at = held.get(partitionName(row))

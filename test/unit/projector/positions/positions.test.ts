@@ -1,6 +1,7 @@
 /** When the positions are written. What they mean is shown in the integration suite of the same name. */
 import { expect, test } from 'vitest'
 import { createPositions } from '../../../../services/projector/positions/positions.ts'
+import { readPositions, readUntilOfNew } from '../../../../services/projector/positions/stored-positions.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import { decodeRows } from '../../../support/clickhouse/row-binary.ts'
 
@@ -66,6 +67,35 @@ test('what an assignment has left unwritten goes with it: another process may ha
   await store(1, 'second')
   await positions.storeRest()
   expect(written).toEqual([1, 1])
+})
+
+test('a partition that the log has no more does not count as unread, neither for a new partition nor for another log', async () => {
+  const longAgo = 1_000
+  const now = 1_790_000_000_000
+  const other = { era: 0, next: 7, lastAt: 0, againUntil: 0, lostWatermark: 0, readUntil: longAgo }
+  const stored = new Map(
+    [0, 1].map(number => [number, { log: 'one', topic: 'pledges', partition: number, ...other }]),
+  )
+  const tables = {
+    rows: async ({ query }: { query: string }) =>
+      (query.includes('.positions') ? [...stored.values()] : []) as never,
+    run: async () => {},
+    async insert(insert: Parameters<typeof decodeRows>[0]) {
+      for (const { partition: number, read_until } of decodeRows(insert)) {
+        const row = stored.get(Number(number))
+        if (row) row.readUntil = Number(read_until)
+      }
+    },
+  }
+  const shards = [{ tables, databases }]
+  const positions = createPositions({ tables, databases, shards, now: () => now, warn: () => {} })
+  await positions.find({
+    ...{ log: 'one', assignment: 'first', remembered: { watermark: 0, shown: 0 } },
+    partitions: [{ ...partition, low: 0, end: 7 }],
+  })
+  await positions.noteRead(['pledges/0'], now)
+  for (const log of ['one', 'another'])
+    expect(readUntilOfNew(await readPositions(shards, log), now + 1)).toBe(now)
 })
 
 test('the watermark is read before the positions: between them, another projector may have begun again and raised it', async () => {
