@@ -18,6 +18,7 @@ import {
   portalTopicOf,
   portalTypes,
   type RemovedNotice,
+  versionIn,
 } from './portal-event.ts'
 
 /** The fixed schema id of each type's current schema. */
@@ -93,7 +94,7 @@ function withoutValue(
     const isId = key.length > 0 && key.length <= portalIdLengthMax
     return isId ? { type: 'removed-notice', notice_id: key, at } : { reason: 'the key is no id of a notice' }
   }
-  const times = { created_at: 0, changed_at: 0, version: Math.max(0, at) }
+  const times = { created_at: 0, changed_at: 0, version: Number(versionIn(0n, Math.max(0, at))) }
   const event: PortalEvent = {
     type: 'account',
     data: { account_id: key, email: '', sessions_valid_from: 0, ...times },
