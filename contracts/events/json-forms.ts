@@ -181,7 +181,7 @@ const longForm: Form = {
     if (typeof value === 'number') {
       if (Number.isSafeInteger(value)) return undefined
       if (!Number.isInteger(value)) return notA('a whole number', value, at)
-      return { ...beyond64Bits(value, at), isRounded: true }
+      return { ...(Math.abs(value) < 2 ** 63 ? notExact(at) : beyond64Bits(value, at)), isRounded: true }
     }
     const exact = typeof value === 'string' && /^(0|-?[1-9]\d{0,18})$/.test(value) ? BigInt(value) : value
     if (typeof exact !== 'bigint') return notA('a whole number', value, at)
@@ -244,6 +244,11 @@ export function nameText(name: string): string {
 
 function notA(what: string, value: unknown, at: string | number): FormFault {
   return { field: segment(at), reason: `is not ${what}, but ${shown(value)}` }
+}
+
+function notExact(at: string | number): FormFault {
+  const reason = 'is beyond 2^53 and not written as digits: write it as a decimal string'
+  return { field: segment(at), reason }
 }
 
 function beyond64Bits(value: Long, at: string | number): FormFault {

@@ -145,6 +145,9 @@ describe('integers', () => {
     ['9223372036854775808', 'is beyond 64 bits: 9223372036854775808'],
     ['"9223372036854775808"', 'is beyond 64 bits: 9223372036854775808'],
     ['1e300', 'is beyond 64 bits: 1e+300'],
+    ['1e18', 'is beyond 2^53 and not written as digits: write it as a decimal string'],
+    ['-9007199254740993.0', 'is beyond 2^53 and not written as digits: write it as a decimal string'],
+    ['1e19', 'is beyond 64 bits: 10000000000000000000'],
     ['-1', '-1 is negative'],
     ['-9223372036854775808', '-9223372036854775808 is negative'],
   ])('are refused if they are not integers, or do not fit: %s', (json, reason) => {
