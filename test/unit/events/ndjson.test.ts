@@ -117,6 +117,12 @@ describe('an event as a line', () => {
     )
   })
 
+  test('names a status that no schema knows, also if its content was erased', () => {
+    const { backer_id: _, ...rest } = pledge
+    const line = pledgeLine({ ...rest, status: 'CHARGED_BACK' }, {})
+    expect(parseEventLine(line)).toMatchObject({ fault: { field: 'data.status' } })
+  })
+
   test('may name its key, which is then the entity’s own', () => {
     const line = JSON.stringify({ type: 'pledge', key: 'c_1/p_1', data: pledge })
     expect(eventOf(parseEventLine(line)).key).toBe('c_1/p_1')
