@@ -165,7 +165,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     Buffer.poolSize = 0
     // The endpoints add theirs until the app is ready.
     const keepers = () => [cache, direct, ...opened.keepers]
-    whileOpen(app, signal => forget(keepers(), tables, databases, runtime, signal))
+    whileOpen(app, signal => forget(keepers(), parts.tables, databases, runtime, signal))
   }
   addRoutes(
     app,

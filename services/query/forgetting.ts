@@ -12,17 +12,22 @@ import { purgeLookMs, readPurges } from '../tables/schema/identity.ts'
 /** Something that keeps content of campaigns. */
 export interface Keeper {
   /** Forgets what is older than `keptMsMax`, or has expired. */
-  forgetOld(): unknown
+  forgetOld(): void
   /** Forgets everything. `purges`: how many purges there were. */
-  forgetAll(purges: number): unknown
+  forgetAll(purges: number): void
 }
 
 /** Content is kept for so long after it was read. With `forgetMs` and one slow statement this is below five minutes. */
 export const keptMsMax = 240_000
 /** Pause between two searches for what is too old. */
 export const forgetMs = 30_000
+// A look that hangs must not keep the next one waiting.
+const lookMsMax = 2_000
 
-/** Forgets until the signal aborts. It never rejects. */
+/**
+ * Forgets until the signal aborts. It never rejects. `tables`: without the limits of requests, so that a look does not wait for a
+ * statement of theirs. For the same reason it waits for no keeper.
+ */
 export async function forget(
   keepers: readonly Keeper[],
   tables: Pick<Tables, 'rows'>,
@@ -34,17 +39,23 @@ export async function forget(
   let forgotAt = monotonicMs()
 
   async function look(): Promise<void> {
-    const found = await readPurges(tables, databases)
+    const until = AbortSignal.any([signal, AbortSignal.timeout(lookMsMax)])
+    const found = await readPurges(
+      { rows: statement => tables.rows(statement, { signal: until }) },
+      databases,
+    )
     if (found === purges) return
-    await Promise.all(keepers.map(keeper => keeper.forgetAll(found)))
+    for (const keeper of keepers) keeper.forgetAll(found)
     purges = found
   }
 
   while (!signal.aborted) {
-    await look().catch(error => logger.warn({ err: error }, 'it is not known whether there was a purge'))
+    await look().catch(error => {
+      if (!signal.aborted) logger.warn({ err: error }, 'it is not known whether there was a purge')
+    })
     if (monotonicMs() - forgotAt >= forgetMs) {
       forgotAt = monotonicMs()
-      await Promise.all(keepers.map(keeper => keeper.forgetOld()))
+      for (const keeper of keepers) keeper.forgetOld()
     }
     await sleep(purgeLookMs, signal)
   }

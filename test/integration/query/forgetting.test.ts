@@ -26,23 +26,35 @@ let store: QueryTables
 let app: TestApp
 let credentials: Credentials
 let isAway: boolean
+/** While it is set, statements of requests answer only when it ends. */
+let hanging: PromiseWithResolvers<never> | undefined
+/** How many of them wait for that. */
+let hung: number
 /** How many statements have read rows by id. */
 let rowReads: number
 /** Ends the pause of the loop that forgets. */
 let wake: (() => void) | undefined
 const clock = testClock(Date.now())
 
+const isLook = ({ query }: Statement) => query.includes('AS purges')
+
 async function start(): Promise<void> {
   isAway = false
+  hanging = undefined
+  hung = 0
   rowReads = 0
   await store.clear()
   app = await startTestApp({
     databases: store.databases,
     clock,
-    options: { PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: 1_000 },
+    options: { PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: 1_000, statementsMax: 1 },
     tables: {
       rows: <Row>(statement: Statement) => {
         if (isAway) return Promise.reject(new Error('away'))
+        if (hanging && !isLook(statement)) {
+          hung++
+          return hanging.promise
+        }
         if (statement.query.includes('{ids:Array(String)}')) rowReads++
         return store.asQuery.rows<Row>(statement)
       },
@@ -171,6 +183,21 @@ describe('the texts of a campaign', { timeout: 300_000 }, () => {
   })
 
   test('leave it at once after a purge, and a walk goes on in its snapshot', leaveAfterPurge)
+
+  test('leave it at once after a purge while statements of requests hang', async () => {
+    await put(false)
+    await askForEverything()
+    await put(true)
+    hanging = Promise.withResolvers()
+    const asked = app.get('/projects/of-nobody', credentials)
+    await expect.poll(() => hung).toBe(1)
+    await writePurge(store.tables, store.databases, 'the moment of a purge')
+    // Here the index is refreshed, too.
+    await pass(2 * forgetMs)
+    await untilGone(['the-title'])
+    hanging.reject(new Error('away'))
+    await asked
+  })
 })
 
 describe('the texts of a campaign on two shards', { timeout: 300_000 }, () => {
@@ -187,7 +214,7 @@ test('statistics that are kept ahead of requests are forgotten at a purge', asyn
   const app = await startTestApp({
     tables: {
       rows: async <Row>(statement: Statement) =>
-        statement.query.includes('AS purges') ? ([{ purges }] as Row[]) : tables.rows<Row>(statement),
+        isLook(statement) ? ([{ purges }] as Row[]) : tables.rows<Row>(statement),
     },
     overrides: { forgets: true, keepsAhead: true },
   })
@@ -201,5 +228,23 @@ test('statistics that are kept ahead of requests are forgotten at a purge', asyn
   expect(await creators()).toBe(1)
   purges = 1
   await expect.poll(creators, { timeout: 10_000 }).toBe(2)
+  await app.close()
+})
+
+test('an app that forgets closes at once while ClickHouse hangs', { timeout: 30_000 }, async () => {
+  const looked = Promise.withResolvers<void>()
+  const app = await startTestApp({
+    tables: {
+      rows: (_, { signal } = {}) => {
+        looked.resolve()
+        return new Promise((_, reject) => {
+          signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+        })
+      },
+    },
+    options: { PLEDGEVIEW_QUERY_MS_MAX: 120_000 },
+    overrides: { forgets: true },
+  })
+  await looked.promise
   await app.close()
 })
