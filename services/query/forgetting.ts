@@ -17,7 +17,7 @@ export interface Keeper {
   forgetAll(purges: number): void
 }
 
-/** Content is kept for so long after it was read. With `forgetMs` and one slow statement this is below five minutes. */
+/** Content is kept for so long after it was read. With `forgetMs` this is below five minutes. */
 export const keptMsMax = 240_000
 /** Pause between two searches for what is too old. */
 export const forgetMs = 30_000

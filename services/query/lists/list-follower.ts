@@ -240,10 +240,10 @@ export function createListFollower(
       return ageMs < slugMsMax ? followed.index.idOfSlug(slug) : undefined
     },
 
-    async forgetOld() {
-      if (now() - refreshedAt >= forgetMs) await forgetDeparted()
-      // It may have campaigns that are gone.
-      if (now() - refreshedAt >= keptMsMax) followed = undefined
+    forgetOld() {
+      // It may have campaigns that are gone. A refresh under way keeps it until its statement ends.
+      if (now() - refreshedAt >= keptMsMax - msMax) followed = undefined
+      else if (now() - refreshedAt >= forgetMs) void forgetDeparted()
     },
 
     forgetAll: forgetDeparted,
