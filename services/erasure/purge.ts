@@ -90,7 +90,7 @@ async function purgeCaches(
     copy,
     'forgotten by the query processes that can read these tables',
     left,
-    now() + config.PLEDGEVIEW_CACHE_MS,
+    now() + Math.max(config.PLEDGEVIEW_CACHE_MS, config.PLEDGEVIEW_STATS_CACHE_MS),
   )
 }
 

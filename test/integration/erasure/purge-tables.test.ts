@@ -207,3 +207,24 @@ test('a purge during which another generation becomes current says that it is no
   expect(await generations()).toEqual([2])
   await live.close()
 })
+
+test('a purge says that answers are in Redis until those of the longest cache time have expired', async () => {
+  const { tables } = model
+  const databases = followedDatabases(await model.freshDatabases())
+  await databases.follow(tables)
+  const now = Date.parse('2026-03-01T12:00:00Z')
+  const none = async () => []
+  const copies: Copies = {
+    whole: { tables, databases },
+    shards: [],
+    rebuilds: { report: async () => undefined, drop: async () => undefined as never },
+    isServed: true,
+    ...{ lag: none, purgeLog: none, others: none },
+  }
+  const config = readConfig({ PLEDGEVIEW_CACHE_MS: '1000', PLEDGEVIEW_STATS_CACHE_MS: '600000' })
+  const settings = { ...purge, isDry: false, now: () => now, sleep: async () => undefined }
+  const { copies: done } = await purgeCopies(copies, settings, config)
+  expect(done).toContainEqual(
+    expect.objectContaining({ copy: 'cached answers', until: '2026-03-01T12:10:00.000Z' }),
+  )
+})
