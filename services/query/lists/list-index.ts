@@ -61,6 +61,7 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
   const sum = createDigestSum()
   /** Counts the changes of the index. */
   let version = 0
+  // Statuses are few, and not a campaign's own texts, so none is released.
   const statuses = createDictionary()
   const categories = createDictionary()
   let columns = newColumns(Math.max(1_024, Math.ceil(sizeExpected * roomShare)))
@@ -150,7 +151,9 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
         slots[at] = slot
         isNew[at] = known === undefined ? 1 : 0
         columns.status[slot] = statuses.add(entries.statuses[at] ?? '')
+        const categoryBefore = columns.category[slot] ?? 0
         columns.category[slot] = categories.add(entries.categories[at] ?? '')
+        if (known !== undefined) categories.release(categoryBefore)
         columns.slug[slot] = entries.slug_codes[at] ?? 0
         moveInDigest(slot, id, entries.updates[at] ?? 0, known === undefined)
       }
@@ -170,6 +173,7 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
         slotOf.delete(ids[slot] ?? '')
         sum.remove(ids[slot] ?? '', columns.updated[slot] ?? 0)
         columns.slug[slot] = noSlug
+        categories.release(columns.category[slot] ?? 0)
         ids[slot] = ''
         freeSlots.push(slot)
       }
@@ -247,19 +251,29 @@ function grown(old: ListColumns, length: number): ListColumns {
 
 export type Dictionary = ReturnType<typeof createDictionary>
 
-/** Numbers texts in the order of their first use. */
+/**
+ * Numbers texts in the order of their first use. A text without uses is forgotten. Its number is not given again, because a
+ * list that is being made may still look for it.
+ */
 function createDictionary() {
   const numbers = new Map<string, number>()
+  const used = new Map<number, { text: string; uses: number }>()
+  let next = 0
   return {
     add(text: string): number {
-      let number = numbers.get(text)
-      if (number === undefined) {
-        number = numbers.size
-        numbers.set(text, number)
-      }
+      const number = numbers.get(text) ?? next++
+      numbers.set(text, number)
+      used.set(number, { text, uses: (used.get(number)?.uses ?? 0) + 1 })
       return number
     },
-    /** Null if no campaign ever had this text. */
+    /** Takes back one `add`. */
+    release(number: number): void {
+      const entry = used.get(number)
+      if (entry === undefined || --entry.uses > 0) return
+      used.delete(number)
+      numbers.delete(entry.text)
+    },
+    /** Null if no campaign has this text. */
     find: (text: string) => numbers.get(text) ?? null,
   }
 }

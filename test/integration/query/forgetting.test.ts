@@ -20,7 +20,7 @@ import {
 const fiveMinutesMs = 300_000
 // Half of a text is in this file; the whole is made for each use, so that only the service can keep it.
 const whole = (half: string) => ['erased', half].join('-of-')
-const halves = ['the-id', 'the-slug', 'the-title', 'the-description']
+const halves = ['the-id', 'the-slug', 'the-title', 'the-category', 'the-description']
 
 let store: QueryTables
 let app: TestApp
@@ -91,9 +91,9 @@ async function pass(ms: number, stepMs = forgetMs): Promise<void> {
 }
 
 async function put(isDeleted: boolean): Promise<void> {
-  const [id = '', slug = '', title = '', description = ''] = halves.map(whole)
+  const [id = '', slug = '', title = '', category = '', description = ''] = halves.map(whole)
   const updated_at = new Date().toISOString().replace('T', ' ').replace('Z', '')
-  const rows = [{ ...campaignRow(id), slug, title, description, updated_at }, campaignRow('kept')]
+  const rows = [{ ...campaignRow(id), slug, title, category, description, updated_at }, campaignRow('kept')]
   await store.putCampaigns(isDeleted ? rows.slice(0, 1).map(row => ({ ...row, is_deleted: 1 })) : rows)
 }
 
