@@ -5,6 +5,7 @@
  * and whether ClickHouse answers or not. An answer that may be cached for longer leaves half a minute after it expires. After
  * `pledgeview purge` everything leaves at once, but for the ids of lists: the pages of a walk come from one snapshot.
  */
+import { oncePerMinute } from '../runtime/ops/logger.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { purgeLookMs, readPurges } from '../tables/schema/identity.ts'
@@ -37,6 +38,11 @@ export async function forget(
 ): Promise<void> {
   let purges = 0
   let forgotAt = monotonicMs()
+  const onError = oncePerMinute(
+    error =>
+      logger.warn({ err: error }, 'it is not known whether there was a purge; it looks again every second'),
+    { monotonicMs },
+  )
 
   async function look(): Promise<void> {
     const until = AbortSignal.any([signal, AbortSignal.timeout(lookMsMax)])
@@ -51,7 +57,7 @@ export async function forget(
 
   while (!signal.aborted) {
     await look().catch(error => {
-      if (!signal.aborted) logger.warn({ err: error }, 'it is not known whether there was a purge')
+      if (!signal.aborted) onError(error)
     })
     if (monotonicMs() - forgotAt >= forgetMs) {
       forgotAt = monotonicMs()

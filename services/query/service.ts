@@ -10,6 +10,7 @@ import type { PublicAddresses } from '../../contracts/api/published-openapi.ts'
 import { closeServer } from '../runtime/async/closing.ts'
 import { startRounds } from '../runtime/async/rounds.ts'
 import type { Config } from '../runtime/config.ts'
+import { oncePerMinute } from '../runtime/ops/logger.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { createRuntime, type Runtime } from '../runtime/runtime.ts'
 import { type FollowedDatabases, followMs } from '../tables/generations.ts'
@@ -50,16 +51,18 @@ const metersMax = 1_000
 export async function startQueryService(settings: QueryServiceSettings): Promise<QueryService> {
   const { tables, databases, config, state, metrics, logger } = settings
   const runtime = createRuntime(logger, metrics)
-  const onError = oncePerMinute(error =>
-    logger.warn({ error: String(error) }, 'the tables could not be read'),
+  const onError = oncePerMinute(
+    error => logger.warn({ error: String(error) }, 'the tables could not be read'),
+    runtime,
   )
   const keyRing = createKeyRing(
     { ...defaultKeyRingOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX },
     { tables, databases, ...runtime, onError },
   )
   const process = `query-${randomUUID()}`
-  const onUsageError = oncePerMinute(error =>
-    logger.warn({ error: String(error) }, 'the usage of keys could not be written'),
+  const onUsageError = oncePerMinute(
+    error => logger.warn({ error: String(error) }, 'the usage of keys could not be written'),
+    runtime,
   )
   const usage = createUsageRecorder(tables, databases, process, onUsageError, runtime)
   usage.start()
@@ -144,16 +147,6 @@ export function ageMeter({ stageLag }: Pick<Metrics, 'stageLag'>): (ageMs: numbe
 /** The public addresses that an operator has set. */
 export function configuredAddresses(config: Config): PublicAddresses {
   return { apiUrl: config.PLEDGEVIEW_API_URL, portalUrl: config.PLEDGEVIEW_PORTAL_URL }
-}
-
-/** Reports a repeated error at most once a minute. */
-function oncePerMinute(log: (error: unknown) => void): (error: unknown) => void {
-  let loggedAt = Number.NEGATIVE_INFINITY
-  return error => {
-    if (performance.now() - loggedAt < 60_000) return
-    loggedAt = performance.now()
-    log(error)
-  }
 }
 
 /**

@@ -9,6 +9,7 @@
  */
 import { openSync, write, writeSync } from 'node:fs'
 import { type Level, type Logger, pino } from 'pino'
+import type { Runtime } from '../runtime.ts'
 import { logInvariants } from './invariants.ts'
 
 const bufferedBytes = 8_192
@@ -25,6 +26,19 @@ export function createLogger(level: Level | 'silent', dest: number | string = 2)
   const logger = pino({ level }, destination)
   logInvariants(logger)
   return logger
+}
+
+/** Reports a repeated error at most once a minute. */
+export function oncePerMinute(
+  log: (error: unknown) => void,
+  { monotonicMs }: Pick<Runtime, 'monotonicMs'>,
+): (error: unknown) => void {
+  let loggedAt = Number.NEGATIVE_INFINITY
+  return error => {
+    if (monotonicMs() - loggedAt < 60_000) return
+    loggedAt = monotonicMs()
+    log(error)
+  }
 }
 
 function createDestination(fd: number) {

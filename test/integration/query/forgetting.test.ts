@@ -5,7 +5,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { z } from 'zod'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import { aheadPledgesMin, type statsBodySchema } from '../../../services/query/endpoints/stats.ts'
-import { forgetMs } from '../../../services/query/forgetting.ts'
+import { forget, forgetMs } from '../../../services/query/forgetting.ts'
+import { generationOf } from '../../../services/tables/generations.ts'
 import type { Statement } from '../../../services/tables/port.ts'
 import { purgeLookMs, writePurge } from '../../../services/tables/schema/identity.ts'
 import { startTestApp, type TestApp, testClock } from '../../support/query/app.ts'
@@ -149,7 +150,7 @@ function useTables(open: () => Promise<QueryTables>): void {
 }
 
 // A description is only in the bytes of an answer, which are not part of the heap.
-const kept = halves.slice(0, 3)
+const kept = halves.slice(0, 4)
 
 async function leaveAfterPurge(): Promise<void> {
   await put(false)
@@ -253,4 +254,24 @@ test('an app that forgets closes at once while ClickHouse hangs', { timeout: 30_
   })
   await looked.promise
   await app.close()
+})
+
+test('an outage of a minute is at most two lines of the log', async () => {
+  const ending = new AbortController()
+  let [looks, lines] = [0, 0]
+  await forget(
+    [],
+    { rows: () => Promise.reject(new Error('away')) },
+    generationOf({ base: 'query_model', views: 'query_views' }, 1),
+    {
+      monotonicMs: () => looks * purgeLookMs,
+      sleep: async () => {
+        if (++looks === 60) ending.abort()
+      },
+      logger: pino({}, { write: () => void lines++ }),
+    },
+    ending.signal,
+  )
+  expect(lines).toBeGreaterThan(0)
+  expect(lines).toBeLessThanOrEqual(2)
 })
