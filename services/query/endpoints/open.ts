@@ -42,7 +42,11 @@ export function createEndpointParts(
     tables,
     databases,
     { statementMsMax, campaignsMax },
-    error => logger.warn({ err: error }, 'the list index could not be loaded; it is loaded again later'),
+    error =>
+      logger.warn(
+        { err: error },
+        'the list index could not be loaded or refreshed; this is tried again later',
+      ),
     { monotonicMs },
   )
   const fallback = createSqlListSource(tables, databases, statementMsMax)
