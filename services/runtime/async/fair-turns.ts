@@ -41,6 +41,8 @@ export class ClientGoneError extends Error {
   override name = 'ClientGoneError'
 }
 
+const clientGone = () => new ClientGoneError('the client has closed its connection')
+
 interface Waiting {
   isGone: () => boolean
   start: () => void
@@ -64,7 +66,7 @@ export function createFairTurns(settings: FairTurnsSettings): FairTurns {
     for (const waiting of line.waiting) {
       if (!waiting.isGone()) continue
       line.waiting.delete(waiting)
-      waiting.leave(new ClientGoneError('the client has closed its connection'))
+      waiting.leave(clientGone())
     }
   }
 
@@ -132,6 +134,7 @@ export function createFairTurns(settings: FairTurnsSettings): FairTurns {
 
   return {
     async run({ key, isGone }, work) {
+      if (isGone()) throw clientGone()
       const line = lines.get(key) ?? { running: 0, waiting: new Set() }
       if (running < runningMax && line.running < runningPerKeyMax) {
         begin(key, line)

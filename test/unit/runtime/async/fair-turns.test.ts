@@ -92,6 +92,12 @@ describe('fair turns', () => {
     expect(work.started).toEqual(['a 1', 'a 2'])
   })
 
+  it('start no work whose client has gone, even when there is room', async () => {
+    const work = openWork(createFairTurns(defaults))
+    await expect(work.ask('a', 'gone', () => true)).rejects.toBeInstanceOf(ClientGoneError)
+    expect(work.started).toEqual([])
+  })
+
   it('forget a key whose waiting work is all gone, so that it has no place before others', async () => {
     const work = openWork(createFairTurns(defaults))
     let isGone = false
