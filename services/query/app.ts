@@ -159,6 +159,8 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     logger.error({ requestId: request.id, err: error }, 'request failed')
     return responder.refuse(request, reply, 'internal_error')
   })
+  // Only an answer that is decided at once can be direct.
+  const isDirect = limiters.keys.hitNow !== undefined
   const direct = createDirectAnswers(admissions, cache, publications, requestLog, newRequestId, runtime)
   if (parts.forgets) {
     // Small buffers share 64 KiB by default, and one that stays, as a constant does, keeps the bytes of all.
@@ -172,7 +174,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     endpoint => openEndpoint(app, endpoint, opened, parts, runtime),
     createCachedEntries(cache, options),
     responder,
-    direct,
+    isDirect ? direct.learn : () => undefined,
   )
   addDownloads(app, createDownloads(options.PLEDGEVIEW_EXPORT_DIR), responder, keyRing)
   addPublicRoutes(app, responder, publications, runtime)
@@ -180,8 +182,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     direct.stop()
     done()
   })
-  // Only an answer that is decided at once can be direct.
-  connections.listen(app.server, limiters.keys.hitNow && direct.answer)
+  connections.listen(app.server, isDirect ? direct.answer : undefined)
   traceRequests(app.server)
   clientErrors.listen(app.server)
   return app

@@ -56,6 +56,8 @@ export interface Cache<Value> extends Keeper {
   get(key: string, load: () => Promise<Value>, owner?: string): Promise<Value>
   /** Returns the cached value or the running load, or `undefined` if `get` would load. */
   find(key: string, owner?: string): Value | Promise<Value> | undefined
+  /** What `find` would return, and no lookup is counted. */
+  peek(key: string): Value | Promise<Value> | undefined
 }
 
 /** `isHit`: no load was needed, or one of another caller was under way. A failed load is a miss. */
@@ -130,6 +132,8 @@ export function createCache<Value extends Lifetime>(
         onLookup?.(isHit)
       }
     },
+
+    peek: key => store.get(key, noOwner) ?? loads.get(key),
 
     forgetOld: () => store.dropExpired(),
 

@@ -54,7 +54,7 @@ const keptTarget = new RegExp(`^/[^?#]*(?:\\?(?:(?:${parameterNames.join('|')})=
 /** Creates the direct answers of one app. No target is known yet. */
 export function createDirectAnswers(
   admissions: Pick<Admissions, 'verifiedKey' | 'admitNow'>,
-  cache: Pick<ResponseCache, 'find'>,
+  cache: Pick<ResponseCache, 'find' | 'peek'>,
   publications: () => Publications,
   requestLog: Pick<RequestLog, 'report'>,
   newRequestId: () => string,
@@ -70,11 +70,13 @@ export function createDirectAnswers(
     const startedAt = monotonicMs()
     const apiKey = admissions.verifiedKey(request)
     if (!apiKey?.scopes.includes(readScope)) return false
-    const entry = cache.find(target.key)
+    const entry = cache.peek(target.key)
     if (entry === undefined || entry instanceof Promise) return false
     // The last step that can fail, because it counts the request.
     const admission = admissions.admitNow(apiKey)
     if (admission === undefined) return false
+    // Now it counts as a lookup.
+    cache.find(target.key)
     const { route, parameters, isDeprecated } = target
     const requestId = newRequestId()
     const notices = publications().notices.headersOf(route)

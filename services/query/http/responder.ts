@@ -188,7 +188,7 @@ export function addRoutes(
   open: (endpoint: Endpoint) => OpenEndpoint,
   cached: CachedEntries,
   responder: Responder,
-  direct: Pick<DirectAnswers, 'learn'>,
+  learn: DirectAnswers['learn'],
 ): void {
   for (const endpoint of endpoints) {
     const { read, load } = open(endpoint)
@@ -208,7 +208,7 @@ export function addRoutes(
         entry => {
           const { raw, isDeprecated } = request
           request.parsedParameters = parameters
-          direct.learn(raw.url ?? '', { route, key, parameters, isDeprecated })
+          learn(raw.url ?? '', { route, key, parameters, isDeprecated })
           responder.send(request, reply, entry)
         },
       )
