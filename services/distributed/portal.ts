@@ -48,7 +48,8 @@ export async function runPortalProcess({
     'PLEDGEVIEW_API_URL',
   ])
   const portalUrl = settings.PLEDGEVIEW_PORTAL_URL
-  if (config.PLEDGEVIEW_SMTP_URL === undefined && oidcSettings(config) === undefined)
+  const provider = oidcSettings(config)
+  if (config.PLEDGEVIEW_SMTP_URL === undefined && provider === undefined)
     logger.warn('no one can sign in: set PLEDGEVIEW_SMTP_URL or PLEDGEVIEW_OIDC_ISSUER')
   await closing(async open => {
     const metrics = createMetrics()

@@ -85,7 +85,7 @@ function loopOf(context: RebuildContext): Omit<ProjectorDependencies, 'reader'> 
           const { topic, partition, offset } = record
           logger.warn(
             { topic, partition, offset, reason: loggedReason(reason) },
-            'rejected, and older than rejects are kept: no table has it',
+            'rejected, and older than rejects are kept: not stored again',
           )
           named++
         }

@@ -143,7 +143,7 @@ export async function rebuildStatus(
   if (!state) return undefined
   const all = await readGenerations(generationLog)
   const kept = isWorking(state) ? undefined : keptGeneration(all)
-  const isPreviousKept = kept !== undefined && (await withDatabases(place, [kept])).length > 0
+  const isPreviousKept = kept !== undefined && (await withDatabases(place, [kept], 'some')).length > 0
   const isHalfDropped = (await halfDropped(place, all)).length > 0
   return {
     ...state,

@@ -3,7 +3,8 @@
  *
  * Promise: what a reader may no longer see leaves the memory of this process within five minutes, whether requests arrive or not,
  * and whether ClickHouse answers or not. An answer that may be cached for longer leaves half a minute after it expires. After
- * `pledgeview purge` everything leaves at once, but for the ids of lists: the pages of a walk come from one snapshot.
+ * `pledgeview purge` answers and rows leave at once, and what the list index has with its next refresh, but for the ids of lists: the
+ * pages of a walk come from one snapshot.
  */
 import { oncePerMinute } from '../runtime/ops/logger.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -23,7 +24,7 @@ export const keptMsMax = 240_000
 /** Pause between two searches for what is too old. */
 export const forgetMs = 30_000
 // A look that hangs must not keep the next one waiting.
-const lookMsMax = 2_000
+const lookMsMax = 10_000
 
 /**
  * Forgets until the signal aborts. It never rejects. `tables`: without the limits of requests, so that a look does not wait for a

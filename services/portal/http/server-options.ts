@@ -7,10 +7,10 @@ const bodyBytesMax = 32 * 1024
 const headersMsMax = 10_000
 const requestMsMax = 15_000
 const idleMsMax = 30_000
-// Time without any traffic on a connection with a running request. Making a key takes up to 55 s: 15 s each for
-// expired keys to end, for the fold, and for older keys to be folded, and 10 s to delete it again, if the log does not take that.
+// Time without any traffic on a connection with a running request. Making a key takes up to 75 s and a few reads of the tables: 15 s each for
+// expired keys to end, for the fold, and for older keys to be folded, and 10 s for each of three appends.
 // A proxy has to wait for longer (deploy/balancer/haproxy.cfg).
-const silenceMsMax = 60_000
+const silenceMsMax = 90_000
 
 /** Fastify's options. Bytes that are no request get Fastify's own answer, and the connection ends. */
 export const serverOptions: FastifyHttpOptions<RawServerDefault> = {

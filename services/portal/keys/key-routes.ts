@@ -103,12 +103,8 @@ async function edit(access: Access, { request, reply, account, key }: Asked): Pr
 async function revoke(access: Access, { reply, account, key }: Asked): Promise<FastifyReply> {
   // A form that was sent twice has revoked it before.
   if (key.status === 'revoked') return toOverview(reply, 'revoked')
-  const tell = () => notify(access, notices => notices.revoked(account, key, keyPrefix(key.key)))
-  await access.keys.revoke(key).catch((error: unknown) => {
-    // The revocation is in the log, and lands although no projector has read it in time.
-    if (error instanceof KeyError) tell()
-    throw error
-  })
-  tell()
+  await access.keys.revoke(key, () =>
+    notify(access, notices => notices.revoked(account, key, keyPrefix(key.key))),
+  )
   return toOverview(reply, 'revoked')
 }

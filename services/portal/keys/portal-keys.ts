@@ -60,7 +60,8 @@ export function createPortalKeys(given: KeyAdmin, bounds = { appendMsMax }) {
       throw hasEnded
     },
 
-    revoke: ({ key }: PortalKey): Promise<PortalKey> => revokeKey(admin, key),
+    revoke: ({ key }: PortalKey, onAppended?: () => void): Promise<PortalKey> =>
+      revokeKey(admin, key, onAppended),
 
     /** Deletes every key of the account, also the revoked ones, with the addresses that they carry. */
     deleteAll: (accountId: string) => deleteAll(admin, accountId),

@@ -70,7 +70,7 @@ describe('of an analyst', () => {
   // Otherwise a bound that is taken out of the role would take its test with it.
   test('has all of these bounds', () => {
     expect(bounds.map(({ name }) => name).join(' ')).toBe(
-      'max_execution_time max_memory_usage max_memory_usage_for_user memory_overcommit_ratio_denominator_for_user max_temporary_data_on_disk_size_for_user max_network_bandwidth_for_user max_network_bandwidth_for_all_users max_threads max_rows_to_read max_result_rows max_result_bytes max_concurrent_queries_for_user cancel_http_readonly_queries_on_client_close function_sleep_max_microseconds_per_block os_threads_nice_value_query use_concurrency_control aggregation_memory_efficient_merge_threads workload skip_unavailable_shards allow_ddl allow_introspection_functions',
+      'max_execution_time max_memory_usage max_memory_usage_for_user memory_overcommit_ratio_denominator_for_user max_temporary_data_on_disk_size_for_user max_network_bandwidth_for_user max_network_bandwidth_for_all_users max_threads max_rows_to_read max_result_rows max_result_bytes max_concurrent_queries_for_user cancel_http_readonly_queries_on_client_close function_sleep_max_microseconds_per_block os_threads_nice_value_query use_concurrency_control aggregation_memory_efficient_merge_threads workload skip_unavailable_shards format_avro_schema_registry_url allow_ddl allow_introspection_functions',
     )
   })
 
@@ -314,6 +314,6 @@ function withSettings(query: string, settings: string | undefined): string {
 
 /** Another value, for a setting without a range. */
 function another(value: string): string {
-  if (Number.isNaN(Number(value))) return 'another'
+  if (value === '' || Number.isNaN(Number(value))) return 'http://another'
   return value === '1' ? '0' : '1'
 }

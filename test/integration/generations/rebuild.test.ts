@@ -183,30 +183,40 @@ describe('a rebuild of wrong tables', () => {
     )
   })
 
-  test('can be rolled back after months: what was hidden while the previous tables were given up stays hidden', async () => {
-    await live.append(platformHistory(10))
-    await live.settled()
-    const previous = generationOf(live.databases, live.databases.generation)
-    let isHidden = false
-    const tables = obstructed(live.tables, {
-      async before({ text }) {
-        if (isHidden || !isStamps(text)) return
-        isHidden = true
-        // The projectors still write it into the previous tables, which nothing folds any more.
-        await live.append([campaignEvent({ campaign_id: 'c1', version: 3, status: 'SUSPENDED' })])
-        await live.committed()
-      },
-    })
-    await live.rebuild({ tables })
-    await live.settled()
-    const before = await stampsOf(live)
-    expect(before.map(({ id }) => id)).not.toContain('c1')
-    await restTables({ tables: live.tables, databases: previous })
-    await live.rebuild({ kind: 'rollback' })
-    await live.settled()
-    expect(live.databases.ledger).toBe(previous.ledger)
-    expect(await stampsOf(live)).toEqual(before)
-  })
+  const expireBatches = ({ tables, databases: { ledger } }: Parameters<typeof restTables>[0]) =>
+    tables.run({ query: `ALTER TABLE ${ledger}.batch_log DELETE WHERE 1 SETTINGS mutations_sync = 2` })
+
+  test.each([
+    ['after months', restTables],
+    // As after a start of the projectors that wrote the watermark, and was stopped before it folded.
+    ['when its batches have expired', expireBatches],
+  ])(
+    'can be rolled back %s: what was hidden while the previous tables were given up stays hidden',
+    async (_, rest) => {
+      await live.append(platformHistory(10))
+      await live.settled()
+      const previous = generationOf(live.databases, live.databases.generation)
+      let isHidden = false
+      const tables = obstructed(live.tables, {
+        async before({ text }) {
+          if (isHidden || !isStamps(text)) return
+          isHidden = true
+          // The projectors still write it into the previous tables, which nothing folds any more.
+          await live.append([campaignEvent({ campaign_id: 'c1', version: 3, status: 'SUSPENDED' })])
+          await live.committed()
+        },
+      })
+      await live.rebuild({ tables })
+      await live.settled()
+      const before = await stampsOf(live)
+      expect(before.map(({ id }) => id)).not.toContain('c1')
+      await rest({ tables: live.tables, databases: previous })
+      await live.rebuild({ kind: 'rollback' })
+      await live.settled()
+      expect(live.databases.ledger).toBe(previous.ledger)
+      expect(await stampsOf(live)).toEqual(before)
+    },
+  )
 })
 
 describe('what must not be promoted', () => {

@@ -52,7 +52,10 @@ export function memoryKeys(now: () => number) {
     ofAccount: async accountId => all.filter(({ account_id }) => account_id === accountId),
     issue,
     change: async (key, fields) => void Object.assign(key, fields),
-    revoke: async key => Object.assign(key, { status: 'revoked' }),
+    async revoke(key, onAppended) {
+      onAppended?.()
+      return Object.assign(key, { status: 'revoked' })
+    },
     async deleteAll(accountId) {
       all.splice(0, all.length, ...all.filter(({ account_id }) => account_id !== accountId))
     },

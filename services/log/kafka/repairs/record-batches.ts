@@ -42,7 +42,7 @@ export interface FetchedMessage {
  * largest default size, 1 MiB, has a tenth of that, even if its records are small.
  */
 export const batchPartsMax = 500_000
-/** The most bytes of a record after decompression. JSON may have 1 MiB (decode.ts), and a broker takes 1 MiB by default. */
+/** The most bytes of a record after decompression. JSON may have 1 MiB (contracts/events/ndjson.ts), and a broker takes 1 MiB by default. */
 export const recordBytesMax = 16 * 1024 ** 2
 // So that a reject names its entity, and is small nevertheless.
 const keptKeyBytesMax = 4_096

@@ -115,7 +115,7 @@ test('a person who cancels at the provider is back at the sign-in, and no answer
   expect(await answered('access_denied', ofAnother)).toMatchObject({ status: 400, levels: [] })
 })
 
-test('of two tabs that began, the later one signs in, whichever the provider answers first', async () => {
+test('of two tabs that began, the later one signs in, also if the provider answers the earlier one first', async () => {
   const browser = portal.browser()
   const [earlier, later] = [await callbackOf(browser, 'ada'), await callbackOf(browser, 'ada')]
   expect((await browser.get(earlier)).status).toBe(400)
