@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pino } from 'pino'
-import { vi } from 'vitest'
+import { expect, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { watchAttempts } from '../../../services/generations/attempts.ts'
 import { type RebuildTables, showCurrent } from '../../../services/generations/context.ts'
@@ -24,6 +24,8 @@ import {
   type FollowedDatabases,
   followedDatabases,
   generationOf,
+  readGenerations,
+  standingGenerations,
 } from '../../../services/tables/generations.ts'
 import type { Shard, Statement, Tables } from '../../../services/tables/port.ts'
 import { distributedDatabases } from '../../../services/tables/schema/cluster.ts'
@@ -310,4 +312,21 @@ export function stampsOf({ tables, databases }: Shard): Promise<{ id: string; at
   return tables.rows({
     query: `SELECT campaign_id AS id, toString(updated_at) AS at FROM ${databases.views}.campaigns ORDER BY id`,
   })
+}
+
+/** The numbers of the generations whose databases are there: the log has to say the same. */
+export async function generationsOf(model: RebuildableModel): Promise<number[]> {
+  const found = await foundGenerations(model)
+  const logged = await readGenerations({ tables: model.tables, base: model.databases.base })
+  expect(standingGenerations(logged)).toEqual(found)
+  return found
+}
+
+export async function foundGenerations({ tables, databases }: RebuildableModel): Promise<number[]> {
+  const found = await column(
+    tables,
+    `SELECT toUInt32(extract(name, '[0-9]+$')) AS value FROM system.databases
+     WHERE match(name, '^${databases.base}_ledger_[0-9]+$') ORDER BY value`,
+  )
+  return found.map(Number)
 }

@@ -1,0 +1,287 @@
+/** What the generation log decides: one rebuild at a time and its end, what is dropped or lost, and where the next one begins. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { AttemptLost, takeAttempt } from '../../../services/generations/attempts.ts'
+import { checkDisk, RebuildRefused } from '../../../services/generations/begin.ts'
+import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
+import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
+import { sleep } from '../../../services/runtime/async/sleep.ts'
+import { generationOf, readCurrent, writeRow } from '../../../services/tables/generations.ts'
+import { migrate } from '../../../services/tables/schema/migrate.ts'
+import { openOwnTables } from '../../support/clickhouse/clickhouse.ts'
+import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
+import {
+  foundGenerations,
+  generationsOf,
+  isPromotion,
+  openRebuildableModel,
+  platformHistory,
+  type RebuildableModel,
+} from '../../support/generations/rebuilds.ts'
+import { column } from '../../support/projector/fold-records.ts'
+import { useModelTables } from '../../support/projector/use-model-tables.ts'
+
+const model = useModelTables()
+let live: RebuildableModel
+
+beforeEach(async () => {
+  live = await openRebuildableModel(model)
+})
+afterEach(() => live.close())
+
+describe('a running rebuild', () => {
+  test('refuses a second rebuild and a drop; interrupted, a drop leaves nothing of it', async () => {
+    await live.append(platformHistory(10))
+    await live.settled()
+    const reached = Promise.withResolvers<void>()
+    const goOn = Promise.withResolvers<void>()
+    const slow = obstructed(live.tables, {
+      async before(call) {
+        if (!call.text.includes('shown_pledges')) return
+        reached.resolve()
+        await goOn.promise
+      },
+    })
+    const interrupt = new AbortController()
+    const first = live.rebuild({ isAlone: false, tables: slow, signal: interrupt.signal })
+    first.catch(() => {})
+    await reached.promise
+    await expect(live.rebuild({ isAlone: false })).rejects.toBeInstanceOf(RebuildInProgress)
+    await expect(dropOthers(live)).rejects.toBeInstanceOf(RebuildRefused)
+    interrupt.abort(new Error('it was interrupted'))
+    goOn.resolve()
+    await expect(first).rejects.toThrow('interrupted')
+    await dropOthers(live)
+    expect(await generationsOf(live)).toHaveLength(1)
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'dropped', isPreviousKept: false })
+    await expect(dropOthers(live)).rejects.toBeInstanceOf(RebuildRefused)
+  })
+})
+
+describe('a clock of ClickHouse that steps back by an hour while a rebuild runs', () => {
+  /** As if the signs of life until now had been given by a clock that was ahead. */
+  async function stepBack(): Promise<void> {
+    const log = `${live.databases.base}.generation_log`
+    await live.tables.run({
+      query: `INSERT INTO ${log} SELECT * REPLACE (written_at + INTERVAL 1 HOUR AS written_at) FROM ${log} WHERE kind = 'beat'`,
+    })
+  }
+
+  test('hides none of its phases: its report is that of its end, and so are its signs of life', async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+    const signs: unknown[] = []
+    await live.rebuild({
+      async onPhase(phase) {
+        if (phase === 'folding') await stepBack()
+        const query = `SELECT toString(max(written_at)) AS value FROM ${live.databases.base}.generation_log WHERE attempt = 1`
+        signs.push(...(await column(live.tables, query)))
+      },
+    })
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isAlive: false, ageMs: 0 })
+    // The sign by which a fold worker sees that a promotion lives (attempts.ts).
+    expect(new Set(signs).size).toBe(signs.length)
+  })
+
+  test('does not keep the next process from taking it over ten seconds after its last sign of life', async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+    let isDead = false
+    const die = () => {
+      if (isDead) throw new Error('it was killed')
+    }
+    const killed = live.rebuild({
+      tables: obstructed(live.tables, { before: die }),
+      async onPhase(phase) {
+        if (phase !== 'folding') return
+        await stepBack()
+        isDead = true
+        die()
+      },
+    })
+    await expect(killed).rejects.toThrow('killed')
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'folding', isAlive: false })
+    await live.rebuild({ isAlone: false })
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt' })
+  })
+})
+
+describe('a rebuild that another process took over', () => {
+  test('does not begin its next step', async () => {
+    await live.append(platformHistory(10))
+    await live.settled()
+    const log = { tables: live.tables, base: live.databases.base }
+    const phases: string[] = []
+    const run = live.rebuild({
+      async onPhase(phase) {
+        phases.push(phase)
+        if (phase === 'reading log') await takeAttempt(log, 'another', { sleep, random: Math.random })
+      },
+    })
+    await expect(run).rejects.toBeInstanceOf(AttemptLost)
+    expect(phases).toEqual(['preparing', 'reading log'])
+  })
+})
+
+describe('a generation that is noted as dropped', () => {
+  const noteDropped = (generation: number) =>
+    writeRow({ tables: live.tables, base: live.databases.base }, { kind: 'dropped', generation })
+
+  beforeEach(async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+    await live.rebuild()
+  })
+
+  test('while a rollback to it runs is not promoted', async () => {
+    const tables = obstructed(live.tables, {
+      async before({ text }) {
+        if (isPromotion(text)) await noteDropped(1)
+      },
+    })
+    await expect(live.rebuild({ kind: 'rollback', tables })).rejects.toBeInstanceOf(AttemptLost)
+    expect(await readCurrent(live.tables, live.databases.base)).toBe(2)
+  })
+
+  test('and is current loses no table, neither by a drop nor by the next rebuild', async () => {
+    await noteDropped(2)
+    await dropOthers(live)
+    expect(await generationsOf(live)).toEqual([2])
+    await live.rebuild({ isDry: true })
+    expect(await generationsOf(live)).toEqual([2])
+  })
+})
+
+describe('a drop that is interrupted', () => {
+  const interrupted = () =>
+    dropOthers({
+      ...live,
+      tables: obstructed(live.tables, {
+        before({ text }) {
+          if (text.startsWith('DROP DATABASE')) throw new Error('it was interrupted')
+        },
+      }),
+    })
+
+  test('is told, and ended by the next one: no copy stays unnoticed', async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+    await live.rebuild()
+    await expect(interrupted()).rejects.toThrow('interrupted')
+    expect(await rebuildStatus(live)).toMatchObject({
+      phase: 'rebuilt',
+      isPreviousKept: false,
+      isHalfDropped: true,
+    })
+    await dropOthers(live)
+    expect(await generationsOf(live)).toEqual([2])
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'dropped', isHalfDropped: false })
+  })
+
+  test('is no end of an open rebuild: that goes on with another generation', async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+    await expect(killedWhileVerifying()).rejects.toThrow('killed')
+    await expect(interrupted()).rejects.toThrow('interrupted')
+    await live.rebuild()
+    expect(await generationsOf(live)).toEqual([1, 3])
+  })
+})
+
+describe('a backup that has only the current generation, and is restored', () => {
+  async function restore(lost: number): Promise<void> {
+    await live.stopProjector()
+    const { ledger, read } = generationOf(live.databases, lost)
+    for (const name of [ledger, read]) await live.tables.run({ query: `DROP DATABASE ${name} SYNC` })
+    await migrate(live.tables, live.databases)
+    expect(await foundGenerations(live)).toEqual([3 - lost])
+  }
+
+  beforeEach(async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+  })
+
+  test('has no previous tables: they are not made empty, what needs them is refused until a drop, and then a rebuild works', async () => {
+    await live.rebuild()
+    await live.settled()
+    await restore(1)
+    expect(await rebuildStatus(live)).toMatchObject({ isPreviousKept: false })
+    for (const kind of ['rollback', 'rebuild'] as const) {
+      await expect(live.rebuild({ kind })).rejects.toThrow(
+        'not in the backup that was restored: give them up',
+      )
+    }
+    await dropOthers(live)
+    await live.rebuild()
+    expect(await generationsOf(live)).toEqual([2, 3])
+  })
+
+  test('has nothing of an unfinished rebuild: that begins again with another generation', async () => {
+    await expect(killedWhileVerifying()).rejects.toThrow('killed')
+    await restore(2)
+    await live.rebuild()
+    expect(await generationsOf(live)).toEqual([1, 3])
+  })
+})
+
+test('a rebuild that begins again after twelve hours forgets the consumer of the one before', async () => {
+  await live.append(platformHistory(5))
+  await live.settled()
+  await expect(killedWhileVerifying()).rejects.toThrow('killed')
+  const consumers = () => {
+    const file = new DatabaseSync(live.journal, { readOnly: true })
+    const rows = file.prepare('SELECT consumer FROM watermarks ORDER BY consumer').all()
+    file.close()
+    return rows.map(row => row.consumer)
+  }
+  expect(consumers()).toEqual(['generation-2', 'projector'])
+  const log = `${live.databases.base}.generation_log`
+  await live.tables.run({
+    query: `INSERT INTO ${log} SELECT * REPLACE (written_at - INTERVAL 13 HOUR AS written_at) FROM ${log} WHERE kind = 'beat'`,
+  })
+  await live.tables.run({
+    query: `ALTER TABLE ${log} DELETE WHERE kind = 'beat' AND written_at > now() - INTERVAL 1 HOUR SETTINGS mutations_sync = 2`,
+  })
+  await live.rebuild()
+  expect(await generationsOf(live)).toEqual([1, 3])
+  expect(consumers()).toEqual(['projector'])
+})
+
+test('the room for new tables is that on the disks of the current ones, whatever other disks the server has', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'pledgeview-full-disk-'))
+  const open = (kept: number) => {
+    const backups = { type: 'local', path: `${directory}/backups/`, keep_free_space_bytes: kept }
+    return openOwnTables({ directory, more: { storage_configuration: { disks: { backups } } } })
+  }
+  const ledger = 'on_default'
+  const read = 'on_backups'
+  const before = await open(0)
+  for (const name of [ledger, read]) {
+    await before.tables.run({ query: `CREATE DATABASE ${name}` })
+    await before.tables.run({
+      query: `CREATE TABLE ${name}.t ENGINE = MergeTree ORDER BY n SETTINGS disk = '${name.slice(3)}' AS SELECT 1 AS n`,
+    })
+  }
+  await before.close()
+  // No byte of the disk for backups is free any more.
+  const { tables, close } = await open(Number.MAX_SAFE_INTEGER)
+  const databases = { ...live.databases, ledger, read: ledger }
+  await checkDisk({ tables, databases })
+  await expect(checkDisk({ tables, databases: { ...databases, read } })).rejects.toThrow(
+    "only 0.0 MB are free on ClickHouse's disk backups",
+  )
+  await close()
+  await rm(directory, { recursive: true })
+})
+
+function killedWhileVerifying(): Promise<unknown> {
+  return live.rebuild({
+    async onPhase(phase) {
+      if (phase === 'verifying') throw new Error('it was killed')
+    },
+  })
+}
