@@ -76,7 +76,7 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
     stdio: ['pipe', 'ignore', 'pipe'],
     // Its own session: a Ctrl-C at the terminal reaches only the parent, which then ends the child.
     detached: true,
-    // Not an argument: every user of this machine may read those, and whoever fetches the page first makes the start fail.
+    // Not an argument: every user of this machine can read those. If another user fetches the page first, the start fails.
     env: { ...environment(), STATEMENTS: listenStatements(configuration, page).join('; ') },
   })
   const stderr = collect(process_)

@@ -42,7 +42,7 @@ function readAgain(config: Config, io: Io): Promise<Again[]> {
     const state = await inspector.log()
     const stored = await readPositions(shards, state.log)
     const watermark = await readTablesWatermark(tables, databases)
-    // If the group remembers nothing, nobody knows up to when lists were shown: until now, at most.
+    // If the group remembers nothing, it is not known which watermark lists have shown. It cannot be later than now.
     const lostWatermark = Math.max(Date.now(), state.remembered.watermark)
     const warn = (message: string) => io.stderr.write(`${message}\n`)
     const rows = await beginAgain({ tables, databases, shards, now: Date.now, warn }, state, {

@@ -9,7 +9,7 @@
  * - The new ledgers have the tombstones too, so that a later rebuild or a rollback does not bring the entity back either.
  * How it fails: it throws what the tables throw. It can be repeated at any time.
  */
-import { lastIn } from '../projector/fold/fold-progress.ts'
+import { lastIn, runsMax } from '../projector/fold/fold-progress.ts'
 import { ledgerCampaignColumns, pledgeColumns } from '../projector/ingest/ledger-rows.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
@@ -180,8 +180,6 @@ export interface Look {
 
 // ClickHouse's clock may step back by less than this between two looks.
 const marginMs = 3_600_000
-// They travel as parameters. The batches of a run that is left out count as new.
-const runsMax = 300
 
 export async function lookAt(tables: Pick<Tables, 'rows'>, { ledger }: Databases): Promise<Look> {
   const [look] = await tables.rows<Look>({
@@ -197,7 +195,7 @@ export async function lookAt(tables: Pick<Tables, 'rows'>, { ledger }: Databases
   return look
 }
 
-/** The campaigns of the batches that a look did not find. */
+/** The campaigns of the batches that a look did not find. Those of a run that it left out count as new. */
 export function changedSince({ ledger }: Databases, { at, runs, lasts }: Look): Scope {
   return {
     condition: `campaign_id IN (SELECT arrayJoin(campaign_ids) FROM ${ledger}.batch_log AS batch

@@ -59,7 +59,7 @@ export function examplesSection(
 ): Html {
   return html`<section aria-labelledby="questions">
 <h2 id="questions">${count(examples.length)} questions as SQL</h2>
-<p>Each is a query that you can copy and change. They name only the views of the contract, so they keep working. Below each is the beginning of its answer. Answers that are older than five minutes are read again when somebody opens the page. If nobody has for long, load it again after a minute.</p>
+<p>Each is a query that you can copy and change. They name only the views of the contract, so they keep working. Below each is the beginning of its answer. Answers that are older than five minutes are read again when somebody opens the page. If nobody has opened it for a long time, load it again after a minute.</p>
 ${sqlUrl === undefined ? html`<p>Ask the operator of this service how you reach its SQL port.</p>` : playText(sqlUrl)}
 ${examples.map(example => exampleEntry(example, sqlUrl, answers.get(example.name)))}
 </section>`

@@ -27,7 +27,7 @@ export interface AnnouncementReport {
   waiting: number
   sent: number
   given_up: number
-  /** Sent or given up more than 30 days ago: no more is known of them (notice-sender.ts). */
+  /** Sent or given up more than 30 days ago: only their number is known (notice-sender.ts). */
   settled_before: number
 }
 

@@ -72,7 +72,7 @@ export function createSessions({
         await store.take(key)
         return undefined
       }
-      // Each session by itself: whoever has stolen one must not keep the person from ending it.
+      // Counted for each session by itself. A thief with one must not keep the person from ending it in another.
       await countWithin(store, `requests/${key}`, requestBound)
       const account = await accounts.find(session.account_id)
       if (account === undefined || stateOf(account) !== session.account_state) {

@@ -7,7 +7,7 @@
 import type { Check } from '../../runtime/ops/checks.ts'
 
 /**
- * A value whose beginning lies further ahead than this, ms, is of before the clock was set back: whoever keeps to an end does not take it.
+ * A value that began further ahead than this, ms, is from before the clock was set back. What has to end in time is not accepted then.
  * Clocks of several portals do not differ so much.
  */
 export const aheadMsMax = 60_000

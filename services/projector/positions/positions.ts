@@ -50,7 +50,10 @@ export interface Positions extends FindStarts {
   storeRest(): Promise<void>
   /** Campaigns of a batch get a new stamp if theirs is before this, Unix ms; 0: they keep it. Ask before `store`. */
   restampBefore(assignment: string, positions: readonly Position[]): number
-  /** Notes that everything that these partitions had at that time (Unix ms) is in the tables. One that the log has no more has nothing. */
+  /**
+   * Notes that everything that these partitions had at that time (Unix ms) is in the tables. The same holds for partitions that the log does
+   * not have any more: they have nothing to read.
+   */
   noteRead(places: readonly string[], until: number): Promise<void>
   /**
    * Where a batch of this assignment is written: the generation in which its positions were found. `undefined`: the assignment has ended,

@@ -2,6 +2,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { pino } from 'pino'
 import { describe, expect, test, vi } from 'vitest'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { openJournalReader } from '../../../services/log/local/journal.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import type { ProjectorService } from '../../../services/projector/service.ts'
@@ -61,7 +62,8 @@ describe('the projector', () => {
     expect(second.service.health()).toMatchObject({ failure: undefined, records: 1, rejects: 0 })
   })
 
-  test('is not drained until it has folded what an earlier run committed but did not fold', async () => {
+  /** What an earlier run has written and committed, and not folded. */
+  async function ingested(): Promise<ChangeEvent[]> {
     const world = smallWorld()
     await own.writer.append(world.map(newRecordOf))
     const killed = startIngest({ reader: own.reader, tables: own.tables, databases: own.databases })
@@ -69,6 +71,11 @@ describe('the projector', () => {
       for (const { committed, end } of await own.reader.lag()) expect(committed).toBe(end)
     }, soon)
     await killed.stop()
+    return world
+  }
+
+  test('is not drained until it has folded what an earlier run committed but did not fold', async () => {
+    const world = await ingested()
     expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf([])))
     const { drained } = start()
     await drained()
@@ -76,13 +83,7 @@ describe('the projector', () => {
   })
 
   test('folds what a killed run has not, also if the tables rested until the batch log had lost it', async () => {
-    const world = smallWorld()
-    await own.writer.append(world.map(newRecordOf))
-    const killed = startIngest({ reader: own.reader, tables: own.tables, databases: own.databases })
-    await vi.waitFor(async () => {
-      for (const { committed, end } of await own.reader.lag()) expect(committed).toBe(end)
-    }, soon)
-    await killed.stop()
+    const world = await ingested()
     await restTables(own)
     const { drained } = start()
     await drained()

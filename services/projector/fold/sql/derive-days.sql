@@ -2,8 +2,8 @@
 -- was shown on these days. So pledges that were cancelled since are missing, and a pledge that changed stands on the day of its change.
 --
 -- Only campaigns that are public, that were shown on the first day, and that are older than it, get such days: from the launch to the end,
--- or to the day before the first one. A pledge whose state changed after the day of the end (as when it is collected) counts from that day on. Only days
--- are known: of one that was collected on the day of the end nobody can tell that it was made before.
+-- or to the day before the first one. A pledge whose state changed after the day of the end (as when it is collected) counts from that day on.
+-- Only the day of a change is known. If a pledge was collected on the day of the end, nothing tells that it was made earlier.
 -- They are in the category of the first day. The views show them only while the campaign is public.
 -- It can be repeated: days of an earlier time are written again, so that none is left over. The first kept row is written again with what the
 -- last derived day has (../../../../contracts/tables/0003-days.sql).
