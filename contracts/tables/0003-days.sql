@@ -1,7 +1,7 @@
 -- The history (private): each public campaign as it was shown at the end of each UTC day on which it changed.
 --
--- The fold keeps only the latest row of a campaign. So the leader copies what changed after each fold, before the next one can replace it
--- (services/projector/fold/days.ts). What was before the first day of the history is derived from the pledges that count now. The
+-- The fold keeps only the latest row of a campaign. So the leader copies what changed before a row of the next day can
+-- replace it (services/projector/fold/days.ts). What was before the first day of the history is derived from the pledges that count now. The
 -- history is no function of the events: a rebuild neither makes it anew nor swaps it, and it has to be backed up.
 
 -- A kept row has the stamp that it was shown with; a derived one that of the row from which it was derived.

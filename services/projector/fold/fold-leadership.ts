@@ -71,6 +71,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       signal?.throwIfAborted()
       // Also between the pieces of a long fold.
       await advanceWatermark('if due')
+      if (stampsFrom === undefined) await days.beforePiece()
     },
     onUnseen: endTerm,
   })
@@ -96,8 +97,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     const { PLEDGEVIEW_FOLD_MS_MAX: foldMsMax, PLEDGEVIEW_FOLD_ALONE_MS_MAX: aloneMsMax } = config
     const memoryBytesMax = config.PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX
     const msMax = isSlow ? Math.max(foldMsMax, aloneMsMax) : foldMsMax
-    const latestStamp = dependencies.now && dependencies.now() + aheadMsMax
-    return { term, foldId, pieces, piece, msMax, memoryBytesMax, latest: latestStamp }
+    const latest = dependencies.now && dependencies.now() + aheadMsMax
+    return { term, foldId, pieces, piece, msMax, memoryBytesMax, latest, dayEndsAt: days.endsAt() }
   }
 
   function ended(how: { elapsedMs: number } | { error: unknown }): void {

@@ -20,6 +20,8 @@ export interface FoldStep {
   memoryBytesMax: number
   /** If ClickHouse's clock has reached this time (Unix ms), a statement that stamps fails. */
   latest?: number | undefined
+  /** The same, because the history has to copy rows of the day that ends then (days.ts). */
+  dayEndsAt?: number | undefined
 }
 
 const files = {
@@ -184,14 +186,19 @@ export function stampOf({ read }: Databases): string {
 }
 
 /**
- * A stamp from a time that has not come cannot be taken back. So a statement that stamps fails before it writes anything if ClickHouse's
- * clock is far ahead of the leader's own (watermark.ts).
+ * A stamp cannot be taken back. So a statement that stamps fails before it writes anything if ClickHouse's clock is far ahead of the
+ * leader's own (watermark.ts), or if its stamp would be of a day that may not begin yet (days.ts).
  */
-function clockFence({ latest }: FoldStep): string {
-  if (latest === undefined) return 'true'
-  const text =
-    'ClickHouse’s clock says a time that is far ahead of the clock of this process: nothing is folded until they agree'
-  return `throwIf(now64(3, 'UTC') >= fromUnixTimestamp64Milli(${latest}, 'UTC'), '${text}') = 0`
+function clockFence({ latest, dayEndsAt }: FoldStep): string {
+  return `${failsFrom(
+    latest,
+    'ClickHouse’s clock says a time that is far ahead of the clock of this process: nothing is folded until they agree',
+  )} AND ${failsFrom(dayEndsAt, 'a day has ended, and the history has to copy its last changes first')}`
+}
+
+function failsFrom(at: number | undefined, text: string): string {
+  if (at === undefined) return 'true'
+  return `throwIf(now64(3, 'UTC') >= fromUnixTimestamp64Milli(${at}, 'UTC'), '${text}') = 0`
 }
 
 /** A superseded leader writes nothing. ClickHouse evaluates a scalar subquery when the statement starts; the time limit covers the rest. */

@@ -1,5 +1,5 @@
--- Copies the rows that changed since the last time into the history, each under the UTC day of its stamp. It runs after each fold and
--- before the next one. So no row of a day is lost, whenever the day ends, and no statement has to know that it does.
+-- Copies the rows that changed since the last time into the history, each under the UTC day of its stamp. It runs before a row
+-- of the next day can replace one of them (days.ts). So no row of a day is lost, whenever the day ends.
 --
 -- It reads the read table without FINAL: a row that is superseded is as it was shown, and the latest row of a day replaces the others. Of the
 -- history it needs the last row of a stamp, which FINAL gives: derive-days.sql writes one again. The first time it

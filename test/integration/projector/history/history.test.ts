@@ -3,7 +3,9 @@
 import { describe, expect, test } from 'vitest'
 import { purgeTables } from '../../../../services/erasure/tables.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
+import { obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { campaignEvent, campaignTombstone } from '../../../support/events/sample-events.ts'
+import { createTestFoldWorker } from '../../../support/projector/model-tables.ts'
 import { dayMs } from '../../../support/projector/stamp-clock.ts'
 import { useHistory } from '../../../support/projector/use-history.ts'
 
@@ -96,6 +98,43 @@ describe('the history', () => {
       { ago: 1, complete: 1 },
       { ago: 0, complete: 1 },
     ])
+  })
+
+  describe.each([
+    { midnight: 'the leader has seen', seenMs: 1_000, refusal: undefined },
+    { midnight: 'the leader has not seen', seenMs: 0, refusal: 'a day has ended' },
+  ])('after a midnight that $midnight', ({ seenMs, refusal }) => {
+    test('has the last state of the day before, although folds go on and the copy waited for its turn', async () => {
+      const { clock, model, databases } = world
+      const isCopy = (text: string) => text.includes(`INSERT INTO ${databases.base}.campaign_days`)
+      const { foldWorker, advance } = createTestFoldWorker(
+        // A copy takes a second. So the next one may begin nine seconds later.
+        obstructed(clock.on(model.tables), { after: ({ text }) => void (isCopy(text) && advance(1_000)) }),
+        databases,
+      )
+      const pledged = async (platform_amount_minor: number) => {
+        await world.ingest([pledge('a', `p${platform_amount_minor}`, platform_amount_minor)])
+        await foldWorker.fold()
+      }
+      const shown = () =>
+        rows('SELECT toDate(day) AS day, pledged_platform AS pledged FROM VIEWS.campaign_days ORDER BY day')
+      await foldWorker.acquireLeadership()
+      await world.ingest([campaignEvent({ campaign_id: 'a', launch_date: clock.now() })])
+      await pledged(100)
+      await pledged(200)
+      expect(await shown()).toMatchObject([{ pledged: 1 }])
+      clock.moveForward(dayMs)
+      advance(seenMs)
+      const next = pledged(400)
+      if (refusal !== undefined) {
+        await expect(next).rejects.toThrow(refusal)
+        await foldWorker.acquireLeadership()
+        await foldWorker.fold()
+      }
+      await next.catch(() => {})
+      await foldWorker.fold()
+      expect(await shown()).toMatchObject([{ pledged: 3 }, { pledged: 7 }])
+    })
   })
 
   test('shows the launch as it is known now on every day of a campaign', async () => {
