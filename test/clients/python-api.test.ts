@@ -1,6 +1,6 @@
 /** Python: the client of the project, one that openapi-python-client generates, and DuckDB read the API over HTTP. */
 import { once } from 'node:events'
-import { createServer, request } from 'node:http'
+import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -53,14 +53,17 @@ test('the generated client lists, reads, pages, filters and gets the errors, and
   })
 })
 
-test('DuckDB reads a whole copy over HTTP in one line, by ranges, with the key in a header', async () => {
+test('DuckDB reads a whole copy over HTTP in one line, by ranges, with the key in a header that no other host gets', async () => {
   const rows = ids.map(id => campaignRow(id, { status: 'LIVE', pledged_amount: '12.3456' }))
   await store().putCampaigns([...rows, campaignRow('ended', { status: 'FAILED' })])
   await withWholeCopy(async (served, log) => {
-    const url = `http://127.0.0.1:${served.port}/api/v1/exports/latest/campaigns.parquet`
+    const other = await openOther()
+    const origin = `http://127.0.0.1:${served.port}`
     const printed = await outputOf(join(bin, 'python'), [path('python-api/whole_copy.py')], {
-      stdin: JSON.stringify({ url, ...served.issue() }),
-    })
+      stdin: JSON.stringify({ origin, other: `${other.url}/file.csv`, ...served.issue() }),
+    }).finally(other.close)
+    expect(other.authorizations).not.toHaveLength(0)
+    expect(other.authorizations.filter(Boolean)).toEqual([])
     expect(JSON.parse(printed)).toEqual(ids.map(id => [id, 'A Creator', 12.3456, 0, '2026-02-01']))
     const answers = log.map(line => JSON.parse(line)).filter(({ route }) => route?.endsWith('.parquet'))
     expect(answers.map(({ status }) => status)).toContain(206)
@@ -150,6 +153,30 @@ async function useGeneratedClient(port: number) {
   }
 }
 
+/** Another host, with a file. It keeps the `Authorization` of each request. */
+async function openOther() {
+  const authorizations: (string | undefined)[] = []
+  const server = createServer(({ headers }, reply) => {
+    authorizations.push(headers.authorization)
+    reply.end('a,b\n1,2\n')
+  })
+  return { ...(await listening(server)), authorizations }
+}
+
+async function listening(server: Server) {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
 /** Passes everything on to the service. The first page after another one seems to come from another snapshot, as after a minute. */
 async function openFront(servicePort: number) {
   let ended = 0
@@ -166,16 +193,7 @@ async function openFront(servicePort: number) {
     passed.on('error', error => reply.destroy(error))
     asked.pipe(passed)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    port: (server.address() as AddressInfo).port,
-    snapshotsEnded: () => ended,
-    close() {
-      server.close()
-      server.closeAllConnections()
-    },
-  }
+  return { ...(await listening(server)), snapshotsEnded: () => ended }
 }
 
 /** Python writes a moment in another form than the API. */
