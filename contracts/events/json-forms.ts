@@ -199,7 +199,7 @@ const timestampForm: Form = {
     const value = holder[at]
     const timestamp = typeof value === 'string' ? parseTimestamp(value) : undefined
     if (timestamp === undefined) {
-      return notA('a time with its zone, as 2026-01-31T12:00:00.000Z', value, at)
+      return notA('a time with seconds and zone, as 2026-01-31T12:00:00.000Z', value, at)
     }
     holder[at] = timestamp
     return undefined
@@ -208,9 +208,9 @@ const timestampForm: Form = {
 }
 
 const timestampPattern =
-  /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,3})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/
+  /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/
 
-/** Milliseconds since the epoch of an ISO 8601 time with a zone, or `undefined` if the text is not one. */
+/** Milliseconds since the epoch of an ISO 8601 time with a zone, or `undefined` if the text is not one. Digits below the millisecond are cut off. */
 export function parseTimestamp(text: string): number | undefined {
   if (!timestampPattern.test(text)) return undefined
   const day = Number(text.slice(8, 10))

@@ -5,7 +5,7 @@
  *     {"type":"campaign","data":{...}}
  *     {"type":"pledge","key":"c1/p1","data":null}     a tombstone
  *
- * Timestamps are ISO 8601 with a zone, enums are strings, and nullable fields are null or left out. Integers may be
+ * Timestamps are ISO 8601 with seconds and a zone, enums are strings, and nullable fields are null or left out. Integers may be
  * decimal strings; those beyond 2^53 are written so. Events that are read here also keep the rules of `rules.ts`.
  * Pure.
  */

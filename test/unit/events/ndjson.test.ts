@@ -171,7 +171,9 @@ describe('timestamps', () => {
     ['2026-03-01T10:00:00.5Z', Date.UTC(2026, 2, 1, 10, 0, 0, 500)],
     ['2026-03-01T10:00:00.123+05:30', Date.UTC(2026, 2, 1, 4, 30, 0, 123)],
     ['2028-02-29T23:59:59-00:30', Date.UTC(2028, 2, 1, 0, 29, 59)],
-  ])('are read with their zone: %s', (text, ms) => {
+    ['2026-03-01T10:00:00.123999Z', Date.UTC(2026, 2, 1, 10, 0, 0, 123)],
+    ['1969-12-31T23:59:59.123999999+00:00', -877],
+  ])('are read with their zone, to the millisecond: %s', (text, ms) => {
     expect(parseTimestamp(text)).toBe(ms)
   })
 
@@ -180,7 +182,8 @@ describe('timestamps', () => {
     '2026-03-01T10:00:00',
     '2026-03-01 10:00:00Z',
     '2026-03-01T10:00:00+0100',
-    '2026-03-01T10:00:00.123456Z',
+    '2026-03-01T10:00Z',
+    '2026-03-01T10:00:00.1234567890Z',
     '2026-02-29T10:00:00Z',
     '2100-02-29T10:00:00Z',
     '2026-04-31T10:00:00Z',
@@ -260,7 +263,7 @@ describe('a faulty line is refused with its field and a reason', () => {
     [
       campaignLine({ created_at: '2026-02-30T00:00:00Z' }),
       'data.created_at',
-      /^is not a time with its zone, .*2026-02-30/,
+      /^is not a time with seconds and zone, .*2026-02-30/,
     ],
     [campaignLine({ created_at: 5 }), 'data.created_at', /but 5$/],
     [
