@@ -6,7 +6,7 @@ SELECT
     count() AS campaigns,
     round(sum(pledged), 2) AS pledged_in_currency,
     round(sum(pledged_platform), 2) AS raised,
-    round(sum(pledged_platform) / nullIf(sum(pledged), 0), 4) AS rate
+    round(sum(pledged_platform) / nullIf(sum(pledged), 0), 8) AS rate
 FROM crowdfunding.campaigns
 GROUP BY currency
 ORDER BY raised DESC, currency

@@ -263,7 +263,7 @@ export const answers: Readonly<Record<string, (world: ExampleWorld) => Answer>> 
           members.length,
           rounded(pledged, 2),
           rounded(raised, 2),
-          rounded(raised / pledged, 4),
+          rounded(raised / pledged, 8),
         ]
       }),
 

@@ -49,21 +49,32 @@ export interface ExampleWorld {
 
 export const dayMs = 86_400_000
 const historyDays = 40
+const dongsPerCent = 263
 
-/** The platform up to `now`. Each campaign has a tag twice, and one is just below its goal. */
+/** The platform up to `now`. Each campaign has a tag twice, one is just below its goal, and one is in a weak currency. */
 export function exampleWorld(now: number, campaigns: number): ExampleWorld {
   const recorded = [...sampleCampaigns(now, campaigns)].map(
     (event): ChangeEvent => ({ ...event, key: keyOf(event) }) as ChangeEvent,
   )
-  const near = [...readModelOf(recorded).campaigns.values()].find(
+  const readings = [...readModelOf(recorded).campaigns.values()]
+  const weak = readings.find(
+    ({ campaign, pledgedMinor }) => campaign.status === 'FUNDED' && pledgedMinor > 0n,
+  )
+  const isWeak = (event: ChangeEvent) => campaignOf(event) === weak?.campaign.campaign_id
+  const near = readings.find(
     ({ campaign: { status, end_date }, pledgedMinor }) =>
       status === 'LIVE' && Number(end_date) < now + 6 * dayMs && pledgedMinor > 20_000n,
   )
   const events = recorded.map((event): ChangeEvent => {
+    if (event.type === 'pledge' && event.data !== null && isWeak(event)) {
+      const amount_minor = Number(event.data.platform_amount_minor) * dongsPerCent
+      return { ...event, data: { ...event.data, amount_minor } }
+    }
     if (event.type !== 'campaign' || event.data === null) return event
     const { campaign_id, tags } = event.data
     const goal = campaign_id === near?.campaign.campaign_id && { goal_amount_minor: near.pledgedMinor + 1n }
-    return { ...event, data: { ...event.data, tags: [...tags, ...tags.slice(0, 1)], ...goal } }
+    const currency = isWeak(event) && { currency: 'VND' }
+    return { ...event, data: { ...event.data, tags: [...tags, ...tags.slice(0, 1)], ...goal, ...currency } }
   })
   const today = Math.floor(now / dayMs)
   const days = Array.from({ length: historyDays + 1 }, (_, index) => today - historyDays + index)
