@@ -7,8 +7,8 @@ SELECT
     count() AS ended,
     countIf(status = 'FUNDED') AS funded,
     round(100 * funded / ended, 1) AS success_percent,
-    round(quantileExactInclusiveIf(0.5)(percent, status = 'FUNDED'), 1) AS median_percent_of_funded,
-    round(quantileExactInclusiveIf(0.5)(percent, status = 'FAILED'), 1) AS median_percent_of_failed
+    round(quantileExactInclusiveOrNullIf(0.5)(percent, status = 'FUNDED'), 1) AS median_percent_of_funded,
+    round(quantileExactInclusiveOrNullIf(0.5)(percent, status = 'FAILED'), 1) AS median_percent_of_failed
 FROM crowdfunding.campaigns
 WHERE status IN ('FUNDED', 'FAILED', 'CANCELLED')
 GROUP BY category

@@ -14,7 +14,7 @@ SELECT
     top_percent,
     count() AS largest_campaigns,
     round(sum(pledged_platform), 2) AS raised_by_them,
-    round(100 * sum(pledged_platform) / any(raised), 1) AS share_percent
+    round(100 * sum(pledged_platform) / nullIf(any(raised), 0), 1) AS share_percent
 FROM ranked
 ARRAY JOIN [1, 5, 10, 25, 50] AS top_percent
 WHERE place <= ceil(campaigns * top_percent / 100)
