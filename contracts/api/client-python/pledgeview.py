@@ -705,6 +705,8 @@ class _Sync:
         removed_since, told_until, reconcile_at = None, since, now() + interval_ms
         while True:
             started_at = now()
+            # A clock that was set back must not put the comparison off.
+            reconcile_at = min(reconcile_at, started_at + every_ms)
             next_at = started_at + interval_ms
             try:
                 gone = None if since is None else removals(removed_since)

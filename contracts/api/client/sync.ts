@@ -78,6 +78,8 @@ export async function* follow(
   let reconcileAt = now() + intervalMs
   for (;;) {
     const startedAt = now()
+    // A clock that was set back must not put the comparison off.
+    reconcileAt = Math.min(reconcileAt, startedAt + (reconcile?.everyMs ?? Infinity))
     let nextAt = startedAt + intervalMs
     try {
       const gone = since === null ? null : await removals(removedSince)

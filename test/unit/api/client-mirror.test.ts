@@ -178,6 +178,32 @@ describe.each(clients)('a mirror, in $language', client => {
     expect(walks).toHaveLength(3)
   })
 
+  it('compares its copy in time though its clock was set back two days', async () => {
+    const hourMs = 60 * minuteMs
+    const state = { title: 'a', category: 'Film', launchDay: 1 }
+    const happenings = [
+      { at: -minuteMs, visibleAfterMs: 0, id: 'c1', state },
+      { at: -minuteMs, visibleAfterMs: 0, id: 'c2', state },
+      { at: hourMs, visibleAfterMs: 0, id: 'c2', state: null },
+    ]
+    const model = createServiceModel({ happenings })
+    const copy = createCopy()
+    let setBackMs = 0
+    const store = {
+      load: () => null,
+      save() {
+        setBackMs = 48 * hourMs
+      },
+    }
+    const reconcile = { everyMs: hourMs, held: () => copy.projects.keys() }
+    const signal = model.endAt(3 * hourMs)
+    await untilOver(signal, async () => {
+      const client = clientOf({ ...model, now: () => model.now() - setBackMs })
+      for await (const change of client.mirror({ store, reconcile, signal })) copy.apply(change)
+    })
+    expect([...copy.projects.keys()]).toEqual(['c1'])
+  })
+
   it('needs the ids of snapshots: without them it loses changes while the watermark stands still', async () => {
     const worlds = fc.sample(world, { seed: 1, numRuns: 40 }).map(world => ({
       ...world,
