@@ -51,7 +51,10 @@ export const dayMs = 86_400_000
 const historyDays = 40
 const dongsPerCent = 263
 
-/** The platform up to `now`. Each campaign has a tag twice, one is just below its goal, and one is in a weak currency. */
+/**
+ * The platform up to `now`. Each campaign has a tag twice, one is just below its goal, and one, which was funded, is in a weak currency and
+ * alone in its category.
+ */
 export function exampleWorld(now: number, campaigns: number): ExampleWorld {
   const recorded = [...sampleCampaigns(now, campaigns)].map(
     (event): ChangeEvent => ({ ...event, key: keyOf(event) }) as ChangeEvent,
@@ -73,8 +76,8 @@ export function exampleWorld(now: number, campaigns: number): ExampleWorld {
     if (event.type !== 'campaign' || event.data === null) return event
     const { campaign_id, tags } = event.data
     const goal = campaign_id === near?.campaign.campaign_id && { goal_amount_minor: near.pledgedMinor + 1n }
-    const currency = isWeak(event) && { currency: 'VND' }
-    return { ...event, data: { ...event.data, tags: [...tags, ...tags.slice(0, 1)], ...goal, ...currency } }
+    const alone = isWeak(event) && { currency: 'VND', category: 'Alone' }
+    return { ...event, data: { ...event.data, tags: [...tags, ...tags.slice(0, 1)], ...goal, ...alone } }
   })
   const today = Math.floor(now / dayMs)
   const days = Array.from({ length: historyDays + 1 }, (_, index) => today - historyDays + index)
