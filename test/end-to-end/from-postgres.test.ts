@@ -127,8 +127,8 @@ test(
     const [kept = '', gone = '', other = ''] = backed.map(([id]) => id)
     expect(other).not.toBe('')
     // A role of the platform has no rights on the outbox.
+    await postgres.runAsAdmin('CREATE ROLE app ROLE platform')
     await postgres.run(`
-    CREATE ROLE app;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO app;
     SET ROLE app;
     DELETE FROM campaign WHERE campaign_id = '${gone}';

@@ -1,5 +1,5 @@
--- The outbox: what Debezium reads. It knows nothing of your tables. Run it once, as the owner of your tables, with REPLICATION. The
--- last lines of this file take everything away again.
+-- The outbox: what Debezium reads. It knows nothing of your tables. Run it once, as the owner of your tables, with REPLICATION and
+-- CREATE on the database. The last lines of this file take everything away again.
 \set ON_ERROR_STOP on
 BEGIN;
 

@@ -9,6 +9,9 @@ import { endProgram, killAtExit, untilAnswers } from '../runner/programs.ts'
 import type { Postgres } from './postgres.ts'
 
 const files = new URL('../../../contracts/events/postgres/', import.meta.url).pathname
+const guide = new URL('../../../contracts/events/from-a-database.md', import.meta.url).pathname
+/** The connector's user, as the guide makes it. */
+const debeziumSql = /^CREATE ROLE debezium [^`]*/m.exec(readFileSync(guide, 'utf8'))?.[0] ?? ''
 const pom = join(files, 'pom.xml')
 const debezium = /<debezium.version>(.*)</.exec(readFileSync(pom, 'utf8'))?.[1]
 const jars: Jars = { name: `connect-${debezium}`, pom, versions: {} }
@@ -33,7 +36,7 @@ const java = [
   '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
 ]
 
-/** Resolves when the connector runs. Rejects with the end of its log if it does not. */
+/** Resolves when the connector runs, as a user of its own. `outbox.sql` has run. Rejects with the end of its log if it does not. */
 export async function startConnect(postgres: Postgres, brokers: string): Promise<Connect> {
   const directory = mkdtempSync(join(tmpdir(), 'connect-'))
   const port = await freePort()
@@ -59,6 +62,7 @@ export async function startConnect(postgres: Postgres, brokers: string): Promise
         env: {
           ...process.env,
           ...postgres.environment,
+          PGUSER: 'debezium',
           PLEDGEVIEW_KAFKA_BROKERS: brokers,
           CONNECT_OFFSETS: join(directory, 'offsets'),
           CONNECT_PORT: `${port}`,
@@ -75,6 +79,7 @@ export async function startConnect(postgres: Postgres, brokers: string): Promise
     )
   }
 
+  await postgres.runAsAdmin(debeziumSql)
   await start()
   return {
     kill: () => endProgram(child),

@@ -1,6 +1,6 @@
 /**
  * Starts a Postgres for one test, on a free loopback port and in its own directory, with Debian's programs. It refuses to run as
- * root, so it runs as the user that Debian's package makes.
+ * root, so it runs as the user that Debian's package makes. The platform's user has the rights that the guide asks for, and no more.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { chownSync, globSync, mkdtempSync, rmSync } from 'node:fs'
@@ -24,6 +24,7 @@ export interface Postgres {
   run(statements: string): Promise<string>
   /** The same with a file. */
   runFile(path: string): Promise<string>
+  runAsAdmin(statements: string): Promise<string>
   stop(): Promise<void>
 }
 
@@ -32,9 +33,9 @@ export async function startPostgres(): Promise<Postgres> {
   const directory = mkdtempSync('/tmp/postgres-')
   if (owner) chownSync(directory, owner.uid, owner.gid)
   const port = await freePort()
-  const user = 'platform'
+  const [user, admin] = ['platform', 'postgres']
   const data = join(directory, 'data')
-  await runProgram('initdb', ['-D', data, '-U', user, '--auth=trust', '--no-sync', '--no-instructions'])
+  await runProgram('initdb', ['-D', data, '-U', admin, '--auth=trust', '--no-sync', '--no-instructions'])
   const settings = {
     wal_level: 'logical',
     fsync: 'off',
@@ -61,11 +62,17 @@ export async function startPostgres(): Promise<Postgres> {
   }
   const psql = (args: readonly string[], stdin = '') =>
     runProgram('psql', ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', ...args], { environment, stdin })
-  await untilAnswers(child, 'Postgres', () => psql(['-c', 'SELECT 1']))
+  const runAsAdmin = (statements: string) => psql(['-U', admin, '-f', '-'], statements)
+  await untilAnswers(child, 'Postgres', () => runAsAdmin('SELECT 1'))
+  await runAsAdmin(`
+    CREATE ROLE ${user} LOGIN REPLICATION;
+    GRANT CREATE ON DATABASE postgres TO ${user};
+    GRANT CREATE ON SCHEMA public TO ${user};`)
   return {
     environment,
     run: statements => psql(['-f', '-'], statements),
     runFile: path => psql(['-f', path]),
+    runAsAdmin,
     async stop() {
       await endProgram(child, 'SIGINT')
       rmSync(directory, { recursive: true, force: true })
