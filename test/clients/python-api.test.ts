@@ -71,7 +71,10 @@ test('DuckDB reads a whole copy over HTTP in one line, by ranges, with the key i
 })
 
 test('the Python client reads, says what the API says, starts a copy with a whole one, repairs it, and makes a frame of it', async () => {
-  await store().putCampaigns(ids.map((id, n) => campaignRow(id, { status: n % 2 ? 'FUNDED' : 'LIVE' })))
+  const far = { end_date: '2299-12-31 00:00:00.000' }
+  await store().putCampaigns(
+    ids.map((id, n) => campaignRow(id, { status: n % 2 ? 'FUNDED' : 'LIVE', ...(id === 'c24' && far) })),
+  )
   await withWholeCopy(async (served, _, directory) => {
     const baseUrl = `http://127.0.0.1:${served.port}/api/v1`
     const nobody = 'http://127.0.0.1:1/api/v1'
@@ -96,7 +99,12 @@ test('the Python client reads, says what the API says, starts a copy with a whol
       kept: expect.stringMatching(/^20.*Z$/),
       wrong: [false, ['c00'], ['extra'], ['c01']],
       equal: [true, [], [], []],
-      frame: { shape: [25], types: ['datetime64[us, UTC]', 'int64', 'float64'], creator: ['A Creator'] },
+      frame: {
+        shape: [25],
+        types: ['datetime64[ns, UTC]', 'int64', 'float64'],
+        creator: ['A Creator'],
+        withoutEnd: ['c24'],
+      },
     })
   })
 })

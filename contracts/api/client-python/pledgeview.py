@@ -935,12 +935,13 @@ def read_whole_copy(parts: Iterable[bytes]) -> Iterator[ProjectDetail]:
 
 
 def to_frame(projects: Iterable[Project]) -> Any:
-    """A pandas data frame with a row for each campaign, by id. Times are in UTC. `creator` has a column for each of its fields."""
+    """A pandas data frame with a row for each campaign, by id. Times are in UTC; pandas 2 has none after 2262-04-11, and gets NaT for them.
+    `creator` has a column for each of its fields."""
     import pandas
 
     frame = pandas.json_normalize(list(projects), max_level=1)
     for name in [name for name in frame.columns if name.endswith(("_date", "_at"))]:
-        frame[name] = pandas.to_datetime(frame[name], utc=True)
+        frame[name] = pandas.to_datetime(frame[name], utc=True, errors="coerce")
     return frame.set_index("id") if len(frame) else frame
 
 

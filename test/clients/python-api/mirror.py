@@ -63,4 +63,5 @@ with Copy(job["file"]) as copy:
     frame = to_frame(copy.projects())
     types = [str(frame[name].dtype) for name in ("created_at", "backer_count", "pledged_amount")]
     seen["frame"] = {"shape": list(frame.shape)[:1], "types": types, "creator": sorted(set(frame["creator.name"]))}
+    seen["frame"]["withoutEnd"] = list(frame.index[frame["end_date"].isna()])
 print(json.dumps(seen))
