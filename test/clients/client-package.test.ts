@@ -129,6 +129,11 @@ test('its command says whether a copy is right, and what is wrong with it', asyn
   expect(JSON.parse((await said(wrong, '--json')).split('\n')[0] ?? '')).toMatchObject({
     leftOver: ['extra'],
   })
+  const isGiven = (asOf: string) => said(right, `--as-of ${asOf}`)
+  expect(await isGiven('yesterday')).toBe('--as-of is not an ISO 8601 timestamp\nexit 2\n')
+  expect(await isGiven('2200-01-01')).toBe(
+    "--as-of is in the future by this computer's clock: check the clock, or --as-of\nexit 2\n",
+  )
   expect(await said(['{}'])).toBe('line 1 of the copy is not a JSON object with id and updated_at\nexit 2\n')
 })
 

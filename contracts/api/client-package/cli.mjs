@@ -28,7 +28,8 @@ try {
   else if (command !== 'verify' || baseUrl === undefined || rest.length > 0) fail(usage)
   else process.exitCode = await verify(baseUrl, file, values)
 } catch (error) {
-  fail(`${error.message}\n`)
+  // Here it is not stored, but given.
+  fail(`${error.message.replace(/the stored watermark|the store$/g, '--as-of')}\n`)
 }
 
 async function verify(baseUrl, file, { 'as-of': asOf = null, json: isJson = false }) {
