@@ -143,8 +143,8 @@ function presenceMsOf({ topics }: Compaction): number {
 }
 
 /**
- * Checks the topics' settings against the time that the projectors were away, and reports these. Throws `AwayTooLong`. It runs before
- * the projector reads anything.
+ * Checks the topics' settings against the time that the projectors were away, and reports these. Throws if deletions may be lost.
+ * It runs before the projector reads anything.
  */
 async function compactionOf({
   config,

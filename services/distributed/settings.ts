@@ -164,7 +164,7 @@ export function definitionsOf(config: Config): {
 
 /**
  * The shards of the cluster, with the databases of the current generation, or `undefined` if no cluster is configured. Throws
- * `ShardsDiffer` if the cluster has other shards than configured, or the error of ClickHouse. `whole`: they follow it.
+ * if the cluster has other shards than configured, or the error of ClickHouse. `whole`: they follow it.
  */
 export async function shardsOf(config: Config, whole = databasesOf(config)): Promise<Shards | undefined> {
   const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls } = config

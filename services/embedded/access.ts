@@ -38,7 +38,7 @@ export interface ModelAccess {
   writer(): Promise<EventWriter>
   /** The encoder for what is written. */
   encoder(): Promise<StateEncoder>
-  /** Throws `IdentityDiffers` if the tables began with another value. */
+  /** Throws if the tables began with another value. */
   secret(name: SecretName): Promise<string>
   lag(): Promise<PartitionLag[]>
   rebuilds(): Promise<Rebuilds>

@@ -11,7 +11,6 @@ import {
   isWorking,
   keptTables,
   type RebuildDetail,
-  RebuildInProgress,
   type RebuildRequest,
   type RebuildState,
   writeRebuild,
@@ -33,17 +32,12 @@ type BeginDependencies = Pick<
   | 'now'
 >
 
-/** The request cannot be carried out in the current state. The message says what is possible. */
-export class RebuildRefused extends Error {
-  override name = 'RebuildRefused'
-}
-
 // Shorter than Kafka keeps tombstones by default, which is a day.
 const resumeMsMax = 12 * 3_600_000
 
 /**
- * Takes over the open rebuild if it has the same request and its process is dead, or begins a new one. Throws `RebuildInProgress` or
- * `RebuildRefused`.
+ * Takes over the open rebuild if it has the same request and its process is dead, or begins a new one. Throws if a process works on a
+ * rebuild, or if the state does not allow the request: the message says what is possible.
  */
 export async function beginRebuild(
   dependencies: BeginDependencies,
@@ -52,7 +46,7 @@ export async function beginRebuild(
   const { generationLog, run, from } = dependencies
   const { latest, isOwned } = await findOwner(generationLog, dependencies)
   if (latest && isOwned) {
-    throw new RebuildInProgress(
+    throw new Error(
       `a rebuild is running (${latest.phase}, begun ${latest.detail.startedAt}); pledgeview rebuild status shows it`,
     )
   }
@@ -75,7 +69,7 @@ export async function beginRebuild(
 
 /**
  * The open rebuild, as this run continues it. `from`: the generation that is current. `isGone`: a drop of its generation was interrupted, or
- * a backup was restored without it, so it begins again with another one. Pure. Throws `RebuildRefused` if it has another request, or if the
+ * a backup was restored without it, so it begins again with another one. Pure. Throws if it has another request, or if the
  * tables to return to are gone.
  */
 export function resumedRebuild(
@@ -87,14 +81,14 @@ export function resumedRebuild(
   const open = state.detail.request
   const isSame = (['kind', 'isDry'] as const).every(name => request[name] === open[name])
   if (!isSame) {
-    throw new RebuildRefused(
+    throw new Error(
       `a ${nameOf(open)} that began ${state.detail.startedAt} is not finished (${state.phase}): run the same command again to ` +
         'continue it, or give it up with pledgeview rebuild drop',
     )
   }
   const detail = { ...state.detail, request: { ...open, acceptsLoss, ignoresDisk }, failure: null }
   if (isGone && request.kind === 'rollback') {
-    throw new RebuildRefused(
+    throw new Error(
       'the previous tables were dropped, or are not in the backup that was restored: give the rollback up with pledgeview rebuild drop',
     )
   }
@@ -118,21 +112,21 @@ async function newRebuild(
   request: RebuildRequest,
   latest: RebuildState | undefined,
 ): Promise<RebuildState> {
-  if (request.kind === 'rollback' && request.isDry) throw new RebuildRefused('a rollback has no dry run')
+  if (request.kind === 'rollback' && request.isDry) throw new Error('a rollback has no dry run')
   const kept = keptGeneration(await readGenerations(generationLog))
   if (kept !== undefined && (await withDatabases(place, [kept])).length === 0) {
-    throw new RebuildRefused(
+    throw new Error(
       'the previous tables are not in the backup that was restored: give them up with pledgeview rebuild drop',
     )
   }
   if (request.kind === 'rebuild' && kept !== undefined) {
     const name = latest ? keptTables(latest) : 'the previous tables'
-    throw new RebuildRefused(
+    throw new Error(
       `${name} are still kept: drop them with pledgeview rebuild drop, or return to them with pledgeview rebuild rollback`,
     )
   }
   if (request.kind === 'rollback' && kept === undefined) {
-    throw new RebuildRefused('there are no previous tables to return to')
+    throw new Error('there are no previous tables to return to')
   }
   if (request.kind === 'rebuild' && !request.ignoresDisk) {
     for (const server of serversOf(place, from)) await checkDisk(server)
@@ -198,11 +192,7 @@ function nameOf({ kind, isDry }: RebuildRequest): string {
 // The history has every version of an entity, not only the latest. Merges write their result before they drop their input.
 const growth = 3
 
-export class DiskTooSmall extends Error {
-  override name = 'DiskTooSmall'
-}
-
-/** Throws `DiskTooSmall`, with the figures. `databases`: those of the current generation. */
+/** Throws if it has not, with the figures. `databases`: those of the current generation. */
 export async function checkDisk({ tables, databases: { ledger, read } }: Shard): Promise<void> {
   const [row] = await tables.rows<{ liveBytes: number; freeBytes: number; disk: string }>({
     // The server may have other disks, such as one for backups.
@@ -213,7 +203,7 @@ export async function checkDisk({ tables, databases: { ledger, read } }: Shard):
   })
   const { liveBytes, freeBytes, disk } = row ?? { liveBytes: 0, freeBytes: 0, disk: '' }
   if (freeBytes >= growth * liveBytes) return
-  throw new DiskTooSmall(
+  throw new Error(
     `a rebuild may need ${megabytes(growth * liveBytes)} in addition to the ${megabytes(liveBytes)} of the live tables, but only ` +
       `${megabytes(freeBytes)} are free on ClickHouse's disk ${disk}; free some of it, or begin anyway with --ignore-disk`,
   )

@@ -81,11 +81,6 @@ export interface RebuildState {
   ageMs: number
 }
 
-/** Another process works on a rebuild. */
-export class RebuildInProgress extends Error {
-  override name = 'RebuildInProgress'
-}
-
 /** The consumer that reads the log for a generation. */
 export function consumerOf({ generation }: Pick<RebuildState, 'generation'>): string {
   return `generation-${generation}`

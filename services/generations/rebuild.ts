@@ -44,8 +44,8 @@ export interface RebuildResult {
 }
 
 /**
- * Begins the rebuild or continues the open one, and runs it to its end. Throws `RebuildInProgress`, `RebuildRefused`,
- * `VerificationFailed`, `AttemptLost`, the signal's reason, or what log and tables throw.
+ * Begins the rebuild or continues the open one, and runs it to its end. Throws why it could not begin, `VerificationFailed`,
+ * `AttemptLost`, the signal's reason, or what log and tables throw.
  */
 export async function runRebuild(
   dependencies: RebuildDependencies,

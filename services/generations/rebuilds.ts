@@ -16,7 +16,6 @@ import {
   writeRow,
 } from '../tables/generations.ts'
 import { takeAttempt, untilEnded } from './attempts.ts'
-import { RebuildRefused } from './begin.ts'
 import {
   dropDatabases,
   dropGeneration,
@@ -52,14 +51,14 @@ export interface RebuildReport extends RebuildState {
 export interface Rebuilds {
   /**
    * Begins a rebuild, or continues the open one, and runs it in this process until it ends or the signal aborts. If it fails once it
-   * has begun, the report says why. Throws `RebuildRefused`, `RebuildInProgress`, or why it could not begin.
+   * has begun, the report says why. Throws why it could not begin.
    */
   run(request: RebuildRequest, watch: Watch): Promise<RebuildReport>
   /** `undefined` if there has never been a rebuild. */
   report(): Promise<RebuildReport | undefined>
   /**
-   * Drops all tables but the current ones, those of an unfinished rebuild included. Throws `RebuildRefused`, also if another generation
-   * than `expected` is current.
+   * Drops all tables but the current ones, those of an unfinished rebuild included. Throws if that is not possible, also if another
+   * generation than `expected` is current.
    */
   drop(expected?: number): Promise<RebuildReport>
 }
@@ -76,7 +75,7 @@ export interface RebuildsDependencies extends RebuildTables {
   config: Config
   logger: Logger
   withHistory<T>(work: (history: History) => Promise<T>): Promise<T>
-  /** What reading events needs. Throws `RebuildRefused`, or if the tables were filled with other secrets. */
+  /** What reading events needs. Throws if the tables were filled with other secrets. */
   decoding(): Promise<Pick<RebuildDependencies, 'hashBacker' | 'schemaRegistry'>>
 }
 
@@ -155,7 +154,7 @@ export async function rebuildStatus(
 }
 
 /**
- * Drops all generations but the current one, and gives an unfinished rebuild up. Throws `RebuildRefused` if there are none, if a process
+ * Drops all generations but the current one, and gives an unfinished rebuild up. Throws if there are none, if a process
  * works on one, or if another one than the expected is current.
  */
 export async function dropOthers({
@@ -168,13 +167,13 @@ export async function dropOthers({
   const { tables, base } = generationLog
   const { latest: state, isOwned } = await findOwner(generationLog, { isAlone, ...time })
   if (state && isOwned) {
-    throw new RebuildRefused(`a rebuild is running (${state.phase}): interrupt its command first`)
+    throw new Error(`a rebuild is running (${state.phase}): interrupt its command first`)
   }
   const isOpen = state !== undefined && isWorking(state)
   const all = await readGenerations(generationLog)
   const left = await halfDropped(place, all)
   if (!state || (!isOpen && keptGeneration(all) === undefined && left.length === 0)) {
-    throw new RebuildRefused('there are no tables but the current ones')
+    throw new Error('there are no tables but the current ones')
   }
   await untilFollowed(generationLog)
   const run = `drop-${state.attempt}`
@@ -185,7 +184,7 @@ export async function dropOthers({
   const current = await readCurrent(tables, base)
   // Since the attempt was taken, no other process can make another one current.
   if (expected !== undefined && current !== expected)
-    throw new RebuildRefused(
+    throw new Error(
       'another generation became current meanwhile, so nothing was dropped: run the same command again',
     )
   for (const generation of standingGenerations(await readGenerations(generationLog))) {

@@ -20,7 +20,7 @@ import { isOfBacklog } from './fold/fold-progress.ts'
 import type { HashBacker } from './ingest/backer-hash.ts'
 import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } from './ingest/batch.ts'
 import { type Decode, schemaIdsOf } from './ingest/decode.ts'
-import { type RejectCircuitBreaker, TooManyRejects } from './ingest/reject-circuit-breaker.ts'
+import type { RejectCircuitBreaker } from './ingest/reject-circuit-breaker.ts'
 import type { Positions } from './positions/positions.ts'
 
 export interface ProjectorSettings {
@@ -79,7 +79,7 @@ const busyWaitMsMax = 10
 
 /**
  * Runs until the signal aborts. Resolves when everything that was collected is written and committed.
- * Throws `TooManyRejects`, or the last error if a batch could not be written, or its schemas could not be learned, in time.
+ * Throws if too many records were rejected, or the last error if a batch could not be written, or its schemas could not be learned, in time.
  */
 export async function runProjector(dependencies: ProjectorDependencies, signal: AbortSignal): Promise<void> {
   const { events, circuitBreaker, positions, monotonicMs, now } = dependencies
@@ -282,12 +282,12 @@ function isPassingFailure(error: unknown): boolean {
   return (error instanceof TablesError || error instanceof SchemaRegistryError) && error.retryable
 }
 
-function tooManyRejects(batch: Batch, recent: { records: number; rejects: number }): TooManyRejects {
+function tooManyRejects(batch: Batch, recent: { records: number; rejects: number }): Error {
   const [first] = batch.rejects
   const example = first
     ? ` The first: ${first.record.topic}/${first.record.partition} offset ${first.record.offset}: ${loggedReason(first.reason)}.`
     : ''
-  return new TooManyRejects(
+  return new Error(
     `Too many of the recent records were rejected (${recent.rejects} of ${recent.records}, with earlier runs; ` +
       `${batch.rejects.length} of ${batch.records} in this batch), so the run stopped before it moved past them.${example} ` +
       'If a schema was missing, register it and start again. If the records are wrong, repair the producer and start ' +

@@ -9,11 +9,6 @@ import { openTables, type TablesSettings } from './clickhouse/clickhouse.ts'
 import type { Databases, Shard } from './port.ts'
 import type { MigratedTables } from './schema/migrate.ts'
 
-/** The cluster has other shards than the URLs, or a shard of several replicas. */
-export class ShardsDiffer extends Error {
-  override name = 'ShardsDiffer'
-}
-
 export interface Shards {
   shards: readonly Shard[]
   close(): Promise<void>
@@ -30,7 +25,7 @@ export function openShards(settings: TablesSettings, urls: readonly string[], da
   }
 }
 
-/** Throws `ShardsDiffer` if the URLs do not lead to each shard once or if a shard has replicas, or the error of ClickHouse. */
+/** Throws if the URLs do not lead to each shard once or if a shard has replicas, or the error of ClickHouse. */
 export async function checkShards({ shards }: Shards, cluster: string): Promise<void> {
   const found = await Promise.all(
     shards.map(async ({ tables }) => {
@@ -45,18 +40,15 @@ export async function checkShards({ shards }: Shards, cluster: string): Promise<
   )
   for (const { shards: known, replicas, largest } of found) {
     if (known !== shards.length)
-      throw new ShardsDiffer(
-        `the cluster ${cluster} has ${known} shards, and ${shards.length} URLs are given`,
-      )
+      throw new Error(`the cluster ${cluster} has ${known} shards, and ${shards.length} URLs are given`)
     if (replicas > 1)
-      throw new ShardsDiffer(
+      throw new Error(
         `shard ${largest} of the cluster ${cluster} has ${replicas} replicas in remote_servers: leave one (deploy/grow.md, "Shards")`,
       )
   }
   const names = found.map(({ shard }) => shard)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined)
-    throw new ShardsDiffer(`two URLs lead to the shard ${twice} of the cluster ${cluster}`)
+  if (twice !== undefined) throw new Error(`two URLs lead to the shard ${twice} of the cluster ${cluster}`)
 }
 
 interface ServerOfShard {
@@ -72,7 +64,7 @@ interface ServerOfShard {
 export function onEveryShard(shards: readonly Shard[]): MigratedTables {
   const all = shards.map(({ tables }) => tables)
   const [first] = all
-  if (!first) throw new ShardsDiffer('the cluster has no shards')
+  if (!first) throw new Error('the cluster has no shards')
   return {
     ...first,
     shards: all,

@@ -16,11 +16,6 @@ export interface TopicPartition {
   partition: number
 }
 
-/** The log no longer has the records after the offset at which reading has to begin. */
-export class OffsetOutOfRange extends Error {
-  override name = 'OffsetOutOfRange'
-}
-
 export interface Cluster {
   admin: Admin
   names: Pick<KafkaSettings, 'topicPrefix'>
@@ -81,8 +76,9 @@ export function rangeFault(
   return undefined
 }
 
-export function outOfRange(groupId: string, faults: readonly string[]): OffsetOutOfRange {
-  return new OffsetOutOfRange(
+/** The log no longer has the records after the offset at which reading has to begin. */
+export function outOfRange(groupId: string, faults: readonly string[]): Error {
+  return new Error(
     `the group ${groupId} cannot continue without skipping records. ${faults.join('; ')}. Rebuild the read model, or, if the missing ` +
       'records are not needed, stop the projectors and run pledgeview restored: they then read everything that is left',
   )

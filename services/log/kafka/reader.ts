@@ -4,7 +4,7 @@
  * A member of the group fetches into a bounded buffer and sends heartbeats by itself. So a caller may spend any time on a
  * batch. Positions are committed under the assignment that they were fetched under, or not at all.
  *
- * How it fails: the cluster is away for longer than `outageMsMax`, records are missing (`OffsetOutOfRange`), or
+ * How it fails: the cluster is away for longer than `outageMsMax`, records are missing (`outOfRange`), or
  * kafkajs stopped. Then `poll` and `commit` throw the reason for good, and the process has to end.
  */
 import type { Logger } from 'pino'
@@ -76,7 +76,7 @@ const lookMsMax = 1_000
 
 /**
  * Joins the group. Resolves when the reader knows its partitions and their positions. Throws if the cluster cannot be
- * reached, a topic is missing, or records are missing (`OffsetOutOfRange`).
+ * reached, a topic is missing, or records are missing (`outOfRange`).
  */
 export async function openKafkaReader(
   given: KafkaReaderSettings,
@@ -136,7 +136,7 @@ export async function openKafkaReader(
 
   /**
    * Where the partitions begin. `starts` waits for its own services, for longer than Kafka may be away. So it is not part of a retry. The
-   * group's generation is new, so no other reader can change what the group remembers any more. Throws `OffsetOutOfRange`.
+   * group's generation is new, so no other reader can change what the group remembers any more. Throws `outOfRange`.
    */
   async function findStarts(assignment: Assignment): Promise<AssignmentStarts> {
     const { groupId } = settings

@@ -17,11 +17,6 @@ type TopicConfig = Pick<
   | 'PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS'
 >
 
-/** A topic is missing or has wrong settings. The message has a line for each fault. */
-export class TopicsDiffer extends Error {
-  override name = 'TopicsDiffer'
-}
-
 interface WantedTopic {
   name: string
   partitions: number
@@ -38,8 +33,8 @@ const looksMax = 300
 const lookPauseMs = 100
 
 /**
- * Checks the topics, and creates missing ones if `create` is true. Resolves with the names that it created. Throws
- * `TopicsDiffer` with every difference. An existing topic is never changed.
+ * Checks the topics, and creates missing ones if `create` is true. Resolves with the names that it created. If a topic is
+ * missing or has other settings, throws an error with a line for each fault. An existing topic is never changed.
  */
 export async function ensureTopics(
   settings: KafkaSettings,
@@ -54,7 +49,7 @@ export async function ensureTopics(
     const present = create ? wanted : wanted.filter(({ name }) => existing.has(name))
     const faults = create ? [] : missing.map(({ name }) => `the topic ${name} is missing`)
     faults.push(...(await differences(admin, present)))
-    if (faults.length > 0) throw new TopicsDiffer(faults.join('\n'))
+    if (faults.length > 0) throw new Error(faults.join('\n'))
     return create ? missing.map(({ name }) => name) : []
   })
 }

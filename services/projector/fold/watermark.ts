@@ -60,17 +60,6 @@ export interface Watermark {
   advance(step: () => FoldStep, when: 'if due' | { atLeast: number }): Promise<boolean>
 }
 
-/** The tables were restored while the projectors ran. These have to start again: then they read again what the tables lack. */
-export class TablesWentBack extends Error {
-  override name = 'TablesWentBack'
-  constructor(found: number, written: number) {
-    const [at, was] = [found, written].map(ms => new Date(ms).toISOString())
-    super(
-      `the tables went back: their watermark was ${was}, and is ${at}. Start the projector again: it reads again what they lack`,
-    )
-  }
-}
-
 interface ClockRow {
   now: number
   watermark: number
@@ -150,7 +139,13 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
       const step = nextStep()
       // An idle worker learns here that it lost the lead. Otherwise the watermark would stand still.
       if (BigInt(epoch) !== step.term.epoch || holder !== step.term.holder) return false
-      if (watermark < found) throw new TablesWentBack(watermark, found)
+      // The tables were restored while the projectors ran.
+      if (watermark < found) {
+        const [at, was] = [watermark, found].map(ms => new Date(ms).toISOString())
+        throw new Error(
+          `the tables went back: their watermark was ${was}, and is ${at}. Start the projector again: it reads again what they lack`,
+        )
+      }
       found = watermark
       const reached = Math.max(told, watermark + 1, atLeast)
       invariant('watermark-grows', reached > written, () => ({ reached, written }))

@@ -63,11 +63,6 @@ export function createRejectCircuitBreaker(
   }
 }
 
-/** The projector stopped because too many records were rejected. */
-export class TooManyRejects extends Error {
-  override name = 'TooManyRejects'
-}
-
 /*
  * What the reject circuit breaker has to remember of earlier runs. Without it, a supervisor that restarts a stopped
  * projector would move a whole topic to the dead-letter queue, a little with each restart.

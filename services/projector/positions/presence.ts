@@ -79,11 +79,6 @@ export function createPresence({
  * and only a rebuild can tell. So the projector refuses to go on.
  */
 
-/** The projectors were away for so long that deletions may be lost. The message says how to go on. */
-export class AwayTooLong extends Error {
-  override name = 'AwayTooLong'
-}
-
 export interface Compaction {
   warnings: string[]
   topics: TopicCompaction[]
@@ -97,7 +92,7 @@ export interface AbsenceSettings {
   retentionMsMin: number
 }
 
-/** Reads the settings of the topics. Throws `AwayTooLong` if deletions may be lost. */
+/** Reads the settings of the topics. Throws if deletions may be lost. */
 export async function checkAbsence(
   inspector: Pick<KafkaInspector, 'group' | 'compaction'>,
   { readUntil, now, retentionMsMin }: AbsenceSettings,
@@ -105,7 +100,7 @@ export async function checkAbsence(
   const topics = await inspector.compaction()
   const { lag } = await inspector.group()
   const faults = absenceFaults({ lag, topics, readUntil, now: now() })
-  if (faults.length > 0) throw new AwayTooLong(`${faults.join('\n')}\n${risk} ${wayOn}`)
+  if (faults.length > 0) throw new Error(`${faults.join('\n')}\n${risk} ${wayOn}`)
   return { warnings: compactionWarnings(topics, retentionMsMin), topics }
 }
 

@@ -34,7 +34,7 @@ export interface KeyRing {
   start(): Promise<void>
   /** Stops, and waits for what is running. */
   close(): Promise<void>
-  /** The active key of that name, or `undefined`. Throws `KeysUnavailableError` if it is not known. */
+  /** The active key of that name, or `undefined`. Throws if no keys are known: they were never loaded, or the last read is too long ago. */
   lookup(key: string): ApiKey | undefined
   /** Whether all keys are known, so that `lookup` does not throw. */
   isKnown(): boolean
@@ -74,11 +74,6 @@ export interface KeyRingContext extends Pick<Runtime, 'monotonicMs' | 'sleep'> {
   databases: Databases
   /** Called for every failure, for the log. */
   onError: (error: unknown) => void
-}
-
-/** The keys are not known: they were never loaded, or the last successful read is too long ago. */
-export class KeysUnavailableError extends Error {
-  override name = 'KeysUnavailableError'
 }
 
 /** A load of all keys that is under way. */
@@ -223,9 +218,9 @@ export function createKeyRing(
     },
 
     lookup(key) {
-      if (ageMs() > options.staleMsMax) throw new KeysUnavailableError(`last read ${ageMs()} ms ago`)
+      if (ageMs() > options.staleMsMax) throw new Error(`the keys are not known: last read ${ageMs()} ms ago`)
       const found = (keys ?? load?.keys)?.get(key)
-      if (found === undefined && keys === undefined) throw new KeysUnavailableError('not loaded yet')
+      if (found === undefined && keys === undefined) throw new Error('the keys are not known: not loaded yet')
       return refused.has(key) ? undefined : found
     },
 

@@ -16,11 +16,6 @@ export interface Identity {
   PLEDGEVIEW_PLATFORM_CURRENCY?: string
 }
 
-/** A setting differs from the one that the tables began with. */
-export class IdentityDiffers extends Error {
-  override name = 'IdentityDiffers'
-}
-
 const columns = [
   { name: 'setting', type: 'String' },
   { name: 'fingerprint', type: 'String' },
@@ -32,7 +27,7 @@ interface Row {
 }
 
 /**
- * For a process that writes: stores the settings that are not stored yet. Throws `IdentityDiffers` if another value
+ * For a process that writes: stores the settings that are not stored yet. Throws if another value
  * is stored.
  */
 export async function holdTablesIdentity(
@@ -54,7 +49,7 @@ export async function holdTablesIdentity(
   await checkTablesIdentity(tables, databases, identity)
 }
 
-/** For a process that only reads. Throws `IdentityDiffers` if a stored setting differs from this process's. */
+/** For a process that only reads. Throws if a stored setting differs from this process's. */
 export async function checkTablesIdentity(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
@@ -66,7 +61,7 @@ export async function checkTablesIdentity(
   const own = new Map(rowsOf(identity).map(({ setting, fingerprint }) => [setting, fingerprint]))
   for (const { setting, fingerprint } of held) {
     if (!own.has(setting) || own.get(setting) === fingerprint) continue
-    throw new IdentityDiffers(
+    throw new Error(
       `${setting} differs from the value that the tables in ${databases.base} began with; restore that value, or use another database`,
     )
   }

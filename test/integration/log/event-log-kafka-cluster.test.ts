@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { readCompaction } from '../../../services/log/kafka/topic-settings.ts'
-import { createTopics, ensureTopics, TopicsDiffer } from '../../../services/log/kafka/topics.ts'
+import { createTopics, ensureTopics } from '../../../services/log/kafka/topics.ts'
 import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import { startsAt } from '../../support/events/starts.ts'
 import { kafkaUser } from '../../support/kafka/broker.ts'
@@ -112,7 +112,6 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
         { create: false, logger: silent },
       )
       const error = await check.catch(cause => cause)
-      expect(error).toBeInstanceOf(TopicsDiffer)
       expect(error.message.replaceAll(topicPrefix, '').split('\n')).toEqual([
         'the topic api-keys is missing',
         'the topic accounts is missing',

@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { topics } from '../../../contracts/events/event.ts'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
-import { OffsetOutOfRange } from '../../../services/log/kafka/offsets.ts'
 import { partitionOf } from '../../../services/log/kafka/record.ts'
 import { type EventReader, SupersededAssignment } from '../../../services/log/port.ts'
 import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
@@ -131,11 +130,11 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const reading = async () => {
         for (;;) seen.push(...numbersOf((await reader.poll({ ...generous, recordsMax: 5 }, never)).records))
       }
-      await expect(reading()).rejects.toThrow(OffsetOutOfRange)
+      await expect(reading()).rejects.toThrow('without skipping records')
       expect(seen.length).toBeLessThan(89)
       expect(seen.toSorted((a, b) => a - b)).toEqual(range(1, seen.length + 1))
       // Nor does the next reader, though kafkajs has given the position up meanwhile.
-      await expect(openReader(settings)).rejects.toThrow(OffsetOutOfRange)
+      await expect(openReader(settings)).rejects.toThrow('without skipping records')
     })
   })
 

@@ -1,7 +1,6 @@
 /** A rebuild of two real shards: what it changes, what it keeps, and how it is taken back. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
-import { RebuildRefused } from '../../../../services/generations/begin.ts'
 import { dropOthers, rebuildStatus } from '../../../../services/generations/rebuilds.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
@@ -66,7 +65,7 @@ test('correct tables come out the same on each shard, and keep their stamps; a r
     expect(await idsIn(databases)).toEqual(await idsIn(generationOf(databases, 1)))
   }
   expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isPreviousKept: true })
-  await expect(live.rebuild()).rejects.toBeInstanceOf(RebuildRefused)
+  await expect(live.rebuild()).rejects.toThrow('are still kept')
   await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'before the rollback' })])
   const changed = await stampsOf(live)
   await live.rebuild({ kind: 'rollback' })
@@ -74,7 +73,7 @@ test('correct tables come out the same on each shard, and keep their stamps; a r
   expect(await stampsOf(live)).toEqual(changed)
   await dropOthers(live)
   expect(await generationsOn(live)).toEqual([1, 1])
-  await expect(live.rebuild({ kind: 'rollback' })).rejects.toBeInstanceOf(RebuildRefused)
+  await expect(live.rebuild({ kind: 'rollback' })).rejects.toThrow('no previous tables')
 })
 
 test('killed after the row, it has the deletions from just before it, also if the log has forgotten them', async () => {

@@ -6,15 +6,13 @@ import {
   campaignEvent,
   campaignTombstone,
   pledgeEvent,
-  pledgeTombstone,
   sampleCampaign,
   sampleReward,
 } from '../../../support/events/sample-events.ts'
-import { clockOf, column } from '../../../support/projector/fold-records.ts'
+import { clockOf } from '../../../support/projector/fold-records.ts'
 import { expectedReading } from '../../../support/projector/model-tables.ts'
 import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
-const longMax = 2n ** 63n - 1n
 const model = useFreshModel()
 
 describe('the fold', () => {
@@ -130,40 +128,6 @@ describe('the fold', () => {
       pledgeEvent({ campaign_id: 'never seen', pledge_id: 'p' }),
     ])
     expect(await writtenRows()).toEqual([])
-  })
-
-  test.each([
-    ['one by one', { batchSize: 1 }, false],
-    ['twice at once', { times: 2 }, false],
-    ['backwards', {}, true],
-    ['backwards, one by one', { batchSize: 1 }, true],
-  ])('ranks a tombstone after every version, if they arrive %s', async (_, delivery, isBackwards) => {
-    const last = campaignEvent({ campaign_id: 'a', version: longMax })
-    const other = campaignEvent({ campaign_id: 'c' })
-    const kept = pledgeEvent({ campaign_id: 'c', pledge_id: 'kept' })
-    const gone = pledgeEvent({ campaign_id: 'c', pledge_id: 'gone', version: longMax })
-    const events = [last, campaignTombstone('a'), other, kept, pledgeTombstone('c', 'gone'), gone]
-    await model.project(isBackwards ? events.toReversed() : events, delivery)
-    expect(await model.views()).toEqual(expectedReading(readModelOf([other, kept])))
-  })
-
-  test('distinguishes versions in microseconds, and versions too large for a double', async () => {
-    const micros = 1_790_000_000_000_001
-    await model.project([
-      campaignEvent({ campaign_id: 'a', version: micros, title: 'micros, later' }),
-      campaignEvent({ campaign_id: 'b', version: longMax - 1n, title: 'huge, later' }),
-      campaignEvent({ campaign_id: 'c', version: 2n ** 53n + 1n, title: 'odd, later' }),
-    ])
-    await model.project([
-      campaignEvent({ campaign_id: 'a', version: micros - 1, title: 'micros, earlier' }),
-      campaignEvent({ campaign_id: 'b', version: longMax - 2n, title: 'huge, earlier' }),
-      campaignEvent({ campaign_id: 'c', version: 2 ** 53 - 1, title: 'odd, earlier' }),
-    ])
-    const titles = await column(
-      model.tables,
-      `SELECT title AS value FROM ${model.databases.views}.campaigns ORDER BY title`,
-    )
-    expect(titles).toEqual(['huge, later', 'micros, later', 'odd, later'])
   })
 
   test('finds the new row by slug when an index granule of the old row matches, and the reverse', async () => {

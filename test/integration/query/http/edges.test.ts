@@ -3,7 +3,6 @@
  * which answers what the app has answered before.
  */
 import { describe, expect, it } from 'vitest'
-import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
 import { fakeTables } from '../../../support/query/fake-tables.ts'
 import { sendRaw } from '../../../support/query/raw-http.ts'
 import {
@@ -56,7 +55,7 @@ describe('while ClickHouse is unavailable, to', () => {
 
 describe('while the keys are not known, to', () => {
   const lookup = () => {
-    throw new KeysUnavailableError('connect to 10.1.2.3:8123')
+    throw new Error('connect to 10.1.2.3:8123')
   }
   itAnswers(whileKeysAreUnknown, useEdgeApp({ overrides: { keyRing: { lookup } } }))
 })
