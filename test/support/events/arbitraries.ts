@@ -86,11 +86,11 @@ const pledgeStatuses: readonly PledgeStatus[] = [
   ...(['UNKNOWN', 'PENDING', 'CANCELLED', 'REFUNDED', 'FAILED'] as const),
 ]
 
-const campaignIds = ['c1', 'c2', 'c3', 'c-4:ü']
-const pledgeIds = ['p1', 'p2', 'p3', 'p4', 'p5', 'p 6 "quoted"']
+const campaignIds = ['c1', 'c2', 'c3', 'c-4:ü\t\\N\0']
+const pledgeIds = ['p1', 'p2', 'p3', 'p4', 'p5', 'p 6 "quoted"\t\\N\0']
 const backerIds = ['b1', 'b2', 'b3', 'b4']
 const creatorIds = ['k1', 'k2', 'k3']
-const rewardIds = ['r1', 'r2', 'r3']
+const rewardIds = ['r1', 'r2', 'r3\t\\N\0']
 const categories = ['Comics', 'Film & Video', 'Games']
 // Two, none, three and four digits after the decimal point.
 const currencies = ['USD', 'EUR', 'JPY', 'KWD', 'CLF']
@@ -245,6 +245,7 @@ function version(): fc.Arbitrary<Long> {
     fc.integer({ min: 1, max: 9 }),
     fc.integer({ min: 1_790_000_000_000_000, max: 1_790_000_000_000_020 }),
     fc.bigInt({ min: longMax - 9n, max: longMax }),
+    fc.constantFrom(2 ** 53 - 1, 2n ** 53n, 2n ** 53n + 1n),
   )
 }
 
