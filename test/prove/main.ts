@@ -53,7 +53,8 @@ async function prove(): Promise<number> {
     return 2
   }
   console.log(`seed ${seed}, ${values.minutes} minutes`)
-  const mutants = [...(values.mutants ? await tryMutants() : []), ...tryLogMutants()]
+  const mutants = values.mutants ? await tryMutants() : []
+  const logMutants = tryLogMutants()
   // Mutants are played before.
   const playedFrom = performance.now()
   const simulated = values.world ? [] : await simulateUntil(playedFrom + simulatedShare * playMs)
@@ -65,9 +66,9 @@ async function prove(): Promise<number> {
     worlds.push({ ...outcome, log: [] })
     if (values.world || performance.now() > playedFrom + playMs) break
   }
-  const proof = { seed, simulated, worlds, mutants, minutes: minutes() }
+  const proof = { seed, simulated, worlds, mutants, logMutants, minutes: minutes() }
   if (!values.world) console.log(`${writeReport(proof)}\nThe report is in test/PROOF.md.`)
-  const missed = mutants.filter(({ isFound }) => !isFound)
+  const missed = [...mutants, ...logMutants].filter(({ isFound }) => !isFound)
   for (const { rule, without } of missed) console.error(`the checker does not find it (${rule}): ${without}`)
   return missed.length + lossesOf(proof).length > 0 ? 1 : 0
 }

@@ -5,7 +5,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
-import { invariants } from '../../services/runtime/ops/invariants.ts'
 import { newestKafka } from '../support/deployment/local-services.ts'
 import type { Simulated } from './simulated.ts'
 import { countsOf, type WorldOutcome } from './world.ts'
@@ -24,7 +23,9 @@ export interface Proof {
   seed: string
   simulated: readonly Simulated[]
   worlds: readonly WorldOutcome[]
+  /** Programs. */
   mutants: readonly Mutant[]
+  logMutants: readonly Mutant[]
   minutes: number
 }
 
@@ -53,7 +54,7 @@ export function lossesOf(
 
 /** Writes both. Returns the summary. */
 export function writeReport(proof: Proof): string {
-  const { seed, simulated, worlds, mutants, minutes } = proof
+  const { seed, simulated, worlds, mutants, logMutants, minutes } = proof
   const losses = lossesOf(proof)
   const counted = (what: string) => many(sum(worlds.map(({ counts }) => counts[what] ?? 0)))
   const played = worlds.flatMap(one => one.played)
@@ -77,14 +78,10 @@ export function writeReport(proof: Proof): string {
     ['revocations that each process followed in time', counted('revoked')],
     ['quiet times, in which every answer is the whole truth', counted('quiet')],
     ['mirrors that ended equal to the truth', counted('copy')],
-    [
-      'mutants that the checker found',
-      `${mutants.filter(({ isFound }) => isFound).length} of ${mutants.length}`,
-    ],
+    ['mutants that the checker found', foundOf([...mutants, ...logMutants])],
     ['losses', losses.length],
   ]
   const said = mutants.map(one => [one.rule, one.without, one.isFound ? one.said : '**not found**'])
-  const assertions = Object.entries(invariants).map(([name, what]) => `\`${name}\`: ${what}`)
   const text = `# Proof
 
 Written by \`npm run prove\`. It tries to break what Pledgeview promises: simulated worlds, then real processes under faults, with readers and
@@ -105,19 +102,13 @@ ${listed(lossesOf(proof, shownMax)) || 'Nothing.'}
 
 ## The checker can fail
 
-A safeguard is taken out of the real program, which plays a world (\`--mutants\`), or of a small log, and the checker finds it. The
-[simulation](./simulation/safeguards.test.ts) takes out ten more of the service itself.
+A safeguard is taken out of the real program, which plays a world (\`--mutants\`): ${foundOf(mutants)} were found; or of
+[a small log](./prove/checker/mutants.ts): ${foundOf(logMutants)}. The [simulation](./simulation/safeguards.test.ts) takes out ten more of
+the service itself.
 
 ${table('rule | without this | what the checker said', said)}
 
 ${sectionOf('What this does not see')}
-
-## Assertions that stay on
-
-${assertions.length} assertions run in every process, here and in production. One that does not hold is counted in
-\`pledgeview_invariants_broken_total\` and fires an alert ([the guide](../deploy/watch.md#assertions)). The checker expects none.
-
-${listed(assertions)}
 
 ${sectionOf('Defects that this has found')}
 `
@@ -125,6 +116,10 @@ ${sectionOf('Defects that this has found')}
   const last = `\`npm run prove\`: ${figures} ([proof](./test/PROOF.md)).`
   writeFileSync(readme, readFileSync(readme, 'utf8').replace(/^`npm run prove`: .*$/m, last))
   return summary
+}
+
+function foundOf(mutants: readonly Mutant[]): string {
+  return `${mutants.filter(({ isFound }) => isFound).length} of ${mutants.length}`
 }
 
 /** What it ran on. */
