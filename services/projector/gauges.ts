@@ -41,7 +41,6 @@ export interface RebuildUnderWay {
 export function createProjectorGauges(dependencies: GaugeDependencies): () => Promise<void> {
   const {
     metrics,
-    now,
     monotonicMs,
     isLeading,
     lag,
@@ -49,7 +48,6 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     sharedSlugCount,
     claims,
     reportProjection,
-    oldestUncommitted,
     unfolded,
     rebuild,
   } = dependencies
@@ -101,10 +99,6 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
   return async () => {
     const [, tables] = await Promise.all(readings.map(read => answers(read())))
     metrics.clickhouseUp.set(tables ? 1 : 0)
-    // From what this process knows, so they grow also while nothing answers.
-    const inLog = oldestUncommitted().map(({ waitsSince }) => secondsSince(waitsSince, now()))
-    metrics.stageLag.set({ stage: 'log' }, Math.max(0, ...inLog))
-    metrics.stageLag.set({ stage: 'ledger' }, secondsSince(unfolded.waitsSince(), now()))
   }
 }
 

@@ -111,36 +111,16 @@ function createCaches(
     return (isHit, count = 1) => (isHit ? hits : misses).inc(count)
   }
   const share = { bytesMax: bytesMax / 2, now }
-  const countResponse = onLookup('responses')
-  const noteAge = ageMeter(metrics)
   return {
     cache: createCache(responses, {
       ...{ ...share, shared: shared?.responses },
-      onLookup(isHit, count, ageMs = 0) {
-        countResponse(isHit, count)
-        noteAge(ageMs)
-      },
+      onLookup: onLookup('responses'),
     }),
     snapshots: createCache(snapshots, {
       ...{ ...share, shared: shared?.snapshots },
       onLookup: onLookup('lists'),
     }),
     onRowLookup: onLookup('rows'),
-  }
-}
-
-/** Reports the age of the oldest answer of a minute. After it there is none, until the next answer. */
-export function ageMeter({ stageLag }: Pick<Metrics, 'stageLag'>): (ageMs: number) => void {
-  let oldestMs = -1
-  function end(): void {
-    oldestMs = -1
-    stageLag.remove({ stage: 'cache' })
-  }
-  return ageMs => {
-    if (oldestMs < 0) setTimeout(end, 60_000).unref()
-    if (ageMs <= oldestMs) return
-    oldestMs = ageMs
-    stageLag.set({ stage: 'cache' }, ageMs / 1000)
   }
 }
 

@@ -61,7 +61,7 @@ export interface Cache<Value> extends Keeper {
 }
 
 /** `isHit`: no load was needed, or one of another caller was under way. A failed load is a miss. */
-export type OnLookup = (isHit: boolean, count?: number, ageMs?: number) => void
+export type OnLookup = (isHit: boolean, count?: number) => void
 
 /** Returns the value that all processes share, or the result of `load`. */
 export type LoadShared<Value> = (key: string, load: () => Promise<Value>, owner: string) => Promise<Value>
@@ -116,7 +116,7 @@ export function createCache<Value extends Lifetime>(
   return {
     find(key, owner = noOwner) {
       const found = store.get(key, owner) ?? loads.get(key)
-      if (found !== undefined) onLookup?.(true, 1, found instanceof Promise ? 0 : now() - found.createdAt)
+      if (found !== undefined) onLookup?.(true)
       return found
     },
 

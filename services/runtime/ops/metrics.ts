@@ -113,9 +113,7 @@ export function createMetrics() {
     }),
     stageLag: new Gauge({
       name: 'pledgeview_stage_lag_seconds',
-      help:
-        'How far each stage is behind, as this process knows it: log, the oldest record that is not in the ledger; ledger, the oldest ' +
-        'event that is not folded; fold, the age of the watermark; cache, the oldest answer of the last minute',
+      help: 'How far a stage is behind: fold, the age of the watermark',
       labelNames: ['stage'] as const,
       registers,
     }),

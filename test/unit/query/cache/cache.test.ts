@@ -1,8 +1,6 @@
 import fc from 'fast-check'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createFairStore } from '../../../../services/query/cache/cache.ts'
-import { ageMeter } from '../../../../services/query/service.ts'
-import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { testClock } from '../../../support/query/app.ts'
 
 interface Value {
@@ -98,21 +96,4 @@ describe('a fair store', () => {
       }),
     )
   })
-})
-
-it('reports the age of the oldest answer of a minute, and none after a minute without answers', async () => {
-  vi.useFakeTimers()
-  try {
-    const { stageLag } = createMetrics()
-    const ages = async () => (await stageLag.get()).values.map(({ value }) => value)
-    const note = ageMeter({ stageLag })
-    for (const ageMs of [2_000, 9_000, 0]) note(ageMs)
-    expect(await ages()).toEqual([9])
-    vi.advanceTimersByTime(60_000)
-    expect(await ages()).toEqual([])
-    note(0)
-    expect(await ages()).toEqual([0])
-  } finally {
-    vi.useRealTimers()
-  }
 })
