@@ -6,13 +6,15 @@ import {
   campaignEvent,
   campaignTombstone,
   pledgeEvent,
+  pledgeTombstone,
   sampleCampaign,
   sampleReward,
 } from '../../../support/events/sample-events.ts'
-import { clockOf } from '../../../support/projector/fold-records.ts'
+import { clockOf, column } from '../../../support/projector/fold-records.ts'
 import { expectedReading } from '../../../support/projector/model-tables.ts'
 import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
+const longMax = 2n ** 63n - 1n
 const model = useFreshModel()
 
 describe('the fold', () => {
@@ -128,6 +130,36 @@ describe('the fold', () => {
       pledgeEvent({ campaign_id: 'never seen', pledge_id: 'p' }),
     ])
     expect(await writtenRows()).toEqual([])
+  })
+
+  test('ranks a tombstone after every version, whichever arrives first', async () => {
+    const last = campaignEvent({ campaign_id: 'a', version: longMax })
+    const other = campaignEvent({ campaign_id: 'c' })
+    const gone = pledgeEvent({ campaign_id: 'c', pledge_id: 'gone', version: longMax })
+    const events = [last, campaignTombstone('a'), other, pledgeTombstone('c', 'gone'), gone]
+    for (const order of [events, events.toReversed()]) {
+      await model.project(order, { batchSize: 1 })
+      expect(await model.views()).toEqual(expectedReading(readModelOf([other])))
+    }
+  })
+
+  test('distinguishes versions in microseconds, and versions too large for a double', async () => {
+    const micros = 1_790_000_000_000_001
+    await model.project([
+      campaignEvent({ campaign_id: 'a', version: micros, title: 'micros, later' }),
+      campaignEvent({ campaign_id: 'b', version: longMax - 1n, title: 'huge, later' }),
+      campaignEvent({ campaign_id: 'c', version: 2n ** 53n + 1n, title: 'odd, later' }),
+    ])
+    await model.project([
+      campaignEvent({ campaign_id: 'a', version: micros - 1, title: 'micros, earlier' }),
+      campaignEvent({ campaign_id: 'b', version: longMax - 2n, title: 'huge, earlier' }),
+      campaignEvent({ campaign_id: 'c', version: 2 ** 53 - 1, title: 'odd, earlier' }),
+    ])
+    const titles = await column(
+      model.tables,
+      `SELECT title AS value FROM ${model.databases.views}.campaigns ORDER BY title`,
+    )
+    expect(titles).toEqual(['huge, later', 'micros, later', 'odd, later'])
   })
 
   test('finds the new row by slug when an index granule of the old row matches, and the reverse', async () => {
