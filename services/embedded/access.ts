@@ -19,7 +19,7 @@ import type { FollowedDatabases } from '../tables/generations.ts'
 import type { Shard, Tables } from '../tables/port.ts'
 import { checkTablesIdentity } from '../tables/schema/identity.ts'
 import { type DataDirectory, readSecrets, readServiceAddress, type ServiceAddress } from './data-directory.ts'
-import { type EmbeddedModel, identityOf, openEmbeddedModel } from './model.ts'
+import { type EmbeddedModel, identityOf, liveConsumer, openEmbeddedModel } from './model.ts'
 import { childSettings, openRunningTables } from './tables.ts'
 
 /**
@@ -143,7 +143,8 @@ function accessTo(
       createRebuilds({
         ...{ tables, databases, config, logger, isAlone: service === undefined },
         decoding: async () => ({ hashBacker: backerHasher(secrets.backerKey) }),
-        withHistory: work => closing(async open => work(open(await openJournalHistory(directory.journal)))),
+        withHistory: work =>
+          closing(async open => work(open(await openJournalHistory(directory.journal, liveConsumer)))),
       }),
   }
 }

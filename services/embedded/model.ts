@@ -26,7 +26,7 @@ import { type DataDirectory, readSecrets, removeServiceAddress, type Secrets } f
 import { openEmbeddedTables } from './tables.ts'
 
 /** The journal consumer whose positions belong to the projector. */
-const liveConsumer = 'projector'
+export const liveConsumer = 'projector'
 
 export interface EmbeddedModel {
   clickHouse: ClickHouseServer

@@ -239,7 +239,7 @@ export async function createShards(
   { attempt, from, to }: { attempt: number; from: number; to: number },
   patience: Patience,
 ): Promise<RebuildShard[]> {
-  const { run, config, random, sleep, monotonicMs, now } = dependencies
+  const { run, config, history, random, sleep, monotonicMs, now } = dependencies
   const time = { monotonicMs, sleep }
   const before = serversOf(dependencies, from)
   return Promise.all(
@@ -271,6 +271,8 @@ export async function createShards(
           databases: live,
           holder: promotionHolder(attempt),
           config,
+          // It remembers nothing, and begins no lower than what lists have shown: the tables may be restored ones.
+          rememberWatermark: async () => (await history.remembered()).watermark,
           untilNoneRuns: () => untilNoFoldRuns(tables, live, { ...time, msMax: foldEndsMsMax }),
         }),
         withdrawals: createWithdrawals({ tables, live, rebuilt, run }),

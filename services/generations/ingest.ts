@@ -4,9 +4,10 @@
  */
 import { randomUUID } from 'node:crypto'
 import { type EventReader, type LogState, lagRecords, type PartitionLag, type Position } from '../log/port.ts'
+import { readLongRuns, readPending } from '../projector/fold/fold-progress.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../projector/ingest/reject-circuit-breaker.ts'
-import { createPositions, type Positions } from '../projector/positions/positions.ts'
+import { createPositions, noticeRestore, type Positions } from '../projector/positions/positions.ts'
 import {
   readPositions,
   type StoredPosition,
@@ -15,6 +16,7 @@ import {
 import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
 import { projectorSettings } from '../projector/settings.ts'
 import { createNotifier } from '../runtime/async/notifier.ts'
+import type { Shard } from '../tables/port.ts'
 import { createRejectStore, loggedReason, type Reject } from '../tables/rejects.ts'
 import { onEach, type RebuildContext } from './context.ts'
 
@@ -170,14 +172,20 @@ function isReached(lag: readonly PartitionLag[], target: readonly Position[]): b
 
 /* How far the log is read for a new generation. This is kept in the tables of that generation, as the projectors keep theirs. */
 
-/** A new generation is read from the start of the log. */
+/**
+ * A new generation is read from the start of the log. `live`: the current generation. A restore of it is noticed here, too, and written down:
+ * the promotion writes a watermark, and then no projector could notice it.
+ */
 export function createBuildPositions({
   tables,
   rebuilt,
   shards,
+  live,
+  history,
   now,
   warn,
-}: Pick<RebuildContext, 'tables' | 'rebuilt' | 'shards' | 'now'> & {
+}: Pick<RebuildContext, 'tables' | 'rebuilt' | 'shards' | 'history' | 'now'> & {
+  live: Pick<Shard, 'tables' | 'databases'>
   warn: (message: string) => void
 }): Positions {
   const places = shards.map(shard => ({ tables: shard.tables, databases: shard.rebuilt }))
@@ -185,6 +193,9 @@ export function createBuildPositions({
   return {
     ...positions,
     async find(state) {
+      const remembered = await history.remembered()
+      const liveShards = shards.map(shard => ({ tables: shard.tables, databases: shard.live }))
+      await noticeRestore({ ...live, shards: liveShards, now, warn }, { ...state, remembered })
       const { ofLog } = await readPositions(places, state.log)
       if (ofLog.size === 0) await writePositions(places, firstPositions(state))
       return positions.find(state)
@@ -199,6 +210,22 @@ export function createBuildPositions({
   }
 }
 
+/**
+ * Whether the current generation was restored from a backup, and has not folded everything yet that it has to read again. It is asked while
+ * its fold is held.
+ */
+export async function isBeingRestored(
+  { shards }: Pick<RebuildContext, 'shards'>,
+  log: string,
+): Promise<boolean> {
+  const answers = await onEach(shards, async ({ tables, live }) => {
+    const { ofLog } = await readPositions([{ tables, databases: live }], log)
+    if ([...ofLog.values()].some(({ next, againUntil }) => next < againUntil)) return true
+    return Boolean((await readPending(tables, live, await readLongRuns(tables, live)))?.isAgain)
+  })
+  return answers.includes(true)
+}
+
 /** The new generation knows every deletion that the current one knows, so it is read as far in time. */
 export async function carryReadUntil({ shards }: Pick<RebuildContext, 'shards'>, log: string): Promise<void> {
   for (const { tables, live, rebuilt } of shards) {
@@ -209,7 +236,7 @@ export async function carryReadUntil({ shards }: Pick<RebuildContext, 'shards'>,
       const was = before?.ofLog.get(name)
       if (!was) return []
       const readUntil = Math.max(was.readUntil, row.readUntil)
-      return [{ ...row, readUntil, lostWatermark: Math.max(was.lostWatermark, row.lostWatermark) }]
+      return [{ ...row, readUntil }]
     })
     await writePositions([{ tables, databases: rebuilt }], rows)
   }

@@ -7,6 +7,8 @@
  *   before the end of the log is read that it has to reach.
  * - A row with the same content keeps its `updated_at`. A changed row gets a stamp at or above the watermark, which stands still until the
  *   projectors follow the row. So no poller misses a change, or fetches a campaign that is the same.
+ * - If the current generation is a restored one that still has to be read again (positions.ts), no row keeps its stamp: a poller may have seen
+ *   what the backup lacks.
  * - The row goes in only if this attempt was not given up, however late it comes (attempts.ts). Then no fold worker has passed the hold.
  * - After a kill, the current generation is the one from before or the new one, as a whole.
  */
@@ -17,6 +19,7 @@ import {
   campaignsPerPiece,
   type FoldStep,
   fill,
+  noteGapStatement,
   stampOf,
   stepParameters,
 } from '../projector/fold/fold-statements.ts'
@@ -24,7 +27,7 @@ import { aheadMsMax } from '../projector/fold/watermark.ts'
 import { readSql } from '../tables/read-sql.ts'
 import { promoteGeneration } from './attempts.ts'
 import { enter, onEach, type RebuildContext, type RebuildShard } from './context.ts'
-import { carryReadUntil, ingestToEnd } from './ingest.ts'
+import { carryReadUntil, ingestToEnd, isBeingRestored } from './ingest.ts'
 import { verifyTouched } from './verification.ts'
 import { rangesOf, type Scope } from './withdrawals.ts'
 
@@ -44,6 +47,7 @@ async function bringUp(context: RebuildContext, reader: EventReader): Promise<vo
   await onEach(shards, shard => shard.hold.acquireLeadership())
   const own = await onEach(shards, shard => shard.foldWorker.acquireLeadership())
   await ingestToEnd(context, reader)
+  const isRestored = await isBeingRestored(context, reader.log)
   await onEach(shards, async shard => {
     const index = shards.indexOf(shard)
     // What is deleted later than this is in the log behind its end, and is read after the promotion.
@@ -52,7 +56,7 @@ async function bringUp(context: RebuildContext, reader: EventReader): Promise<vo
     await verifyTouched(context, shard)
     // The keys that the held worker had not folded yet: keys belong to no generation. This may write the watermark, so it comes before the stamps.
     await shard.hold.foldKeys()
-    await stamp(context, shard, own[index] as Term)
+    await stamp(context, shard, { term: own[index] as Term, isRestored })
   })
 }
 
@@ -72,16 +76,20 @@ const firstCounter = 2n ** 31n
 async function stamp(
   { now }: RebuildContext,
   { tablesOnAllCores: tables, live, rebuilt }: RebuildShard,
-  term: Term,
+  { term, isRestored }: { term: Term; isRestored: boolean },
 ): Promise<void> {
   let counter = firstCounter
-  const run = (sql: string, { condition, parameters }: Scope) => {
+  const nextStep = (): FoldStep => {
     counter++
     const foldId = (term.epoch << 32n) + counter
     const bounds = { msMax: statementMsMax, memoryBytesMax: 0, latest: now() + aheadMsMax }
-    const step: FoldStep = { term, foldId, pieces: 1, piece: 0, ...bounds }
+    return { term, foldId, pieces: 1, piece: 0, ...bounds }
+  }
+  const run = (sql: string, { condition, parameters }: Scope) => {
+    const step = nextStep()
     const text = sql
       .replaceAll('${live}', live.read)
+      .replaceAll('${is_restored}', String(isRestored))
       .replaceAll('${stamp}', stampOf(live))
       .replaceAll('${scope}', condition)
       .replaceAll('${row_columns}', contentColumns.map(name => `row.${name}`).join(', '))
@@ -94,4 +102,6 @@ async function stamp(
     await run(files.departures, range)
   }
   await run(files.watermark, everything)
+  // Readers may have seen campaigns that neither generation knows. It comes after the watermark, because its stamp is above that.
+  if (isRestored) await tables.run(noteGapStatement(rebuilt, nextStep()))
 }

@@ -52,7 +52,7 @@ export async function runRebuild(
   request: RebuildRequest,
   signal: AbortSignal,
 ): Promise<RebuildResult> {
-  const { databases, cluster, config, run, monotonicMs, sleep, onProgress, logger, now } = dependencies
+  const { databases, cluster, config, run, monotonicMs, sleep, onProgress, logger } = dependencies
   const onRetry = (error: Error) => logger.warn({ error: error.message }, 'trying again')
   const patience = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
   const tables = await onHalfTheCores(patientTables(dependencies.tables, patience))
@@ -66,7 +66,8 @@ export async function runRebuild(
   const shards = await createShards(dependencies, { attempt, from, to }, patience)
   const rebuilt = wholeOf(place, to)
   const warn = (message: string) => logger.warn(message)
-  const positions = createBuildPositions({ tables, rebuilt, shards, now, warn })
+  const live = { tables, databases: wholeOf(place, from) }
+  const positions = createBuildPositions({ ...dependencies, tables, rebuilt, shards, live, warn })
   const context: RebuildContext = {
     ...{ ...dependencies, tables, generationLog, from, rebuilt, shards, tracker, positions },
     // A process that was taken for dead, and wakes up, ends.

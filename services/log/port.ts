@@ -184,6 +184,8 @@ export interface History {
   forget(consumer: string): Promise<void>
   /** The ends of all partitions of the log: the offset that the next record of each will get. */
   ends(): Promise<Position[]>
+  /** What the projectors' readers have remembered. */
+  remembered(): Promise<RememberedWatermark>
   close(): Promise<void>
 }
 

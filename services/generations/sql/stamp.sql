@@ -1,6 +1,6 @@
 -- Runs while a promotion holds the fold of the current generation. A row of the new one with the same content takes over its stamp. Every
 -- other row gets a stamp of this moment, which no poller has passed: not below the watermark, and above the stamp that the campaign had.
--- Only rows with another stamp are written. It can be repeated: a new attempt stamps anew.
+-- After a restore no row counts as the same (promote.ts). Only rows with another stamp are written. It can be repeated: a new attempt stamps anew.
 INSERT INTO ${read}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
 WITH
     ${stamp} AS own_stamp,
@@ -8,7 +8,7 @@ WITH
     (
         SELECT
             rebuilt.campaign_id AS campaign_id,
-            live.stands AND live.content_hash = rebuilt.content_hash AS is_same,
+            live.stands AND live.content_hash = rebuilt.content_hash AND NOT ${is_restored} AS is_same,
             live.updated_at AS live_stamp
         FROM (SELECT campaign_id, content_hash, updated_at FROM ${read}.campaigns FINAL WHERE ${scope}) AS rebuilt
         LEFT JOIN

@@ -7,6 +7,7 @@ import type { Logger } from 'pino'
 import { retry } from '../../runtime/async/retry.ts'
 import type { History } from '../port.ts'
 import { createKafka, isOutage } from './client.ts'
+import { readWatermark } from './group/commits.ts'
 import { readRanges } from './offsets.ts'
 import { type KafkaReaderSettings, openKafkaReader, outageMsMaxDefault } from './reader.ts'
 
@@ -45,6 +46,8 @@ export async function openKafkaHistory(
       const ranges = await patient(() => readRanges(cluster))
       return [...ranges.values()].map(({ topic, partition, end }) => ({ topic, partition, next: end }))
     },
+
+    remembered: () => patient(() => readWatermark(cluster, settings.groupId)),
 
     close: () => admin.disconnect(),
   }

@@ -199,7 +199,8 @@ function rememberWatermark(
 
 /* The journal's history, for a rebuild. */
 
-export async function openJournalHistory(path: string): Promise<History> {
+/** `live`: the consumer that is the projectors'. */
+export async function openJournalHistory(path: string, live: string): Promise<History> {
   const db = await openJournalFile(path)
 
   return {
@@ -214,6 +215,8 @@ export async function openJournalHistory(path: string): Promise<History> {
     async ends() {
       return topics.map(topic => ({ topic, partition: onlyPartition, next: endOf(db, topic) }))
     },
+
+    remembered: () => rememberWatermark(db, path, live, { watermark: 0, shown: 0 }),
 
     async close() {
       if (db.isOpen) db.close()

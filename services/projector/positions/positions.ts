@@ -102,13 +102,7 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       assignment = state.assignment
       const databases = presentOf(dependencies.databases)
       const present = dependencies.shards.map(shard => ({ ...shard, databases: presentOf(shard.databases) }))
-      // The watermark comes first: another projector may begin again and write a high one while the positions are read.
-      const watermark = await readTablesWatermark(dependencies.tables, databases)
-      const stored = await readPositions(present, state.log)
-      const restored = await restoredPositions({ ...dependencies, databases, shards: present }, state, {
-        stored,
-        watermark,
-      })
+      const { stored, restored } = await noticeRestore({ ...dependencies, databases, shards: present }, state)
       const fresh = readUntilOfNew(stored, now())
       const found = new Map(
         state.partitions.map((at): [string, StoredPosition] => {
@@ -184,18 +178,20 @@ export async function readTablesWatermark(
   return row?.watermark ?? 0
 }
 
-/** The positions of a new era, written, if the tables went back; else `undefined`. */
-async function restoredPositions(
-  dependencies: PositionsDependencies,
-  state: LogState,
-  { stored, watermark }: { stored: StoredPositions; watermark: number },
-): Promise<Map<string, StoredPosition> | undefined> {
-  const shown = state.remembered.shown
+/** The positions in the tables, and if the tables went back, those of a new era (`restored`), which are then written. */
+export async function noticeRestore(
+  dependencies: Pick<PositionsDependencies, 'tables' | 'databases' | 'shards' | 'now' | 'warn'>,
+  state: Pick<LogState, 'log' | 'partitions' | 'remembered'>,
+): Promise<{ stored: StoredPositions; restored?: Map<string, StoredPosition> }> {
+  const { shown, watermark: lostWatermark } = state.remembered
+  // The watermark comes first: another projector may begin again and write a high one while the positions are read.
+  const watermark = await readTablesWatermark(dependencies.tables, dependencies.databases)
+  const stored = await readPositions(dependencies.shards, state.log)
   // Empty tables are filled from the start of the log. No stamp of theirs is below the remembered watermark.
-  if (shown === 0 || stored.readUntil.size === 0) return undefined
-  const known = Math.max(0, ...[...stored.ofLog.values()].map(({ lostWatermark }) => lostWatermark))
-  if (watermark >= shown || known >= shown) return undefined
-  return beginAgain(dependencies, state, { stored, watermark, lostWatermark: state.remembered.watermark })
+  if (shown === 0 || stored.readUntil.size === 0) return { stored }
+  const known = Math.max(0, ...[...stored.ofLog.values()].map(row => row.lostWatermark))
+  if (watermark >= shown || known >= shown) return { stored }
+  return { stored, restored: await beginAgain(dependencies, state, { stored, watermark, lostWatermark }) }
 }
 
 /**

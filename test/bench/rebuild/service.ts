@@ -7,7 +7,7 @@ import { pino } from 'pino'
 import { encodeState } from '../../../contracts/events/codec.ts'
 import { keyOf, topicOf } from '../../../contracts/events/event.ts'
 import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
-import { openEmbeddedModel } from '../../../services/embedded/model.ts'
+import { liveConsumer, openEmbeddedModel } from '../../../services/embedded/model.ts'
 import { type RebuildResult, runRebuild } from '../../../services/generations/rebuild.ts'
 import type { Phase } from '../../../services/generations/rebuild-log.ts'
 import { openJournalHistory, openJournalWriter } from '../../../services/log/local/journal.ts'
@@ -56,7 +56,7 @@ const model = await openEmbeddedModel({ directory: files, config, metrics: creat
 const { tables, databases } = model
 const drainSeconds = await secondsOf(() => model.whenDrained())
 const app = await startPlatformApp(tables, databases, {})
-const history = await openJournalHistory(files.journal)
+const history = await openJournalHistory(files.journal, liveConsumer)
 await delay(settleMs)
 
 const peakBytes = () => peakMemoryBytes() + memoryOf(model.clickHouse.pid()).peakBytes

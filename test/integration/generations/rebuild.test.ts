@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
-import { openJournalWriter } from '../../../services/log/local/journal.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import { createRemovals } from '../../../services/query/lists/campaign-lists.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
@@ -19,6 +20,7 @@ import {
 } from '../../support/generations/rebuilds.ts'
 import { column, restTables } from '../../support/projector/fold-records.ts'
 import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
+import { backUpTables, positionsIn, watermarkIn } from '../../support/projector/positions.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
@@ -200,6 +202,56 @@ describe('a rebuild of wrong tables', () => {
       expect(await stampsOf(live)).toEqual(before)
     },
   )
+})
+
+describe('a rebuild of tables that were restored from a backup', () => {
+  /** As a projector does that notices the restore, and then cannot read the log. */
+  async function startProjectorInVain(): Promise<void> {
+    const starts = positionsIn(live)
+    await (await openJournalReader(live.journal, { consumer: 'projector', starts })).close()
+  }
+
+  test.each([
+    ['if no projector has run in between', async () => {}],
+    ['if a projector has read nothing again', startProjectorInVain],
+  ])('tells a poller what the backup lacks, also %s', async (_, prepare) => {
+    const { tables, databases } = live
+    const campaign = (campaign_id: string, version: number, title = 'A') =>
+      campaignEvent({ campaign_id, version, title })
+    await live.append([campaign('a', 1), campaign('b', 1)])
+    await live.settled()
+    const restore = await backUpTables(tables, [databases.base, databases.ledger, databases.read])
+    await live.append([campaign('a', 2, 'B'), campaign('unknown', 1)])
+    await live.settled()
+    const seen = await watermarkIn(live)
+    // A leader remembers as shown the watermark before the last one.
+    for (let n = 0, last = seen; n < 2; n++) {
+      await expect.poll(() => watermarkIn(live)).toBeGreaterThan(last)
+      last = await watermarkIn(live)
+    }
+    const since = await watermarkIn(live)
+    await live.append([campaign('a', 3), { type: 'campaign', key: 'unknown', data: null }])
+    await live.settled()
+    await live.stopProjector()
+    await restore()
+    await prepare()
+    await live.rebuild()
+    await live.startProjector()
+    await live.settled()
+    const changed = `SELECT campaign_id AS value FROM ${live.databases.views}.campaigns
+      WHERE updated_at >= fromUnixTimestamp64Milli(${since}, 'UTC')`
+    expect(await column(tables, changed)).toContain('a')
+    const { keptSince } = await createRemovals(tables, live.databases, { keptMs: 86_400_000, msMax: 60_000 })(
+      null,
+    )
+    expect(Date.parse(keptSince)).toBeGreaterThan(since)
+    // Once: the next rebuild finds nothing that readers miss.
+    const before = await stampsOf(live)
+    await dropOthers(live)
+    await live.rebuild()
+    await live.settled()
+    expect(await stampsOf(live)).toEqual(before)
+  })
 })
 
 describe('what must not be promoted', () => {

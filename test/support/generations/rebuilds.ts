@@ -112,7 +112,7 @@ export async function openRebuildable(
   const journal = shared ?? join(directory, 'journal.sqlite')
   const consumer = shared === undefined ? 'projector' : 'second projector'
   const writer = await openJournalWriter(journal)
-  const history = await openJournalHistory(journal)
+  const history = await openJournalHistory(journal, consumer)
   let runs = 0
   let stopProjector = async () => {}
   let isDrained = async () => true
