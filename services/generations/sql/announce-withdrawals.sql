@@ -2,7 +2,8 @@
 -- batch of a projector would. It runs first, so that a rebuild that is killed in between still folds them.
 --
 -- What is hidden or deleted touches its campaign also if the new ledger has it already but the read table still shows the campaign: the batch
--- that says so may have expired in tables that were given up long ago.
+-- that says so may have expired in tables that were given up long ago. And a rollback folds what the previous generation had in quarantine: the
+-- fold that left it out counts its batches as folded.
 INSERT INTO ${ledger}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
 SELECT {projector:String}, 1, [], length(touched_campaigns), 0, 0, touched_campaigns, now64(3, 'UTC')
 FROM
@@ -15,6 +16,8 @@ FROM
         SELECT campaign_id FROM ${read}.campaigns FINAL
         WHERE ${scope} AND campaign_id IN
             (SELECT campaign_id FROM ${live}.campaign_ledger FINAL WHERE NOT is_public AND ${scope})
+        UNION ALL
+        SELECT campaign_id FROM ${ledger}.quarantine FINAL WHERE is_quarantined AND ${scope}
     )
 )
 WHERE touched_campaigns != []

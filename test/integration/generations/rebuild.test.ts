@@ -168,6 +168,25 @@ describe('a rebuild of wrong tables', () => {
     )
   })
 
+  test('can be rolled back to tables that had a campaign in quarantine: it stays shown, and keeps its stamp', async () => {
+    await live.append(platformHistory(10))
+    await live.settled()
+    const { ledger, read } = generationOf(live.databases, live.databases.generation)
+    await live.rebuild()
+    await live.settled()
+    const before = await stampsOf(live)
+    await live.tables.run({
+      query: `INSERT INTO ${ledger}.quarantine (campaign_id, fold_id, is_quarantined, failures, reason, since)
+              SELECT 'c1', 1, true, 1, 'TIMEOUT_EXCEEDED', now64(3, 'UTC')`,
+    })
+    await live.tables.run({
+      query: `DELETE FROM ${read}.campaigns WHERE campaign_id = 'c1' SETTINGS lightweight_deletes_sync = 2`,
+    })
+    await live.rebuild({ kind: 'rollback' })
+    await live.settled()
+    expect(await stampsOf(live)).toEqual(before)
+  })
+
   const expireBatches = ({ tables, databases: { ledger } }: Parameters<typeof restTables>[0]) =>
     tables.run({ query: `ALTER TABLE ${ledger}.batch_log DELETE WHERE 1 SETTINGS mutations_sync = 2` })
 
