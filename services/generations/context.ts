@@ -275,7 +275,7 @@ export async function createShards(
           rememberWatermark: async () => (await history.remembered()).watermark,
           untilNoneRuns: () => untilNoFoldRuns(tables, live, { ...time, msMax: foldEndsMsMax }),
         }),
-        withdrawals: createWithdrawals({ tables, live, rebuilt, run }),
+        withdrawals: createWithdrawals({ tables, live, rebuilt, run: `${run}-${index}` }),
         compared: { at: 0, runs: [], lasts: [] },
       }
     }),

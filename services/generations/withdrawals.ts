@@ -22,7 +22,7 @@ export interface Withdrawals {
 
 export interface WithdrawalsDependencies extends Sides {
   tables: Tables
-  /** Names this run of the rebuild; unique. */
+  /** Names this run of the rebuild on this shard; unique. */
   run: string
 }
 
