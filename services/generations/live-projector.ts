@@ -11,8 +11,8 @@ import {
 } from '../projector/service.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import { patientTables } from '../tables/clickhouse/patient.ts'
-import type { FollowedDatabases } from '../tables/generations.ts'
-import type { Tables } from '../tables/port.ts'
+import { type FollowedDatabases, tablesOfCurrent } from '../tables/generations.ts'
+import type { Shard } from '../tables/port.ts'
 import { watchAttempts } from './attempts.ts'
 import { type RebuildTables, showCurrent } from './context.ts'
 import { rebuildUnderWay } from './rebuild-log.ts'
@@ -35,19 +35,11 @@ export async function openLiveProjector({
   signal,
   ...dependencies
 }: LiveProjectorDependencies): Promise<{ reader: EventReader; projector: ProjectorService }> {
-  const { tables, databases, cluster, config, logger, metrics } = dependencies
+  const { tables, databases, cluster, logger, metrics } = dependencies
   const runtime = createRuntime(logger, metrics)
   const log = { tables, base: databases.base }
   const parts = cluster?.shards ?? [{ tables, databases }]
-  // Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many.
-  const patient = (of: Tables) => patientTables(of, { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, signal })
-  const positions = createPositions({
-    tables: patient(tables),
-    databases,
-    shards: parts.map(part => ({ ...part, tables: patient(part.tables) })),
-    now: runtime.now,
-    warn: message => logger.warn(message),
-  })
+  const positions = createLivePositions({ ...dependencies, signal })
   const reader = await openReader(positions)
   const projector = createProjectorService({
     ...dependencies,
@@ -61,4 +53,30 @@ export async function openLiveProjector({
     rebuild: () => rebuildUnderWay(log),
   })
   return { reader, projector }
+}
+
+export function createLivePositions({
+  tables,
+  databases,
+  cluster,
+  config,
+  logger,
+  signal,
+}: Pick<
+  LiveProjectorDependencies,
+  'tables' | 'databases' | 'cluster' | 'config' | 'logger' | 'signal'
+>): Positions {
+  // Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many.
+  const patience = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, signal }
+  const follow = () => databases.follow(tables)
+  const ofCurrent = (of: Shard): Shard => ({
+    ...of,
+    tables: tablesOfCurrent(patientTables(of.tables, patience), of.databases, follow),
+  })
+  return createPositions({
+    ...ofCurrent({ tables, databases }),
+    shards: (cluster?.shards ?? [{ tables, databases }]).map(ofCurrent),
+    now: Date.now,
+    warn: message => logger.warn(message),
+  })
 }

@@ -96,13 +96,26 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
 
   const areSuperseded = () => sought !== undefined && sought.ledger !== dependencies.databases.ledger
 
+  async function look(
+    state: LogState,
+  ): Promise<Noticed & { databases: Databases; present: PositionsShard[] }> {
+    const databases = presentOf(dependencies.databases)
+    const present = dependencies.shards.map(shard => ({ ...shard, databases: presentOf(shard.databases) }))
+    try {
+      const noticed = await noticeRestore({ ...dependencies, databases, shards: present }, state)
+      return { databases, present, ...noticed }
+    } catch (error) {
+      if (databases.ledger === dependencies.databases.ledger) throw error
+      // Its generation was dropped meanwhile.
+      return look(state)
+    }
+  }
+
   return {
     async find(state) {
       // From here on, what the last assignment has read is not stored.
       assignment = state.assignment
-      const databases = presentOf(dependencies.databases)
-      const present = dependencies.shards.map(shard => ({ ...shard, databases: presentOf(shard.databases) }))
-      const { stored, restored } = await noticeRestore({ ...dependencies, databases, shards: present }, state)
+      const { databases, present, stored, restored } = await look(state)
       const fresh = readUntilOfNew(stored, now())
       const found = new Map(
         state.partitions.map((at): [string, StoredPosition] => {
@@ -178,11 +191,16 @@ export async function readTablesWatermark(
   return row?.watermark ?? 0
 }
 
+interface Noticed {
+  stored: StoredPositions
+  restored?: Map<string, StoredPosition>
+}
+
 /** The positions in the tables, and if the tables went back, those of a new era (`restored`), which are then written. */
 export async function noticeRestore(
   dependencies: Pick<PositionsDependencies, 'tables' | 'databases' | 'shards' | 'now' | 'warn'>,
   state: Pick<LogState, 'log' | 'partitions' | 'remembered'>,
-): Promise<{ stored: StoredPositions; restored?: Map<string, StoredPosition> }> {
+): Promise<Noticed> {
   const { shown, watermark: lostWatermark } = state.remembered
   // The watermark comes first: another projector may begin again and write a high one while the positions are read.
   const watermark = await readTablesWatermark(dependencies.tables, dependencies.databases)

@@ -159,6 +159,10 @@ describe('on one server', () => {
   test.each([
     { name: 'a projector that stood still', stands: () => true },
     { name: 'a projector whose insert stood still', stands: ({ kind }: TablesCall) => kind === 'insert' },
+    {
+      name: 'a projector whose positions stood still',
+      stands: ({ kind, text }: TablesCall) => kind === 'insert' && text.endsWith('.positions'),
+    },
   ])('$name until its generation was dropped follows the row, and loses nothing', async ({ stands }) => {
     let still: Promise<void> | undefined
     let former = ''

@@ -7,6 +7,7 @@ import { expect, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { watchAttempts } from '../../../services/generations/attempts.ts'
 import { type RebuildTables, showCurrent } from '../../../services/generations/context.ts'
+import { createLivePositions } from '../../../services/generations/live-projector.ts'
 import { type RebuildResult, runRebuild } from '../../../services/generations/rebuild.ts'
 import type { RebuildRequest, RebuildState } from '../../../services/generations/rebuild-log.ts'
 import type { DropDependencies } from '../../../services/generations/rebuilds.ts'
@@ -32,7 +33,6 @@ import { distributedDatabases } from '../../../services/tables/schema/cluster.ts
 import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../events/sample-events.ts'
 import { column } from '../projector/fold-records.ts'
 import { hashBacker, type ModelTables } from '../projector/model-tables.ts'
-import { positionsIn } from '../projector/positions.ts'
 import { startProjector as startRunningProjector } from '../projector/running-projector.ts'
 import { wholeRequest } from './rebuild-request.ts'
 
@@ -120,7 +120,8 @@ export async function openRebuildable(
   let failure: unknown
 
   async function startProjector(): Promise<void> {
-    const positions = positionsIn({ tables, databases, cluster })
+    const { signal } = new AbortController()
+    const positions = createLivePositions({ tables, databases, cluster, config, logger, signal })
     const reader = await openJournalReader(journal, { consumer, starts: positions, lookMs: 5 })
     const projector = startRunningProjector({
       ...{ reader, tables, databases, positions, config, now },
