@@ -14,7 +14,7 @@
  */
 import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
 import type { EventReader } from '../log/port.ts'
-import type { Term } from '../projector/fold/fold-epochs.ts'
+import { holdsEpochStatement, type Term } from '../projector/fold/fold-epochs.ts'
 import {
   campaignsPerPiece,
   type FoldStep,
@@ -25,7 +25,7 @@ import {
 } from '../projector/fold/fold-statements.ts'
 import { aheadMsMax } from '../projector/fold/watermark.ts'
 import { readSql } from '../tables/read-sql.ts'
-import { promoteGeneration } from './attempts.ts'
+import { AttemptLost, promoteGeneration } from './attempts.ts'
 import { enter, onEach, type RebuildContext, type RebuildShard } from './context.ts'
 import { carryReadUntil, ingestToEnd, isBeingRestored } from './ingest.ts'
 import { verifyTouched } from './verification.ts'
@@ -104,4 +104,8 @@ async function stamp(
   await run(files.watermark, everything)
   // Readers may have seen campaigns that neither generation knows. It comes after the watermark, because its stamp is above that.
   if (isRestored) await tables.run(noteGapStatement(rebuilt, nextStep()))
+  // Behind a higher epoch none of these was written: a repeated statement that takes an epoch may have arrived late.
+  const [row] = await tables.rows<{ holds: boolean }>(holdsEpochStatement(rebuilt, term))
+  if (!row?.holds)
+    throw new AttemptLost('the new generation was not stamped: another statement took its fold')
 }
