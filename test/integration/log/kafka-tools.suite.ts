@@ -58,6 +58,16 @@ export function describeTools({ address, openReader, openWriter }: KafkaSuite): 
     await history.close()
   }, 120_000)
 
+  test('the history knows what the projectors remember', async () => {
+    const settings = settingsFor(address())
+    await makeTopics(settings)
+    const history = await openKafkaHistory({ ...settings, ...groupOf(settings) }, { logger: silent })
+    expect(await history.remembered()).toEqual({ watermark: 0, shown: 0 })
+    await (await openReader(settings)).rememberWatermark(5_000, 4_000)
+    expect(await history.remembered()).toEqual({ watermark: 5_000, shown: 4_000 })
+    await history.close()
+  }, 120_000)
+
   test('rolled for a purge, topics that nobody writes to lose what was deleted, and keep the deletion', async () => {
     const settings = settingsFor(address())
     const config = { 'cleanup.policy': 'compact', 'max.compaction.lag.ms': '1000' }
