@@ -46,6 +46,8 @@ export interface QueryService {
 }
 
 const metersMax = 1_000
+// On a connection that is silent, the look which generation is current begins anew after this time.
+const lookMsMax = 5_000
 
 /** Loads the keys and creates the app. */
 export async function startQueryService(settings: QueryServiceSettings): Promise<QueryService> {
@@ -68,7 +70,15 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
   usage.start()
   await keyRing.start()
   const { follow } = databases
-  const following = follow && startRounds(() => follow(tables), { pauseMs: followMs, onError, ...runtime })
+  const following =
+    follow &&
+    startRounds(
+      stopping => {
+        const signal = AbortSignal.any([stopping, AbortSignal.timeout(lookMsMax)])
+        return follow({ rows: statement => tables.rows(statement, { signal }) })
+      },
+      { pauseMs: followMs, onError, ...runtime },
+    )
   const app = createQueryApp(
     {
       tables,
@@ -89,10 +99,8 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
     app,
     keyRing,
     async close() {
-      // Nobody waits for a look that is under way.
-      void following?.close()
       await closeServer(app)
-      await Promise.all([keyRing.close(), usage.close()])
+      await Promise.all([following?.close(), keyRing.close(), usage.close()])
       state.close()
     },
   }

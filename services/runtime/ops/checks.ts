@@ -41,10 +41,14 @@ export function lagCheck(lag: readonly PartitionLag[], recordsMax: number): Chec
 }
 
 export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax?: number): Promise<Check> {
-  return answered(async () => {
-    await tables.rows({ query: 'SELECT 1 SETTINGS max_execution_time = 2' })
+  const ending = new AbortController()
+  const check = async () => {
+    const { signal } = ending
+    await tables.rows({ query: 'SELECT 1 SETTINGS max_execution_time = 2' }, { signal })
     return { ok: true, detail: 'answer' }
-  }, msMax)
+  }
+  // A statement that nobody waits for would hold a connection, and the end of the process.
+  return answered(check, msMax).finally(() => ending.abort())
 }
 
 /** Runs a check, with a bound on the time. If what it asks does not answer, the check fails. */

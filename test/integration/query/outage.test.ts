@@ -1,7 +1,13 @@
 /** ClickHouse unavailable, slow or overloaded: what the API answers, and what it never reveals. */
+import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
-import { TablesError } from '../../../services/tables/port.ts'
+import { startQueryService } from '../../../services/query/service.ts'
+import { memoryState } from '../../../services/query/shared-state.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import { followedDatabases } from '../../../services/tables/generations.ts'
+import { defaultNames, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { startTestApp, type TestApp } from '../../support/query/app.ts'
 import { fakeTables, snapshotRow } from '../../support/query/fake-tables.ts'
 import { codeIn, expectEveryPromise, readResponse } from '../../support/query/shape.ts'
@@ -117,5 +123,42 @@ describe('while ClickHouse is slow', () => {
     release()
     await Promise.all(asked)
     expect(statuses).toEqual([500, 500, 500, 200, 200, 200, 200, 200])
+  })
+})
+
+describe('while a connection to ClickHouse is silent', () => {
+  /** Answers when its caller stops waiting. */
+  const silence: Tables['rows'] = (_, { signal } = {}) =>
+    new Promise((_, reject) => {
+      signal?.addEventListener('abort', () => reject(signal.reason))
+    })
+  const away = () => Promise.reject(new TablesError('away', { retryable: true }))
+
+  it('a process is on another generation within seconds, and closes at once', async () => {
+    const databases = followedDatabases(defaultNames)
+    await databases.follow({ rows: async () => [{ generation: 1 }] as never[] })
+    const config = readConfig({})
+    let [looks, silentLooks] = [0, 1]
+    const service = await startQueryService({
+      tables: {
+        ...{ run: away, insert: away, close: async () => {} },
+        rows(statement, options) {
+          if (!statement.query.includes('generation_log')) return away()
+          looks++
+          return --silentLooks >= 0
+            ? silence(statement, options)
+            : Promise.resolve([{ generation: 2 }] as never[])
+        },
+      },
+      ...{ databases, config, keyPepper: 'pepper', state: memoryState(config) },
+      ...{ metrics: createMetrics(), logger: pino({ level: 'silent' }) },
+    })
+    await expect.poll(() => databases.generation, { timeout: 12_000 }).toBe(2)
+    silentLooks = Number.POSITIVE_INFINITY
+    const before = looks
+    await expect.poll(() => looks).toBe(before + 1)
+    const closingAt = performance.now()
+    await service.close()
+    expect(performance.now() - closingAt).toBeLessThan(3_000)
   })
 })

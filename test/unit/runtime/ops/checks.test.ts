@@ -1,6 +1,6 @@
 /** Checks that ask another service: probes get an answer in time, and do not pile up. */
 import { expect, test } from 'vitest'
-import { type Check, lagCheck, sharedAnswered } from '../../../../services/runtime/ops/checks.ts'
+import { type Check, lagCheck, sharedAnswered, tablesCheck } from '../../../../services/runtime/ops/checks.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { createOpsServer } from '../../../../services/runtime/ops/ops-server.ts'
 
@@ -30,6 +30,16 @@ test('probes share a check that is under way, and each is answered in time', asy
   }
   expect(calls).toHaveLength(1)
   await server.close()
+})
+
+test('a check of silent tables ends in time, and leaves no statement behind', async () => {
+  let asked: AbortSignal | undefined
+  const silent = (_: unknown, { signal }: { signal?: AbortSignal } = {}) => {
+    asked = signal
+    return new Promise<never>(() => {})
+  }
+  expect(await tablesCheck({ rows: silent }, 10)).toEqual({ ok: false, detail: 'no answer within 10 ms' })
+  expect(asked?.aborted).toBe(true)
 })
 
 test('the lag is within its bound up to the last record that it allows, over all partitions', () => {
