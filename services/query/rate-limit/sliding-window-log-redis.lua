@@ -15,12 +15,12 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 if now > deadline then return {-1, 0, 0, now} end
 
+-- The first write only removes, so Redis runs the script to its end even if its memory is full.
+redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. now - window)
 -- If the clock was set back, hits with a future time would count for too long. Give them the present time.
 for _, future in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. now, '+inf')) do
   redis.call('ZADD', key, now, future)
 end
--- Its first write only removes, so Redis runs the script to its end even if its memory is full.
-redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. now - window)
 
 for at = 5, #ARGV, 2 do
   local time = math.min(tonumber(ARGV[at + 1]), now)

@@ -11,7 +11,7 @@ import { freePort } from '../../../../services/runtime/free-port.ts'
 import { startProxy } from '../../../support/kafka/proxy.ts'
 import { needs } from '../../../support/runner/requirements.ts'
 import { type RedisProcess, redisProgram, startRedis } from '../../../support/servers/redis.ts'
-import { openLimiters, untilAlone, untilShared } from '../../../support/servers/redis-limiters.ts'
+import { openLimiters, redisNow, untilAlone, untilShared } from '../../../support/servers/redis-limiters.ts'
 
 let redis: RedisProcess
 const closers: (() => Promise<void>)[] = []
@@ -86,6 +86,18 @@ describe('the limiter over a Redis whose memory is full', () => {
     await fill()
     expect((await admittedOf(a, 200)) + (await admittedOf(b, 200))).toBe(0)
     expect(limiters.every(limiter => limiter.isShared())).toBe(true)
+  })
+
+  it('decides also after its clock was set back, if there is nothing to evict', async () => {
+    await redis.client.config('SET', 'maxmemory-policy', 'noeviction')
+    const { limiters, keyOf } = await open(1, 3)
+    const [limiter] = limiters
+    const future = (await redisNow(redis)) + minute
+    await redis.client.zadd(keyOf('a'), future, 'x', future, 'y', future, 'z')
+    await redis.client.config('SET', 'maxmemory', '1')
+    await expect(redis.client.set('more', 'x')).rejects.toThrow('OOM')
+    expect(await limiter.hit('a')).toMatchObject({ allowed: false })
+    expect(limiter.isShared()).toBe(true)
   })
 })
 
