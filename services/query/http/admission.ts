@@ -169,14 +169,21 @@ export const servicePaths = ['/', basePath, `${basePath}/`] as const
 const resources = [
   ...servicePaths,
   openApiPath,
-  ...[...operations, ...downloads].map(({ path }) => basePath + path.replace(/\{\w+\}/g, '[^/?#]+')),
-].join('|')
+  ...[...operations, ...downloads].map(({ path }) => basePath + path),
+]
+  .map(path => path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+'))
+  .join('|')
 // An absolute target may have no path: that is the root.
-const resourcePattern = new RegExp(`^(?:(?:https?://[^/?#]*)?(?:${resources})|https?://[^/?#]*)(?:[?#]|$)`)
+const resourcePattern = new RegExp(`^(?:(?:(?i:https?)://[^/]*)?(?:${resources})|(?i:https?)://[^/]*)$`)
 
-/** Whether this request target is a resource that the API can read. */
+/** Whether this request target is a resource that the API can read. As in the router, the path is decoded and its case counts. */
 export function isResource(target: string): boolean {
-  return resourcePattern.test(target)
+  const [path = ''] = target.split(/[?#]/, 1)
+  try {
+    return resourcePattern.test(decodeURI(path))
+  } catch {
+    return false
+  }
 }
 
 function headersOf(code: ErrorCode): ResponseHeaders {
