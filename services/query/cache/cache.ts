@@ -51,11 +51,11 @@ export interface CacheKind<Value extends Lifetime> {
 export interface Cache<Value> extends Keeper {
   /**
    * Returns the cached value, or the result of the running load, or the result of a new load. Rejects with the load's
-   * error. `owner` is the one that uses the value: the cache shares its memory fairly among owners.
+   * error. `owner` is the one that uses the value: the cache shares its memory fairly among owners. Default: all that name none are one.
    */
   get(key: string, load: () => Promise<Value>, owner?: string): Promise<Value>
-  /** Returns the cached value or the running load, or `undefined` if `get` would load. */
-  find(key: string, owner?: string): Value | Promise<Value> | undefined
+  /** Returns the cached value or the running load, or `undefined` if `get` would load. It makes nobody an owner of the value. */
+  find(key: string): Value | Promise<Value> | undefined
   /** What `find` would return, and no lookup is counted. */
   peek(key: string): Value | Promise<Value> | undefined
 }
@@ -114,8 +114,8 @@ export function createCache<Value extends Lifetime>(
   }
 
   return {
-    find(key, owner = noOwner) {
-      const found = store.get(key, owner) ?? loads.get(key)
+    find(key) {
+      const found = store.get(key) ?? loads.get(key)
       if (found !== undefined) onLookup?.(true)
       return found
     },
@@ -133,7 +133,7 @@ export function createCache<Value extends Lifetime>(
       }
     },
 
-    peek: key => store.get(key, noOwner) ?? loads.get(key),
+    peek: key => store.get(key) ?? loads.get(key),
 
     forgetOld: () => store.dropExpired(),
 
@@ -243,15 +243,15 @@ export function createFairStore<Value extends Lifetime>({
   }
 
   return {
-    /** The value, if it is kept and has not expired. */
-    get(key: string, owner: string): Value | undefined {
+    /** The value, if it is kept and has not expired. `owner` uses it too from now on. */
+    get(key: string, owner?: string): Value | undefined {
       const entry = entries.get(key)
       if (entry === undefined) return undefined
       if (leftMs(entry.value, now()) === 0) {
         drop(key)
         return undefined
       }
-      if (entry.lastOwner !== owner) hold(owner, key, entry)
+      if (owner !== undefined && entry.lastOwner !== owner) hold(owner, key, entry)
       entry.isUsed = true
       return entry.value
     },
