@@ -169,7 +169,8 @@ async function settled(admin: KeyAdmin, key: string): Promise<KeyRecord | undefi
   // A key that was issued a moment earlier may be folded a moment later. Then this key may no longer be among the
   // three. On a busy machine a moment is as long as the fold of this key took.
   await sleep(Math.max(settleMsMin, admin.monotonicMs() - askedAt))
-  return (await admin.directory.find(key))[0]
+  // A key that is gone was deleted by another process.
+  return (await admin.directory.find(key))[0] ?? { ...record, status: 'revoked' }
 }
 
 async function whyNotActive(
@@ -178,6 +179,8 @@ async function whyNotActive(
   record: KeyRecord | undefined,
 ): Promise<string> {
   if (!record) return `the key was not folded within ${visibleMsMax / 1000} s, so it was deleted again`
+  if (record.status !== 'waiting')
+    return 'the key was revoked or deleted while it was issued: issue another one'
   return hasEnough(await activeKeysOf(admin, account))
 }
 

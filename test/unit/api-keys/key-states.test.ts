@@ -80,6 +80,25 @@ test('a read of keys ends within its bound although the tables do not answer', a
   await expect(directory.find('key')).rejects.toThrow('timeout')
 })
 
+const admin = {
+  writer: { append: async () => undefined, close: async () => undefined },
+  ...{ pepper: 'pepper', now: Date.now, monotonicMs: () => performance.now(), randomBytes },
+}
+const wanted = { account: 'account', name: 'n', url: 'https://board.example/', email: 'a@board.example' }
+
+test.each(['revoked', 'deleted'])(
+  'a key that is %s while it is issued is refused with that reason',
+  async end => {
+    let looks = 0
+    const find = async (key: string) => {
+      if (++looks === 1) return [sampleKey({ key })]
+      return end === 'revoked' && looks === 2 ? [sampleKey({ key, status: 'revoked' })] : []
+    }
+    const issued = issueKey({ ...admin, directory: { ofAccount: async () => [], find } }, wanted)
+    await expect(issued).rejects.toThrow('revoked or deleted while it was issued')
+  },
+)
+
 test('a new key waits for the ends of all expired ones at once', async () => {
   const ended = ['a', 'b', 'c'].map(letter =>
     sampleKey({ key: `pv_live_${letter.repeat(32)}`, status: 'ended' }),
@@ -92,17 +111,7 @@ test('a new key waits for the ends of all expired ones at once', async () => {
     if (!found) return [sampleKey({ key, status: 'active' })]
     return [{ ...found, status: areAllAsked ? ('revoked' as const) : found.status }]
   }
-  const admin = {
-    directory: { ofAccount: async () => ended, find },
-    writer: { append: async () => undefined, close: async () => undefined },
-    ...{ pepper: 'pepper', now: Date.now, monotonicMs: () => performance.now(), randomBytes },
-  }
   const began = performance.now()
-  await issueKey(admin, {
-    account: 'account',
-    name: 'n',
-    url: 'https://board.example/',
-    email: 'a@board.example',
-  })
+  await issueKey({ ...admin, directory: { ofAccount: async () => ended, find } }, wanted)
   expect(performance.now() - began).toBeLessThan(12_000)
 })
