@@ -23,7 +23,7 @@ export const timestampForm = 'ISO 8601 in UTC, with milliseconds and a trailing 
 // Web addresses are passed on unchanged: a check here could only hide a campaign.
 export const webAddress = z.string().meta({ format: 'uri' })
 
-export const rewardSchema = z
+const rewardSchema = z
   .object({
     reward_id: z.string().meta({ description: 'Unique within its campaign.' }),
     title: z.string().meta({ description: 'The title of the tier, as plain text.' }),

@@ -16,7 +16,7 @@ export interface Credentials {
   secret: string
 }
 
-export const keyMarker = 'pv_live_'
+const keyMarker = 'pv_live_'
 export const keyPrefixLength = 16
 const secretMarker = 'pv_secret_'
 

@@ -77,7 +77,7 @@ export async function watchAnalysts(
  * A query's own thread is not counted. If it were, a query that runs another one within itself (WITH RECURSIVE) would
  * wait for ever for a thread that it holds itself.
  */
-export function workloadStatements(configuration: ServerConfiguration): string[] {
+function workloadStatements(configuration: ServerConfiguration): string[] {
   const threads = analystThreads(configuration.cores)
   const queries = Math.max(2, Math.floor(threads / 2))
   const bounds = `max_concurrent_queries = ${queries}, max_concurrent_threads = ${Math.max(1, threads - queries)}`

@@ -261,7 +261,7 @@ export interface WorkingDirectory {
 }
 
 /** Creates the directory, and removes it when the page is fetched. */
-export async function openWorkingDirectory(path: string): Promise<WorkingDirectory> {
+async function openWorkingDirectory(path: string): Promise<WorkingDirectory> {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const route = `/${randomUUID()}`
   const server = createServer((request, response) => {

@@ -87,7 +87,7 @@ export function reportText({ isDry, copies }: PurgeReport): string {
   return `${lines.join('\n')}\n${copies.every(({ isReached }) => isReached) ? '' : notReached}`
 }
 
-export function reportJson({ isDry, startedAt, copies }: PurgeReport): object {
+function reportJson({ isDry, startedAt, copies }: PurgeReport): object {
   return {
     is_dry_run: isDry,
     started_at: startedAt,

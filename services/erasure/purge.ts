@@ -102,7 +102,7 @@ const copy = 'previous tables'
  * Never throws. The previous tables are dropped, so there is no rollback afterwards. If another generation than the one that was purged
  * became current meanwhile, nothing is dropped: its tables are not purged yet.
  */
-export async function purgeRebuilds(
+async function purgeRebuilds(
   rebuilds: Pick<Rebuilds, 'report' | 'drop'>,
   current: number,
   isDry: boolean,

@@ -44,7 +44,7 @@ export async function catchUp(context: RebuildContext, reader: EventReader): Pro
  * Runs rounds until they gain nothing more: a round was short, or hardly shorter than the one before it. On a busy machine
  * all rounds are long, so a fixed bound alone would repeat them for minutes. `round` returns its time, ms.
  */
-export async function inShorterRounds(round: () => Promise<number>): Promise<void> {
+async function inShorterRounds(round: () => Promise<number>): Promise<void> {
   let beforeMs = Number.POSITIVE_INFINITY
   for (let rounds = 0; rounds < catchUpRoundsMax; rounds++) {
     const tookMs = await round()

@@ -166,7 +166,7 @@ const missingMax = 10_000
 const idsPerStatement = 1_000
 
 /** Returns at most 10,000 of each ledger, of the campaigns in scope. */
-export async function readMissing(
+async function readMissing(
   tables: Tables,
   sides: Sides,
   { condition, parameters }: Scope,
@@ -196,11 +196,7 @@ interface MissingRow {
 }
 
 /** What is still missing after the new generation has caught up, compared with what the live tables had before. */
-export async function stillMissing(
-  tables: Tables,
-  sides: Sides,
-  before: readonly Missing[],
-): Promise<Missing[]> {
+async function stillMissing(tables: Tables, sides: Sides, before: readonly Missing[]): Promise<Missing[]> {
   const now = new Map<string, Missing>()
   for (const ids of idChunks([...new Set(before.map(({ campaign }) => campaign))], idsPerStatement)) {
     const scope = { condition: 'campaign_id IN {ids:Array(String)}', parameters: { ids } }

@@ -95,7 +95,7 @@ export function progressText({ label, done, total, detail, elapsedMs, format }: 
 }
 
 /** `[####----] 50%`, for a share from 0 to 1. */
-export function barText(share: number, width: number): string {
+function barText(share: number, width: number): string {
   const filled = Math.round(share * width)
   return `[${'#'.repeat(filled)}${'-'.repeat(width - filled)}] ${Math.floor(share * 100)}%`
 }

@@ -117,7 +117,7 @@ export async function readCurrent(tables: Pick<Tables, 'rows'>, base: string): P
 }
 
 /** Whether the table or its database is not there: the generation was dropped, or nothing was made yet. */
-export function isUnknown(error: unknown): error is TablesError {
+function isUnknown(error: unknown): error is TablesError {
   return error instanceof TablesError && /^UNKNOWN_(TABLE|DATABASE)$/.test(error.type ?? '')
 }
 

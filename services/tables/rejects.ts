@@ -37,7 +37,7 @@ const insertBytesMax = 8 * 1024 ** 2
 // ClickHouse's TTL is in seconds of 32 bits.
 const keptUntilMax = Date.UTC(2100, 0, 1)
 
-export const rejectColumns: readonly TableColumn[] = [
+const rejectColumns: readonly TableColumn[] = [
   { name: 'log', type: 'LowCardinality(String)' },
   { name: 'topic', type: 'LowCardinality(String)' },
   { name: 'partition', type: 'UInt32' },

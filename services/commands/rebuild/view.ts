@@ -61,7 +61,7 @@ export function resultText(report: RebuildReport): string {
 }
 
 /** In which fields campaigns differ, and some examples in full. */
-export function differencesText(differences: Differences | null): string {
+function differencesText(differences: Differences | null): string {
   if (!differences) return ''
   const fields = Object.entries(differences.fields).sort(([, a], [, b]) => b - a)
   const width = Math.max(0, ...fields.map(([name]) => name.length))
@@ -117,7 +117,7 @@ function processText({ ageMs, isAlive }: RebuildReport): string {
 }
 
 /** How much of the phase is done, in whole percent. If there is nothing to do, 100. */
-export function percentOf({ done, of }: Pick<RebuildProgress, 'done' | 'of'>): number {
+function percentOf({ done, of }: Pick<RebuildProgress, 'done' | 'of'>): number {
   return of > 0 ? Math.floor((Math.min(done, of) / of) * 100) : 100
 }
 

@@ -31,7 +31,7 @@ export const perAddressPerDayMax = 40
 type Wanted = NewNotice & { isToOwner?: boolean }
 
 /** Resolves with the number of mails that were noted. */
-export async function noteMails(parts: NoteParts, wanted: readonly Wanted[]): Promise<number> {
+async function noteMails(parts: NoteParts, wanted: readonly Wanted[]): Promise<number> {
   const noted: NewNotice[] = []
   for (const { isToOwner = false, ...one } of wanted) {
     const recipient = await recipientOf(parts, one, isToOwner)

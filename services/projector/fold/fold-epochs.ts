@@ -76,7 +76,7 @@ function held(): FoldPaused {
  * others, so of two that take the same epoch at once the promotion has it. A statement that takes an epoch has that as its own
  * condition, so none passes a promotion, however late it comes.
  */
-export const promotionPrefix = '~promotion/'
+const promotionPrefix = '~promotion/'
 
 /** The name under which this attempt holds the fold. */
 export function promotionHolder(attempt: number): string {

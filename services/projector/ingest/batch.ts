@@ -160,7 +160,7 @@ export function ledgerInserts(batch: Batch, databases: Databases): TableInsert[]
     }))
 }
 
-export const batchLogColumns: readonly TableColumn[] = [
+const batchLogColumns: readonly TableColumn[] = [
   { name: 'projector', type: 'LowCardinality(String)' },
   { name: 'sequence', type: 'UInt64' },
   { name: 'log', type: 'String' },

@@ -142,7 +142,7 @@ export async function readRecentBatches(
 }
 
 /** Leaves out batches that were written again after a kill. They have no position that was not reached before. Pure. */
-export function firstTimes(batches: readonly LoggedBatch[]): BatchCounts[] {
+function firstTimes(batches: readonly LoggedBatch[]): BatchCounts[] {
   const reached = new Map<string, number>()
   return batches.filter(({ next }) => {
     const ahead = Object.entries(next).filter(([place, at]) => at > (reached.get(place) ?? -1))

@@ -7,7 +7,7 @@ import type { Databases, Statement } from '../../tables/port.ts'
 import { presentTimestamp } from '../campaigns/campaign-fields.ts'
 import type { Endpoint } from './endpoint.ts'
 
-export const statsSchema = z
+const statsSchema = z
   .object({
     currency: z.string().meta({ description: 'The ISO 4217 code of the amounts in this object.' }),
     total_raised: amount.meta({

@@ -154,7 +154,7 @@ function ranksOf(slots: Uint32Array, ranks: Uint32Array<ArrayBuffer>): Uint32Arr
 }
 
 /** Runs all steps of a sort without a pause. */
-export function sortedAtOnce(sorting: Sorting): Uint32Array {
+function sortedAtOnce(sorting: Sorting): Uint32Array {
   for (;;) {
     const step = sorting.next()
     if (step.done) return step.value

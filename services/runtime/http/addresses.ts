@@ -18,7 +18,7 @@ export function addressBucket(text: string | undefined): string {
 }
 
 /** The address without its brackets and its port. Some proxies forward the client's port, which changes all the time. */
-export function withoutPort(address: string): string {
+function withoutPort(address: string): string {
   const [, bracketed, plain = address] = /^(?:\[(.*)\]|([^:]*))(?::\d+)?$/.exec(address) ?? []
   return bracketed ?? plain
 }

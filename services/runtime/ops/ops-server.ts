@@ -101,7 +101,7 @@ export function hostOf(header: string): string | undefined {
 }
 
 /** Whether a request is answered. Without a `Host` it is: every browser sends one, and some probes do not. */
-export function hostMatcher(names: readonly string[]): (header: string | undefined) => boolean {
+function hostMatcher(names: readonly string[]): (header: string | undefined) => boolean {
   const allowed = new Set(['localhost', ...names.map(name => name.toLowerCase())])
   return header => {
     if (header === undefined) return true

@@ -80,7 +80,7 @@ export function createFetchBuffer(): FetchBuffer {
 }
 
 /** Adds to `to`. */
-export function addSize(to: Size, size: Size | undefined): void {
+function addSize(to: Size, size: Size | undefined): void {
   to.records += size?.records ?? 0
   to.bytes += size?.bytes ?? 0
 }

@@ -106,7 +106,7 @@ export interface TransactionalMessage {
 }
 
 /** The messages that are not part of an aborted transaction. Control records stay: kafkajs removes them later. */
-export function withoutAborted<Message extends TransactionalMessage>({
+function withoutAborted<Message extends TransactionalMessage>({
   messages,
   abortedTransactions,
 }: FetchedRecords<Message>): readonly Message[] {
