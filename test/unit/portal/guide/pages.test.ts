@@ -129,6 +129,14 @@ test('the changelog page has what concerns API consumers, and nothing else', () 
   expect(text).not.toContain('events append')
 })
 
+test('every entry of the changelog says in the form that the page reads whom it concerns', () => {
+  const name = '(API consumers|Data teams|Everybody|Operators|Platform engineers|Producers)'
+  const form = new RegExp(`^- \\*\\*${name}(, ${name})*\\*\\*: `, 'i')
+  const entries = read('CHANGELOG.md').match(/^- .*/gm) ?? []
+  expect(entries.length).toBeGreaterThan(200)
+  expect(entries.filter(entry => !form.test(entry))).toEqual([])
+})
+
 test('the page of versions says since when one is deprecated, when it ends, and what to use instead', () => {
   const deprecation = { since: '2027-01-01T00:00:00Z', sunset: '2027-07-01T00:00:00Z', successor: '/api/v2' }
   const old = { name: 'v1', basePath: '/api/v1', deprecation }
