@@ -23,6 +23,8 @@ export async function untilProjected(
   bounds: ProjectedBounds,
   time?: RetryDependencies,
 ): Promise<void> {
+  // A service may answer with what it began to read before this call, so the first answer may lack records.
+  await lag()
   const ends = await lag()
   const look = async () => {
     const committed = new Map((await lag()).map(at => [partitionName(at), at.committed]))
