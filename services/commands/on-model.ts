@@ -12,6 +12,8 @@ export type Model = EmbeddedAccess | ServersAccess
 interface Needs {
   /** In a data directory without a service, everything in the journal is folded before the work begins. Default: it need not be. */
   isCaughtUp?: boolean
+  /** Beside the service of a data directory it asks only that, which answers also while ClickHouse is away. Default: ClickHouse, too. */
+  asksService?: boolean
   /** Settings that it needs on servers. A data directory has its own secrets. */
   settings?: readonly (keyof Config)[]
 }
@@ -20,10 +22,10 @@ interface Needs {
 export async function onModel<T>(
   dataDir: string | undefined,
   work: (model: Model) => Promise<T>,
-  { isCaughtUp = false, settings = [] }: Needs = {},
+  { isCaughtUp = false, asksService = false, settings = [] }: Needs = {},
 ): Promise<T> {
   const config = readConfig(process.env)
   const root = embeddedDirectory(dataDir, config)
   if (root === undefined) return withServers(config, settings, work)
-  return withModel(openExistingDataDirectory(root), config, { isCaughtUp }, work)
+  return withModel(openExistingDataDirectory(root), config, { isCaughtUp, asksService }, work)
 }

@@ -64,11 +64,12 @@ const lookMs = 100
  * throws `DataDirectoryInUse`.
  * `isCaughtUp`: if no service runs on the directory, everything in the journal is folded before the work begins. Beside a service, as on
  * servers, the work begins with what that has folded: it may be behind, and new events keep coming.
+ * `asksService`: beside a service the work asks only that, which answers also while ClickHouse is away.
  */
 export async function withModel<T>(
   directory: DataDirectory,
   config: Config,
-  { isCaughtUp }: { isCaughtUp: boolean },
+  { isCaughtUp, asksService }: { isCaughtUp: boolean; asksService: boolean },
   work: (access: EmbeddedAccess) => Promise<T>,
 ): Promise<T> {
   async function attempt(): Promise<T> {
@@ -77,7 +78,9 @@ export async function withModel<T>(
     } catch (error) {
       if (!(error instanceof DataDirectoryInUse)) throw error
       const service = readServiceAddress(directory)
-      if (service && isAlive(service)) return withService(directory, config, service, work)
+      if (service && isAlive(service)) {
+        return withService({ directory, config, service, asksService }, work)
+      }
       throw error
     }
   }
@@ -86,15 +89,21 @@ export async function withModel<T>(
 }
 
 async function withService<T>(
-  directory: DataDirectory,
-  config: Config,
-  service: ServiceAddress,
+  {
+    directory,
+    config,
+    service,
+    asksService,
+  }: Pick<EmbeddedAccess, 'directory' | 'config'> & { service: ServiceAddress; asksService: boolean },
   work: (access: EmbeddedAccess) => Promise<T>,
 ): Promise<T> {
   const secrets = readSecrets(directory, config)
   return closing(async open => {
     const { tables, databases } = open(await openRunningTables(service.clickhouse, config))
-    await checkTablesIdentity(tables, databases, identityOf(secrets, config))
+    if (!asksService) {
+      await databases.follow(tables)
+      await checkTablesIdentity(tables, databases, identityOf(secrets, config))
+    }
     const writer = open(await openJournalWriter(directory.journal))
     const model = { tables, databases, writer, secrets, clickHouse: service.clickhouse }
     const status = () => statusFrom(service)

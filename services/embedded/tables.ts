@@ -65,17 +65,15 @@ export function openEmbeddedTables({
   })
 }
 
-/** The tables of a service that runs on the directory, for a command beside it. */
+/** The tables of a service that runs on the directory, for a command beside it. ClickHouse is not asked yet. */
 export function openRunningTables(
   address: Pick<ClickHouseServer, 'url' | 'user' | 'password'>,
   config: Config,
 ): Promise<Pick<EmbeddedTables, 'tables' | 'databases' | 'close'>> {
-  return opened(async open => {
-    const tables = open(openTables(childSettings(address, config)))
-    const databases = followedDatabases(defaultNames)
-    await databases.follow(tables)
-    return { tables, databases }
-  })
+  return opened(async open => ({
+    tables: open(openTables(childSettings(address, config))),
+    databases: followedDatabases(defaultNames),
+  }))
 }
 
 /** How a process connects to the server of a data directory. */

@@ -102,6 +102,23 @@ describe('npm start', () => {
     expect(service.output()).not.toContain('Loading the demo')
   })
 
+  test('pledgeview status says beside it that ClickHouse does not answer', async context => {
+    needs(context, procFileSystem)
+    await service?.stop()
+    service = await startServiceProcess(['--data-dir', directory.path], {
+      PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX: '1000',
+    })
+    const server = processesWith(join(directory.path, 'clickhouse', 'config.xml'))
+    expect(server.length).toBeGreaterThan(0)
+    for (const pid of server) killIfThere(pid, 'SIGSTOP')
+    try {
+      const { code, stdout } = await runCli(['status', '--data-dir', directory.path])
+      expect([code, stdout]).toEqual([1, expect.stringMatching(/^clickhouse +does not answer: /m)])
+    } finally {
+      for (const pid of server) killIfThere(pid, 'SIGCONT')
+    }
+  })
+
   test('a key that is issued while no service runs opens the API at the next start, and its secret is nowhere in the list', async () => {
     await service?.stop()
     const owner = ['--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
@@ -236,9 +253,9 @@ test('it ends with exit code 1 and says why if ClickHouse cannot be started agai
   }
 })
 
-function killIfThere(pid: number): void {
+function killIfThere(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {
   try {
-    process.kill(pid, 'SIGKILL')
+    process.kill(pid, signal)
   } catch {
     // It has just ended.
   }

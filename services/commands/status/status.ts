@@ -40,8 +40,10 @@ export const statusCommand: Command = {
 
   async run(args, io) {
     const { values } = readArguments({ args, options: commonOptions })
-    const found = await onModel(values['data-dir'], model =>
-      model.isEmbedded ? embeddedStatus(model) : serversStatus(model),
+    const found = await onModel(
+      values['data-dir'],
+      model => (model.isEmbedded ? embeddedStatus(model) : serversStatus(model)),
+      { asksService: true },
     )
     if (values.json) printJson(io, found.status)
     else printStatus(found.heading, found.status, io)
