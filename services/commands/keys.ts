@@ -16,6 +16,7 @@ import {
   commonOptions,
   dataDirOption,
   type Io,
+  interruptible,
   printJson,
   readArguments,
   UsageError,
@@ -59,7 +60,7 @@ export const keysCommand: Command = {
         examples: [
           'keys issue --account acme --name Mirror --url https://acme.example --email ops@acme.example',
         ],
-        cost: 'It waits until the key is active: about 2 s, and at most 50 s once the log takes it. If the key does not become active, it is deleted again.',
+        cost: 'It waits until the key is active: about 2 s, and at most 50 s once the log takes it. If the key does not become active, it is deleted again. An interrupt does not shorten that; a second one ends the command at once.',
       },
       list: {
         call: 'keys list --account A [--data-dir D] [--json]',
@@ -99,20 +100,27 @@ export const keysCommand: Command = {
 async function issue(values: Values, io: Io): Promise<number> {
   const account = requireId(values.account)
   const { name, url, contact_email: email } = requireFields(values)
-  const issued = await withAdmin(values, admin => issueKey(admin, { account, name, url, email })).catch(
-    (error: Error) => {
-      // Pages of the portal show the same error, and must not tell what is beneath it.
-      if (error instanceof KeyError && error.cause) error.message += ` (${messageOf(error.cause)})`
-      throw error
-    },
-  )
-  if (values.json) printJson(io, issued)
-  else {
-    io.stdout.write(`key     ${issued.key}\nsecret  ${issued.secret}\n`)
-    io.stderr.write('The secret is not stored and not shown again.\n')
-  }
+  // Until its secret is printed, a key that is active would be a key that nobody can use.
+  const issuing = (admin: KeyAdmin) =>
+    interruptible(async signal => {
+      signal.addEventListener('abort', () => io.stderr.write(afterInterrupt))
+      const issued = await issueKey(admin, { account, name, url, email })
+      if (values.json) printJson(io, issued)
+      else {
+        io.stdout.write(`key     ${issued.key}\nsecret  ${issued.secret}\n`)
+        io.stderr.write('The secret is not stored and not shown again.\n')
+      }
+    })
+  await withAdmin(values, issuing).catch((error: Error) => {
+    // Pages of the portal show the same error, and must not tell what is beneath it.
+    if (error instanceof KeyError && error.cause) error.message += ` (${messageOf(error.cause)})`
+    throw error
+  })
   return 0
 }
+
+const afterInterrupt =
+  'It ends once the key is active or deleted. After a second interrupt, revoke the key if keys list shows it.\n'
 
 async function list(values: Values, io: Io): Promise<number> {
   const account = requireId(values.account)

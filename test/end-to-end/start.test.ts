@@ -4,10 +4,12 @@ import { once } from 'node:events'
 import { chmodSync, cpSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { canRefuseCalls } from '../../services/clickhouse-server/outgoing.ts'
+import { recordsTable } from '../../services/log/local/file.ts'
 import {
   freePorts,
   launchProcess,
@@ -132,6 +134,27 @@ describe('npm start', () => {
     expect(JSON.parse(listed.stdout)).toMatchObject({
       keys: [{ key_prefix: key.slice(0, 16), status: 'active' }],
     })
+  })
+
+  test('keys issue that is interrupted while its key is not active yet ends when it is, with its secret', async () => {
+    const journal = new DatabaseSync(join(directory.path, 'journal.sqlite'), { readOnly: true })
+    const appended = () => journal.prepare(`SELECT count() AS n FROM ${recordsTable['api-keys']}`).get()?.n
+    const before = Number(appended())
+    service?.child.kill('SIGSTOP')
+    try {
+      const owner = ['--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
+      const args = ['keys', 'issue', '--account', 'interrupted', ...owner, '--data-dir', directory.path]
+      const { child, output, started } = launchProcess(args, {}, 'It ends once the key is active or deleted')
+      await expect.poll(appended).toBe(before + 1)
+      child.kill('SIGINT')
+      await started
+      service?.child.kill('SIGCONT')
+      await once(child, 'close')
+      expect([child.exitCode, output()]).toEqual([0, expect.stringContaining('pv_secret_')])
+    } finally {
+      service?.child.kill('SIGCONT')
+      journal.close()
+    }
   })
 
   test('the name of an integration cannot move the cursor of the terminal that lists it', async () => {

@@ -1,7 +1,7 @@
 import type { RebuildRequest, RebuildState } from '../../generations/rebuild-log.ts'
 import type { RebuildReport, Rebuilds } from '../../generations/rebuilds.ts'
 import { createPaintedLine } from '../../runtime/progress.ts'
-import { type Command, type Io, printJson, readArguments, UsageError } from '../command.ts'
+import { type Command, type Io, interruptible, printJson, readArguments, UsageError } from '../command.ts'
 import { onModel } from '../on-model.ts'
 import { printableLines } from '../printable.ts'
 import { rebuildHelp } from './help.ts'
@@ -146,28 +146,5 @@ export async function reported(
   } finally {
     clearInterval(reporting)
     line.wipe()
-  }
-}
-
-const signals = ['SIGINT', 'SIGTERM'] as const
-
-/**
- * Runs the work with a signal that aborts at the first interrupt of the process. A second interrupt ends the process
- * at once. For work that ends by itself; the work decides what an interrupt means.
- */
-export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const stop = new AbortController()
-  function onSignal(): void {
-    uninstall()
-    stop.abort()
-  }
-  function uninstall(): void {
-    for (const name of signals) process.off(name, onSignal)
-  }
-  for (const name of signals) process.on(name, onSignal)
-  try {
-    return await work(stop.signal)
-  } finally {
-    uninstall()
   }
 }
