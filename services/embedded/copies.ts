@@ -52,11 +52,8 @@ function eventLogCopy(report: CompactionReport, isDry: boolean): PurgedCopy {
 }
 
 /** The journal keeps the records of rejects, too, and keeps them for ever. */
-async function unwantedRecords(
-  { tables, databases }: EmbeddedAccess,
-  { isDry, removesRejects }: TablesPurge,
-) {
-  if (!removesRejects || isDry) return []
+async function unwantedRecords({ tables, databases }: EmbeddedAccess, { removesRejects }: TablesPurge) {
+  if (!removesRejects) return []
   return tables.rows<Pick<LogRecord, 'topic' | 'offset' | 'appendedAt'>>({
     query: `SELECT topic, offset, appended_at AS appendedAt FROM ${databases.base}.rejects FINAL WHERE log = ''`,
   })

@@ -39,7 +39,7 @@ export interface CompactionOptions {
 }
 
 export interface CompactionReport {
-  /** Superseded records that were removed, or in a dry run found. */
+  /** Those that were removed, or in a dry run found. */
   records: number
   bytesBefore: number
   bytesAfter: number
@@ -64,10 +64,9 @@ export async function compactJournal(path: string, options: CompactionOptions): 
     const bytesBefore = bytesOf(path)
     let records = 0
     for (const topic of topics) {
-      const superseded = findSuperseded(db, topic, options)
-      records += superseded.length
-      if (options.isDry) continue
-      await removeRecords(db, path, topic, [...superseded, ...findUnwanted(db, topic, options)])
+      const removed = new Set([...findSuperseded(db, topic, options), ...findUnwanted(db, topic, options)])
+      records += removed.size
+      if (!options.isDry) await removeRecords(db, path, topic, [...removed])
     }
     if (options.isDry) return { records, bytesBefore, bytesAfter: bytesBefore, isRewritten: false }
     const isRewritten = bytesBefore <= options.rewriteBytesMax
