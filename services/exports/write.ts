@@ -71,11 +71,14 @@ export async function writeExport(
 /** Removes all copies, and what killed exports have left. Returns how many there were. In a dry run it changes nothing. */
 export async function removeExports(directory: string, isDry: boolean): Promise<number> {
   if (!existsSync(directory)) return 0
+  const isWanted = (name: string) => isExportName(name) || name.startsWith(partial)
+  const counted = async () => (await readdir(directory)).filter(isWanted).length
+  // Without the lock, which would write a file.
+  if (isDry) return counted()
   const lock = lockExports(directory)
   try {
-    const isWanted = (name: string) => isExportName(name) || name.startsWith(partial)
-    const copies = (await readdir(directory)).filter(isWanted).length
-    if (!isDry) await removeAll(directory, isWanted)
+    const copies = await counted()
+    await removeAll(directory, isWanted)
     return copies
   } finally {
     lock.close()

@@ -17,7 +17,7 @@ import { type Credentials, hashSecret } from '../../../services/api-keys/credent
 import { createDownloads, type DownloadBounds, defaultBounds } from '../../../services/exports/downloads.ts'
 import { type ExportFile, latestManifest } from '../../../services/exports/latest.ts'
 import { dropStatement, linesStatement } from '../../../services/exports/statement.ts'
-import { type OnExported, writeExport } from '../../../services/exports/write.ts'
+import { type OnExported, removeExports, writeExport } from '../../../services/exports/write.ts'
 import { lockDataDirectory } from '../../../services/log/local/lock.ts'
 import { inSession, openTables, type ServerTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
@@ -149,9 +149,11 @@ describe('a whole copy', () => {
     },
   )
 
-  it('is written by one process at a time', async () => {
+  it('is written by one process at a time, and the dry run of a purge only counts, without a lock', async () => {
+    const copies = (await foldersIn()).length
     const lock = lockDataDirectory(directory)
     await expect(exported()).rejects.toThrow('another export writes to')
+    expect(await removeExports(directory, true)).toBe(copies)
     lock.close()
   })
 })
