@@ -20,7 +20,8 @@ export const rebuildHelp: Help = {
     ...acceptLoss,
     '--ignore-disk': 'begin although the disk seems too small',
     ...dataDirOption,
-    '--json': 'print one JSON object per line: progress once a second, and a last one of the type result',
+    '--json':
+      'print one JSON object per line: progress once a second, and a last one of the type result, or with an error if it could not begin',
   },
   examples: ['rebuild --dry-run', 'rebuild'],
   cost: 'Disk for a second set of tables, and processor time for the whole log: minutes to hours.',

@@ -66,7 +66,11 @@ export const rejectsCommand: Command = {
         )
       }
       default:
-        throw new UsageError('the rejects commands are list, show and retry')
+        throw new UsageError(
+          verb?.startsWith('-')
+            ? `the subcommand comes before ${verb}: rejects list, show or retry`
+            : 'the rejects commands are list, show and retry',
+        )
     }
   },
 }
