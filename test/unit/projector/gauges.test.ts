@@ -49,6 +49,14 @@ test('what only a projector can know, no other process reports as 0', async () =
   expect((await metrics.registry.metrics()).match(names)).toHaveLength(3)
 })
 
+test('a ClickHouse that answers is up, although the readings take longer than a scrape waits', async () => {
+  const metrics = createMetrics()
+  await idleGauges({ metrics, rejectCounts: () => new Promise(() => {}) })()
+  expect((await metrics.clickhouseUp.get()).values).toMatchObject([{ value: 1 }])
+  await idleGauges({ metrics, tables: { rows: () => Promise.reject(new Error('away')) } })()
+  expect((await metrics.clickhouseUp.get()).values).toMatchObject([{ value: 0 }])
+})
+
 test('a log that ends before the position has no negative lag', async () => {
   const metrics = createMetrics()
   const partition = { topic: 'pledges', partition: 0, committed: 9, end: 4 } as const
