@@ -1,4 +1,6 @@
 import { currentDatabases, definitionsOf, kafkaSettings, serverSettings } from '../distributed/settings.ts'
+import { withAdmin } from '../log/kafka/client.ts'
+import { compactionWarnings, readCompaction } from '../log/kafka/topic-settings.ts'
 import { ensureTopics } from '../log/kafka/topics.ts'
 import { closing } from '../runtime/async/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
@@ -37,16 +39,18 @@ interface Done {
   /** Names of the SQL files that ran. */
   applied: string[]
   topics: string[]
+  /** What an operator should change in topics that were there. */
+  warnings: string[]
   /** Why the roles were not created; null if they were. */
   roles_refused: string | null
 }
 
 async function migrateDistributed(config: Config): Promise<Done> {
   const logger = createLogger('error')
-  const topics = await ensureTopics(kafkaSettings(config), config, {
-    create: config.PLEDGEVIEW_KAFKA_CREATE_TOPICS,
-    logger,
-  })
+  const kafka = kafkaSettings(config)
+  const topics = await ensureTopics(kafka, config, { create: config.PLEDGEVIEW_KAFKA_CREATE_TOPICS, logger })
+  const compaction = await withAdmin(kafka, logger, admin => readCompaction({ admin, names: kafka }))
+  const warnings = compactionWarnings(compaction, config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS)
   return closing(async open => {
     const tables = open(openTables(serverSettings(config)))
     const { names, options } = definitionsOf(config)
@@ -60,13 +64,14 @@ async function migrateDistributed(config: Config): Promise<Done> {
     const { generation } = await currentDatabases(config, tables)
     const databases = generationOf(names, generation)
     await checkParts(shards?.shards.map(shard => shard.tables) ?? [tables], databases)
-    return { applied, topics, roles_refused: roles.refused ?? null }
+    return { applied, topics, warnings, roles_refused: roles.refused ?? null }
   })
 }
 
-function printDone({ applied, topics, roles_refused }: Done, io: Io): void {
+function printDone({ applied, topics, warnings, roles_refused }: Done, io: Io): void {
   io.stdout.write(applied.length > 0 ? `applied ${applied.join(', ')}\n` : 'the tables are up to date\n')
   if (topics.length > 0) io.stdout.write(`created the topics ${topics.join(', ')}\n`)
+  for (const warning of warnings) io.stderr.write(`${printableLines(warning)}\n`)
   if (roles_refused)
     io.stderr.write(`The server refused to create the roles: ${printableLines(roles_refused)}\n`)
 }

@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { mirroringSteps } from '../../contracts/api/mirroring.ts'
 import { murmur2, partitionOf } from '../../services/log/kafka/record.ts'
-import { settingNames } from '../../services/runtime/config.ts'
+import { wantedTopics } from '../../services/log/kafka/topics.ts'
+import { readConfig, settingNames } from '../../services/runtime/config.ts'
 import { installedCompose } from '../compose/prerequisites.ts'
 import { runHere } from '../support/deployment/run-here.ts'
 import { run } from '../support/runner/programs.ts'
@@ -148,6 +149,13 @@ test('the guide to backups has the configuration of the disk to which its statem
   const xml = fencesOf(guide).find(({ language }) => language === 'xml')?.text
   expect(xml).toContain(`<disks><${disk}>`)
   expect(xml).toContain(`<allowed_disk>${disk}</allowed_disk>`)
+})
+
+test('the guide to upgrades creates topics with the settings that migrate gives them', () => {
+  const guide = readGuide('deploy/upgrade.md')
+  for (const { config, initialConfig } of wantedTopics({ topicPrefix: '' }, readConfig({})))
+    for (const [name, value] of Object.entries({ ...config, ...initialConfig }))
+      expect(guide).toContain(`\`${name}=${value}\``)
 })
 
 test('the README has less than 700 words', () => {

@@ -85,7 +85,10 @@ async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise
   }
 }
 
-function wantedTopics(settings: KafkaSettings, wanted: TopicConfig): WantedTopic[] {
+export function wantedTopics(
+  settings: Pick<KafkaSettings, 'topicPrefix'>,
+  wanted: TopicConfig,
+): WantedTopic[] {
   return topics.map(topic => ({
     name: topicName(settings, topic),
     partitions: wanted.PLEDGEVIEW_KAFKA_PARTITIONS,

@@ -134,7 +134,11 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   })
 
   test('migrate again finds nothing to do, and names what differs in a topic that is there', async () => {
-    expect(await json('migrate')).toMatchObject({ applied: [], topics: [] })
+    expect(await json('migrate')).toMatchObject({ applied: [], topics: [], warnings: [] })
+    const longer = { PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS: String(30 * 86_400_000) }
+    const warned = await deployment.command(['migrate'], undefined, longer)
+    const warning = 'the topic campaigns keeps tombstones for 7 days'
+    expect(warned).toMatchObject({ code: 0, stderr: expect.stringContaining(warning) })
     const other = await deployment.command(['migrate'], undefined, { PLEDGEVIEW_KAFKA_PARTITIONS: '5' })
     const stderr = expect.stringContaining('the topic campaigns has partitions 6 instead of 5')
     expect(other).toMatchObject({ code: 1, stderr })
