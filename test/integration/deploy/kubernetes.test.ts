@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { closeMsMax } from '../../../services/commands/services.ts'
+import { serverOptions } from '../../../services/portal/http/server-options.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { needs, type Requirement } from '../../support/runner/requirements.ts'
 import { kubernetesTools, type Manifest, manifestsOf, rendered, validate } from './kubernetes.ts'
@@ -176,6 +177,12 @@ describe('as Kustomize renders them', () => {
       expect(guide).toContain(`CREATE USER ${user} IDENTIFIED`)
       expect(guide).toContain(`GRANT pledgeview_${role} TO ${user};`)
     }
+  })
+
+  test('the example’s ingress waits for the portal for longer than the portal lets a connection be silent', () => {
+    const [ingress] = kindIn('example/services', 'Ingress') as [Manifest]
+    const seconds = Number(ingress.metadata.annotations?.['nginx.ingress.kubernetes.io/proxy-read-timeout'])
+    expect(seconds * 1_000).toBeGreaterThan(serverOptions.connectionTimeout ?? Infinity)
   })
 
   test('only Prometheus reaches the ops ports, and only the ingress controller reaches what is public', () => {

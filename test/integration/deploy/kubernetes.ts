@@ -18,7 +18,7 @@ const python = environment.program('python')
 export interface Manifest {
   apiVersion: string
   kind: string
-  metadata: { name: string; namespace?: string }
+  metadata: { name: string; namespace?: string; annotations?: Record<string, string> }
   // biome-ignore lint/suspicious/noExplicitAny: each kind has a form of its own, which the schemas check.
   [field: string]: any
 }
