@@ -145,6 +145,10 @@ describe('an erasure request', () => {
   })
 
   test('is not met by events alone, and a dry run says what a purge would do, and changes nothing', async () => {
+    const ofRejects = await pledgeview('purge', '--dry-run', '--rejects', '--json')
+    expect(copiesOf(ofRejects)).toContainEqual(
+      expect.objectContaining({ copy: 'event log', done: expect.stringContaining('removes 1 record of') }),
+    )
     await writer.append([
       newRecordOf(campaignTombstone('gone')),
       newRecordOf(pledgeTombstone('gone', 'p1')),
