@@ -9,7 +9,7 @@ import { checkParts } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { generationOf } from '../tables/generations.ts'
 import { migrate } from '../tables/schema/migrate.ts'
-import { createRoles } from '../tables/schema/roles.ts'
+import { createRoles, definerUser } from '../tables/schema/roles.ts'
 import { checkShards, onEveryShard, openShards } from '../tables/shards.ts'
 import { type Command, commonOptions, type Io, printJson, readArguments } from './command.ts'
 import { jsonOption } from './help.ts'
@@ -43,6 +43,8 @@ interface Done {
   warnings: string[]
   /** Why the roles were not created; null if they were. */
   roles_refused: string | null
+  /** The rights without which the views do not read as pledgeview_definer, but as the user who runs this. */
+  definer_lacks: string[]
 }
 
 async function migrateDistributed(config: Config): Promise<Done> {
@@ -64,14 +66,25 @@ async function migrateDistributed(config: Config): Promise<Done> {
     const { generation } = await currentDatabases(config, tables)
     const databases = generationOf(names, generation)
     await checkParts(shards?.shards.map(shard => shard.tables) ?? [tables], databases)
-    return { applied, topics, warnings, roles_refused: roles.refused ?? null }
+    return {
+      ...{ applied, topics, warnings },
+      ...{ roles_refused: roles.refused ?? null, definer_lacks: roles.definerLacks },
+    }
   })
 }
 
-function printDone({ applied, topics, warnings, roles_refused }: Done, io: Io): void {
+export function printDone(
+  { applied, topics, warnings, roles_refused, definer_lacks }: Done,
+  io: Pick<Io, 'stdout' | 'stderr'>,
+): void {
   io.stdout.write(applied.length > 0 ? `applied ${applied.join(', ')}\n` : 'the tables are up to date\n')
   if (topics.length > 0) io.stdout.write(`created the topics ${topics.join(', ')}\n`)
   for (const warning of warnings) io.stderr.write(`${printableLines(warning)}\n`)
   if (roles_refused)
     io.stderr.write(`The server refused to create the roles: ${printableLines(roles_refused)}\n`)
+  if (definer_lacks.length > 0)
+    io.stderr.write(
+      `So the views read with all rights of the user of PLEDGEVIEW_CLICKHOUSE_USER. Give ${definerUser} what it lacks (deploy/deploy.md, ` +
+        `"Roles"), and run this again:\n${definer_lacks.map(grant => `  ${grant} TO ${definerUser}\n`).join('')}`,
+    )
 }

@@ -134,7 +134,7 @@ function addedColumns(statement: string, [, table = '']: RegExpExecArray): strin
 
 /** The statement for the database that it names, and the same for the one of the whole tables or of the shards' views. */
 function alsoForWhole(statement: string): string[] {
-  const database = /\$\{\w+\}(?:_\*)?/.exec(statement)?.[0]
+  const database = /\$\{\w+\}(?:_\w*\*)?/.exec(statement)?.[0]
   if (database === undefined) return [statement]
   // A right to one view of the data teams is one to the shards' views of that name, and so is their database. The wildcard of the
   // generations has the wholes, too.

@@ -12,8 +12,10 @@ import { type MigratedTables, type MigrateOptions, readSqlFiles, type SqlFile } 
 export interface RolesOutcome {
   /** The server's reason if it refused; `undefined` if the roles are complete. */
   refused: string | undefined
-  /** With which `migrate` makes views that read as the definer, if the definer can be used. */
+  /** With which `migrate` makes views that read as the definer, if it lacks nothing. */
   options: MigrateOptions
+  /** The rights that the definer does not have on some server, as `GRANT SELECT ON database.table`. */
+  definerLacks: string[]
 }
 
 export const definerUser = 'pledgeview_definer'
@@ -41,14 +43,15 @@ export async function createRoles(
   try {
     for (const { statements } of readRoles(databases, options))
       for (const query of statements) await tables.run({ query })
-    return { refused: undefined, options: usable }
+    return { refused: undefined, options: usable, definerLacks: [] }
   } catch (error) {
     const refused = refusalOf(error)
     if (refused === undefined) throw error
     // The views are made on every shard.
     const servers = tables.shards ?? [tables]
-    const found = await Promise.all(servers.map(server => hasDefiner(server, databases, options)))
-    return { refused, options: found.includes(false) ? options : usable }
+    const lacks = await Promise.all(servers.map(server => lacksOfDefiner(server, databases, options)))
+    const definerLacks = [...new Set(lacks.flat())]
+    return { refused, options: definerLacks.length > 0 ? options : usable, definerLacks }
   }
 }
 
@@ -97,28 +100,29 @@ export function readRole(name: string, databases: Databases, options: MigrateOpt
   }
 }
 
-/** Whether the views can read as the definer. They would fail if it may not read what they need. */
-async function hasDefiner(
+/** The rights that the definer needs and does not have. The views would fail if they read as it without them. */
+async function lacksOfDefiner(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
   options: MigrateOptions,
-): Promise<boolean> {
+): Promise<string[]> {
+  const { grants } = readRole(definerUser, databases, options)
   try {
     const granted = await tables.rows<{ database: string | null; table: string | null }>({
       query: `SELECT concat(database, if(is_wildcard, '*', '')) AS database, table FROM system.grants
               WHERE user_name = {name:String} AND access_type = 'SELECT' AND NOT is_partial_revoke AND column IS NULL`,
       query_params: { name: definerUser },
     })
-    return readRole(definerUser, databases, options).grants.every(grant => {
+    return grants.filter(grant => {
       const [, database, table] = /^GRANT SELECT ON (\w+\*?)\.(\w+|\*)$/.exec(grant) ?? []
-      return granted.some(
+      return !granted.some(
         one =>
           (one.database ?? database) === database && (one.table ?? table) === table && database !== undefined,
       )
     })
   } catch (error) {
     if (refusalOf(error) === undefined) throw error
-    return false
+    return grants
   }
 }
 

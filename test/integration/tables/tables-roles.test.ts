@@ -2,7 +2,9 @@
  * Roles on a ClickHouse server. Its users are in a file, and SQL cannot create any there. So each role is a user
  * here, with exactly the grants and bounds of the SQL.
  */
+import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { printDone } from '../../../services/commands/migrate.ts'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { type Tables, TablesError } from '../../../services/tables/port.ts'
@@ -128,12 +130,38 @@ describe('roles', () => {
 
   test('on shards, the views read as the definer only if each shard has it', async () => {
     const { rows } = own.tables
-    const optionsOf = async (...found: (typeof rows)[]) => {
+    const outcomeOf = (...found: (typeof rows)[]) => {
       const shards = found.map(of => ({ ...own.tables, rows: of }))
-      return (await createRoles({ ...own.tables, shards }, defaultDatabases)).options
+      return createRoles({ ...own.tables, shards }, defaultDatabases)
     }
-    expect(await optionsOf(rows, rows)).toEqual({ viewsDefiner: 'pledgeview_definer' })
-    expect(await optionsOf(rows, async () => [])).toEqual({})
+    const usable = { options: { viewsDefiner: 'pledgeview_definer' }, definerLacks: [] }
+    expect(await outcomeOf(rows, rows)).toMatchObject(usable)
+    const { options, definerLacks } = await outcomeOf(rows, async () => [])
+    expect(options).toEqual({})
+    expect(definerLacks).toContain(`GRANT SELECT ON ${base}.identity`)
+  })
+
+  test('without a right of the definer, migrate says which one it is, and as whom the views read', async () => {
+    const outcome = await createRoles(own.tables, defaultDatabases, { cluster: 'main' })
+    expect(outcome.options).toEqual({ cluster: 'main' })
+    const stderr = new PassThrough({ encoding: 'utf8' })
+    const { refused = null, definerLacks } = outcome
+    printDone(
+      { applied: [], topics: [], roles_refused: refused, definer_lacks: definerLacks },
+      { stdout: stderr, stderr },
+    )
+    const text = stderr.read()
+    expect(text).toContain('the views read with all rights of the user of PLEDGEVIEW_CLICKHOUSE_USER')
+    expect(text).toContain(`  GRANT SELECT ON ${base}_all.identity TO pledgeview_definer\n`)
+    expect(text).not.toContain(`ON ${base}.identity`)
+  })
+
+  test('on shards, the wildcards of the generations have the whole tables too', () => {
+    const grants = [...shardUsers, 'pledgeview_definer'].flatMap(
+      user => readRole(user, defaultDatabases, { cluster: 'main' }).grants,
+    )
+    expect(grants).toContain(`GRANT SELECT ON ${base}_read_*.*`)
+    expect(grants.filter(grant => /_all_|_parts_/.test(grant))).toEqual([])
   })
 
   test('that fail for another reason fail loudly', async () => {
