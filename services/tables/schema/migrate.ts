@@ -96,6 +96,7 @@ export async function migrate(
   if (isFirst) await registerFirst(log, names, known, serversOf(tables))
   const current = isFirst ? 1 : await readCurrent(tables, log.base)
   const found = await Promise.all(serversOf(tables).map(one => generationDatabases([one], names.base)))
+  if (!isFirst) await mustHaveCurrent(tables, generationOf(names, current), found)
   for (const number of isFirst ? [1] : standingGenerations(known)) {
     const databases = generationOf(names, number)
     // A backup has only the current generation. The files of the others are noted in it, so on that server they would come out empty.
@@ -105,6 +106,29 @@ export async function migrate(
   if (isFirst) await writeRow(log, { kind: 'current', generation: 1 })
   await pointViews(tables, generationOf(names, await readCurrent(tables, log.base)), options)
   return applied
+}
+
+/**
+ * Throws if a server has run files of the current generation, and does not have its databases: they would come out empty. A new server
+ * in place of a lost one has run none, and gets them.
+ */
+async function mustHaveCurrent(
+  tables: MigratedTables,
+  databases: Databases,
+  found: readonly ReadonlySet<string>[],
+): Promise<void> {
+  const { base, ledger, read } = databases
+  const files = generationFiles(databases, {})
+  for (const [index, server] of serversOf(tables).entries()) {
+    const missing = [ledger, read].filter(name => !found[index]?.has(name))
+    if (missing.length === 0) continue
+    const done = await filesOf(server, `${base}.migrations`)
+    if (!files.some(({ number }) => done.has(number))) continue
+    throw new Error(
+      `${base}.generation_log names a current generation whose databases are not here: ${missing.join(', ')}. Restore them from a backup ` +
+        'that has them, or drop all databases and begin anew (deploy/restore.md)',
+    )
+  }
 }
 
 /** Makes the databases of a generation, with their tables and private views, or what is missing of them. */

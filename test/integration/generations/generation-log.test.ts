@@ -219,6 +219,23 @@ describe('a backup that has only the current generation, and is restored', () =>
     expect(await generationsOf(live)).toEqual([2, 3])
   })
 
+  test.each(['ledger', 'read'] as const)(
+    'of before a rebuild, without the current %s, is refused, and nothing is made',
+    async lost => {
+      await live.rebuild()
+      await live.stopProjector()
+      const { [lost]: name } = generationOf(live.databases, 2)
+      await live.tables.run({ query: `DROP DATABASE ${name} SYNC` })
+      const found = await foundGenerations(live)
+      await expect(migrate(live.tables, live.databases)).rejects.toThrow(
+        `names a current generation whose databases are not here: ${name}. Restore them from a backup that has them, or drop all databases`,
+      )
+      expect(await foundGenerations(live)).toEqual(found)
+      const query = 'SELECT name FROM system.databases WHERE name = {name:String}'
+      expect(await live.tables.rows({ query, query_params: { name } })).toEqual([])
+    },
+  )
+
   test('has nothing of an unfinished rebuild: that begins again with another generation', async () => {
     await expect(killedWhileVerifying()).rejects.toThrow('killed')
     await restore(2)
