@@ -49,7 +49,7 @@ export interface TablesSettings {
 /** Tables on a server, which can send an answer that is too large for memory. */
 export interface ServerTables extends Tables {
   /** The bytes of a statement that names its format. If the statement fails later, the stream does, too. */
-  stream(statement: Statement, options?: Pick<CallOptions, 'signal'>): Promise<Readable>
+  stream(statement: Statement): Promise<Readable>
 }
 
 export interface TablesDependencies {
@@ -126,6 +126,7 @@ export function openTables(
     }
   }
 
+  const progress = progressSettings(settings.silenceMsMax)
   const common: ClickHouseSettings = {
     ...settings.statementSettings,
     wait_end_of_query: 1,
@@ -135,13 +136,12 @@ export function openTables(
 
   return {
     async rows<Row>(statement: Statement, { signal, threadsMax }: CallOptions = {}) {
-      const settings = { ...common, ...readSettings, ...threadSettings(threadsMax) }
+      const settings = { ...common, ...progress, ...readSettings, ...threadSettings(threadsMax) }
       const request = { ...sendable(statement), settings, signal }
       return parseRows<Row>(await send(request, readRetries))
     },
 
     async run(statement, { signal, threadsMax } = {}) {
-      const progress = progressSettings(settings.silenceMsMax)
       const answer = await send({
         ...sendable(statement),
         settings: { ...common, ...progress, ...threadSettings(threadsMax) },
@@ -151,12 +151,12 @@ export function openTables(
       if (holdsException(answer)) throw answerError(200, answer)
     },
 
-    async stream(statement, { signal } = {}) {
+    async stream(statement) {
       // ClickHouse does not hold this answer back. It cuts the connection if the statement fails.
-      const sent = { ...settings.statementSettings, ...progressSettings(settings.silenceMsMax) }
+      const sent = { ...settings.statementSettings, ...progress }
       refuseIfAway()
       try {
-        return await streamOf(client, { ...sendable(statement), settings: sent, signal })
+        return await streamOf(client, { ...sendable(statement), settings: sent })
       } catch (cause) {
         throw cause instanceof TablesError ? cause : connectionError(cause, url.host)
       }
@@ -245,6 +245,7 @@ function parseRows<Row>(answer: string): Row[] {
     // One row per line: within JSON a newline is escaped.
     return JSON.parse(`[${answer.trimEnd().replaceAll('\n', ',')}]`) as Row[]
   } catch {
+    if (holdsException(answer)) throw answerError(200, answer)
     throw new TablesError('the answer of ClickHouse does not contain the requested rows', { retryable: true })
   }
 }

@@ -15,7 +15,7 @@ export interface Request extends Statement {
   values?: () => Readable
   /** The table whose rows an error might contain. */
   insertInto?: string
-  signal: AbortSignal | undefined
+  signal?: AbortSignal | undefined
 }
 
 /** Rejects with `TablesError` if the answer is not a success, and with the client's error if none came. */

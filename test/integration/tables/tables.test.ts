@@ -40,6 +40,9 @@ describe('ClickHouse over HTTP', () => {
     const slowly = 'FROM numbers(60) SETTINGS max_block_size = 1, async_insert = 0'
     const late = impatient.run({ query: `SELECT throwIf(sleepEachRow(0.1) = 0 AND number = 55) ${slowly}` })
     await Promise.all([
+      expect(impatient.rows({ query: `SELECT sum(sleepEachRow(0.1)) AS slept ${slowly}` })).resolves.toEqual([
+        { slept: 0 },
+      ]),
       impatient.run({ query: `INSERT INTO ${slow} SELECT sleepEachRow(0.1) ${slowly}` }),
       expect(late).rejects.toMatchObject({
         type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
