@@ -24,6 +24,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { hasBeenRead, syncDirectoryOf } from '../log/local/file.ts'
 import type { Config } from '../runtime/config.ts'
 
 export interface DataDirectory {
@@ -80,8 +81,9 @@ export interface Secrets {
 }
 
 /**
- * The configured secrets. Those that are not configured come from the directory, which creates them on first use. Throws if the secrets file cannot be read, or if it is missing although the tables were used with one. New secrets would
- * not match: every backer would count twice, and no API key would be accepted.
+ * The configured secrets. Those that are not configured come from the directory, which creates them on first use. Throws if the secrets
+ * file cannot be read, or if it is missing although the tables or the journal were used with one. New secrets would not match: every backer
+ * would count twice, no API key would be accepted, and no account would be found.
  */
 export function readSecrets(
   directory: DataDirectory,
@@ -93,17 +95,18 @@ export function readSecrets(
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PORTAL_KEY: portalKey,
   } = config
+  const wayOn =
+    'restore it from the backup, or set PLEDGEVIEW_KEY_PEPPER, PLEDGEVIEW_BACKER_KEY and PLEDGEVIEW_PORTAL_KEY to its values'
   if (!existsSync(path)) {
-    if ([keyPepper, backerKey, portalKey].includes(undefined) && hasTables(directory)) {
-      throw new Error(
-        `${path} is missing, and ${directory.root} was used with it; restore it from the backup, or set PLEDGEVIEW_KEY_PEPPER, PLEDGEVIEW_BACKER_KEY and PLEDGEVIEW_PORTAL_KEY to its values`,
-      )
-    }
+    const isUsed = hasTables(directory) || hasBeenRead(directory.journal)
+    if ([keyPepper, backerKey, portalKey].includes(undefined) && isUsed)
+      throw new Error(`${path} is missing, and ${directory.root} was used with it; ${wayOn}`)
     const newKey = () => randomBytes(32).toString('hex')
     writePrivately(path, { key_pepper: newKey(), backer_key: newKey(), portal_key: newKey() })
   }
   const kept = secretsSchema.safeParse(readJson(path))
-  if (!kept.success) throw new Error(`${path} is not a secrets file: ${kept.error.issues[0]?.message}`)
+  if (!kept.success)
+    throw new Error(`${path} is not a secrets file: ${kept.error.issues[0]?.message}; ${wayOn}`)
   return {
     keyPepper: keyPepper ?? kept.data.key_pepper,
     backerKey: backerKey ?? kept.data.backer_key,
@@ -160,12 +163,13 @@ export function writeDemo(directory: DataDirectory, demo: Demo): void {
   writePrivately(join(directory.root, 'demo.json'), demo)
 }
 
-// Written to another file and renamed, so that no process reads half a file.
+// Written to another file and renamed, so that no process reads half a file, nor finds one after a power loss.
 function writePrivately(path: string, content: object): void {
   const partial = `${path}.partial`
-  writeFileSync(partial, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+  writeFileSync(partial, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600, flush: true })
   chmodSync(partial, 0o600)
   renameSync(partial, path)
+  syncDirectoryOf(path)
 }
 
 function readJson(path: string): unknown {

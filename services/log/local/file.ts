@@ -4,7 +4,7 @@
  * WAL with synchronous=FULL: a committed transaction survives a power loss, readers never wait for writers, and
  * writers wait for each other. A writer that waits yields to the event loop, because the process may be serving HTTP.
  */
-import { closeSync, fsyncSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Topic } from '../../../contracts/events/event.ts'
@@ -91,6 +91,19 @@ async function transact<T>(db: DatabaseSync, path: string, work: () => T): Promi
   }
 }
 
+/** Whether there is a journal here that a projector has read. */
+export function hasBeenRead(path: string): boolean {
+  if (!existsSync(path)) return false
+  const db = openDatabase(path)
+  try {
+    return readVersion(db) === schemaVersion && db.prepare('SELECT 1 FROM watermarks').get() !== undefined
+  } catch (cause) {
+    throw cannotOpen(path, cause)
+  } finally {
+    db.close()
+  }
+}
+
 /** The offset that the next record of the topic will get. */
 export function endOf(db: DatabaseSync, topic: Topic): number {
   const row = db.prepare('SELECT seq FROM sqlite_sequence WHERE name = ?').get(recordsTable[topic])
@@ -110,6 +123,11 @@ export function makePrivateFile(path: string): void {
     if (codeOf(cause) === 'EEXIST') return
     throw new Error(`cannot make ${path}: ${messageOf(cause)}`, { cause })
   }
+  syncDirectoryOf(path)
+}
+
+/** After this a file that was made or renamed is still there after a power loss. */
+export function syncDirectoryOf(path: string): void {
   const directory = openSync(dirname(path), 'r')
   fsyncSync(directory)
   closeSync(directory)

@@ -7,7 +7,9 @@ import {
   openExistingDataDirectory,
   readSecrets,
 } from '../../../services/embedded/data-directory.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import { makeDataDirectory } from '../../support/deployment/service-process.ts'
+import { fromStart } from '../../support/events/starts.ts'
 
 const pepper = 'a'.repeat(64)
 
@@ -44,6 +46,22 @@ describe('a data directory', () => {
     expect(() => readSecrets(directory, two)).toThrow('PLEDGEVIEW_PORTAL_KEY')
     const all = { ...two, PLEDGEVIEW_PORTAL_KEY: portalKey }
     expect(readSecrets(directory, all)).toEqual({ keyPepper, backerKey, portalKey })
+  })
+
+  test('makes no new secrets if a projector has read its journal, whose keys and accounts belong to others', async () => {
+    // What events append has made is used with no secrets yet.
+    await (await openJournalWriter(directory.journal)).close()
+    readSecrets(directory, {})
+    await (await openJournalReader(directory.journal, { consumer: 'projector', starts: fromStart })).close()
+    rmSync(join(directory.root, 'secrets.json'))
+    expect(() => readSecrets(directory, {})).toThrow('was used with it; restore it from the backup')
+  })
+
+  test('says how to go on if its secrets file is damaged', () => {
+    writeFileSync(join(directory.root, 'secrets.json'), '{')
+    expect(() => readSecrets(directory, {})).toThrow(
+      /is not a secrets file: .*; restore it from the backup, or set/,
+    )
   })
 
   test('is closed to other users when it is opened, with what an earlier version left in it', () => {
