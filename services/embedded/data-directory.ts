@@ -15,6 +15,7 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -68,6 +69,22 @@ export function openExistingDataDirectory(root: string): DataDirectory {
     throw new Error(`${root} is no data directory yet: npm start or events append creates one`)
   }
   return openDataDirectory(root)
+}
+
+/**
+ * Throws if root is about to make files in the directory of another user, who could not start on it any more. Some volumes give every
+ * file to one user, whoever makes it: those are no harm.
+ */
+export function mustBeOwner({ root, journal }: DataDirectory): void {
+  const owner = statSync(journal, { throwIfNoEntry: false })?.uid
+  if (process.getuid?.() !== 0 || owner === undefined || owner === 0) return
+  const probe = mkdtempSync(join(root, 'owner-'))
+  const { uid } = statSync(probe)
+  rmSync(probe, { recursive: true })
+  if (uid !== owner)
+    throw new Error(
+      `the data directory ${root} belongs to the user with the id ${owner}: run this as that user, and not as root`,
+    )
 }
 
 const hexKey = z.string().regex(/^[0-9a-f]{64}$/)

@@ -22,7 +22,13 @@ import type { FollowedDatabases } from '../tables/generations.ts'
 import type { Tables } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import { holdTablesIdentity, type Identity } from '../tables/schema/identity.ts'
-import { type DataDirectory, readSecrets, removeServiceAddress, type Secrets } from './data-directory.ts'
+import {
+  type DataDirectory,
+  mustBeOwner,
+  readSecrets,
+  removeServiceAddress,
+  type Secrets,
+} from './data-directory.ts'
 import { openEmbeddedTables } from './tables.ts'
 
 /** The journal consumer whose positions belong to the projector. */
@@ -67,6 +73,7 @@ export async function openEmbeddedModel({
 }: EmbeddedModelDependencies): Promise<EmbeddedModel> {
   return opened(async open => {
     open(lockDataDirectory(directory.root))
+    mustBeOwner(directory)
     // A process that was killed has left its own.
     removeServiceAddress(directory)
     // A wrong setting is refused before ClickHouse starts.

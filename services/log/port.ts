@@ -171,7 +171,7 @@ export class SupersededAssignment extends Error {
   override name = 'SupersededAssignment'
 }
 
-/** Another process holds the log for longer than a call waits. The same call may succeed later. */
+/** Another process holds the log for longer than a call waits, or its disk is full. The same call may succeed later. */
 export class LogHeld extends Error {
   override name = 'LogHeld'
 }

@@ -31,11 +31,13 @@ const schemaVersion = 2
 // "PVEJ": distinguishes a journal from any other SQLite file.
 const applicationId = 0x5056454a
 const pageBytes = 8192
-// SQLite blocks the thread while it waits for a lock. So it waits only briefly, and the rest of the wait is a timer.
+// SQLite blocks the thread while it waits for a lock. So a reader waits only briefly, for one that opens or closes the file, and a writer
+// waits on a timer.
 const lockBlockMsMax = 20
 const lockPauseMs = 5
 const lockWaitMsMax = 15_000
 const sqliteBusy = 5
+const sqliteFull = 13
 
 /**
  * Opens the journal for reading and writing. If there is none, creates one that only its owner can read. Throws an
@@ -80,15 +82,31 @@ export async function untilWritten(db: DatabaseSync): Promise<void> {
 }
 
 async function transact<T>(db: DatabaseSync, path: string, work: () => T): Promise<T> {
-  await withLockRetry(path, () => db.exec('BEGIN IMMEDIATE'))
   try {
+    await withLockRetry(path, () => beginAtOnce(db))
     const result = work()
     db.exec('COMMIT')
     return result
   } catch (cause) {
     if (db.isTransaction) db.exec('ROLLBACK')
-    throw cause
+    throw isSqliteError(cause) ? cannotWrite(path, cause) : cause
   }
+}
+
+/** Begins to write, or throws at once if another connection does: the wait is that of the caller, which blocks no thread. */
+function beginAtOnce(db: DatabaseSync): void {
+  try {
+    db.exec('PRAGMA busy_timeout = 0; BEGIN IMMEDIATE')
+  } finally {
+    db.exec(`PRAGMA busy_timeout = ${lockBlockMsMax}`)
+  }
+}
+
+/** A full disk passes once there is room again. */
+function cannotWrite(path: string, cause: Error & { errcode: number }): Error {
+  const message = `the journal ${path} cannot be written: ${cause.message}`
+  if ((cause.errcode & 0xff) !== sqliteFull) return new Error(message, { cause })
+  return new LogHeld(`${message}. Make room on its disk`, { cause })
 }
 
 /** Whether there is a journal here that a projector has read. */

@@ -2,16 +2,19 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
+import { inWriteTransaction, openJournalFile } from '../../../services/log/local/file.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import { lockDataDirectory } from '../../../services/log/local/lock.ts'
-import type {
-  FindStarts,
-  LogRecord,
-  NewRecord,
-  PollBounds,
-  RememberedWatermark,
+import {
+  type FindStarts,
+  LogHeld,
+  type LogRecord,
+  type NewRecord,
+  type PollBounds,
+  type RememberedWatermark,
 } from '../../../services/log/port.ts'
 import { journalEnds } from '../../support/events/journal-ends.ts'
 import { fromStart } from '../../support/events/starts.ts'
@@ -98,6 +101,45 @@ describe('the journal', () => {
     expect(records).toHaveLength(10_000)
     expect(turns).toBeGreaterThanOrEqual(10_000 / 500)
     await reader.close()
+  })
+
+  test('leaves the thread free while it waits for another writer', async () => {
+    const writer = await openJournalWriter(path)
+    const other = new DatabaseSync(path)
+    other.exec('BEGIN IMMEDIATE')
+    const appended = writer.append(recordsOf('pledges', 1))
+    // Each attempt that waits within SQLite blocks for 20 ms, and then the next one comes after 5.
+    let blockedMs = 0
+    const beganAt = performance.now()
+    for (let at = beganAt; at < beganAt + 1_000; ) {
+      await yieldToEventLoop()
+      const now = performance.now()
+      if (now - at > 15) blockedMs += now - at
+      at = now
+    }
+    expect(blockedMs).toBeLessThan(500)
+    other.exec('ROLLBACK')
+    other.close()
+    await appended
+    expect(journalEnds(path).pledges).toBe(2)
+    await writer.close()
+  })
+
+  test('that finds no room on its disk says so, and may be written later', async () => {
+    const db = await openJournalFile(path)
+    const pages = Number(db.prepare('PRAGMA page_count').get()?.page_count)
+    db.exec(`PRAGMA max_page_count = ${pages}`)
+    const insert = () =>
+      inWriteTransaction(db, path, () =>
+        db.exec('INSERT INTO records_pledges (appended_at, value) VALUES (1, zeroblob(100000))'),
+      )
+    const failed = insert()
+    await expect(failed).rejects.toBeInstanceOf(LogHeld)
+    await expect(failed).rejects.toThrow(`the journal ${path} cannot be written: database or disk is full`)
+    db.exec(`PRAGMA max_page_count = ${pages + 100}`)
+    await insert()
+    db.close()
+    expect(journalEnds(path).pledges).toBe(2)
   })
 
   test('appends nothing of a batch that fails', async () => {

@@ -1,5 +1,6 @@
-import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   type DataDirectory,
@@ -7,9 +8,13 @@ import {
   openExistingDataDirectory,
   readSecrets,
 } from '../../../services/embedded/data-directory.ts'
+import { openEmbeddedModel } from '../../../services/embedded/model.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { makeDataDirectory } from '../../support/deployment/service-process.ts'
 import { fromStart } from '../../support/events/starts.ts'
+import { needs } from '../../support/runner/requirements.ts'
 
 const pepper = 'a'.repeat(64)
 
@@ -72,6 +77,23 @@ describe('a data directory', () => {
     for (const path of [directory.root, directory.tables, directory.journal]) {
       expect(statSync(path).mode & 0o077, path).toBe(0)
     }
+  })
+
+  test('of another user is refused to root, whose files that user could not read', async context => {
+    needs(context, {
+      isMet: process.getuid?.() === 0,
+      reason: 'only root can give a file away',
+      isOptional: true,
+    })
+    writeFileSync(directory.journal, '')
+    const opened = () =>
+      openEmbeddedModel({
+        ...{ directory, config: readConfig({}), sql: undefined, metrics: createMetrics() },
+        logger: pino({ level: 'silent' }),
+      })
+    chownSync(directory.journal, 12_345, 12_345)
+    await expect(opened()).rejects.toThrow('belongs to the user with the id 12345: run this as that user')
+    expect(readdirSync(directory.root).sort()).toEqual(['journal.sqlite', 'lock.sqlite'])
   })
 
   test('is not accepted without a journal', () => {
