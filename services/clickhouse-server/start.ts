@@ -20,7 +20,7 @@ export interface StartOptions
   httpPort?: number | undefined
   /** 0: a free port. None: no native protocol. */
   nativePort?: number | undefined
-  /** Default: half of the memory of the machine, or of the container. */
+  /** Default: half of the memory of the machine, or of the container, at least 512 MiB. */
   memoryBytesMax?: number | undefined
 }
 

@@ -72,7 +72,7 @@ export const startCommand: Command = {
         'to try a copy, with the demo: its campaigns leave, come back and change in bursts, snapshots last 10 s, and a second address of the API refuses requests',
     },
     examples: ['start', 'start --no-demo --data-dir /var/lib/pledgeview'],
-    cost: 'ClickHouse may take half of the memory (PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX). The first start also loads the demo platform.',
+    cost: 'ClickHouse may take half of the memory, at least 512 MiB (PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX). The first start also loads the demo platform.',
   },
 
   async run(args, io) {
