@@ -24,7 +24,7 @@ interface BrokenPart {
 
 /**
  * Throws `RowsSetAside` if a part of the tables is broken and was set aside. `servers`: the server, or each shard, because each knows its own
- * parts alone. `remedy`: the last part of the message.
+ * parts alone. `remedy`: the last part of the message, unless the part is of the base database.
  */
 export async function checkParts(
   servers: readonly Pick<Tables, 'rows'>[],
@@ -36,7 +36,7 @@ export async function checkParts(
   const { database, table, name, reason, path, parts } = first
   const others = parts > 1 ? `, and ${parts - 1} more` : ''
   throw new RowsSetAside(
-    `ClickHouse has set aside a part of ${database}.${table}, so its rows are missing: ${path || name} (${reason})${others}. ${remedy}`,
+    `ClickHouse has set aside a part of ${database}.${table}, so its rows are missing: ${path || name} (${reason})${others}. ${database === databases.base ? remedyOfBase(first) : remedy}`,
   )
 }
 
@@ -52,6 +52,14 @@ const remedyOfServer =
   'No event is lost: create the tables again with: pledgeview rebuild. Or repair the files and attach the part again ' +
   '(ALTER TABLE ... ATTACH PART). Set max_suspicious_broken_parts to 0 in the merge_tree section of the server, so that it ' +
   'does not start with missing rows'
+
+function remedyOfBase({ database, table, name }: BrokenPart): string {
+  const alter = `ALTER TABLE ${database}.${table}`
+  return (
+    `A rebuild makes no new tables in ${database}. Repair the files and attach the part again (${alter} ATTACH PART), or restore the ` +
+    `table from a backup. Or give its rows up: ${alter} DROP DETACHED PART '${name}' SETTINGS allow_drop_detached = 1`
+  )
+}
 
 async function brokenParts(
   tables: Pick<Tables, 'rows'>,

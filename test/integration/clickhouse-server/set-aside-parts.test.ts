@@ -90,6 +90,29 @@ describe('a ledger with a part that the server has set aside', () => {
     await expect(started).rejects.toThrow(RowsSetAside)
   })
 
+  test('in the base database, which no rebuild makes, can be given up: the printed statement does it', async () => {
+    for (const rows of [5_000, 100]) {
+      await tables.run({
+        query: `INSERT INTO pledgeview.campaign_days (campaign_id) SELECT toString(number) FROM numbers(${rows}) SETTINGS async_insert = 0`,
+      })
+    }
+    const [part] = await tables.rows<{ path: string }>({
+      query: `SELECT path FROM system.parts WHERE database = 'pledgeview' AND table = 'campaign_days' AND active AND rows = 5000`,
+    })
+    await stop()
+    truncateSync(join(part?.path ?? '', 'data.bin'), 100)
+    await start()
+    // The part of the ledger is not looked at.
+    const base = { ...databases, ledger: 'none' }
+    const error = await checkParts([tables], base).catch((error: Error) => error)
+    expect(error).toBeInstanceOf(RowsSetAside)
+    const { message } = error as Error
+    expect(message).not.toContain('pledgeview rebuild')
+    const [query = ''] = /ALTER TABLE \S+ DROP DETACHED PART .*$/.exec(message) ?? []
+    await tables.run({ query })
+    await expect(checkParts([tables], base)).resolves.toBeUndefined()
+  })
+
   test('does not open as a data directory either', async () => {
     await stop()
     try {
