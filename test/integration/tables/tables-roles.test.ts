@@ -147,7 +147,7 @@ describe('roles', () => {
     const stderr = new PassThrough({ encoding: 'utf8' })
     const { refused = null, definerLacks } = outcome
     printDone(
-      { applied: [], topics: [], roles_refused: refused, definer_lacks: definerLacks },
+      { applied: [], topics: [], warnings: [], roles_refused: refused, definer_lacks: definerLacks },
       { stdout: stderr, stderr },
     )
     const text = stderr.read()
