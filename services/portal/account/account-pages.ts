@@ -1,10 +1,12 @@
 /** The page of the account: who is signed in, sign-out everywhere, deletion. */
 import type { FastifyInstance } from 'fastify'
 import { messageOf } from '../../runtime/message-of.ts'
+import { TablesError } from '../../tables/port.ts'
 import type { Portal } from '../app.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { date } from '../html/words.ts'
+import { PageError } from '../http/pages.ts'
 import { requireAccount, signedIn } from '../http/session-hook.ts'
 import { isAlive } from '../keys/key-state.ts'
 import type { Account } from '../ports.ts'
@@ -32,7 +34,15 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
 
   app.post('/account/delete', ofAccount, async (request, reply) => {
     const account = signedIn(request)
-    await accounts.delete(account.account_id)
+    await accounts.delete(account.account_id).catch((error: unknown) => {
+      // Of the tables, only the read before the deletion fails.
+      if (error instanceof TablesError) throw error
+      logger.error(
+        { requestId: request.id, error: messageOf(error) },
+        'a deletion of an account may land later',
+      )
+      throw new PageError(503, askedReason)
+    })
     // From here on the account is gone, and its sessions with it. To report a failure would lead to a second try, and that to a
     // new account. A round completes the rest (deletions.ts).
     const left = (error: unknown) =>
@@ -49,6 +59,10 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
     reply.page({ title: 'Account deleted', path, content: deletedView }),
   )
 }
+
+// "Try again" would lead to the sign-in page once it has landed, and from there to a new account.
+const askedReason =
+  'The deletion is asked for, and may be done in a moment. If this page then asks you to sign in, the account is gone: do not sign in, that would make a new one.'
 
 function accountView({ email, created_at }: Account): Html {
   return html`<h1>Account</h1>

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { AccountError } from '../../../../services/portal/account/accounts.ts'
+import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
 import { mailLimits } from '../../../../services/portal/sign-in/mail-limits.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 import { startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
@@ -312,6 +313,17 @@ describe('deleting the account', () => {
     const answer = await browser.post('/sign-in/code', { code })
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '60'])
     expect(answer.text).toContain('being deleted')
+  })
+
+  test('that may land late is not told to be tried again: once it has landed, that would make a new account', async () => {
+    const browser = portal.browser()
+    await signIn(browser)
+    portal.accounts.delete = () => Promise.reject(new PortalUnavailable('no projector has read it'))
+    const { status, text } = await browser.post('/account/delete')
+    expect(status).toBe(503)
+    expect(text).toContain('do not sign in')
+    expect(text).not.toContain('Try again')
+    expect(portal.log.join('')).toContain('no projector has read it')
   })
 
   test.each([
