@@ -35,7 +35,10 @@ export async function signUp(page: Page, { portal, email, by, look }: SignUp): P
   } else {
     await page.getByLabel('Code').fill(mail.code)
   }
-  await page.getByRole('main').getByRole('button', { name: 'Sign in' }).click()
+  await page
+    .getByRole('main')
+    .getByRole('button', { name: 'Sign in' })
+    .click(await twice(page))
   await page.getByRole('heading', { name: 'API access' }).waitFor()
   await look('access-empty')
 }
@@ -52,11 +55,14 @@ export async function createKey(page: Page, look: Look): Promise<void> {
   expect(await page.getByLabel('Name').inputValue()).toBe('Campaign board')
   await page.getByLabel('Web address').fill('https://board.example')
   await page.getByLabel('Contact').fill('ops@board.example')
-  // Where scripts run, a double click makes one key, and shows its secret.
-  const isScripted = await page.locator('html.scripted').count()
-  const clicks = { clickCount: isScripted ? 2 : 1, delay: 100 }
-  await page.getByRole('button', { name: 'Create the key' }).click(clicks)
+  await page.getByRole('button', { name: 'Create the key' }).click(await twice(page))
   await page.getByRole('heading', { name: 'Your new key' }).waitFor()
+}
+
+/** A double click, where scripts run: it signs in all the same, and makes one key and shows its secret. */
+async function twice(page: Page) {
+  const isScripted = await page.locator('html.scripted').count()
+  return { clickCount: isScripted ? 2 : 1, delay: 100 }
 }
 
 /** Opens the page of the only key, or of the latest. */

@@ -91,6 +91,7 @@ ${form({
   action: '/account/delete',
   submit: 'Delete the account',
   isDanger: true,
+  isSentOnce: true,
   cancel: { href: '/account', text: 'Keep it' },
 })}`
 }

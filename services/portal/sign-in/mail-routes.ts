@@ -86,6 +86,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     const code = fieldOf(request, 'code').replaceAll(/[\s-]/g, '').slice(0, 20)
     const signIn = await attempts.useCode(cookies.signIn.read(request), code)
     if (signIn === 'over') {
+      if (request.account !== undefined) return reply.redirect('/access', 303)
       cookies.signIn.clear(reply)
       return reply.code(410).page({ title: 'Enter the code', path, content: overView('code') })
     }
@@ -105,6 +106,8 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
   app.post('/sign-in/link', async (request, reply) => {
     const signIn = await attempts.useLink(fieldOf(request, 'token'))
     if (signIn) return finishSignIn(portal, request, reply, signIn)
+    // The form was sent twice.
+    if (request.account !== undefined) return reply.redirect('/access', 303)
     return reply.code(410).page({ title: 'Sign in', path, content: overView('link') })
   })
 }

@@ -32,6 +32,7 @@ ${
     hidden: { next },
     fields: [{ ...field, lengthMax: 254, autocomplete: 'email' }],
     submit: 'Send me a code and a link',
+    isSentOnce: true,
   })
 }
 ${mailsAre && html`<p>${mailsAre}</p>`}`
@@ -53,6 +54,7 @@ ${form({
   action: '/sign-in/code',
   fields: [{ ...code, lengthMax: 20, autocomplete: 'one-time-code', inputmode: 'numeric' }],
   submit: 'Sign in',
+  isSentOnce: true,
 })}
 <p>${mailsAre ? '' : 'No mail? Look in the spam folder. '}An address gets a few mails an hour at most. <a href="/sign-in">Type the address again</a></p>`
 }
@@ -61,12 +63,12 @@ ${form({
 export function linkView({ email, link }: { email: string; link: string }): Html {
   return html`<h1>Sign in</h1>
 <p>Sign in to Pledgeview in this browser as <strong>${email}</strong>?</p>
-${form({ action: '/sign-in/link', hidden: { token: link }, submit: 'Sign in' })}`
+${form({ action: '/sign-in/link', hidden: { token: link }, submit: 'Sign in', isSentOnce: true })}`
 }
 
 /** A link or a code that is no good any more. */
 export function overView(what: 'link' | 'code'): Html {
   return html`<h1>This ${what} is over</h1>
-<p>It was used already, it is older than 15 minutes, or it was tried too often.${what === 'code' && html` The link in the same mail may still work.`}</p>
+<p>It was used already, it is older than 15 minutes, or it was tried too often.${what === 'code' && html` After too many tries the link in the same mail still works.`}</p>
 <p><a class="button" href="/sign-in">Ask for a new one</a></p>`
 }

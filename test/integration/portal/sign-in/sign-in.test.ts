@@ -69,6 +69,19 @@ describe('the mailed link', () => {
     expect((await asking.post('/sign-in/code', { code })).status).toBe(410)
   })
 
+  test.each(['link', 'code'] as const)(
+    'and the code lead to the keys if the form of the %s is sent once more',
+    async by => {
+      const browser = portal.browser()
+      const { link, code } = await askForMail(browser)
+      const token = new URL(link, portal.url).searchParams.get('token') ?? ''
+      for (let count = 0; count < 2; count++) {
+        const answer = await browser.post(`/sign-in/${by}`, { token, code })
+        expect(answer).toMatchObject({ status: 303, location: '/access' })
+      }
+    },
+  )
+
   test('ends after 15 minutes', async () => {
     const browser = portal.browser()
     const { link, code } = await askForMail(browser)
