@@ -1,6 +1,7 @@
 /**
  * The freshness of the data over 90 days: measured once a minute by each portal, with the same reading as the first page, and kept in a
- * table. What could not be written waits for an hour. A minute in which no portal ran is not measured, and the page says so.
+ * table. What could not be written waits for a week, while the process runs, so an outage of the tables is told after it. A minute in
+ * which no portal ran is not measured, and the page says so.
  */
 import { kept } from '../../runtime/async/kept.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -26,7 +27,8 @@ export interface Freshness {
 }
 
 const minuteMs = 60_000
-const waitingMax = 60
+/** Minutes. */
+const waitingMax = 7 * 24 * 60
 const readMsMax = 12_000
 const states: readonly LiveState['status'][] = ['Up to date', 'Behind', 'Unavailable']
 const columns = [

@@ -65,7 +65,7 @@ function reading<Value>(
 
 test('the freshness of each minute is measured once, kept while it cannot be written, and told with its incidents', async () => {
   const clock = testClock()
-  const minute = Math.floor(Date.now() / 60_000) * 60_000 - 3_600_000
+  const minute = Math.floor(Date.now() / 60_000) * 60_000 - 3 * 3_600_000
   let status: LiveState['status'] = 'Up to date'
   let isAway = false
   const tables: Pick<Tables, 'rows' | 'insert'> = {
@@ -89,7 +89,7 @@ test('the freshness of each minute is measured once, kept while it cannot be wri
   await measured(1, 'Behind')
   await measured(1, 'Up to date')
   isAway = true
-  await measured(2, 'Unavailable')
+  await measured(90, 'Unavailable')
   isAway = false
   await measured(1, 'Behind')
   // The same minute again, and another portal that cannot read what this one can.
@@ -99,11 +99,11 @@ test('the freshness of each minute is measured once, kept while it cannot be wri
   await other.measure()
   const { days, incidents } = await read()
   const sum = (name: keyof Minutes) => days.reduce((total, day) => total + day[name], 0)
-  expect([sum('fresh'), sum('behind'), sum('away')]).toEqual([4, 2, 2])
+  expect([sum('fresh'), sum('behind'), sum('away')]).toEqual([4, 2, 90])
   const began_at = minute + 5 * 60_000
-  expect(incidents).toEqual([{ began_at, last_at: began_at + 120_000, behind: 1, away: 2 }])
+  expect(incidents).toEqual([{ began_at, last_at: began_at + 90 * 60_000, behind: 1, away: 90 }])
   const { text } = statusContent({ status: 'Up to date', campaigns: 3, as_of: at }, { days, incidents })
-  expect(text).toContain('50 % of 8 measured minutes were up to date.')
+  expect(text).toContain('4.16 % of 96 measured minutes were up to date.')
 })
 
 describe('the live state', () => {
