@@ -62,7 +62,7 @@ export async function createKey(page: Page, look: Look): Promise<void> {
 /** A double click, where scripts run: it signs in all the same, and makes one key and shows its secret. */
 async function twice(page: Page) {
   const isScripted = await page.locator('html.scripted').count()
-  return { clickCount: isScripted ? 2 : 1, delay: 100 }
+  return { clickCount: isScripted ? 2 : 1, delay: 10 }
 }
 
 /** Opens the page of the only key, or of the latest. */
