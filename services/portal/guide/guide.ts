@@ -116,7 +116,7 @@ ${samples('mirroring', apiUrl)}
 </ul>
 <h3>Is the copy right?</h3>
 <p>The first page of a list without <code>status</code> and <code>category</code> has a header <code>X-Data-Digest</code>: the number of all public campaigns, and a sum of hashes of their <code>id</code> and <code>updated_at</code>. A copy with the same digest is equal. With our clients, <code>verify</code> compares them with one request. If they differ, it reads all campaigns, repairs the copy, and says which campaigns it lacked, had too many, or had in an old state. Stop the mirror of the copy before.</p>
-<p>If nothing new comes, look at <code>X-Data-As-Of</code>: it moves on as long as our data is up to date. The <a href="/">first page</a> shows it too.</p>`
+<p>If nothing new comes, look at <code>X-Data-As-Of</code>: it moves on as long as this service processes changes. It does not see changes that still wait in the platform's log. The <a href="/">first page</a> shows it too.</p>`
 }
 
 function cachesSection(): Html {

@@ -54,9 +54,10 @@ export function liveCard({ status, campaigns, as_of }: LiveState, more?: Html): 
 }
 
 const explanations: Record<LiveState['status'], string> = {
-  'Up to date': 'Every change up to this moment can be read.',
+  'Up to date':
+    "Every change that this service had processed by this moment can be read. Changes that still wait in the platform's log are not seen here.",
   Behind:
-    'New changes take longer than usual. Everything up to this moment can be read, and nothing is lost: the rest follows.',
+    'New changes take longer than usual. What was processed by this moment can be read, and nothing is lost: the rest follows.',
   Unavailable:
     'The data cannot be read at the moment. Requests may fail with a 500; try again with growing pauses.',
 }

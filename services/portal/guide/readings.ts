@@ -14,7 +14,10 @@ import { readExamples } from './data-examples.ts'
 export interface LiveState {
   status: 'Up to date' | 'Behind' | 'Unavailable'
   campaigns: number | undefined
-  /** The watermark, Unix ms: every change up to this moment can be read. Undefined before the first fold, too. */
+  /**
+   * The watermark, Unix ms: every change that was processed by this moment can be read. It does not know what waits in the log. Undefined
+   * before the first fold, too.
+   */
   as_of: number | undefined
 }
 

@@ -37,7 +37,7 @@ export function statusContent(live: LiveState, freshness: Freshness | undefined)
   return html`<h1>Status</h1>
 ${liveCard(live)}
 <h2>The last 90 days</h2>
-<p>Once a minute this site reads the data as the API shows it. A minute is <strong>up to date</strong> if every change that is older than two minutes can be read. Minutes in which the site itself did not run are not measured, and a day without any is left blank. The answers of the API are not measured here.</p>
+<p>Once a minute this site reads the data as the API shows it. A minute is <strong>up to date</strong> if every change that this service had processed two minutes before can be read. Changes that still wait in the platform's log are not seen here. Minutes in which the site itself did not run are not measured, and a day without any is left blank. The answers of the API are not measured here.</p>
 ${freshness === undefined ? notice('The last 90 days cannot be read at the moment. Try again in a minute.', 'warning') : history(freshness)}`
 }
 
