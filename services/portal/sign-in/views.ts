@@ -56,7 +56,7 @@ ${form({
   submit: 'Sign in',
   isSentOnce: true,
 })}
-<p>${mailsAre ? '' : 'No mail? Look in the spam folder. '}An address gets a few mails an hour at most. <a href="/sign-in">Type the address again</a></p>`
+<p>${mailsAre ? '' : 'No mail? Look in the spam folder. '}An address gets a few mails an hour at most; those that could not be sent count, too. <a href="/sign-in">Type the address again</a></p>`
 }
 
 /** Where the link of a mail leads. Only the button uses the link up. */

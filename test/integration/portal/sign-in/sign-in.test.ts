@@ -179,6 +179,16 @@ describe('asking for a mail', () => {
     portal.mailer.fail(new Error('the server is away'))
     expect((await askForMail(portal.browser())).answer.status).toBe(503)
   })
+
+  test('counts also if the mail could not be sent, because it may come late, and the page says so', async () => {
+    const browser = portal.browser()
+    portal.mailer.fail(new Error('the server is away'))
+    for (let count = 0; count < mailLimits.addressFromNetwork.max; count++) await askForMail(browser)
+    portal.mailer.fail(undefined)
+    expect((await askForMail(browser)).answer.location).toBe('/sign-in/code')
+    expect(portal.mailer.mails).toEqual([])
+    expect((await browser.get('/sign-in/code')).text).toContain('those that could not be sent count, too')
+  })
 })
 
 test('signing in leads to no other site', async () => {
