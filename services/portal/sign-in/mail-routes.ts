@@ -62,8 +62,9 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     if (limit === 'refused') throw new PageError(429, tooManyMails, { retryAfterSeconds: refusedSeconds })
     const isMailed = limit === 'allowed'
     const { id, code, link } = await attempts.begin({ email, next }, { isMailed })
-    if (isMailed) await send(portal, signInMail({ email, code, link, portalUrl }))
+    // Before the mail: one that is given up may come late, and its code works here then.
     cookies.signIn.set(reply, id, attemptMsMax)
+    if (isMailed) await send(portal, signInMail({ email, code, link, portalUrl }))
     return reply.redirect('/sign-in/code', 303)
   })
 
@@ -119,10 +120,12 @@ async function send({ mailer, logger }: Portal, mail: Mail): Promise<void> {
   } catch (error) {
     logger.error({ mail: mail.id, error: messageOf(error) }, 'a sign-in mail was not sent')
     if (error instanceof MailError && error.isRefusedAddress) return
-    throw new PageError(503, 'The mail could not be sent. Try again in a minute.')
+    throw new PageError(503, notSent)
   }
 }
 
+const notSent =
+  'The mail could not be sent. Try again in a minute. If it comes late, its link works, and in this browser its code, too, on the page /sign-in/code.'
 const tooManyMails = 'Too many sign-in mails were asked for from your network. Try again in ten minutes.'
 const wrongCode =
   'The code is not right, or codes were tried too often. Look at the latest mail, or use its link.'

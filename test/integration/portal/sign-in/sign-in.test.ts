@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { AccountError } from '../../../../services/portal/account/accounts.ts'
 import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
+import { MailError } from '../../../../services/portal/ports.ts'
 import { mailLimits } from '../../../../services/portal/sign-in/mail-limits.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 import { startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
@@ -173,6 +174,18 @@ describe('asking for a mail', () => {
     expect(answer.text).toContain('&#34;&#62;&#60;script&#62;')
     expect(answer.text).not.toContain('<script>alert')
     expect(portal.mailer.mails).toEqual([])
+  })
+
+  test('that fails leaves a mail that comes late with a code that works', async () => {
+    portal.mailer.send = async mail => {
+      portal.mailer.mails.push(mail)
+      throw new MailError('no answer within 15000 ms')
+    }
+    const browser = portal.browser()
+    const { answer, code } = await askForMail(browser)
+    expect(answer.status).toBe(503)
+    expect(answer.text).toContain('If it comes late, its link works')
+    expect(await browser.post('/sign-in/code', { code })).toMatchObject({ status: 303, location: '/access' })
   })
 
   test('says so if the mail could not be sent', async () => {
