@@ -84,8 +84,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
   })
 
   app.post('/sign-in/code', async (request, reply) => {
-    const code = fieldOf(request, 'code').replaceAll(/[\s-]/g, '').slice(0, 20)
-    const signIn = await attempts.useCode(cookies.signIn.read(request), code)
+    const signIn = await attempts.useCode(cookies.signIn.read(request), codeOf(fieldOf(request, 'code')))
     if (signIn === 'over') {
       if (request.account !== undefined) return reply.redirect('/access', 303)
       cookies.signIn.clear(reply)
@@ -111,6 +110,12 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     if (request.account !== undefined) return reply.redirect('/access', 303)
     return reply.code(410).page({ title: 'Sign in', path, content: overView('link') })
   })
+}
+
+/** The code that was typed or pasted: without spaces and invisible characters, and with the digits of Arabic and Persian keypads as ASCII. */
+function codeOf(text: string): string {
+  const digits = text.replaceAll(/[\u0660-\u0669\u06f0-\u06f9]/g, digit => String(digit.charCodeAt(0) & 15))
+  return digits.replaceAll(/[\s\p{Cf}-]/gu, '').slice(0, 20)
 }
 
 /** An address that the server refuses gets the same answer as any other. */

@@ -106,6 +106,16 @@ describe('the mailed code', () => {
     expect((await other.post('/sign-in/code', { code })).status).toBe(410)
   })
 
+  test.each([
+    ['Arabic', '٠١٢٣٤٥٦٧٨٩'],
+    ['Persian', '۰۱۲۳۴۵۶۷۸۹'],
+  ])('may be typed with an %s keypad, between invisible marks', async (_keypad, digits) => {
+    const browser = portal.browser()
+    const { code } = await askForMail(browser)
+    const typed = `\u200f${code.replaceAll(/\d/g, digit => digits[Number(digit)] ?? '')}\u200e`
+    expect(await browser.post('/sign-in/code', { code: typed })).toMatchObject({ status: 303 })
+  })
+
   test('can be tried five times, also at once; wrong ones do not end the link', async () => {
     const browser = portal.browser()
     const { code, link } = await askForMail(browser)
