@@ -12,10 +12,9 @@ import { PageError } from '../http/pages.ts'
 import { type Mail, MailError } from '../ports.ts'
 import { attemptMsMax, createAttempts } from './attempts.ts'
 import { finishSignIn, ownPath } from './finish.ts'
-import { countMail, isKnownBrowser } from './mail-limits.ts'
+import { countMail, isKnownBrowser, mailLimits } from './mail-limits.ts'
 import { codeView, linkView, overView, signInView } from './views.ts'
 
-const refusedSeconds = 600
 const path = '/sign-in'
 
 /** Adds the page on which a sign-in begins, with the ways that there are. */
@@ -59,7 +58,8 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     const { email } = checked
     const isKnown = isKnownBrowser(portalKey, email, cookies.known.read(request))
     const limit = await countMail(store, portalKey, { email, networkAddress: request.ip, isKnown })
-    if (limit === 'refused') throw new PageError(429, tooManyMails, { retryAfterSeconds: refusedSeconds })
+    if (limit === 'refused')
+      throw new PageError(429, tooManyMails, { retryAfterSeconds: mailLimits.network.windowMs / 1000 })
     const isMailed = limit === 'allowed'
     const { id, code, link } = await attempts.begin({ email, next }, { isMailed })
     // Before the mail: one that is given up may come late, and its code works here then.
@@ -131,7 +131,7 @@ async function send({ mailer, logger }: Portal, mail: Mail): Promise<void> {
 
 const notSent =
   'The mail could not be sent. Try again in a minute. If it comes late, its link works, and in this browser its code, too, on the page /sign-in/code.'
-const tooManyMails = 'Too many sign-in mails were asked for from your network. Try again in ten minutes.'
+const tooManyMails = 'Too many sign-in mails were asked for from your network. Try again in an hour.'
 const wrongCode =
   'The code is not right, or codes were tried too often. Look at the latest mail, or use its link.'
 
