@@ -69,12 +69,15 @@ ${copyable({ id: 'secret', text: secret, what: 'the secret' })}
 ${codeBlock({ id: 'env', caption: '.env', text: `PLEDGEVIEW_KEY=${key}\nPLEDGEVIEW_SECRET=${secret}` })}
 <h2>Try it</h2>
 <p class="with-script"><a class="button secondary" href="/reference#listProjects" data-take-over>Open the reference with this key</a></p>
-<p>This line works at once. Your shell may keep it in its history: take key and secret from a secret store in programs.</p>
+<p>This line works at once; in Windows PowerShell write <code>curl.exe</code> instead of <code>curl</code>. Your shell may keep it in its history: take key and secret from a secret store in programs.</p>
 ${codeBlock({ id: 'curl', caption: 'curl', text: curlLine(apiUrl, key, secret) })}
 <p><a href="/docs">How to call the API</a></p>`
 }
 
-/** One line for sh, PowerShell and cmd: neither key nor secret has a character that a shell reads. */
+/**
+ * One line for sh, PowerShell and cmd: neither key nor secret has a character that a shell reads. In Windows PowerShell 5.1, `curl`
+ * is another command, and PowerShell 7 elsewhere knows no `curl.exe`.
+ */
 function curlLine(apiUrl: string, key: string, secret: string): string {
   return `curl -H "X-API-Key: ${key}" -H "X-API-Secret: ${secret}" "${apiUrl}/projects?limit=1"`
 }

@@ -86,6 +86,12 @@ describe('every page', () => {
   })
 })
 
+describe('the page of a new key', () => {
+  it('says what to write in Windows PowerShell, in which curl is another command', () => {
+    expect(secretPage(secretData).text).toContain('in Windows PowerShell write <code>curl.exe</code>')
+  })
+})
+
 describe('the overview', () => {
   it('never says that a key was never used, and says so where usage cannot be read', () => {
     const at = (last_used: number | undefined) =>
