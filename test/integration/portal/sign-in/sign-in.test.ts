@@ -109,7 +109,7 @@ describe('the mailed code', () => {
   test.each([
     ['Arabic', '٠١٢٣٤٥٦٧٨٩'],
     ['Persian', '۰۱۲۳۴۵۶۷۸۹'],
-  ])('may be typed with an %s keypad, between invisible marks', async (_keypad, digits) => {
+  ])('may have the digits of a keypad in %s, between invisible marks', async (_keypad, digits) => {
     const browser = portal.browser()
     const { code } = await askForMail(browser)
     const typed = `\u200f${code.replaceAll(/\d/g, digit => digits[Number(digit)] ?? '')}\u200e`
