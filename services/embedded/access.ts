@@ -104,7 +104,8 @@ async function withService<T>(
       await databases.follow(tables)
       await checkTablesIdentity(tables, databases, identityOf(secrets, config))
     }
-    const writer = open(await openJournalWriter(directory.journal))
+    let opened: Promise<EventWriter> | undefined
+    const writer = () => (opened ??= openJournalWriter(directory.journal).then(open))
     const model = { tables, databases, writer, secrets, clickHouse: service.clickhouse }
     const status = () => statusFrom(service)
     return work(accessTo(model, { directory, config, service, status }, open))
@@ -121,7 +122,8 @@ function withOwnModel<T>(
     const model = open(await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger }))
     if (isCaughtUp) await model.whenDrained()
     const status = () => statusOf(model)
-    return work(accessTo(model, { directory, config, service: undefined, status }, open))
+    const own = { ...model, writer: async () => model.writer }
+    return work(accessTo(own, { directory, config, service: undefined, status }, open))
   })
 }
 
@@ -133,9 +135,8 @@ function accessTo(
     writer,
     secrets,
     clickHouse,
-  }: Pick<EmbeddedModel, 'tables' | 'databases' | 'writer' | 'secrets'> & {
-    clickHouse: ServiceAddress['clickhouse']
-  },
+  }: Pick<EmbeddedModel, 'tables' | 'databases' | 'secrets'> &
+    Pick<EmbeddedAccess, 'writer'> & { clickHouse: ServiceAddress['clickhouse'] },
   place: Pick<EmbeddedAccess, 'directory' | 'config' | 'service' | 'status'>,
   open: Open,
 ): EmbeddedAccess {
@@ -144,7 +145,7 @@ function accessTo(
     ...{ ...place, isEmbedded: true, tables, databases },
     shards: async () => [{ tables, databases }],
     session: () => open(openTables(inSession(childSettings(clickHouse, config)))),
-    writer: async () => writer,
+    writer,
     encoder: async () => encodeState,
     secret: async name => identityOf(secrets, config)[name],
     lag: async () => (await status()).projector.lag,

@@ -83,7 +83,8 @@ export function mustBeOwner({ root, journal }: DataDirectory): void {
   rmSync(probe, { recursive: true })
   if (uid !== owner)
     throw new Error(
-      `the data directory ${root} belongs to the user with the id ${owner}: run this as that user, and not as root`,
+      `the data directory ${root} belongs to the user with the id ${owner}: run this as that user, and not as root. If that user cannot ` +
+        `start on it any more, root has left files there: chown -R ${owner} ${root}`,
     )
 }
 
@@ -112,12 +113,13 @@ export function readSecrets(
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PORTAL_KEY: portalKey,
   } = config
+  if (keyPepper !== undefined && backerKey !== undefined && portalKey !== undefined)
+    return { keyPepper, backerKey, portalKey }
   const wayOn =
     'restore it from the backup, or set PLEDGEVIEW_KEY_PEPPER, PLEDGEVIEW_BACKER_KEY and PLEDGEVIEW_PORTAL_KEY to its values'
   if (!existsSync(path)) {
     const isUsed = hasTables(directory) || hasBeenRead(directory.journal)
-    if ([keyPepper, backerKey, portalKey].includes(undefined) && isUsed)
-      throw new Error(`${path} is missing, and ${directory.root} was used with it; ${wayOn}`)
+    if (isUsed) throw new Error(`${path} is missing, and ${directory.root} was used with it; ${wayOn}`)
     const newKey = () => randomBytes(32).toString('hex')
     writePrivately(path, { key_pepper: newKey(), backer_key: newKey(), portal_key: newKey() })
   }

@@ -4,6 +4,7 @@
  * `npm start` adds the API. Commands that need the tables while no service runs open the model alone.
  */
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
@@ -11,7 +12,7 @@ import type { OpenDoor, SqlDoor } from '../clickhouse-server/door.ts'
 import type { ClickHouseServer } from '../clickhouse-server/server.ts'
 import { openLiveProjector } from '../generations/live-projector.ts'
 import { openJournalReader, openJournalWriter } from '../log/local/journal.ts'
-import { lockDataDirectory } from '../log/local/lock.ts'
+import { lockDataDirectory, lockFileOf } from '../log/local/lock.ts'
 import { type EventWriter, lagRecords } from '../log/port.ts'
 import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.ts'
 import type { ProjectorService } from '../projector/service.ts'
@@ -72,6 +73,8 @@ export async function openEmbeddedModel({
   logger,
 }: EmbeddedModelDependencies): Promise<EmbeddedModel> {
   return opened(async open => {
+    // Before root makes a lock that the owner could not open. If there is one, a service may run here, and root may ask it.
+    if (!existsSync(lockFileOf(directory.root))) mustBeOwner(directory)
     open(lockDataDirectory(directory.root))
     mustBeOwner(directory)
     // A process that was killed has left its own.

@@ -6,6 +6,7 @@
  * default, so every process that writes looks here.
  */
 import { answered, type Check } from '../runtime/ops/checks.ts'
+import { ledgersOfBase } from './generations.ts'
 import { type Databases, type Tables, TablesError } from './port.ts'
 
 /** Rows of a table were set aside. The message says what to do. */
@@ -24,19 +25,19 @@ interface BrokenPart {
 
 /**
  * Throws `RowsSetAside` if a part of the tables is broken and was set aside. `servers`: the server, or each shard, because each knows its own
- * parts alone. `remedy`: the last part of the message, unless the part is of the base database.
+ * parts alone. `remedy`: the last part of the message. Default: what helps on a server.
  */
 export async function checkParts(
   servers: readonly Pick<Tables, 'rows'>[],
   databases: Databases,
-  remedy = remedyOfServer,
+  remedy?: string,
 ): Promise<void> {
   const [first] = (await Promise.all(servers.map(server => brokenParts(server, databases)))).flat()
   if (first === undefined) return
   const { database, table, name, reason, path, parts } = first
   const others = parts > 1 ? `, and ${parts - 1} more` : ''
   throw new RowsSetAside(
-    `ClickHouse has set aside a part of ${database}.${table}, so its rows are missing: ${path || name} (${reason})${others}. ${database === databases.base ? remedyOfBase(first) : remedy}`,
+    `ClickHouse has set aside a part of ${database}.${table}, so its rows are missing: ${path || name} (${reason})${others}. ${remedy ?? (database === databases.base ? remedyOfBase(first) : remedyOfServer)}`,
   )
 }
 
@@ -53,12 +54,20 @@ const remedyOfServer =
   '(ALTER TABLE ... ATTACH PART). Set max_suspicious_broken_parts to 0 in the merge_tree section of the server, so that it ' +
   'does not start with missing rows'
 
+// Every generation writes these again: the log has what they have.
+const inLog: ReadonlySet<string> = new Set([...ledgersOfBase, 'api_keys'])
+// With fewer rows, another generation could be current, or other secrets be accepted.
+const indispensable: ReadonlySet<string> = new Set(['generation_log', 'identity', 'migrations'])
+
 function remedyOfBase({ database, table, name }: BrokenPart): string {
   const alter = `ALTER TABLE ${database}.${table}`
-  return (
-    `A rebuild makes no new tables in ${database}. Repair the files and attach the part again (${alter} ATTACH PART), or restore the ` +
-    `table from a backup. Or give its rows up: ${alter} DROP DETACHED PART '${name}' SETTINGS allow_drop_detached = 1`
-  )
+  const drop = `${alter} DROP DETACHED PART '${name}' SETTINGS allow_drop_detached = 1`
+  if (inLog.has(table))
+    return `No event is lost: read the log again with: pledgeview rebuild. Only then drop the part: ${drop}`
+  const repair = `Repair the files and attach the part again (${alter} ATTACH PART), or restore the table from a backup`
+  return indispensable.has(table)
+    ? repair
+    : `No rebuild writes them again. ${repair}. Or give them up: ${drop}`
 }
 
 async function brokenParts(

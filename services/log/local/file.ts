@@ -114,7 +114,10 @@ export function hasBeenRead(path: string): boolean {
   if (!existsSync(path)) return false
   const db = openDatabase(path)
   try {
-    return readVersion(db) === schemaVersion && db.prepare('SELECT 1 FROM watermarks').get() !== undefined
+    const version = readVersion(db)
+    if (version === 0) return false
+    // Version 1 had no watermarks.
+    return db.prepare(`SELECT 1 FROM ${version === 1 ? 'positions' : 'watermarks'}`).get() !== undefined
   } catch (cause) {
     throw cannotOpen(path, cause)
   } finally {

@@ -17,13 +17,18 @@ export class DataDirectoryInUse extends Error {
   override name = 'DataDirectoryInUse'
 }
 
+/** The file of the lock. It stays when the process has ended. */
+export function lockFileOf(directory: string): string {
+  return join(directory, 'lock.sqlite')
+}
+
 /**
  * Locks the data directory for this process. If there is none, creates one that only its owner can read. Throws
  * `DataDirectoryInUse` at once if another process, or this one, holds the lock.
  */
 export function lockDataDirectory(directory: string): DataDirectoryLock {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const path = join(directory, 'lock.sqlite')
+  const path = lockFileOf(directory)
   makePrivateFile(path)
   const db = new DatabaseSync(path, { timeout: 0 })
   try {

@@ -113,6 +113,15 @@ describe('a ledger with a part that the server has set aside', () => {
     await expect(checkParts([tables], base)).resolves.toBeUndefined()
   })
 
+  test.each([
+    ['api_key_ledger', /read the log again with: pledgeview rebuild\. Only then drop the part: ALTER TABLE/],
+    ['generation_log', /attach the part again \(.*\), or restore the table from a backup$/],
+  ])('in %s of the base database is not given up as one of the history is', async (table, remedy) => {
+    const part = { database: 'pledgeview', table, name: 'p', reason: 'broken', path: '', parts: 1 }
+    const server = { rows: async <Row>() => [part] as Row[] }
+    await expect(checkParts([server], databases)).rejects.toThrow(remedy)
+  })
+
   test('does not open as a data directory either', async () => {
     await stop()
     try {

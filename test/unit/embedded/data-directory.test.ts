@@ -67,6 +67,9 @@ describe('a data directory', () => {
     expect(() => readSecrets(directory, {})).toThrow(
       /is not a secrets file: .*; restore it from the backup, or set/,
     )
+    const key = '0'.repeat(64)
+    const all = { PLEDGEVIEW_KEY_PEPPER: pepper, PLEDGEVIEW_BACKER_KEY: key, PLEDGEVIEW_PORTAL_KEY: key }
+    expect(readSecrets(directory, all)).toEqual({ keyPepper: pepper, backerKey: key, portalKey: key })
   })
 
   test('is closed to other users when it is opened, with what an earlier version left in it', () => {
@@ -93,7 +96,7 @@ describe('a data directory', () => {
       })
     chownSync(directory.journal, 12_345, 12_345)
     await expect(opened()).rejects.toThrow('belongs to the user with the id 12345: run this as that user')
-    expect(readdirSync(directory.root).sort()).toEqual(['journal.sqlite', 'lock.sqlite'])
+    expect(readdirSync(directory.root)).toEqual(['journal.sqlite'])
   })
 
   test('is not accepted without a journal', () => {
