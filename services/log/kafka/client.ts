@@ -143,6 +143,19 @@ export async function clusterIdOf(admin: Pick<Kafkajs.Admin, 'describeCluster'>)
   }
 }
 
+/** Throws if the cluster lacks a topic. Elsewhere kafkajs asks for it again and again, because it may be just being made. */
+export async function checkTopics(
+  admin: Pick<Kafkajs.Admin, 'fetchTopicMetadata'>,
+  settings: Pick<KafkaSettings, 'topicPrefix'>,
+): Promise<void> {
+  const names = topics.map(topic => topicName(settings, topic))
+  await admin.fetchTopicMetadata({ topics: names }).catch(cause => {
+    if (cause.type !== 'UNKNOWN_TOPIC_OR_PARTITION') throw cause
+    // It has no cause: with this one it would be an outage (`isOutage`).
+    throw new Error(`the cluster does not have all of the topics ${names.join(', ')}: run pledgeview migrate`)
+  })
+}
+
 /** Whether the cluster is away. False if the data or the request is wrong. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false

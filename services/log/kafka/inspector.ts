@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import { type PartitionLag, type PartitionRange, partitionName, type RememberedWatermark } from '../port.ts'
-import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
+import { checkTopics, clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
 import { readWatermark } from './group/commits.ts'
 import { type Cluster, readRanges, type TopicPartition } from './offsets.ts'
 import { readCompaction, type TopicCompaction } from './topic-settings.ts'
@@ -35,7 +35,7 @@ export interface KafkaInspectorDependencies {
   positions: (log: string) => Promise<ReadonlyMap<string, number>>
 }
 
-/** Connects to the cluster. Rejects if it cannot be reached. `groupId` is the projectors' group. */
+/** Connects to the cluster. Rejects if it cannot be reached, or a topic is missing. `groupId` is the projectors' group. */
 export async function openKafkaInspector(
   settings: KafkaSettings & { groupId: string },
   { logger, positions }: KafkaInspectorDependencies,
@@ -44,6 +44,10 @@ export async function openKafkaInspector(
   const admin = kafka.admin()
   const cluster = { kafka, admin, names: settings, groupId: settings.groupId }
   await admin.connect()
+  await checkTopics(admin, settings).catch(async cause => {
+    await admin.disconnect()
+    throw cause
+  })
   return {
     group: () => retry(() => readGroup(cluster, settings.groupId, positions), firstGroupRetry),
     log: () => retry(() => readLog(cluster), firstGroupRetry),

@@ -8,12 +8,11 @@
  * kafkajs stopped. Then `poll` and `commit` throw the reason for good, and the process has to end.
  */
 import type { Logger } from 'pino'
-import { topics } from '../../../contracts/events/event.ts'
 import { createNotifier, type Notifier } from '../../runtime/async/notifier.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import { within } from '../../runtime/async/sleep.ts'
 import { type EventReader, type FindStarts, partitionName, SupersededAssignment } from '../port.ts'
-import { clusterIdOf, createKafka, isOutage, type KafkaSettings, logName, topicName } from './client.ts'
+import { checkTopics, clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
 import {
   type Assignment,
   type AssignmentStarts,
@@ -210,6 +209,7 @@ export async function openKafkaReader(
 
   async function join(): Promise<string> {
     await admin.connect()
+    await checkTopics(admin, settings)
     await member.start()
     await until(({ isJoined }) => isJoined, joinMsMax)
     await reading(startMsMax)
@@ -218,9 +218,7 @@ export async function openKafkaReader(
 
   const log = await join().catch(async cause => {
     await close()
-    if (!isMissingTopic(cause)) throw cause
-    const names = topics.map(topic => topicName(settings, topic)).join(', ')
-    throw new Error(`the cluster does not have all of the topics ${names}: run pledgeview migrate`, { cause })
+    throw cause
   })
 
   return {
@@ -260,8 +258,4 @@ export async function openKafkaReader(
     buffered: () => present().buffer.held(),
     close,
   }
-}
-
-function isMissingTopic(cause: unknown): boolean {
-  return cause instanceof Error && 'type' in cause && cause.type === 'UNKNOWN_TOPIC_OR_PARTITION'
 }

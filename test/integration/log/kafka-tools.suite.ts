@@ -1,17 +1,17 @@
 /** What operators see of the event log on Kafka, and what a rebuild and a purge do with it. */
 
 import { expect, test } from 'vitest'
-import { topicName } from '../../../services/log/kafka/client.ts'
+import { isOutage, topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { type KafkaInspector, openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
 import { partitionOf } from '../../../services/log/kafka/record.ts'
-import { rollPortalTopics } from '../../../services/log/kafka/topics.ts'
+import { createTopics, rollPortalTopics } from '../../../services/log/kafka/topics.ts'
 import { lagRecords } from '../../../services/log/port.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
 import { readDeliveries } from '../../support/events/event-log-records.ts'
 import { startsAt } from '../../support/events/starts.ts'
 import { commitAll, committedBy, groupOf, type KafkaSuite, numbered } from '../../support/kafka/suite.ts'
-import { makeTopics, readTopic, settingsFor, silent } from '../../support/kafka/topics.ts'
+import { makeTopics, namesOf, readTopic, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
 
 export function describeTools({ address, openReader, openWriter }: KafkaSuite): void {
   test('the inspector sees that the group lags by what is not committed, in every partition', async () => {
@@ -37,6 +37,25 @@ export function describeTools({ address, openReader, openWriter }: KafkaSuite): 
     // Offsets of another cluster are other records.
     expect(reader.log).toBe((await inspect(inspector => inspector.log())).log)
   })
+
+  // kafkajs would try again for minutes: the topic may be just being made.
+  test('a missing topic is told at once, with the way on, and is no outage', async () => {
+    const settings = settingsFor(address())
+    const others = namesOf(settings).filter(name => name !== topicName(settings, 'notices'))
+    await withAdmin(settings, admin =>
+      createTopics(
+        admin,
+        others.map(topic => ({ topic })),
+      ),
+    )
+    const own = { ...settings, ...groupOf(settings) }
+    const inspect = () => openKafkaInspector(own, { logger: silent, positions: async () => new Map() })
+    for (const open of [inspect, () => openReader(settings)]) {
+      const failure = await open().catch(error => error)
+      expect(failure.message).toMatch(/does not have all of the topics .*notices: run pledgeview migrate$/)
+      expect(isOutage(failure)).toBe(false)
+    }
+  }, 15_000)
 
   test('the history ends with all partitions, also while another member of the group holds some of them', async () => {
     const settings = { ...settingsFor(address()), sessionMs: 6_000, heartbeatMs: 600 }
