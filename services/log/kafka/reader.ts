@@ -97,11 +97,9 @@ export async function openKafkaReader(
       for (const notifier of waiting) notifier.notify()
     },
     onFailure: liveness.fail,
+    restate: ({ name }, partition) => commits.restate(name, partition).catch(unlessSuperseded),
     // The tables may be ahead of the group, after a rebuild for example. The tools that show lag would wait for the next record.
-    onReading: ({ name }, positions) =>
-      commits.commit(name, positions).catch(error => {
-        if (!(error instanceof SupersededAssignment)) throw error
-      }),
+    onReading: ({ name }, positions) => commits.commit(name, positions).catch(unlessSuperseded),
     logger,
   })
   const { present } = assignments
@@ -258,4 +256,9 @@ export async function openKafkaReader(
     buffered: () => present().buffer.held(),
     close,
   }
+}
+
+/** The next assignment does it. */
+function unlessSuperseded(error: unknown): void {
+  if (!(error instanceof SupersededAssignment)) throw error
 }

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { topics } from '../../../contracts/events/event.ts'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
-import { partitionOf } from '../../../services/log/kafka/record.ts'
+import { foldPartition, readWatermark } from '../../../services/log/kafka/group/commits.ts'
 import { type EventReader, SupersededAssignment } from '../../../services/log/port.ts'
 import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import {
@@ -19,7 +19,8 @@ import { makeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.t
 
 const never = new AbortController().signal
 const partitions = 3
-const pledgePartition = partitionOf(Buffer.from('c_1'), partitions)
+// Its records are in the partition of the fold.
+const foldKey = Buffer.from('c_3')
 
 describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
   let settings: KafkaSettings
@@ -119,12 +120,13 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
   })
 
   describe('does not go on', () => {
-    test('behind records that are deleted while it falls back, and says so instead of leaving them out', async () => {
-      await (await openWriter({ ...settings, compression: 'none' })).append(inOnePartition(0, 100, 100_000))
+    test('behind records that are deleted while it falls back, and says so instead of leaving them out, and the group remembers the watermark', async () => {
+      await (await openWriter({ ...settings, compression: 'none' })).append(inFoldPartition(100, 100_000))
       const reader = await openReader({ ...settings, bufferBytesMax: 1_000_000 })
       const [first] = await readDeliveries(reader, 1, { ...generous, recordsMax: 1 })
       if (!first) throw new Error('nothing came')
       await reader.commit(first.assignment, first.positions)
+      await reader.rememberWatermark(7_000, 6_000)
       await deleteBefore(90)
       const seen: number[] = []
       const reading = async () => {
@@ -135,6 +137,9 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       expect(seen.toSorted((a, b) => a - b)).toEqual(range(1, seen.length + 1))
       // Nor does the next reader, though kafkajs has given the position up meanwhile.
       await expect(openReader(settings)).rejects.toThrow('without skipping records')
+      const own = { ...settings, ...groupOf(settings) }
+      const remembered = await withAdmin(settings, admin => readWatermark({ admin, names: own }, own.groupId))
+      expect(remembered).toEqual({ watermark: 7_000, shown: 6_000 })
     })
   })
 
@@ -166,18 +171,18 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
   }
 
   async function deleteBefore(offset: number): Promise<void> {
-    const topic = topicName(settings, 'pledges')
+    const topic = topicName(settings, foldPartition.topic)
     await withAdmin(settings, async admin => {
       // kafkajs finds the partition's broker only in a topic that it has been asked about.
       await admin.fetchTopicOffsets(topic)
       await admin.deleteTopicRecords({
         topic,
-        partitions: [{ partition: pledgePartition, offset: String(offset) }],
+        partitions: [{ partition: foldPartition.partition, offset: String(offset) }],
       })
     })
   }
 })
 
-function inOnePartition(from: number, count: number, bytes = 0) {
-  return numbered(from, count, bytes).map(record => ({ ...record, key: Buffer.from('c_1') }))
+function inFoldPartition(count: number, bytes: number) {
+  return numbered(0, count, bytes).map(record => ({ ...record, topic: foldPartition.topic, key: foldKey }))
 }

@@ -98,6 +98,8 @@ export interface AssignmentDependencies {
   /** There is something to take, or the assignment changed. */
   onChange: () => void
   onFailure: (error: Error) => void
+  /** The group may have lost what it has of this partition, with the watermark. */
+  restate: (assignment: Assignment, partition: HeldPartition) => Promise<void>
   /** Reading begins at these positions. */
   onReading: (assignment: Assignment, positions: readonly Position[]) => Promise<void>
   logger: Logger
@@ -175,6 +177,8 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
   /** Sends kafkajs back to the partition's offset. Fails if the log no longer has that offset. */
   async function realign(assignment: Assignment, partition: HeldPartition): Promise<void> {
     partition.isInDoubt = true
+    // At an offset out of range, kafkajs has committed one of its own, without the watermark.
+    await dependencies.restate(assignment, partition)
     const ranges = await dependencies.readRanges()
     if (assignment !== present) return
     const name = partitionName(partition)

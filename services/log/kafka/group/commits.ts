@@ -2,7 +2,7 @@
 import { type Position, partitionName, type RememberedWatermark, SupersededAssignment } from '../../port.ts'
 import { topicName } from '../client.ts'
 import type { Cluster, TopicPartition } from '../offsets.ts'
-import { type Assignment, noteCommitted } from './assignment.ts'
+import { type Assignment, type HeldPartition, noteCommitted } from './assignment.ts'
 import type { Member } from './consumer.ts'
 
 export interface Committer {
@@ -44,6 +44,14 @@ export function createCommits({ member, present, withRetry }: Committer) {
         const ahead = positions.filter(position => isAhead(assignment, position))
         if (ahead.length > 0) await commitUnder(assignment, ahead, assignment.watermark)
         noteCommitted(assignment, positions)
+      }),
+
+    /** Commits what the group has of a partition once more, because kafkajs may have replaced it. Throws `SupersededAssignment`. */
+    restate: (name: string, { topic, partition, atGroup }: HeldPartition): Promise<void> =>
+      inTurn(async () => {
+        const assignment = present()
+        if (assignment.name !== name) throw superseded(name, assignment)
+        await commitUnder(assignment, [{ topic, partition, next: atGroup }], assignment.watermark)
       }),
 
     /** Commits the position of the fold's partition as it is, with the watermark. Throws `SupersededAssignment`. */

@@ -57,6 +57,7 @@ beforeEach(() => {
     bufferBytesMax: 300_000,
     onChange: () => undefined,
     onFailure: error => failures.push(error),
+    restate: async () => undefined,
     onReading: async (_assignment, positions) => void begunAt.push(positions),
     logger: pino({ level: 'silent' }),
   })
