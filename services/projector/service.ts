@@ -213,6 +213,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
           onTurn: () => {
             noteMove()
             presence?.turn()
+            faults.turn()
           },
         },
         sleep,

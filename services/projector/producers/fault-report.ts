@@ -1,4 +1,4 @@
-/** Reports what producers do wrong to the log and the projector log: the first records at once, and later ones once a minute. */
+/** Reports what producers do wrong to the log and the projector log: the first records of a kind and topic at once, and later ones once a minute. */
 import type { ProducerFault, ProjectorNote } from '../projector-log.ts'
 
 export interface FaultReportDependencies {
@@ -13,6 +13,8 @@ export interface FaultReportDependencies {
 export interface FaultReport {
   /** Does nothing if all counts are 0. */
   note(fault: ProducerFault): void
+  /** Reports what is due. */
+  turn(): void
   /** Reports what is left. */
   close(): Promise<void>
 }
@@ -33,17 +35,20 @@ const reportMsMin = 60_000
 export function createFaultReport(dependencies: FaultReportDependencies): FaultReport {
   const { warn, write, onFailure, monotonicMs } = dependencies
   const pending = new Map<string, ProducerFault>()
-  let reportedAt = Number.NEGATIVE_INFINITY
+  const reportedAt = new Map<string, number>()
   let writing: Promise<void> = Promise.resolve()
 
-  function report(): void {
-    reportedAt = monotonicMs()
-    for (const fault of pending.values()) {
+  function report(sinceMsMin: number): void {
+    for (const [name, fault] of pending) {
+      if (monotonicMs() - (reportedAt.get(name) ?? Number.NEGATIVE_INFINITY) < sinceMsMin) continue
+      reportedAt.set(name, monotonicMs())
+      pending.delete(name)
       warn(fault.detail, messages[fault.kind])
       writing = writing.then(() => write(fault)).catch(onFailure)
     }
-    pending.clear()
   }
+
+  const turn = () => report(reportMsMin)
 
   return {
     note(fault) {
@@ -51,10 +56,11 @@ export function createFaultReport(dependencies: FaultReportDependencies): FaultR
       const name = `${fault.kind} ${fault.detail.topic}`
       const earlier = pending.get(name)
       pending.set(name, earlier ? sumOf(earlier, fault) : structuredClone(fault))
-      if (monotonicMs() - reportedAt >= reportMsMin) report()
+      turn()
     },
+    turn,
     async close() {
-      report()
+      report(0)
       await writing
     },
   }

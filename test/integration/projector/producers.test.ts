@@ -2,7 +2,7 @@
 import { PassThrough } from 'node:stream'
 import { pino } from 'pino'
 import { beforeEach, expect, test, vi } from 'vitest'
-import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import type { ChangeEvent, Topic } from '../../../contracts/events/event.ts'
 import { printStatus } from '../../../services/commands/status/status.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { createObserver } from '../../../services/projector/observer.ts'
@@ -145,6 +145,32 @@ test('stale versions and one version for two states are told by topic, with thei
   expect(await compared('pledges', 'stale')).toBe(2)
   expect(await compared('pledges', 'conflicting')).toBe(1)
   expect(await compared('pledges', 'in_order')).toBe(1)
+})
+
+test('the first records of a kind and topic are told at once, and later ones within a minute, also if none follows', async () => {
+  const told: object[] = []
+  let seconds = 0
+  const report = createFaultReport({
+    warn: found => void told.push({ seconds, ...found }),
+    write: async () => undefined,
+    onFailure: error => expect.unreachable(error.message),
+    monotonicMs: () => seconds * 1_000,
+  })
+  const note = (topic: Topic) =>
+    report.note({ kind: 'misplaced', detail: { topic, counts: { records: 1 }, examples: [] } })
+  note('pledges')
+  for (seconds = 10; seconds <= 120; seconds += 10) {
+    if (seconds <= 30) note('pledges')
+    if (seconds === 40) note('campaigns')
+    report.turn()
+  }
+  expect(told).toMatchObject([
+    { seconds: 0, topic: 'pledges', counts: { records: 1 } },
+    { seconds: 40, topic: 'campaigns', counts: { records: 1 } },
+    { seconds: 60, topic: 'pledges', counts: { records: 3 } },
+  ])
+  await report.close()
+  expect(told).toHaveLength(3)
 })
 
 test('records in a wrong partition are projected, and told in the log, the metrics and the status, which another process reads too', async () => {
