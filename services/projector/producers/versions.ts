@@ -5,7 +5,8 @@
  * The ingest looks up nothing. Beside it, the last events of a batch are compared with the ledger's rows of the same keys: all events of a
  * small batch, a sample of a large one, and for at most a hundredth of the time. All records of a key are in one partition, so what the
  * ledger has came before. The question is asked when the batch begins to be written. An answer that comes after the next one began does
- * not count, because that one may be in it. So no event counts that is in order, except for those that are read again after a kill.
+ * not count, because that one may be in it. So no event counts that is in order, except for those that are read again: after a kill,
+ * or under a new assignment.
  *
  * How it fails: what cannot be compared does not count. It never throws, and nothing waits for it.
  */
