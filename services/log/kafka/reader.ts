@@ -4,7 +4,7 @@
  * A member of the group fetches into a bounded buffer and sends heartbeats by itself. So a caller may spend any time on a
  * batch. Positions are committed under the assignment that they were fetched under, or not at all.
  *
- * How it fails: the cluster is away for longer than `outageMsMax`, records are missing (`outOfRange`), or
+ * How it fails: the cluster is away for longer than `outageMsMax`, or is another one, records are missing (`outOfRange`), or
  * kafkajs stopped. Then `poll` and `commit` throw the reason for good, and the process has to end.
  */
 import type { Logger } from 'pino'
@@ -87,6 +87,7 @@ export async function openKafkaReader(
   const cluster = { admin, names: settings }
   const waiting = new Set<Notifier>()
   const liveness = createLiveness({ ...settings, monotonicMs, onFailure: giveUp })
+  let log = ''
   const assignments = createAssignments({
     ...settings,
     member: () => member,
@@ -140,7 +141,12 @@ export async function openKafkaReader(
     const committed = await withRetry(() => readCommitted(cluster, groupId))
     const watermark = await withRetry(() => readWatermark(cluster, groupId))
     const before = await withRetry(() => readRanges(cluster))
-    const log = await readLog()
+    const presentLog = await readLog()
+    // Rejects and the batch log name the log of this reader.
+    if (presentLog !== log)
+      throw new Error(
+        `the brokers are of the log ${presentLog} now, no longer of ${log}: start the process again`,
+      )
     // `starts.find` makes this assignment the active one. So an assignment that has been superseded must not call it.
     if (assignment !== present()) throw new SupersededAssignment(`${assignment.name} has ended`)
     const found = await starts.find({
@@ -205,16 +211,16 @@ export async function openKafkaReader(
     )
   }
 
-  async function join(): Promise<string> {
+  async function join(): Promise<void> {
     await admin.connect()
     await checkTopics(admin, settings)
+    log = await readLog()
     await member.start()
     await until(({ isJoined }) => isJoined, joinMsMax)
     await reading(startMsMax)
-    return readLog()
   }
 
-  const log = await join().catch(async cause => {
+  await join().catch(async cause => {
     await close()
     throw cause
   })

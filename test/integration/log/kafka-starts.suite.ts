@@ -1,6 +1,8 @@
 /** Readers on Kafka that are told where to begin, as projectors are by the positions in the tables. */
-import { beforeEach, expect, test, vi } from 'vitest'
+import type { Kafka } from 'kafkajs'
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
 import type { FindStarts, LogState, Start } from '../../../services/log/port.ts'
 import { range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import { commitAll, groupOf, type KafkaSuite, numbered, numbersOf } from '../../support/kafka/suite.ts'
@@ -95,6 +97,28 @@ export function describeStarts({ address, openReader, openWriter }: KafkaSuite):
     await Promise.all([reader.restart(), reader.restart(), reader.restart()])
     const [first] = await readDeliveries(reader, 3)
     expect(states.slice(asked).map(({ assignment }) => assignment)).toEqual([first?.assignment])
+  })
+
+  test('fails if the brokers are of another cluster after a join: what it reads would be stored as of the first', async () => {
+    const { prototype } = loadKafkajs().Kafka
+    const { admin } = prototype
+    let clusterId: string | undefined
+    vi.spyOn(prototype, 'admin').mockImplementation(function (this: Kafka, config) {
+      const own = admin.call(this, config)
+      const describeCluster = async () => {
+        const cluster = await own.describeCluster()
+        return { ...cluster, clusterId: clusterId ?? cluster.clusterId }
+      }
+      return { ...own, describeCluster }
+    })
+    onTestFinished(() => void vi.restoreAllMocks())
+    const reader = await openReader(settings, startsAt())
+    clusterId = 'another'
+    await reader.restart()
+    await expect(readDeliveries(reader, 1)).rejects.toThrow(
+      `no longer of ${reader.log}: start the process again`,
+    )
+    expect(states.map(({ log }) => log)).toEqual([reader.log])
   })
 
   test.each([
