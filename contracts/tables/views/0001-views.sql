@@ -1,5 +1,5 @@
--- The data teams' contract: views with plain names, only public rows, nothing personal, and no need for FINAL. Money
--- is exact (Decimal) and in major units. The query service reads the same views.
+-- The data teams' contract: views with plain names, only public rows, no backer and no single pledge, and no need for
+-- FINAL. Money is exact (Decimal) and in major units. The query service reads the same views.
 --
 -- Many tools (pandas, BI) read Decimal(38, 4) as text or as an object, and cannot sum it. So each amount has a Float64 beside it, with a
 -- short name: `pledged` is `pledged_amount`. The query service reads the exact columns. Every view has a comment, and every column has

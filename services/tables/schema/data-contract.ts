@@ -23,7 +23,7 @@ export function dataContract(views: readonly PublicView[], version: string): obj
       purpose: 'Statistics on public campaigns, their reward tiers and their funding by day.',
       usage: 'Query the views with SQL, as the user analyst. They are always up to date.',
       limitations:
-        'Only public rows, nothing personal. New columns may be added: name the columns that you need.',
+        'Only public rows, no backer and no single pledge. New columns may be added: name the columns that you need.',
     },
     servers: [
       { server: 'local', type: 'clickhouse', host: '127.0.0.1', port: 8123, database: 'crowdfunding' },
