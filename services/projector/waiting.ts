@@ -1,8 +1,6 @@
 /**
  * What waits, and since when: records that are not committed, and events that are not folded.
  *
- * Knows since when the oldest record of each partition waits that is read or unread, but not committed.
- *
  * Of a record that was read, the log's own time is known. A reader that is stuck before it reads knows no such time: then the
  * time counts at which the end of the partition was first seen beyond the committed offset. So the age of what waits grows
  * with the clock, also while the log or ClickHouse is away.

@@ -1,5 +1,5 @@
 /**
- * The digest of the public campaigns (`X-Data-Digest`): their number, and a hash of 64 bits over their ids and moments of change, in which their
+ * The digest of the public campaigns (`X-Data-Digest`): their number, and a hash of 64 bits over each `id` and `updated_at`, in which their
  * order does not matter. Each campaign has a number: the first eight bytes of the SHA-256 of `id|updated_at`, as the API shows both. The hash is the
  * sum of these numbers modulo 2^64. So one change of a campaign changes it in one step. The guide tells consumers the same (contracts/api/README.md).
  */

@@ -6,7 +6,7 @@
  * at most twice per `freshMs`, however many requests arrive. While requests arrive, none of them waits for that: a refresh
  * starts at half of `freshMs`.
  *
- * A refresh reads a campaign only if the index has it with another moment of change, because the changes of the last
+ * A refresh reads a campaign only if the index has it with another `updated_at`, because the changes of the last
  * seconds are found by every refresh until the watermark has passed them. It never blocks the event loop for long: it reads
  * and adds the campaigns in parts. A list that is made between two parts may have changes after its watermark:
  * the next poll delivers them again.

@@ -2,7 +2,7 @@
  * The counts of one query process, by key and minute, in memory. No input or output, and no allocation for a request whose
  * key was counted before in the same minute.
  *
- * Promise: whatever is written how often and in whatever order, the table's sums end as the number of counted requests.
+ * Promise: however often and in whatever order rows are written, the table's sums end as the number of counted requests.
  * - A row carries the sum so far, and a higher version each time, so a repeated or late insert changes nothing.
  * - No two rows of different requests have one name. A minute is counted once, and if the clock steps back, the process
  *   counts on under another name.

@@ -1,6 +1,6 @@
 /**
  * The connections of a public port. An address has a bounded number of them, and each has one request in progress (see
- * `request-gate.ts`). A trusted proxy carries many clients, so only the latter holds for it.
+ * `request-gate.ts`). A trusted proxy carries many clients, so only the second limit applies to it.
  *
  * A connection is a stranger's unless its latest request had valid credentials. Strangers get little, so that nobody can keep
  * others out without credentials:

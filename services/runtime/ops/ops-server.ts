@@ -1,7 +1,7 @@
 /**
  * The ops port: liveness, readiness, metrics and status of one process. It must not be reachable from outside.
  *
- * It answers only for names that no web page can have: see `ops-server.ts`.
+ * It answers only for IP addresses, `localhost` and the configured names (`hostMatcher`), against DNS rebinding.
  */
 
 import { isIP } from 'node:net'
