@@ -199,13 +199,17 @@ export async function revokeKey(
   if (record.status === 'revoked') throw new KeyError(`key ${keyPrefix(record.key)} is revoked already`)
   const revocation = revokedState(record, admin.now())
   if (!revocation)
-    throw new KeyError(`key ${keyPrefix(record.key)} has the highest version: delete it with a tombstone`)
+    throw new KeyError(
+      `key ${keyPrefix(record.key)} has the highest version, so it can only be deleted: with pledgeview events append, append ` +
+        '{"type":"api-key","key":"KEY","data":null}, where KEY is the whole key',
+    )
   await appendStates(admin, [revocation])
   onAppended()
   const revoked = await seen(admin, record.key, found => found.status === 'revoked')
   if (!revoked)
     throw new KeyError(
-      `the revocation is in the log, but no projector has read it within ${visibleMsMax / 1000} s`,
+      `the key still works: its revocation is in the event log, but no projector has read it within ${visibleMsMax / 1000} s. It ` +
+        'takes effect when one does',
     )
   return revoked
 }

@@ -59,12 +59,19 @@ export function startErrorOf(
   const [, table] = /Load job 'load table ([^\s']+)' failed: Code: 231\b/.exec(`${said} ${logged}`) ?? []
   if (table !== undefined) {
     return new ServerStartError(
-      `ClickHouse does not start, because a part of the table ${table} cannot be read; its log ${logPath(where)} names the part. No event ` +
-        `is lost: restore ${dataDirectory} from a backup, or move it away and start again: the log fills new tables`,
+      `ClickHouse does not start, because a part of the table ${table} cannot be read (named in ${logPath(where)}). ${afterLoss(dataDirectory)}`,
     )
   }
   return new ServerStartError(
     `ClickHouse does not start: ${words.slice(0, 1_000)}; its log is ${logPath(where)}`,
+  )
+}
+
+/** What to do if rows of a data directory cannot be read. */
+export function afterLoss(dataDirectory: string): string {
+  return (
+    `No event is lost. Restore ${dataDirectory} from a backup, or move it away and start again: the tables are then filled from the ` +
+    'event log, without the history and the usage of keys'
   )
 }
 

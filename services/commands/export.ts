@@ -27,7 +27,7 @@ export const exportCommand: Command = {
     examples: ['export exports', 'export exports --json'],
     cost:
       'ClickHouse copies the campaigns into a temporary table, and reads them twice: a minute for 400,000 campaigns, and disk space for ' +
-      'two copies, in ClickHouse and in DIR. It changes nothing.',
+      'two copies, in ClickHouse and in DIR. It changes nothing in the tables.',
   },
 
   async run(args, io) {

@@ -26,8 +26,8 @@ export const notifyCommand: Command = {
   help: {
     call: 'notify --id NAME --subject S --text FILE [--api-version V] [--dry-run] [--data-dir D] [--json]',
     does:
-      'Announces something, for example a breaking change: it notes a mail to each contact address of active API keys, and the portals ' +
-      'send it within a day. An address that was noted before gets no second mail of the same name, unless the mail was given ' +
+      'Announces something, for example a breaking change: it queues a mail for each contact address of active API keys, and the portals ' +
+      'send it within a day. An address that was queued before gets no second mail of the same name, unless the mail was given ' +
       'up in the last 30 days: run the same command again after a kill, to see how many mails were sent, or to try those again. ' +
       'While services run, a key that was made seconds ago may be missing.',
     options: {
@@ -37,7 +37,7 @@ export const notifyCommand: Command = {
       '--text FILE': 'a file with the text of the mail, UTF-8, up to 32 KB',
       '--api-version V':
         'only contacts of keys that called this version, for example v1, in the last 90 days',
-      '--dry-run': 'print how many addresses would get the mail, and note nothing',
+      '--dry-run': 'print how many addresses would get the mail, and queue nothing',
       ...dataDirOption,
       ...jsonOption,
     },
@@ -106,7 +106,7 @@ function readText(path: string): Uint8Array {
 function print(io: Io, report: AnnouncementReport, isDry: boolean): void {
   const { addresses, noted, waiting, sent, given_up, settled_before, invalid } = report
   io.stdout.write(
-    `${addresses} addresses: ${noted} ${isDry ? 'would get the mail' : 'noted now'}, ${waiting} waiting, ${sent} sent, ${given_up} given up\n`,
+    `${addresses} addresses: ${noted} ${isDry ? 'would get the mail' : 'queued now'}, ${waiting} waiting, ${sent} sent, ${given_up} given up\n`,
   )
   if (settled_before > 0) io.stdout.write(`sent or given up more than 30 days ago: ${settled_before}\n`)
   if (invalid > 0) io.stdout.write(`contacts that are no e-mail address: ${invalid}\n`)

@@ -9,13 +9,13 @@ export const restoredCommand: Command = {
   help: {
     call: 'restored [--json]',
     does:
-      'Says that the tables of the configured ClickHouse were restored from a backup. The projectors then read the log again from a day ' +
-      'before the backup, fold every campaign, and give new stamps to what they read again. They notice most restores by themselves, and ' +
-      'npm start notices all: this is for a consumer group that was never used, and for a log that has deleted records which the tables ' +
-      'lack and nobody needs.',
+      'Tells the projectors that the tables of the configured ClickHouse were restored from a backup. They then read the log again from ' +
+      'a day before the backup, fold every campaign, and give new stamps to what they read again. They notice most restores by themselves, ' +
+      'and npm start notices all. You need it only if the consumer group is new or forgotten by Kafka, or if the log has lost records that ' +
+      'the tables lack and nobody needs.',
     options: jsonOption,
     examples: ['restored'],
-    cost: 'A few seconds, and then a fold of everything. Stop the projectors before.',
+    cost: 'A few seconds, and then a fold of everything. Stop the projectors first.',
   },
 
   async run(args, io) {

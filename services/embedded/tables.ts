@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import { type OpenDoor, openDoor, type SqlDoor } from '../clickhouse-server/door.ts'
 import { type ClickHouseServer, startClickHouseServer } from '../clickhouse-server/server.ts'
+import { afterLoss } from '../clickhouse-server/start-error.ts'
 import { opened } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { checkParts } from '../tables/broken-parts.ts'
@@ -56,11 +57,7 @@ export function openEmbeddedTables({
     await migrate(tables, defaultNames, { viewsDefiner: definerUser })
     const databases = followedDatabases(defaultNames)
     await databases.follow(tables)
-    await checkParts(
-      [tables],
-      databases,
-      `No event is lost: restore ${directory.tables} from a backup, or move it away and start again: the log fills new tables`,
-    )
+    await checkParts([tables], databases, afterLoss(directory.tables))
     return { clickHouse, door, tables, databases }
   })
 }

@@ -104,7 +104,9 @@ export async function generationLogOf({ tables, databases, cluster }: RebuildTab
     })
     if (found.length > 0) return { tables: shard.tables, base: shard.databases.base }
   }
-  throw new Error(`no URL leads to the first shard of ${cluster.name}`)
+  throw new Error(
+    `no URL leads to the first shard of ${cluster.name}: add it to PLEDGEVIEW_CLICKHOUSE_SHARD_URLS`,
+  )
 }
 
 /** Makes the databases of a generation, or what is missing of them. */

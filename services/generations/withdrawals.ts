@@ -191,7 +191,7 @@ export async function lookAt(tables: Pick<Tables, 'rows'>, { ledger }: Databases
               GROUP BY run ORDER BY max(appended_at) DESC LIMIT ${runsMax}
             )`,
   })
-  if (look === undefined) throw new Error('ClickHouse told no time')
+  if (look === undefined) throw new Error('ClickHouse returned no time')
   return look
 }
 

@@ -196,7 +196,7 @@ function registerAsked(metrics: Metrics) {
     }),
     rebuildSilence: gaugeOf(metrics, {
       name: 'pledgeview_rebuild_silent_seconds',
-      help: 'Time since the rebuild that is under way gave its last sign of life; 0 if none is under way',
+      help: 'Time since the last heartbeat of the rebuild that is under way; 0 if none is under way',
     }),
   }
 }

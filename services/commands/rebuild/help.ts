@@ -24,7 +24,7 @@ export const rebuildHelp: Help = {
       'print one JSON object per line: progress once a second, and a last one of the type result, or with an error if it could not begin',
   },
   examples: ['rebuild --dry-run', 'rebuild'],
-  cost: 'Disk for a second set of tables, and processor time for the whole log: minutes to hours.',
+  cost: 'Free disk space of three times the live tables, and CPU time for the whole log: minutes to hours.',
   subcommands: {
     status: {
       call: 'rebuild status [--data-dir D] [--json]',

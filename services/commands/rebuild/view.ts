@@ -113,7 +113,7 @@ function progressText({ etaSeconds, unit, perSecond, lagRecords, ...done }: Rebu
 function processText({ ageMs, isAlive }: RebuildReport): string {
   return isAlive
     ? 'alive'
-    : `no process works on it; the last sign of life was ${Math.round(ageMs / 1000)} s ago`
+    : `no process works on it; the last heartbeat was ${Math.round(ageMs / 1000)} s ago`
 }
 
 /** How much of the phase is done, in whole percent. If there is nothing to do, 100. */

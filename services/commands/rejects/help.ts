@@ -55,10 +55,9 @@ export const rejectsHelp: Help = {
       does:
         'Decodes rejects again, with this program and the schemas of today. It appends each record that is a valid event now to ' +
         'its topic, with its original bytes, and it is projected like any other. Then it waits until the projectors have read it. A ' +
-        'reject is settled when the ledger has its event or a newer one. What was rejected again, and what is still no event, stays ' +
-        'open. The journal does not keep headers. A record that was cut, because it is larger than what ' +
-        'is kept of a reject, is left out and named. Restart a service of an older version, or with ' +
-        'other settings, before you retry. The exit code is 1 if nothing could be settled.',
+        'reject is settled when the ledger has its event or a newer one. Records that were rejected again, or are still not valid, ' +
+        'stay open. A record that was cut, because it is larger than what is kept of a reject, is left out and named. Restart a service ' +
+        'of an older version, or with other settings, before you retry. The exit code is 1 if nothing could be settled.',
       options: {
         PLACE: place,
         '--all-matching': 'all open rejects that match the filter, instead of places',

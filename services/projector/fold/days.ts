@@ -161,7 +161,7 @@ export function createDays({
       const [row] = await tables.rows<Marks & { unnoted: number; underived: number }>(
         marksStatement(databases),
       )
-      if (row === undefined) throw new Error('ClickHouse did not tell how far the history is written')
+      if (row === undefined) throw new Error('ClickHouse did not return how far the history is written')
       const { unnoted, underived, ...found } = row
       marks = found
       noted = found.noted

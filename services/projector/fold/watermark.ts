@@ -114,7 +114,7 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
     const asked = monotonicMs()
     const [row] = await tables.rows<ClockRow>(clockStatement(databases))
     const answered = monotonicMs()
-    if (row === undefined) throw new Error('ClickHouse told no time')
+    if (row === undefined) throw new Error('ClickHouse returned no time')
     const behindMs = Math.max(0, row.watermark - row.now, atLeast - row.now)
     isBehind = behindMs > 0
     const stepMs = seen === undefined ? -behindMs : stepOf(seen, { now: row.now, asked, answered })

@@ -224,8 +224,8 @@ async function filesOf(server: Pick<Tables, 'rows'>, log: string): Promise<Map<n
 function mustBeOfThisVersion({ base }: Databases, name: string, done = name): void {
   if (done === name) return
   throw new TablesError(
-    `the tables in ${base} are those of an earlier version, which made them with ${done}, and not with ${name}. ` +
-      'Nothing in them was changed. This version needs new tables: see deploy/upgrade.md',
+    `the tables in ${base} were made by an earlier version (${done}; this one has ${name}) and are unchanged. ` +
+      'This version needs new tables: see deploy/upgrade.md',
     { retryable: false },
   )
 }

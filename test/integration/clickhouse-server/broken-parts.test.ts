@@ -48,7 +48,7 @@ describe('tables with a part', () => {
       spoil(path)
       const { message } = await startFailure()
       expect(message).toContain('a part of the table pledgeview_read_1.campaigns cannot be read')
-      expect(message).toMatch(/move it away and start again: the log fills new tables$/)
+      expect(message).toMatch(/move it away and start again: the tables are then filled from the event log/)
       expect(message).not.toMatch(/max_suspicious|Stack trace/)
       copyFileSync(saved, path)
     }

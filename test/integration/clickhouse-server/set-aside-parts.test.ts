@@ -126,7 +126,7 @@ describe('a ledger with a part that the server has set aside', () => {
     await stop()
     try {
       await expect(directory.open()).rejects.toThrow(
-        /set aside a part of pledgeview_ledger_1\.pledge_ledger.*move it away and start again: the log fills new tables$/,
+        /set aside a part of pledgeview_ledger_1\.pledge_ledger.*move it away and start again: the tables are then filled from the event log/,
       )
     } finally {
       await start()

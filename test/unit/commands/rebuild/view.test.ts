@@ -150,7 +150,7 @@ describe('the status of a rebuild', () => {
 
   test('of a failed one says that no process works on it, since when, and why', () => {
     const text = statusText(reportOf(stateOf('verifying', { failure: 'campaign c1 is gone' })))
-    expect(text).toContain('no process works on it; the last sign of life was 31 s ago')
+    expect(text).toContain('no process works on it; the last heartbeat was 31 s ago')
     expect(text).toContain('failure      campaign c1 is gone')
   })
 })
