@@ -192,7 +192,7 @@ function nameOf({ kind, isDry }: RebuildRequest): string {
 // The history has every version of an entity, not only the latest. Merges write their result before they drop their input.
 const growth = 3
 
-/** Throws if it has not, with the figures. `databases`: those of the current generation. */
+/** Throws if the disk has no room for a second set of tables, with the figures. `databases`: those of the current generation. */
 export async function checkDisk({ tables, databases: { ledger, read } }: Shard): Promise<void> {
   const [row] = await tables.rows<{ liveBytes: number; freeBytes: number; disk: string }>({
     // The server may have other disks, such as one for backups.

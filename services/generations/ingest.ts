@@ -184,18 +184,22 @@ export function createBuildPositions({
   history,
   now,
   warn,
+  noticesRestore,
 }: Pick<RebuildContext, 'tables' | 'rebuilt' | 'shards' | 'history' | 'now'> & {
   live: Pick<Shard, 'tables' | 'databases'>
   warn: (message: string) => void
+  noticesRestore: () => Promise<boolean>
 }): Positions {
   const places = shards.map(shard => ({ tables: shard.tables, databases: shard.rebuilt }))
   const positions = createPositions({ tables, databases: rebuilt, shards: places, now, warn })
   return {
     ...positions,
     async find(state) {
-      const remembered = await history.remembered()
-      const liveShards = shards.map(shard => ({ tables: shard.tables, databases: shard.live }))
-      await noticeRestore({ ...live, shards: liveShards, now, warn }, { ...state, remembered })
+      if (await noticesRestore()) {
+        const remembered = await history.remembered()
+        const liveShards = shards.map(shard => ({ tables: shard.tables, databases: shard.live }))
+        await noticeRestore({ ...live, shards: liveShards, now, warn }, { ...state, remembered })
+      }
       const { ofLog } = await readPositions(places, state.log)
       if (ofLog.size === 0) await writePositions(places, firstPositions(state))
       return positions.find(state)

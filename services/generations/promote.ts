@@ -24,6 +24,7 @@ import {
   stepParameters,
 } from '../projector/fold/fold-statements.ts'
 import { aheadMsMax } from '../projector/fold/watermark.ts'
+import type { Databases, Tables } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
 import { AttemptLost, promoteGeneration } from './attempts.ts'
 import { enter, onEach, type RebuildContext, type RebuildShard } from './context.ts'
@@ -44,7 +45,7 @@ export async function promote(context: RebuildContext, reader: EventReader): Pro
 /** Brings every shard up to the end of the log under a held fold, and stamps it. */
 async function bringUp(context: RebuildContext, reader: EventReader): Promise<void> {
   const { shards, signal } = context
-  await onEach(shards, shard => shard.hold.acquireLeadership())
+  const held = await onEach(shards, shard => shard.hold.acquireLeadership())
   const own = await onEach(shards, shard => shard.foldWorker.acquireLeadership())
   await ingestToEnd(context, reader)
   const isRestored = await isBeingRestored(context, reader.log)
@@ -56,6 +57,7 @@ async function bringUp(context: RebuildContext, reader: EventReader): Promise<vo
     await verifyTouched(context, shard)
     // The keys that the held worker had not folded yet: keys belong to no generation. This may write the watermark, so it comes before the stamps.
     await shard.hold.foldKeys()
+    await mustHold(shard.tables, shard.live, held[index] as Term)
     await stamp(context, shard, { term: own[index] as Term, isRestored })
   })
 }
@@ -104,8 +106,11 @@ async function stamp(
   await run(files.watermark, everything)
   // Readers may have seen campaigns that neither generation knows. It comes after the watermark, because its stamp is above that.
   if (isRestored) await tables.run(noteGapStatement(rebuilt, nextStep()))
-  // Behind a higher epoch none of these was written: a repeated statement that takes an epoch may have arrived late.
-  const [row] = await tables.rows<{ holds: boolean }>(holdsEpochStatement(rebuilt, term))
-  if (!row?.holds)
-    throw new AttemptLost('the new generation was not stamped: another statement took its fold')
+  await mustHold(tables, rebuilt, term)
+}
+
+/** Throws if what this term has written was behind a higher epoch, and so was not written: a repeated statement that takes one may arrive late. */
+async function mustHold(tables: Pick<Tables, 'rows'>, databases: Databases, term: Term): Promise<void> {
+  const [row] = await tables.rows<{ holds: boolean }>(holdsEpochStatement(databases, term))
+  if (!row?.holds) throw new AttemptLost('another statement took the fold of this attempt')
 }

@@ -8,7 +8,7 @@
  *   one begins. begin.ts decides whether it continues or begins again.
  * - It promotes nothing that differs from its ledger, or that contains less than the current generation.
  * - What is deleted or hidden in the current generation does not come back, whatever history it reads (withdrawals.ts).
- * - If it is given up before the promotion, everything is as if it had never run.
+ * - If it is given up before the promotion, everything is as if it had never run. But a restore that it noticed stays noted.
  * How it fails: it throws the reason and records it in the generation log. Retryable failures are retried for `retryMsMax`.
  */
 import type { EventReader } from '../log/port.ts'
@@ -67,7 +67,12 @@ export async function runRebuild(
   const rebuilt = wholeOf(place, to)
   const warn = (message: string) => logger.warn(message)
   const live = { tables, databases: wholeOf(place, from) }
-  const positions = createBuildPositions({ ...dependencies, tables, rebuilt, shards, live, warn })
+  // A dry run hides no restore. And a process that was taken for dead may wake up when its tables are the previous ones.
+  const noticesRestore = async () =>
+    !request.isDry && (await readCurrent(generationLog.tables, generationLog.base)) === from
+  const positions = createBuildPositions({
+    ...{ ...dependencies, tables, rebuilt, shards, live, warn, noticesRestore },
+  })
   const context: RebuildContext = {
     ...{ ...dependencies, tables, generationLog, from, rebuilt, shards, tracker, positions },
     // A process that was taken for dead, and wakes up, ends.

@@ -16,7 +16,8 @@ import type { Claims } from './producers/claims.ts'
 import type { OldestRecord, Unfolded } from './waiting.ts'
 
 export interface GaugeDependencies extends Pick<Runtime, 'metrics' | 'now' | 'monotonicMs'> {
-  tables: Pick<Tables, 'rows'>
+  /** The server, or each shard. */
+  servers: readonly Pick<Tables, 'rows'>[]
   isRunning: () => boolean
   isLeading: () => boolean
   lastFold: () => LastFold | undefined
@@ -45,7 +46,7 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
   const {
     metrics,
     monotonicMs,
-    tables,
+    servers,
     isLeading,
     lag,
     rejectCounts,
@@ -102,8 +103,10 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
   const readings = [readLog, readTables, readSlugs].map(read => kept(read, { ms: 0 }, dependencies))
   return async () => {
     // Not whether the readings were in time: they are several statements, and a slow ClickHouse is not away.
-    const [{ ok }] = await Promise.all([tablesCheck(tables, answerMsMax), ...readings.map(inTime)])
-    metrics.clickhouseUp.set(ok ? 1 : 0)
+    const checks = servers.map(server => tablesCheck(server, answerMsMax))
+    await Promise.all(readings.map(inTime))
+    const areUp = (await Promise.all(checks)).every(({ ok }) => ok)
+    metrics.clickhouseUp.set(areUp ? 1 : 0)
   }
 }
 

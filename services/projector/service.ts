@@ -115,6 +115,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const unfolded = createUnfolded(shards, () => foldWorkers.lastFold()?.beganAt, dependencies)
   const beforeScrape = createProjectorGauges({
     ...dependencies,
+    servers: shards.map(shard => shard.tables),
     isRunning: () => failure === undefined,
     isLeading: foldWorkers.isLeading,
     lastFold: foldWorkers.lastFold,

@@ -1,6 +1,7 @@
 -- Runs while a promotion holds the fold of the current generation. A row of the new one with the same content takes over its stamp. Every
 -- other row gets a stamp of this moment, which no poller has passed: not below the watermark, and above the stamp that the campaign had.
--- After a restore no row counts as the same (promote.ts). Only rows with another stamp are written. It can be repeated: a new attempt stamps anew.
+-- While a restored generation still has to be read again, no row counts as the same (promote.ts). Only rows with another stamp are written.
+-- It can be repeated: a new attempt stamps anew.
 INSERT INTO ${read}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
 WITH
     ${stamp} AS own_stamp,

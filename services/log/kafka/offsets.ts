@@ -76,11 +76,12 @@ export function rangeFault(
   return undefined
 }
 
-/** The log no longer has the records after the offset at which reading has to begin. */
+/** The error if the log no longer has the records after the offset at which reading has to begin. */
 export function outOfRange(groupId: string, faults: readonly string[]): Error {
   return new Error(
-    `the group ${groupId} cannot continue without skipping records. ${faults.join('; ')}. Rebuild the read model, or, if the missing ` +
-      'records are not needed, stop the projectors and run pledgeview restored: they then read everything that is left',
+    `the group ${groupId} cannot continue without skipping records. ${faults.join('; ')}. If you have these records in ` +
+      'files, append them and run pledgeview rebuild. If nobody needs them, stop the projectors and run pledgeview restored: they then read ' +
+      'everything that is left',
   )
 }
 

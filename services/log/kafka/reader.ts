@@ -4,7 +4,7 @@
  * A member of the group fetches into a bounded buffer and sends heartbeats by itself. So a caller may spend any time on a
  * batch. Positions are committed under the assignment that they were fetched under, or not at all.
  *
- * How it fails: the cluster is away for longer than `outageMsMax`, or is another one, records are missing (`outOfRange`), or
+ * How it fails: the cluster is away for longer than `outageMsMax`, or is another one, records are missing, or
  * kafkajs stopped. Then `poll` and `commit` throw the reason for good, and the process has to end.
  */
 import type { Logger } from 'pino'
@@ -75,7 +75,7 @@ const lookMsMax = 1_000
 
 /**
  * Joins the group. Resolves when the reader knows its partitions and their positions. Throws if the cluster cannot be
- * reached, a topic is missing, or records are missing (`outOfRange`).
+ * reached, a topic is missing, or records are missing.
  */
 export async function openKafkaReader(
   given: KafkaReaderSettings,
@@ -134,7 +134,7 @@ export async function openKafkaReader(
 
   /**
    * Where the partitions begin. `starts` waits for its own services, for longer than Kafka may be away. So it is not part of a retry. The
-   * group's generation is new, so no other reader can change what the group remembers any more. Throws `outOfRange`.
+   * group's generation is new, so no other reader can change what the group remembers any more. Throws if records are missing.
    */
   async function findStarts(assignment: Assignment): Promise<AssignmentStarts> {
     const { groupId } = settings

@@ -158,7 +158,7 @@ export function noteGapStatement(databases: Databases, step: FoldStep): Statemen
   return {
     query: `INSERT INTO ${databases.read}.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted)
             SELECT '', toFixedString('', 16), ${stampOf(databases)} + toIntervalMillisecond(1), {fold_id:UInt64}, 1
-            WHERE ${fenceOf(databases, step)} AND ${clockFence(step)} ${bounds(step)}`,
+            WHERE ${fenceOf(databases, step)} AND ${clockFence(databases, step)} ${bounds(step)}`,
     query_params: { holder, fold_id },
   }
 }
@@ -189,16 +189,17 @@ export function stampOf({ read }: Databases): string {
  * A stamp cannot be taken back. So a statement that stamps fails before it writes anything if ClickHouse's clock is far ahead of the
  * leader's own (watermark.ts), or if its stamp would be of a day that may not begin yet (days.ts).
  */
-function clockFence({ latest, dayEndsAt }: FoldStep): string {
-  return `${failsFrom(
-    latest,
-    'ClickHouse’s clock says a time that is far ahead of the clock of this process: nothing is folded until they agree',
-  )} AND ${failsFrom(dayEndsAt, 'a day has ended, and the history has to copy its last changes first')}`
+function clockFence(databases: Databases, { latest, dayEndsAt }: FoldStep): string {
+  const ahead =
+    'ClickHouse’s clock says a time that is far ahead of the clock of this process: nothing is folded until they agree'
+  const nextDay = 'a day has ended, and the history has to copy its last changes first'
+  return `${failsFrom(latest, "now64(3, 'UTC')", ahead)} AND ${failsFrom(dayEndsAt, stampOf(databases), nextDay)}`
 }
 
-function failsFrom(at: number | undefined, text: string): string {
-  if (at === undefined) return 'true'
-  return `throwIf(now64(3, 'UTC') >= fromUnixTimestamp64Milli(${at}, 'UTC'), '${text}') = 0`
+function failsFrom(at: number | undefined, time: string, text: string): string {
+  return at === undefined
+    ? 'true'
+    : `throwIf(${time} >= fromUnixTimestamp64Milli(${at}, 'UTC'), '${text}') = 0`
 }
 
 /** A superseded leader writes nothing. ClickHouse evaluates a scalar subquery when the statement starts; the time limit covers the rest. */
@@ -237,7 +238,7 @@ export function fill(
     .replaceAll('${kept_stamp}', own.kept_stamp ?? '')
     .replaceAll('${fence}', fenceOf(databases, step))
     .replaceAll('${piece}', pieceByHash)
-    .replaceAll('${clock_fence}', clockFence(step))
+    .replaceAll('${clock_fence}', clockFence(databases, step))
     .replaceAll('${stamp}', stampOf(databases))
     .replaceAll('${seconds_max}', String(step.msMax / 1000))
     .replaceAll('${memory_bytes_max}', String(step.memoryBytesMax))

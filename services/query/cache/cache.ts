@@ -51,7 +51,7 @@ export interface CacheKind<Value extends Lifetime> {
 export interface Cache<Value> extends Keeper {
   /**
    * Returns the cached value, or the result of the running load, or the result of a new load. Rejects with the load's
-   * error. `owner` is the one that uses the value: the cache shares its memory fairly among owners. Default: all that name none are one.
+   * error. `owner` is the one that uses the value: the cache shares its memory fairly among owners. Default: all callers without an owner count as one.
    */
   get(key: string, load: () => Promise<Value>, owner?: string): Promise<Value>
   /** Returns the cached value or the running load, or `undefined` if `get` would load. It makes nobody an owner of the value. */

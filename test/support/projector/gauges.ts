@@ -9,7 +9,7 @@ export function idleGauges(
   return createProjectorGauges({
     now: Date.now,
     monotonicMs: () => performance.now(),
-    tables: { rows: async () => [] },
+    servers: [{ rows: async () => [] }],
     isRunning: () => true,
     isLeading: () => true,
     lastFold: () => undefined,

@@ -49,11 +49,12 @@ test('what only a projector can know, no other process reports as 0', async () =
   expect((await metrics.registry.metrics()).match(names)).toHaveLength(3)
 })
 
-test('a ClickHouse that answers is up, although the readings take longer than a scrape waits', async () => {
+test('a ClickHouse that answers is up, although the readings take longer than a scrape waits, and without one shard it is not', async () => {
   const metrics = createMetrics()
   await idleGauges({ metrics, rejectCounts: () => new Promise(() => {}) })()
   expect((await metrics.clickhouseUp.get()).values).toMatchObject([{ value: 1 }])
-  await idleGauges({ metrics, tables: { rows: () => Promise.reject(new Error('away')) } })()
+  const [up, away] = [async () => [], () => Promise.reject(new Error('away'))]
+  await idleGauges({ metrics, servers: [{ rows: up }, { rows: away }] })()
   expect((await metrics.clickhouseUp.get()).values).toMatchObject([{ value: 0 }])
 })
 
