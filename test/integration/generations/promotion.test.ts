@@ -132,25 +132,31 @@ describe('on one server', () => {
     expect(await column(live.tables, changed)).toEqual(['c1', 'c2', 'ghost'])
   })
 
-  test('a late copy of the statement that took its epoch ends it: it promotes nothing without its stamps', async () => {
-    await open()
-    const from = live.databases.generation
-    const next = generationOf(live.databases, from + 1)
-    let taken: TablesCall | undefined
-    const repeating = obstructed(live.tables, {
-      async before(call) {
-        if (call.text.includes(`INSERT INTO ${next.ledger}.fold_epochs`)) taken = call
-        if (!taken || !isStamps(call.text)) return
-        const { text: query, query_params } = taken
-        taken = undefined
-        await live.tables.run({ query, query_params })
-      },
-    })
-    await expect(live.rebuild({ tables: repeating })).rejects.toBeInstanceOf(AttemptLost)
-    expect(live.databases.generation).toBe(from)
-    await live.rebuild()
-    await expectTruth()
-  })
+  test.each([
+    { what: 'stamps', later: 1, isLost: isStamps },
+    { what: 'keys', later: 0, isLost: (text: string) => /INSERT INTO \w+\.api_keys/.test(text) },
+  ])(
+    'a late copy of the statement that took its epoch ends it: it promotes nothing without its $what',
+    async ({ later, isLost }) => {
+      await open()
+      const from = live.databases.generation
+      const { ledger } = generationOf(live.databases, from + later)
+      let taken: TablesCall | undefined
+      const repeating = obstructed(live.tables, {
+        async before(call) {
+          if (call.text.includes(`INSERT INTO ${ledger}.fold_epochs`)) taken = call
+          if (!taken || !isLost(call.text)) return
+          const { text: query, query_params } = taken
+          taken = undefined
+          await live.tables.run({ query, query_params })
+        },
+      })
+      await expect(live.rebuild({ tables: repeating })).rejects.toBeInstanceOf(AttemptLost)
+      expect(live.databases.generation).toBe(from)
+      await live.rebuild()
+      await expectTruth()
+    },
+  )
 
   test('a leader that has not noticed the row writes nothing any more, and does not get the fold back', async () => {
     await open()
