@@ -59,7 +59,7 @@ const sessionSecondsMax = 5
 /**
  * Settings that are not bounds, but that an analyst could do harm with: files that this process reads or writes,
  * and text that a browser would show. The role has the one with an address. `add_http_cors_header` is not in the list:
- * ClickHouse's own page sends it.
+ * ClickHouse's own page sends it. It has no effect here (`http_options_response`).
  */
 const fixedForAnalysts: readonly RoleSetting[] = Object.entries({
   // Files of this machine (child.ts).
@@ -81,13 +81,27 @@ const queryBytes = {
 }
 
 /**
+ * Any page that a browser on this machine shows can ask the loopback. A name that its owner leads here (DNS rebinding) would make
+ * the answer one of the page's own server, so only names that nobody outside owns are answered. A client that is no browser may
+ * send no `Host`, and sends no `Sec-Fetch-Site`.
+ */
+const forThisMachine = {
+  Host: 'regex:(?i)^((localhost|host\\.docker\\.internal|[\\d.]+|\\[[\\da-f:.]+\\])(:\\d+)?)?$',
+}
+const notForOtherPages = { 'Sec-Fetch-Site': 'regex:^(same-origin|none)?$' }
+
+/**
  * All that is served over HTTP. Without these rules ClickHouse has more pages, which need no sign-in, and its own client in the
  * browser, which runs within this process, with files and editors of this machine.
  */
 const httpRules: readonly XmlObject[] = [
   { url: '/ping', handler: { type: 'static', response_content: 'Ok.\n' } },
-  { url: '/play', methods: 'GET,HEAD', handler: { type: 'play' } },
-  { url: '/', handler: { type: 'dynamic_query_handler', query_param_name: 'query' } },
+  { url: '/play', methods: 'GET,HEAD', headers: forThisMachine, handler: { type: 'play' } },
+  {
+    url: '/',
+    headers: { ...forThisMachine, ...notForOtherPages },
+    handler: { type: 'dynamic_query_handler', query_param_name: 'query' },
+  },
 ]
 
 const loopback = '127.0.0.1'
@@ -125,6 +139,8 @@ export function configurationText(configuration: ServerConfiguration): string {
     listen_host: loopback,
     http_port: httpPort,
     http_handlers: { rule: httpRules },
+    // With it, ClickHouse adds no CORS headers of its own, whatever a request asks for.
+    http_options_response: { header: { name: 'Allow', value: 'GET, POST' } },
     ...(nativePort !== undefined && { tcp_port: nativePort }),
     // Not asynchronous: a server that ends at its start must have written why.
     logger: { log: `${filesDirectory}/${logFile}`, size: '10M', count: 3, async: false },

@@ -5,6 +5,7 @@
  * bytes of another protocol, and on a request that is cut off in its headers (services/clickhouse-server/terminal.ts).
  */
 import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -60,6 +61,46 @@ describe('over HTTP, ClickHouse', () => {
     )
     expect(await Promise.all(answers.map(answer => answer.text()))).toEqual(['Ok.\n', '1\n'])
   })
+})
+
+describe('of a page from elsewhere in a browser on this machine, over HTTP,', () => {
+  test('no answer can be read by its script, whatever it asks for', async () => {
+    for (const method of ['GET', 'POST', 'OPTIONS'])
+      for (const path of ['/', '/play', '/ping']) {
+        const search = 'user=analyst&add_http_cors_header=1&query=SELECT+1'
+        const answer = await fetch(`${url}${path}?${search}`, {
+          method,
+          headers: { origin: 'https://a.example' },
+        })
+        expect([...answer.headers.keys()].filter(name => name.startsWith('access-control-allow'))).toEqual([])
+      }
+  })
+
+  test.each(['cross-site', 'same-site'])('no query is run if the browser calls it %s', async site => {
+    expect(await statusOf('/?user=analyst&query=SELECT+1', { 'sec-fetch-site': site })).toBe(404)
+  })
+
+  test.each([
+    'rebind.example',
+    'rebind.example:8123',
+    '127.0.0.1.example',
+    'localhost.example',
+    'a@localhost',
+  ])('no query is run, and no page shown, under the name %s that leads here', async name => {
+    for (const path of ['/?user=analyst&query=SELECT+1', '/play?user=analyst'])
+      expect(await statusOf(path, { host: name })).toBe(404)
+  })
+
+  test.each(['localhost', '127.0.0.1:1', '[::1]:8123', '10.0.0.1', 'host.docker.internal:8123', ''])(
+    'but under %j a client, a link to ClickHouse’s own page, and this page are answered',
+    async name => {
+      expect(await statusOf('/play', { host: name, 'sec-fetch-site': 'cross-site' })).toBe(200)
+      for (const site of ['same-origin', 'none'])
+        expect(await statusOf('/?user=analyst&query=SELECT+1', { host: name, 'sec-fetch-site': site })).toBe(
+          200,
+        )
+    },
+  )
 })
 
 describe('the session’s user, which has no password,', () => {
@@ -139,7 +180,7 @@ describe('ClickHouse', () => {
   })
 
   test('keeps running, whatever a client sends over both protocols, and however it disconnects', async () => {
-    const post = 'POST /?user=analyst&query= HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nSELECT 1'
+    const post = 'POST /?user=analyst&query= HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\nSELECT 1'
     const hello = nativeHello({ port: 0, user: 'analyst', password: '' })
     const wholes = fc.constantFrom(Buffer.from(post), Buffer.concat([hello, nativeQuery('SELECT 1')]))
     const changes = fc.array(fc.tuple(fc.nat(80), fc.nat(255)), { maxLength: 3 })
@@ -151,7 +192,7 @@ describe('ClickHouse', () => {
     const known = [
       post.slice(0, 60),
       `${post}${post.slice(0, 40)}`,
-      post.replace('Host: a', 'Content-Encoding: gzip'),
+      post.replace('Host: localhost', 'Content-Encoding: gzip'),
       'POST /?user=analyst HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nSELECT',
       'GET /?user=analyst&query=SELECT+*+FROM+numbers(1000000) HTTP/1.1\r\n\r\n',
       'GET /?query=SELECT+1 HTTP/1.1\r\nAuthorization: Negotiate !\r\n\r\n',
@@ -220,7 +261,7 @@ describe('the data teams’ ports', () => {
     const before = process.memoryUsage.rss()
     const socket = connect({ port: httpPort(), host })
     socket.write(
-      `GET /?user=analyst&query=${encodeURIComponent(query)} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+      `GET /?user=analyst&query=${encodeURIComponent(query)} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
     )
     await once(socket, 'readable')
     await expect
@@ -246,6 +287,13 @@ describe('the data teams’ ports', () => {
     pid = opened.clickHouse.pid()
   })
 })
+
+/** `fetch` sets these headers itself. */
+async function statusOf(path: string, headers: Record<string, string>): Promise<number | undefined> {
+  const [response] = (await once(get(`${url}${path}`, { headers }), 'response')) as [IncomingMessage]
+  response.resume()
+  return response.statusCode
+}
 
 function httpPort(): number {
   return Number(new URL(url).port)
