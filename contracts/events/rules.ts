@@ -114,7 +114,10 @@ function countedFault(pledge: PledgeState): Fault | undefined {
     (pledge.backer_id === '' ? { field: 'backer_id', reason: 'is empty' } : undefined) ??
     countFault('amount_minor', pledge.amount_minor) ??
     countFault('platform_amount_minor', pledge.platform_amount_minor) ??
-    (pledge.reward_id === '' ? { field: 'reward_id', reason: 'is empty (null means no reward)' } : undefined)
+    (pledge.reward_id === ''
+      ? { field: 'reward_id', reason: 'is empty (null means no reward)' }
+      : undefined) ??
+    lengthFault('reward_id', pledge.reward_id ?? '', idLengthMax)
   )
 }
 
@@ -140,7 +143,7 @@ function publicFault(campaign: CampaignState): Fault | undefined {
     timestampFault('launch_date', campaign.launch_date) ??
     timestampFault('end_date', campaign.end_date) ??
     timestampFault('created_at', campaign.created_at) ??
-    (campaign.creator.creator_id === '' ? { field: 'creator.creator_id', reason: 'is empty' } : undefined) ??
+    partIdFault('creator.creator_id', campaign.creator.creator_id) ??
     shownFault(campaign) ??
     rewardsFault(campaign)
   )
@@ -168,9 +171,8 @@ function shownFault(campaign: CampaignState): Fault | undefined {
   return undefined
 }
 
-function lengthFault(field: string, text: string): Fault | undefined {
-  if (text.length <= listTextLengthMax) return undefined
-  return { field, reason: `is longer than ${listTextLengthMax} characters` }
+function lengthFault(field: string, text: string, max = listTextLengthMax): Fault | undefined {
+  return text.length <= max ? undefined : { field, reason: `is longer than ${max} characters` }
 }
 
 function slugFault(slug: string): Fault | undefined {
@@ -208,7 +210,7 @@ function rewardsFault({ rewards }: CampaignState): Fault | undefined {
     }
     seen.add(reward.reward_id)
     const fault =
-      (reward.reward_id === '' ? { field: `${at}.reward_id`, reason: 'is empty' } : undefined) ??
+      partIdFault(`${at}.reward_id`, reward.reward_id) ??
       countFault(`${at}.amount_minor`, reward.amount_minor) ??
       (reward.quantity_available === null
         ? undefined
@@ -246,6 +248,11 @@ function admittedFault({ integration, secret_hash, scopes }: ApiKeyState): Fault
 
 function idFault(field: string, id: string): Fault | undefined {
   return isId(id) ? undefined : { field, reason: idReason(id) }
+}
+
+/** An id that is part of no key. One fold holds those of all pledges of a campaign. */
+function partIdFault(field: string, id: string): Fault | undefined {
+  return id === '' ? { field, reason: 'is empty' } : lengthFault(field, id, idLengthMax)
 }
 
 // A slash would make `campaign_id/pledge_id` ambiguous, and a tombstone has only its key.

@@ -5,6 +5,7 @@ import { currencyCodes, currencyDigits } from '../../../contracts/events/currenc
 import type { ApiKeyState, ChangeEvent } from '../../../contracts/events/event.ts'
 import {
   faultOf,
+  idLengthMax,
   listTextLengthMax,
   pledgeIdsOf,
   rewardsMax,
@@ -36,6 +37,23 @@ describe('the rules of events', () => {
       field: 'rewards',
       reason: 'has 1001 tiers, more than 1000',
     })
+  })
+
+  test('bound the ids that are part of no key: the fold of a campaign holds those of all its pledges at once', () => {
+    const reason = `is longer than ${idLengthMax} characters`
+    const { creator } = sampleCampaign({ campaign_id: 'c' })
+    const withIds = (id: string): [field: string, event: ChangeEvent][] => [
+      ['reward_id', pledgeEvent({ campaign_id: 'c', pledge_id: 'p', reward_id: id })],
+      [
+        'rewards[0].reward_id',
+        campaignEvent({ campaign_id: 'c', rewards: [sampleReward({ reward_id: id })] }),
+      ],
+      ['creator.creator_id', campaignEvent({ campaign_id: 'c', creator: { ...creator, creator_id: id } })],
+    ]
+    for (const [field, event] of withIds('/'.repeat(idLengthMax)))
+      expect(faultOf(event), field).toBeUndefined()
+    for (const [field, event] of withIds('/'.repeat(idLengthMax + 1)))
+      expect(faultOf(event)).toEqual({ field, reason })
   })
 
   test.each(['/', '?', '#', '%2e', '\\', ' ', '\n', '\u0000', '\u0085', '\u2028'])(
