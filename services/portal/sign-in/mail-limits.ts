@@ -13,7 +13,7 @@ const hourMs = 3_600_000
 export const mailLimits = {
   network: { max: 30, windowMs: hourMs },
   address: { max: 20, windowMs: hourMs },
-  addressFromNetwork: { max: 5, windowMs: hourMs / 4 },
+  addressFromNetwork: { max: 5, windowMs: hourMs },
   knownBrowser: { max: 5, windowMs: hourMs / 4 },
 } as const
 

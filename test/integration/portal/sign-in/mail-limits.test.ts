@@ -67,6 +67,15 @@ test('a browser that was signed in before gets mails, although its network has h
   expect(await getsMail(browser, '192.0.2.1')).toBe(true)
 })
 
+test('one network cannot use up the mails of an address, however long it goes on asking: another one gets mails', async () => {
+  const stranger = portal.browser()
+  for (const pauseMs of [0, 901_000, 901_000, 901_000]) {
+    portal.clock.advance(pauseMs)
+    for (let count = 0; count < mailLimits.address.max / 4; count++) await getsMail(stranger, '192.0.2.1')
+  }
+  expect(await getsMail(portal.browser(), '203.0.113.1')).toBe(true)
+})
+
 test('the cookie is of no use for another address, and none can be made up', async () => {
   const browser = await knownBrowser()
   await useUpMails('bob@example.com')
