@@ -2,15 +2,19 @@
 
 import { chmodSync } from 'node:fs'
 import type { Logger } from 'pino'
+import { keyDirectory } from '../api-keys/api-keys.ts'
 import { loopbackHosts } from '../portal/http/headers.ts'
 import type { Mail, Mailer } from '../portal/ports.ts'
 import { type PortalService, smtpMailer, startPortalService } from '../portal/service.ts'
 import { openSqliteStore } from '../portal/store/sqlite-store.ts'
+import { opened } from '../runtime/async/closing.ts'
 import { retry } from '../runtime/async/retry.ts'
 import type { Config } from '../runtime/config.ts'
 import { freePort } from '../runtime/free-port.ts'
+import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import type { DataDirectory } from './data-directory.ts'
 import type { EmbeddedModel } from './model.ts'
+import { childSettings } from './tables.ts'
 
 export interface EmbeddedPortalOptions {
   model: EmbeddedModel
@@ -30,6 +34,8 @@ export interface EmbeddedPortalOptions {
 }
 
 const portAttemptsMax = 5
+// Its own, and few: with those of the model, people who open many pages at once would keep the projector and the API waiting.
+const connectionsMax = 4
 
 /** Listens when it resolves. */
 export async function startEmbeddedPortal(options: EmbeddedPortalOptions): Promise<PortalService> {
@@ -51,31 +57,32 @@ function addressAt(port: number, config: Config): string {
 
 async function startAt(port: number, options: EmbeddedPortalOptions): Promise<PortalService> {
   const { model, directory, config, onAddress, apiUrl, sqlUrl, showMail, logger } = options
+  const { secrets, writer, databases } = model
   const portalUrl = addressAt(port, config)
   onAddress(portalUrl)
-  const store = openSqliteStore({ path: directory.portal, now: Date.now })
-  chmodSync(directory.portal, 0o600)
-  const portal = await startPortalService({
-    config,
-    portalUrl,
-    apiUrl,
-    sqlUrl,
-    portalKey: model.secrets.portalKey,
-    hosts: [...loopbackHosts, config.PLEDGEVIEW_HOST.toLowerCase()],
-    store,
-    mailer: smtpMailer(config) ?? terminalMailer(showMail),
-    keyAdmin: { directory: model.keys, writer: model.writer, pepper: model.secrets.keyPepper },
-    tables: model.tables,
-    databases: model.databases,
-    logger,
-  })
-  try {
+  return opened(async open => {
+    const tables = open(openTables({ ...childSettings(model.clickHouse, config), connectionsMax }))
+    const store = openSqliteStore({ path: directory.portal, now: Date.now })
+    chmodSync(directory.portal, 0o600)
+    const portal = open(
+      await startPortalService({
+        config,
+        portalUrl,
+        apiUrl,
+        sqlUrl,
+        portalKey: secrets.portalKey,
+        hosts: [...loopbackHosts, config.PLEDGEVIEW_HOST.toLowerCase()],
+        store,
+        mailer: smtpMailer(config) ?? terminalMailer(showMail),
+        keyAdmin: { directory: keyDirectory(tables, databases), writer, pepper: secrets.keyPepper },
+        tables,
+        databases,
+        logger,
+      }),
+    )
     await portal.app.listen({ host: config.PLEDGEVIEW_HOST, port })
     return portal
-  } catch (error) {
-    await portal.close()
-    throw error
-  }
+  })
 }
 
 function terminalMailer(showMail: EmbeddedPortalOptions['showMail']): Mailer {

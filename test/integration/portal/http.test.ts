@@ -3,10 +3,20 @@ import { readFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
+import { startEmbeddedService } from '../../../services/embedded/service.ts'
+import { openAccounts } from '../../../services/portal/account/accounts.ts'
+import { createCookies } from '../../../services/portal/http/cookies.ts'
 import { serverOptions } from '../../../services/portal/http/server-options.ts'
+import { createSessions } from '../../../services/portal/sign-in/sessions.ts'
+import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createRuntime } from '../../../services/runtime/runtime.ts'
+import { makeTestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 import { startTestPortal, type TestPortal } from '../../support/portal/app.ts'
-import type { Browser } from '../../support/portal/browser.ts'
+import { type Browser, createBrowser } from '../../support/portal/browser.ts'
 import { balancerConfiguration } from '../deploy/balancer.ts'
 
 let portal: TestPortal
@@ -203,4 +213,52 @@ test('no cache keeps a page that names a person', async () => {
   expect((await stranger.get('/sign-in/code')).text).toContain('ada@example.com')
   expect(await kept(stranger, '/sign-in/code')).toBe('no-store')
   expect(await kept(stranger, '/docs')).toBe('no-cache')
+})
+
+test('behind a proxy, an account that opens hundreds of pages at once does not keep the projector and the API of `npm start` waiting', async () => {
+  const files = makeTestDirectory()
+  const directory = openDataDirectory(files.path)
+  const logger = pino({ level: 'silent' })
+  const service = await startEmbeddedService({
+    ...{
+      directory,
+      config: readConfig({ PLEDGEVIEW_TRUST_PROXY: '127.0.0.1' }),
+      port: 0,
+      opsPort: 0,
+      logger,
+    },
+    portal: { port: 0, showMail: () => undefined },
+  })
+  const { tables, databases, writer, secrets } = service.model
+  const store = openSqliteStore({ path: directory.portal, now: Date.now })
+  const own = { ...createRuntime(logger), tables, databases, writer, store, portalKey: secrets.portalKey }
+  const accounts = openAccounts(own)
+  const account = await accounts.ofVerifiedEmail('ada@example.com')
+  const url = service.portalUrl ?? ''
+  const pages = await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      const browser = createBrowser(url)
+      browser.cookies.set(
+        createCookies(url).session.name,
+        await createSessions({ ...own, accounts }).begin(account),
+      )
+      return Array.from({ length: 20 }, () => () => browser.get('/account'))
+    }),
+  )
+  let answered = 0
+  const asked = pages.flat().map(async get => {
+    expect((await get()).status).toBe(200)
+    answered++
+  })
+  let meanwhileMax = 0
+  while (answered < asked.length) {
+    const before = answered
+    await tables.rows({ query: 'SELECT 1' })
+    meanwhileMax = Math.max(meanwhileMax, answered - before)
+  }
+  expect(meanwhileMax).toBeLessThan(asked.length / 8)
+  await Promise.all(asked)
+  await store.close()
+  await service.close()
+  files.remove()
 })
