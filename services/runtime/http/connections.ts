@@ -8,7 +8,8 @@
  *   stranger, so a valid key behind the same address gets in. Its first request decides whether it is a stranger's.
  * - A new connection waits in its address's line. It is nothing but a socket there, so many may wait, and none is closed that would only
  *   be opened again at once.
- * - A connection that is idle is closed early. On a port without credentials, a new one takes the place of the one that is idle for longest.
+ * - A connection that is idle is closed early. On a port without credentials, a new one takes the place of the one that is idle for longest:
+ *   at the bound of its address, of that address, and at the server's `maxConnections`, of all.
  * - A stranger's requests sent ahead are never handled: the answer to the first one ends the connection.
  * - All connections of strangers of one address share one turn (see `request-gate.ts`).
  */
@@ -86,9 +87,13 @@ export function createConnections(options: ConnectionsOptions): Connections {
   const addresses = new Map<string, Address>()
   /** Of all addresses, the oldest first. */
   const strangers = new Set<Socket>()
+  /** Of all addresses, the one that is idle for longest first. */
+  const idle = new Set<Socket>()
 
   /** `serve` puts Node's parser on the connection. */
-  function admit(socket: Socket, serve: () => void): void {
+  function admit(socket: Socket, serve: () => void, max: number): void {
+    // With the last place taken, Node would refuse the next one before it is seen here.
+    if (connections.size + 1 >= max) endOldest(idle)
     socket.once('close', () => connections.delete(socket))
     if (isTrustedProxy(socket.remoteAddress)) {
       const gate = gateRequests(socket, serve)
@@ -99,8 +104,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
     const bucket = addressBucket(socket.remoteAddress)
     const address = addresses.get(bucket) ?? newAddress()
     const isFull = address.open >= perAddressMax
-    const { strangers, idle, waiting } = address
-    if (isFull && !endOldest(strangers) && !endOldest(idle) && !endOldest(waiting)) {
+    const { strangers, waiting } = address
+    if (isFull && !endOldest(strangers) && !endOldest(address.idle) && !endOldest(waiting)) {
       socket.destroy()
       return
     }
@@ -110,7 +115,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
       if (socket.destroyed) return
       address.waiting.delete(socket)
       count(socket, address, true)
-      if (!bounds) address.idle.add(socket)
+      if (!bounds) rest(socket, address)
       serve()
     }
     const gate = gateRequests(socket, begin, () => (connection.isStranger ? address.turn : undefined))
@@ -142,15 +147,26 @@ export function createConnections(options: ConnectionsOptions): Connections {
 
   /** Until the response is closed. Another request may be in progress by then. */
   function leaveIdle(socket: Socket, response: ServerResponse, { address, gate }: Connection): void {
-    address?.idle.delete(socket)
+    if (!address) return
+    wake(socket, address)
     response.once('close', () => {
-      if (!socket.destroyed && gate.latest() === response) address?.idle.add(socket)
+      if (!socket.destroyed && gate.latest() === response) rest(socket, address)
     })
+  }
+
+  function rest(socket: Socket, address: Address): void {
+    address.idle.add(socket)
+    idle.add(socket)
+  }
+
+  function wake(socket: Socket, address: Address): void {
+    address.idle.delete(socket)
+    idle.delete(socket)
   }
 
   function leave(socket: Socket, address: Address): void {
     address.waiting.delete(socket)
-    address.idle.delete(socket)
+    wake(socket, address)
     count(socket, address, false)
   }
 
@@ -185,9 +201,13 @@ export function createConnections(options: ConnectionsOptions): Connections {
       // Options of `net.createServer`. The first is one that `http.createServer` does not pass on.
       Object.assign(server, { pauseOnConnect: true, highWaterMark: aheadBytesMax })
       server.on('connection', socket =>
-        admit(socket, () => {
-          for (const serve of servers) serve.call(server, socket)
-        }),
+        admit(
+          socket,
+          () => {
+            for (const serve of servers) serve.call(server, socket)
+          },
+          server.maxConnections,
+        ),
       )
       server.on('connect', (request: IncomingMessage, socket: Duplex) => {
         connections.get(request.socket)?.gate.remove()

@@ -27,8 +27,9 @@ afterEach(async () => {
   await new Promise(resolve => server.close(resolve))
 })
 
-async function open(): Promise<Socket> {
-  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+async function open(localAddress = '127.0.0.1'): Promise<Socket> {
+  const { port } = server.address() as AddressInfo
+  const socket = connect({ port, host: '127.0.0.1', localAddress })
   await once(socket, 'connect')
   return socket
 }
@@ -58,6 +59,24 @@ test.each([
     expect([held, ...idle.slice(1)].map(({ readyState }) => readyState)).toEqual(Array(9).fill('open'))
   },
 )
+
+test('idle connections of some addresses keep no other address out: the one that is idle for longest ends', async () => {
+  server.maxConnections = 4
+  const held = await open()
+  held.write('GET /held HTTP/1.1\r\nHost: a\r\n\r\n')
+  await once(server, 'request')
+  const sockets: Socket[] = []
+  for (const address of ['127.0.0.1', '127.0.0.2', '127.0.0.2', '127.0.0.1', '127.0.0.3']) {
+    const socket = await open(address)
+    sockets.push(socket)
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+    const [data] = await Promise.race([once(socket, 'data'), once(socket, 'close')])
+    expect(String(data)).toContain('answered')
+    socket.resume()
+  }
+  await expect.poll(() => sockets.map(({ closed }) => closed)).toEqual([true, true, true, false, false])
+  expect(held.closed).toBe(false)
+})
 
 test('CONNECT ends the connection, so it holds no place', async () => {
   const socket = await open()
@@ -116,7 +135,7 @@ test('what is sent ahead is not handled: the answer to the first request ends th
 
 test('the connections of one address share one turn, so ten of them get no more than one', async () => {
   const [connections, rounds, leastMs] = [10, 20, 1]
-  const sockets = await Promise.all(Array.from({ length: connections }, open))
+  const sockets = await Promise.all(Array.from({ length: connections }, () => open()))
   const began = performance.now()
   const asked = sockets.map(async socket => {
     for (let round = 0; round < rounds; round++) {
