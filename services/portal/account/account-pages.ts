@@ -62,7 +62,7 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
 
 // "Try again" would lead to the sign-in page once it has landed, and from there to a new account.
 const askedReason =
-  'The deletion is asked for, and may be done in a moment. If this page then asks you to sign in, the account is gone: do not sign in, that would make a new one.'
+  'The deletion is asked for, and may be done in a moment. If this page then asks you to sign in, the account is gone: do not sign in, that would make a new one. If you are still signed in after a minute, delete it once more.'
 
 function accountView({ email, created_at }: Account): Html {
   return html`<h1>Account</h1>

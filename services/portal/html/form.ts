@@ -30,7 +30,7 @@ export interface Form {
   cancel?: { href: string; text: string }
   /** The server answers faults of all fields at once, instead of the browser one after the other. */
   isCheckedHere?: boolean
-  /** The answer to a first sending would be lost, and a second one is refused: portal.js sends it once. */
+  /** A second sending would lose the answer to the first, or do it twice: portal.js sends it once. */
   isSentOnce?: boolean
 }
 

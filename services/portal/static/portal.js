@@ -72,7 +72,7 @@ function tryTo(act) {
   } catch {}
 }
 
-// A form of which only the first sending counts is sent once, also after a double click: the browser would drop the answer to the first.
+// Such a form is sent once, also after a double click: the browser would drop the answer to the first sending.
 for (const form of document.querySelectorAll('form[data-once]')) {
   const status = document.createElement('span')
   status.setAttribute('role', 'status')

@@ -30,8 +30,8 @@ export interface ConnectionsOptions {
   perAddressMax: number
   isTrustedProxy: (address: string | undefined) => boolean
   /**
-   * For a port with credentials. Default: every connection is a stranger's, and `perAddressMax` is the only bound on their number. At it,
-   * a new one takes the place of the one that is idle for longest.
+   * For a port with credentials. Default: every connection is a stranger's, and `perAddressMax` and the server's `maxConnections` are the only
+   * bounds on their number. At each of them, a new one takes the place of the one that is idle for longest.
    */
   strangers?: StrangersOptions
 }
@@ -93,9 +93,10 @@ export function createConnections(options: ConnectionsOptions): Connections {
   /** `serve` puts Node's parser on the connection. */
   function admit(socket: Socket, serve: () => void, max: number): void {
     // With the last place taken, Node would refuse the next one before it is seen here.
-    if (connections.size + 1 >= max) endOldest(idle)
+    const takesLast = connections.size + 1 >= max
     socket.once('close', () => connections.delete(socket))
     if (isTrustedProxy(socket.remoteAddress)) {
+      if (takesLast) endOldest(idle)
       const gate = gateRequests(socket, serve)
       connections.set(socket, { gate, address: undefined, isStranger: false })
       gate.open()
@@ -109,6 +110,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
       socket.destroy()
       return
     }
+    // One of an address that is full takes a place of that address.
+    if (takesLast && !isFull) endOldest(idle)
     address.open++
     addresses.set(bucket, address)
     const begin = () => {
