@@ -1,5 +1,5 @@
 /**
- * The state of each rebuild, as its process writes it to the generation log with every sign of life. It lets others watch a rebuild, and
+ * The state of each rebuild, as its process writes it to the generation log with every heartbeat. It lets others watch a rebuild, and
  * lets a process continue after a kill.
  */
 import type { Runtime } from '../runtime/runtime.ts'
@@ -86,7 +86,7 @@ export function consumerOf({ generation }: Pick<RebuildState, 'generation'>): st
   return `generation-${generation}`
 }
 
-/** How often a rebuild gives a sign of life, and for how long it counts as alive after that, ms. */
+/** How often a rebuild sends a heartbeat, and for how long it counts as alive after that, ms. */
 const beatMs = 2_000
 const aliveMs = 10_000
 const lookMs = 500
@@ -95,7 +95,7 @@ export function isWorking({ phase }: Pick<RebuildState, 'phase'>): boolean {
   return (workPhases as readonly string[]).includes(phase)
 }
 
-/** Whether its process has given a sign of life recently by ClickHouse's clock, and has not recorded a failure. */
+/** Whether its process has sent a heartbeat recently by ClickHouse's clock, and has not recorded a failure. */
 function isRecent(state: RebuildState): boolean {
   return isWorking(state) && state.detail.failure === null && state.ageMs < aliveMs
 }
@@ -135,7 +135,7 @@ interface OwnerOptions extends Pick<Runtime, 'monotonicMs' | 'sleep'> {
 }
 
 /**
- * The latest rebuild, and whether another process works on it: its last sign of life is followed by another one. If none follows for `aliveMs`
+ * The latest rebuild, and whether another process works on it: its last heartbeat is followed by another one. If none follows for `aliveMs`
  * by the clock of this process, it is dead, however recent ClickHouse's clock makes it: that may have stepped back.
  */
 export async function findOwner(
@@ -152,7 +152,7 @@ export async function findOwner(
   }
 }
 
-/** The same for a report: it waits for the next sign of life only if the age of the last one says nothing. */
+/** The same for a report: it waits for the next heartbeat only if the age of the last one says nothing. */
 export async function isAlive(
   place: GenerationLog,
   state: RebuildState,
@@ -170,7 +170,7 @@ export async function rebuildUnderWay(
   return state && isWorking(state) ? { phase: state.phase, silentMs: Math.max(0, state.ageMs) } : undefined
 }
 
-/** Each sign of life is later than the one before it, also if ClickHouse's clock steps back: the latest one counts. */
+/** Each heartbeat is later than the one before it, also if ClickHouse's clock steps back: the latest one counts. */
 export async function writeRebuild(
   { tables, base }: GenerationLog,
   {
@@ -195,7 +195,7 @@ export async function writeRebuild(
   })
 }
 
-/* Tracks one run of a rebuild: its phase, its rate, and its signs of life in the rebuild log. */
+/* Tracks one run of a rebuild: its phase, its rate, and its heartbeats in the rebuild log. */
 
 export interface TrackerDependencies {
   generationLog: GenerationLog
@@ -208,14 +208,14 @@ export interface RebuildTracker {
   readonly id: string
   readonly attempt: number
   readonly generation: number
-  /** What changes in it is recorded with the next sign of life, or before. */
+  /** What changes in it is recorded with the next heartbeat, or before. */
   readonly detail: RebuildDetail
   /** Aborted with `AttemptLost` soon after another process took over. */
   readonly signal: AbortSignal
   /** Begins a phase. It is in the log when this resolves. */
   enter(phase: Phase): Promise<void>
   progress(amounts: Pick<RebuildProgress, 'done' | 'of' | 'unit'> & { lagRecords?: number }): void
-  /** Stops the signs of life. If there was a failure, writes it to the log. */
+  /** Stops the heartbeats. If there was a failure, writes it to the log. */
   close(failure?: string): Promise<void>
 }
 
@@ -239,7 +239,7 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
 
   async function beat(): Promise<void> {
     countTime()
-    // A lost sign of life does no harm: the next one follows.
+    // A lost heartbeat does no harm: the next one follows.
     await write()
       .then(look)
       .catch(() => undefined)

@@ -37,7 +37,7 @@ export interface GaugeDependencies extends Pick<Runtime, 'metrics' | 'now' | 'mo
 /** A rebuild, from its beginning to its end. */
 export interface RebuildUnderWay {
   phase: string
-  /** Since its last sign of life. */
+  /** Since its last heartbeat. */
   silentMs: number
 }
 

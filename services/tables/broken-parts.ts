@@ -54,8 +54,8 @@ const remedyOfServer =
   '(ALTER TABLE ... ATTACH PART). Set max_suspicious_broken_parts to 0 in the merge_tree section of the server, so that it ' +
   'does not start with missing rows'
 
-// Every generation writes these again: the log has what they have.
-const inLog: ReadonlySet<string> = new Set([...ledgersOfBase, 'api_keys'])
+// Every generation writes these again: the log has what they have. Of the rejects, only whether they are settled is lost.
+const inLog: ReadonlySet<string> = new Set([...ledgersOfBase, 'api_keys', 'rejects'])
 // With fewer rows, another generation could be current, or other secrets be accepted.
 const indispensable: ReadonlySet<string> = new Set(['generation_log', 'identity', 'migrations'])
 

@@ -19,7 +19,7 @@ import {
   committedThrough,
   createAssignments,
 } from './group/assignment.ts'
-import { createCommits, foldPartition, readWatermark } from './group/commits.ts'
+import { createCommits, foldPartition, higher, readWatermark } from './group/commits.ts'
 import { createMember } from './group/consumer.ts'
 import { createLiveness } from './group/liveness.ts'
 import { checkStarts, outOfRange, readCommitted, readRanges } from './offsets.ts'
@@ -139,7 +139,8 @@ export async function openKafkaReader(
   async function findStarts(assignment: Assignment): Promise<AssignmentStarts> {
     const { groupId } = settings
     const committed = await withRetry(() => readCommitted(cluster, groupId))
-    const watermark = await withRetry(() => readWatermark(cluster, groupId))
+    const inGroup = await withRetry(() => readWatermark(cluster, groupId))
+    const watermark = higher(inGroup, assignment.watermark)
     const before = await withRetry(() => readRanges(cluster))
     const presentLog = await readLog()
     // Rejects and the batch log name the log of this reader.
@@ -264,7 +265,7 @@ export async function openKafkaReader(
   }
 }
 
-/** The next assignment does it. */
+/** The next assignment commits what its tables have, and its watermark with the next fold. */
 function unlessSuperseded(error: unknown): void {
   if (!(error instanceof SupersededAssignment)) throw error
 }

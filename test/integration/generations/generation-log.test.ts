@@ -61,7 +61,7 @@ describe('a running rebuild', () => {
 })
 
 describe('a clock of ClickHouse that steps back by an hour while a rebuild runs', () => {
-  /** As if the signs of life until now had been given by a clock that was ahead. */
+  /** As if the heartbeats until now had been sent by a clock that was ahead. */
   async function stepBack(): Promise<void> {
     const log = `${live.databases.base}.generation_log`
     await live.tables.run({
@@ -69,7 +69,7 @@ describe('a clock of ClickHouse that steps back by an hour while a rebuild runs'
     })
   }
 
-  test('hides none of its phases: its report is that of its end, and so are its signs of life', async () => {
+  test('hides none of its phases: its report is that of its end, and so are its heartbeats', async () => {
     await live.append(platformHistory(5))
     await live.settled()
     const signs: unknown[] = []
@@ -85,7 +85,7 @@ describe('a clock of ClickHouse that steps back by an hour while a rebuild runs'
     expect(new Set(signs).size).toBe(signs.length)
   })
 
-  test('does not keep the next process from taking it over ten seconds after its last sign of life', async () => {
+  test('does not keep the next process from taking it over ten seconds after its last heartbeat', async () => {
     await live.append(platformHistory(5))
     await live.settled()
     let isDead = false

@@ -175,7 +175,7 @@ test('a projector that stopped says so, and the age of what it did not commit go
   expect(Math.max(...ages.map(([, seconds]) => seconds))).toBeGreaterThanOrEqual(1_000)
 })
 
-test('a rebuild that is under way has its phase and the time since its last sign of life', async () => {
+test('a rebuild that is under way has its phase and the time since its last heartbeat', async () => {
   const projector = start()
   const silence = 'rebuild_silent_seconds'
   const phase = 'rebuild_phase{phase="folding"}'

@@ -231,7 +231,7 @@ async function isBehind({ tables, databases }: Shard): Promise<boolean> {
 // Only a hang takes this long, also on a busy machine: a campaign that cannot be folded alone either is tried again after ten seconds.
 const settledMsMax = 240_000
 
-/** The phase of a rebuild that this statement records, if it is a sign of life. */
+/** The phase of a rebuild that this statement records, if it is a heartbeat. */
 export function phaseIn({ query, query_params }: Statement): RebuildState['phase'] | undefined {
   return query.includes("SELECT 'beat'") ? JSON.parse(String(query_params?.detail)).phase : undefined
 }

@@ -120,7 +120,9 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
 
   function beginAll(partitions: readonly TopicPartition[]): void {
     begins++
-    present = emptyAssignment(`${memberId}/${begins}/${partitions.map(partitionName).sort()}`, partitions)
+    const name = `${memberId}/${begins}/${partitions.map(partitionName).sort()}`
+    // What this process knows is not forgotten, also if kafkajs has committed an offset without it.
+    present = { ...emptyAssignment(name, partitions), watermark: present.watermark }
     dependencies.member().pause(partitions)
     follow(present, begin(present))
     onChange()
@@ -203,7 +205,7 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
     },
 
     onLeave() {
-      present = emptyAssignment(`none/${begins}`)
+      present = { ...emptyAssignment(`none/${begins}`), watermark: present.watermark }
       onChange()
     },
 

@@ -1,4 +1,4 @@
-/** What a reader commits, one commit after the other: a later one must not be that with the older position or watermark. */
+/** What a reader commits, one commit after the other, so that a later one never has an older position or watermark. */
 import { type Position, partitionName, type RememberedWatermark, SupersededAssignment } from '../../port.ts'
 import { topicName } from '../client.ts'
 import type { Cluster, TopicPartition } from '../offsets.ts'
@@ -47,11 +47,12 @@ export function createCommits({ member, present, withRetry }: Committer) {
       }),
 
     /** Commits what the group has of a partition once more, because kafkajs may have replaced it. Throws `SupersededAssignment`. */
-    restate: (name: string, { topic, partition, atGroup }: HeldPartition): Promise<void> =>
+    restate: (name: string, held: HeldPartition): Promise<void> =>
       inTurn(async () => {
         const assignment = present()
         if (assignment.name !== name) throw superseded(name, assignment)
-        await commitUnder(assignment, [{ topic, partition, next: atGroup }], assignment.watermark)
+        const { topic, partition, atGroup: next } = held
+        await commitUnder(assignment, [{ topic, partition, next }], assignment.watermark)
       }),
 
     /** Commits the position of the fold's partition as it is, with the watermark. Throws `SupersededAssignment`. */
@@ -62,10 +63,7 @@ export function createCommits({ member, present, withRetry }: Committer) {
         if (!held || !assignment.isReading)
           throw new SupersededAssignment(`this reader does not hold ${partitionName(foldPartition)}`)
         const before = assignment.watermark
-        const highest = {
-          watermark: Math.max(watermark, before.watermark),
-          shown: Math.max(shown, before.shown),
-        }
+        const highest = higher({ watermark, shown }, before)
         if (highest.watermark > before.watermark || highest.shown > before.shown) {
           await commitUnder(assignment, [{ ...foldPartition, next: held.atGroup }], highest)
           assignment.watermark = highest
@@ -100,6 +98,13 @@ function superseded(name: string, present: Assignment, cause?: unknown): Superse
 
 /** The reader that holds it leads the fold. */
 export const foldPartition = { topic: 'campaigns', partition: 0 } as const satisfies TopicPartition
+
+export function higher(one: RememberedWatermark, other: RememberedWatermark): RememberedWatermark {
+  return {
+    watermark: Math.max(one.watermark, other.watermark),
+    shown: Math.max(one.shown, other.shown),
+  }
+}
 
 /** The metadata for what is remembered. */
 export function metadataOf({ watermark, shown }: RememberedWatermark): string {
