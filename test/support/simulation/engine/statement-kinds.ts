@@ -109,12 +109,13 @@ function addFold(add: Add, databases: Databases): void {
   const batches = [true, false].flatMap(hasQuarantine =>
     [true, false].map(isAgain => ({ ...pending, hasQuarantine, isAgain })),
   )
-  for (const latest of [undefined, 1]) {
+  const bounds = [undefined, 1].flatMap(latest => [undefined, 1].map(dayEndsAt => ({ latest, dayEndsAt })))
+  for (const bound of bounds) {
     for (const touched of [...batches, { campaign: '' }]) {
-      add('fold', foldCampaignsStatement(databases, { ...step, latest }, { touched, platformDigits: 2 }))
+      add('fold', foldCampaignsStatement(databases, { ...step, ...bound }, { touched, platformDigits: 2 }))
     }
-    add('note gap', noteGapStatement(databases, { ...step, latest }))
-    add('withdraw', withdrawStatement(databases, { ...step, latest }))
+    add('note gap', noteGapStatement(databases, { ...step, ...bound }))
+    add('withdraw', withdrawStatement(databases, { ...step, ...bound }))
   }
   for (const touched of [...batches, { campaign: '' }])
     add('piece campaigns', pieceCampaignsStatement(databases, step, touched))
