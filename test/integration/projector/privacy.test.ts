@@ -44,6 +44,12 @@ describe('private values', () => {
   }
 
   /** Does what the leading projector does within its bounds (rewrite-loop.test.ts). */
+  /** The history takes over a change after it was folded (days.ts). */
+  async function placesOnceMerged(text: string): Promise<string[]> {
+    await mergeAll()
+    return placesOf(text)
+  }
+
   async function mergeAll(): Promise<void> {
     const engines = await world.tables.rows<{ name: string }>({
       query: `SELECT concat(database, '.', name) AS name FROM system.tables
@@ -182,8 +188,7 @@ describe('private values', () => {
       await project([event])
       const places = await placesOf('WITHDRAWN')
       expect(places.filter(place => place.startsWith('views.'))).toEqual([])
-      await mergeAll()
-      expect(await placesOf('WITHDRAWN')).toEqual([])
+      await expect.poll(() => placesOnceMerged('WITHDRAWN')).toEqual([])
       expect(await placesOf('AFTER')).toEqual([])
     },
   )
@@ -191,8 +196,7 @@ describe('private values', () => {
   test('an earlier text of a public campaign is gone after the next merge', async () => {
     await project([campaignEvent({ ...stateFull('EARLIER'), campaign_id: 'a' })])
     await project([campaignEvent({ campaign_id: 'a', version: 2 })])
-    await mergeAll()
-    expect(await placesOf('EARLIER')).toEqual([])
+    await expect.poll(() => placesOnceMerged('EARLIER')).toEqual([])
   })
 
   test('creators’ ids are not in the views', async () => {
