@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
 import { checkSuites, isolatedUnits, LongestFirst, longSuites } from './support/runner/longest-first.ts'
 
@@ -11,7 +12,7 @@ process.env.NODE_COMPILE_CACHE ??= new URL(
 
 export default defineConfig({
   test: {
-    root: new URL('..', import.meta.url).pathname,
+    root: fileURLToPath(new URL('..', import.meta.url)),
     // `npm test` runs the unit tests and the short ones, `npm run test:long` the long ones, `npm run test:all` all at once.
     projects: [
       {

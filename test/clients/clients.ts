@@ -8,6 +8,7 @@
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { keepFolder } from '../support/runner/keep-folder.ts'
 import { cacheFolder, fetched, quickBuild, requirementOf, withoutC } from '../support/runner/programs.ts'
 import type { Requirement } from '../support/runner/requirements.ts'
@@ -145,7 +146,7 @@ export const clickHouseGo: Client<GoSeen> = {
 }
 
 function path(name: string): string {
-  return new URL(name, import.meta.url).pathname
+  return fileURLToPath(new URL(name, import.meta.url))
 }
 
 async function run<S>(program: string, args: readonly string[], job: Job): Promise<S> {

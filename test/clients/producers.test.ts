@@ -1,5 +1,6 @@
 /** The producers in Java and Python that the guide for producers shows: what they publish is what the projector reads, where it has to be. */
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
 import { parseEventLine } from '../../contracts/events/ndjson.ts'
 import { partitionOf } from '../../services/log/kafka/record.ts'
@@ -128,5 +129,5 @@ describeKafka('A producer', ({ address, openReader }) => {
 })
 
 function path(of: string): string {
-  return new URL(of, import.meta.url).pathname
+  return fileURLToPath(new URL(of, import.meta.url))
 }

@@ -3,6 +3,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { freePort } from '../../services/runtime/free-port.ts'
 import { type RunResult, run } from '../support/runner/programs.ts'
 
@@ -21,7 +22,7 @@ export interface ComposeProject {
   close(): Promise<void>
 }
 
-const root = new URL('../..', import.meta.url).pathname
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const composeMsMax = 300_000
 /** A project whose services run these images instead of those in the compose file. It is not started yet. */
 export async function composeProject(

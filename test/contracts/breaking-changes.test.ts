@@ -5,13 +5,14 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { needs, type Requirement } from '../support/runner/requirements.ts'
 import { type BreakingChange, breakingChanges, oasdiffRequirement } from './oasdiff.ts'
 
 const buildMsMax = 360_000
-const present = new URL('../../contracts/api/openapi.json', import.meta.url).pathname
-const released = new URL('../../contracts/api/released/v1.json', import.meta.url).pathname
+const present = fileURLToPath(new URL('../../contracts/api/openapi.json', import.meta.url))
+const released = fileURLToPath(new URL('../../contracts/api/released/v1.json', import.meta.url))
 const text = readFileSync(present, 'utf8')
 const folder = mkdtempSync(join(tmpdir(), 'pledgeview-oasdiff-'))
 let requirement: Requirement

@@ -7,12 +7,15 @@
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { quickBuild, withoutC } from '../support/runner/programs.ts'
 import type { Requirement } from '../support/runner/requirements.ts'
 
 const version = 'v1.18.3'
-const folder = new URL(`../../node_modules/.cache/pledgeview/oasdiff-${version}`, import.meta.url).pathname
+const folder = fileURLToPath(
+  new URL(`../../node_modules/.cache/pledgeview/oasdiff-${version}`, import.meta.url),
+)
 const program = join(folder, 'oasdiff')
 const buildMsMax = 300_000
 const runMsMax = 60_000

@@ -7,6 +7,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
@@ -31,8 +32,8 @@ import { type Postgres, postgresProgram, startPostgres } from '../support/postgr
 import { kickstarterTable, needs, type Requirement } from '../support/runner/requirements.ts'
 
 const campaignsMax = Number(process.env.PLEDGEVIEW_TEST_CAMPAIGNS ?? 100)
-const examples = new URL('../../contracts/events/postgres/', import.meta.url).pathname
-const applyEvents = new URL('../support/postgres/apply-events.sql', import.meta.url).pathname
+const examples = fileURLToPath(new URL('../../contracts/events/postgres/', import.meta.url))
+const applyEvents = fileURLToPath(new URL('../support/postgres/apply-events.sql', import.meta.url))
 // Only a hang takes this long. The whole table takes 20 minutes on a busy machine with two cores.
 const msMax = campaignsMax > 1_000 ? 3_600_000 : 1_200_000
 

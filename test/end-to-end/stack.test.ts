@@ -3,13 +3,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../services/runtime/free-port.ts'
 import { localServices } from '../support/deployment/local-services.ts'
 import { needs } from '../support/runner/requirements.ts'
 import { type Part, superviseParts } from '../support/stack/supervisor.ts'
 
-const main = new URL('../support/stack/main.ts', import.meta.url).pathname
+const main = fileURLToPath(new URL('../support/stack/main.ts', import.meta.url))
 const flags = ['api', 'api-2', 'portal', 'registry', 'clickhouse', 'kafka', 'redis', 'prometheus']
 // Only a hang takes this long, also on a busy machine.
 const startMsMax = 400_000

@@ -4,10 +4,11 @@
  *
  * It is an optional requirement: if Python, its venv module or the network is missing, the suite prints the reason.
  */
+import { fileURLToPath } from 'node:url'
 import { pythonEnvironment } from '../clients/programs.ts'
 import { run } from '../support/runner/programs.ts'
 
-const requirements = new URL('requirements.txt', import.meta.url).pathname
+const requirements = fileURLToPath(new URL('requirements.txt', import.meta.url))
 const environment = pythonEnvironment('schemathesis', requirements)
 // It takes up to 70 s beside other suites. Only a hang takes this long.
 const runMsMax = 400_000

@@ -14,8 +14,9 @@
  * (shown.ts); `<!-- guide: for example -->` before it says that only the form is the same.
  */
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 
-export const root = new URL('../..', import.meta.url).pathname
+export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** The operator's guide: a page for a task. */
 export const operatorGuides = (

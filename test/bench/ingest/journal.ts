@@ -5,6 +5,7 @@ import { createReadStream, createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { fileURLToPath } from 'node:url'
 import { keyOf, type StateEvent } from '../../../contracts/events/event.ts'
 import { formatEvent } from '../../../contracts/events/ndjson.ts'
 import { eventsAppend } from '../../../services/commands/events/events.ts'
@@ -56,8 +57,8 @@ export async function prepareJournal(workspace: Workspace): Promise<PreparedJour
 }
 
 async function writeKickstarterEvents(path: string): Promise<void> {
-  const generator = new URL('kickstarter-to-events.mjs', kickstarterFolder).pathname
-  const table = new URL('kickstarter-2018-sample.csv', kickstarterFolder).pathname
+  const generator = fileURLToPath(new URL('kickstarter-to-events.mjs', kickstarterFolder))
+  const table = fileURLToPath(new URL('kickstarter-2018-sample.csv', kickstarterFolder))
   const child = spawn(process.execPath, [generator, table], { stdio: ['ignore', 'pipe', 'inherit'] })
   const [[code]] = await Promise.all([once(child, 'exit'), pipeline(child.stdout, createWriteStream(path))])
   if (code !== 0) throw new Error(`the generator of the Kickstarter events ended with ${code}`)

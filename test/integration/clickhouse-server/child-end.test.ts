@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   askClickHouse,
@@ -14,7 +15,7 @@ import type { Told } from '../../support/clickhouse/clickhouse-parent.ts'
 import { isRunning, processesWith, procFileSystem, whenGone } from '../../support/runner/processes.ts'
 import { needs } from '../../support/runner/requirements.ts'
 
-const script = new URL('../../support/clickhouse/clickhouse-parent.ts', import.meta.url).pathname
+const script = fileURLToPath(new URL('../../support/clickhouse/clickhouse-parent.ts', import.meta.url))
 
 describe('ClickHouse’s server', () => {
   let directory: string

@@ -3,10 +3,11 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { needs } from '../../support/runner/requirements.ts'
 
-const folder = new URL('../../../deploy/alerts/', import.meta.url).pathname
+const folder = fileURLToPath(new URL('../../../deploy/alerts/', import.meta.url))
 const rules = readFileSync(join(folder, 'pledgeview.rules.yml'), 'utf8')
 const files = ['pledgeview', 'slo']
 const copy = mkdtempSync(join(tmpdir(), 'pledgeview-alerts-'))

@@ -6,12 +6,15 @@ import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { endProgram, killAtExit, untilAnswers } from '../../support/runner/programs.ts'
 import type { Requirement } from '../../support/runner/requirements.ts'
 import { type DnsServer, startDns } from './dns.ts'
 
-export const balancerConfiguration = new URL('../../../deploy/balancer/haproxy.cfg', import.meta.url).pathname
+export const balancerConfiguration = fileURLToPath(
+  new URL('../../../deploy/balancer/haproxy.cfg', import.meta.url),
+)
 
 /** The addresses 127.0.1.1 and so on belong to the loopback on Linux only. */
 export const haproxyProgram: Requirement = {

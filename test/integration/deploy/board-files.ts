@@ -1,8 +1,9 @@
 /** The Grafana boards of `deploy/boards`, and their queries as Grafana sends them. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
-export const boardsFolder = new URL('../../../deploy/boards/', import.meta.url).pathname
+export const boardsFolder = fileURLToPath(new URL('../../../deploy/boards/', import.meta.url))
 const folder = join(boardsFolder, 'dashboards')
 
 export interface Panel {

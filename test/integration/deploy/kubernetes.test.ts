@@ -2,6 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { closeMsMax } from '../../../services/commands/services.ts'
 import { serverOptions } from '../../../services/portal/http/server-options.ts'
@@ -9,7 +10,7 @@ import { readConfig } from '../../../services/runtime/config.ts'
 import { needs, type Requirement } from '../../support/runner/requirements.ts'
 import { kubernetesTools, type Manifest, manifestsOf, rendered, validate } from './kubernetes.ts'
 
-const root = new URL('../../../deploy/kubernetes/', import.meta.url).pathname
+const root = fileURLToPath(new URL('../../../deploy/kubernetes/', import.meta.url))
 const dockerfile = readFileSync(new URL('../../../deploy/Dockerfile', import.meta.url), 'utf8')
 const compose = readFileSync(new URL('../../../docker-compose.yml', import.meta.url), 'utf8')
 const guide = readFileSync(new URL('../../../deploy/deploy.md', import.meta.url), 'utf8')

@@ -4,6 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { outputOf, pythonEnvironment } from '../../clients/programs.ts'
 import { cacheFolder, fetched, quickBuild, requirementOf, withoutC } from '../../support/runner/programs.ts'
 import type { Requirement } from '../../support/runner/requirements.ts'
@@ -11,7 +12,7 @@ import type { Requirement } from '../../support/runner/requirements.ts'
 const kustomizeVersion = 'v5.7.1'
 const kustomizeFolder = join(cacheFolder, `kustomize-${kustomizeVersion}`)
 const kustomize = join(kustomizeFolder, 'kustomize')
-const requirements = new URL('requirements.txt', import.meta.url).pathname
+const requirements = fileURLToPath(new URL('requirements.txt', import.meta.url))
 const environment = pythonEnvironment('kubernetes-validate', requirements)
 const python = environment.program('python')
 

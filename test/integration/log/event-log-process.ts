@@ -2,8 +2,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 
-const script = new URL('event-log-child.ts', import.meta.url).pathname
+const script = fileURLToPath(new URL('event-log-child.ts', import.meta.url))
 
 export interface Child {
   /** The lines that it has printed so far. */

@@ -7,6 +7,7 @@
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { jarFolder, type KafkaVersion, kafkaRequirement } from '../kafka/jars.ts'
 import { run } from '../runner/programs.ts'
 import type { Requirement } from '../runner/requirements.ts'
@@ -25,7 +26,7 @@ interface StandIn {
 
 /** The base image of the stand-ins. */
 export const base = 'pledgeview-stand-in/debian:bookworm'
-const root = new URL('../../..', import.meta.url).pathname
+const root = fileURLToPath(new URL('../../..', import.meta.url))
 const buildMsMax = 900_000
 
 const standIns: Readonly<Record<string, StandIn>> = {

@@ -4,9 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
 import { killAtExit, type RunResult, run } from '../runner/programs.ts'
 
-const cli = new URL('../../../services/cli.ts', import.meta.url).pathname
+const cli = fileURLToPath(new URL('../../../services/cli.ts', import.meta.url))
 // A long-running process prints much; tests only need the end.
 const outputLengthMax = 1_000_000
 

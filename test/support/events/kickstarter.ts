@@ -9,6 +9,7 @@ import { once } from 'node:events'
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { expect, vi } from 'vitest'
 import { lagRecords } from '../../../services/log/port.ts'
 import type { CommandResult, ServiceProcess } from '../deployment/service-process.ts'
@@ -53,7 +54,7 @@ export interface TruthCampaign {
 /** Runs a command of the program on the deployment under test. */
 export type RunCommand = (args: readonly string[]) => Promise<CommandResult>
 
-const cacheFolder = new URL('../../../node_modules/.cache/pledgeview/', import.meta.url).pathname
+const cacheFolder = fileURLToPath(new URL('../../../node_modules/.cache/pledgeview/', import.meta.url))
 const eventsName = 'events.ndjson'
 const truthName = 'truth.json'
 
@@ -82,8 +83,8 @@ export async function appendKickstarter(
  * node_modules/.cache (410 MB for the whole).
  */
 export async function generatedKickstarter(campaignsMax?: number): Promise<Generated> {
-  const sources = ['kickstarter-to-events.mjs', 'kickstarter-2018-sample.csv'].map(
-    name => new URL(name, kickstarterFolder).pathname,
+  const sources = ['kickstarter-to-events.mjs', 'kickstarter-2018-sample.csv'].map(name =>
+    fileURLToPath(new URL(name, kickstarterFolder)),
   )
   const hash = createHash('sha256')
   for (const source of sources) hash.update(readFileSync(source))

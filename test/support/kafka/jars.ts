@@ -5,6 +5,7 @@
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { keepFolder } from '../runner/keep-folder.ts'
 import { cacheFolder, fetched, outputOf, requirementOf } from '../runner/programs.ts'
 import type { Requirement } from '../runner/requirements.ts'
@@ -24,7 +25,7 @@ export interface Jars {
 
 const brokerJars = (version: KafkaVersion): Jars => ({
   name: `kafka-${version}`,
-  pom: new URL('pom.xml', import.meta.url).pathname,
+  pom: fileURLToPath(new URL('pom.xml', import.meta.url)),
   versions: { 'kafka.version': version },
 })
 

@@ -3,13 +3,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { folderOf, type Jars, jarsRequirement } from '../kafka/jars.ts'
 import { endProgram, killAtExit, untilAnswers } from '../runner/programs.ts'
 import type { Postgres } from './postgres.ts'
 
-const files = new URL('../../../contracts/events/postgres/', import.meta.url).pathname
-const guide = new URL('../../../contracts/events/from-a-database.md', import.meta.url).pathname
+const files = fileURLToPath(new URL('../../../contracts/events/postgres/', import.meta.url))
+const guide = fileURLToPath(new URL('../../../contracts/events/from-a-database.md', import.meta.url))
 /** The connector's user, as the guide makes it. */
 const debeziumSql = /^CREATE ROLE debezium [^`]*/m.exec(readFileSync(guide, 'utf8'))?.[0] ?? ''
 const pom = join(files, 'pom.xml')

@@ -6,12 +6,13 @@
  */
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { deploy } from '../deployment/deployment.ts'
 import { localServices, startLocalServices } from '../deployment/local-services.ts'
 import { connectRequirement, startConnect } from './connect.ts'
 import { type Postgres, postgresProgram, startPostgres } from './postgres.ts'
 
-const files = new URL('../../../contracts/events/postgres/', import.meta.url).pathname
+const files = fileURLToPath(new URL('../../../contracts/events/postgres/', import.meta.url))
 const changes = 50
 // Only a hang takes this long.
 const visibleMsMax = 60_000

@@ -1,6 +1,7 @@
 /** Names the suites of each kind, and starts the long ones first, so that none still runs when all others have finished. */
 import { globSync } from 'node:fs'
 import { matchesGlob } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
@@ -61,7 +62,7 @@ export const isolatedUnits: readonly string[] = [
   'test/unit/query/auth/secret-verifier-steps.test.ts',
 ]
 
-const root = new URL('../../..', import.meta.url).pathname
+const root = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** Throws if a pattern, or a choice of one, matches no file: a moved suite must not become a short one, or run nowhere, unnoticed. */
 export function checkSuites(patterns = [...longSuites, ...bareSuites, ...isolatedUnits]): void {

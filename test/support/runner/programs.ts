@@ -4,9 +4,10 @@ import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import type { Requirement } from './requirements.ts'
 
-export const cacheFolder = new URL('../../../node_modules/.cache/pledgeview/', import.meta.url).pathname
+export const cacheFolder = fileURLToPath(new URL('../../../node_modules/.cache/pledgeview/', import.meta.url))
 
 export interface RunOptions extends Pick<SpawnOptions, 'cwd' | 'uid' | 'gid'> {
   stdin?: string | Readable

@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { type ClickHouse, startClickHouse } from '../clickhouse/clickhouse.ts'
 import type { ShardServers } from '../clickhouse/shards.ts'
 import { launchProcess } from '../deployment/service-process.ts'
@@ -17,7 +18,7 @@ import type { Part, RunningPart } from './supervisor.ts'
 /** Of ClickHouse's user, to type by hand. Only this machine reaches it. */
 export const plainPassword = 'pledgeview'
 
-const rules = new URL('../../../deploy/alerts/*.rules.yml', import.meta.url).pathname
+const rules = fileURLToPath(new URL('../../../deploy/alerts/*.rules.yml', import.meta.url))
 const startMsMax = 60_000
 const lookMs = 50
 

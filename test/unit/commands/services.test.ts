@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
 const place = (path: string) => new URL(`../../../services/${path}`, import.meta.url).href
@@ -64,7 +65,7 @@ test('it goes on if nobody reads what it prints', async () => {
   expect([code, log]).toEqual([0, 'goes on'])
 })
 
-const cli = new URL(place('cli.ts')).pathname
+const cli = fileURLToPath(place('cli.ts'))
 
 test('a command whose reader stops ends with the exit code of one that SIGPIPE ends, and says nothing', async () => {
   const child = spawn(process.execPath, [cli, 'help'])

@@ -1,10 +1,11 @@
 /** What the Kubernetes manifests and the image promise that needs no tool; the rest is in test/integration/deploy. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { readConfig, settingNames } from '../../../services/runtime/config.ts'
 
-const root = new URL('../../../deploy/kubernetes/', import.meta.url).pathname
+const root = fileURLToPath(new URL('../../../deploy/kubernetes/', import.meta.url))
 const dockerfile = readFileSync(new URL('../../../deploy/Dockerfile', import.meta.url), 'utf8')
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.yaml'))
 
