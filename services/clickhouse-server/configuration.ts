@@ -81,9 +81,9 @@ const queryBytes = {
 }
 
 /**
- * Any page that a browser on this machine shows can ask the loopback. A name that its owner leads here (DNS rebinding) would make
- * the answer one of the page's own server, so only names that nobody outside owns are answered. A client that is no browser may
- * send no `Host`, and sends no `Sec-Fetch-Site`.
+ * Any page in a browser on this machine can ask the loopback. If its owner lets a name of his lead here (DNS rebinding), the browser takes
+ * the answer for one of the page's own server. So only names that nobody else can own are answered. A client that is no browser sends no
+ * `Sec-Fetch-Site`, and may send no `Host`.
  */
 const forThisMachine = {
   Host: 'regex:(?i)^((localhost|host\\.docker\\.internal|[\\d.]+|\\[[\\da-f:.]+\\])(:\\d+)?)?$',

@@ -100,7 +100,7 @@ export const keysCommand: Command = {
 async function issue(values: Values, io: Io): Promise<number> {
   const account = requireId(values.account)
   const { name, url, contact_email: email } = requireFields(values)
-  // Until its secret is printed, a key that is active would be a key that nobody can use.
+  // If it ended before the secret is printed, the key could be active, and nobody could use it.
   const issuing = (admin: KeyAdmin) =>
     interruptible(async signal => {
       signal.addEventListener('abort', () => io.stderr.write(afterInterrupt))

@@ -73,7 +73,7 @@ export function openExistingDataDirectory(root: string): DataDirectory {
 
 /**
  * Throws if root is about to make files in the directory of another user, who could not start on it any more. Some volumes give every
- * file to one user, whoever makes it: those are no harm.
+ * file to one user, whoever makes it: there root does no harm.
  */
 export function mustBeOwner({ root, journal }: DataDirectory): void {
   const owner = statSync(journal, { throwIfNoEntry: false })?.uid

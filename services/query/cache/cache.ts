@@ -54,7 +54,7 @@ export interface Cache<Value> extends Keeper {
    * error. `owner` is the one that uses the value: the cache shares its memory fairly among owners. Default: all callers without an owner count as one.
    */
   get(key: string, load: () => Promise<Value>, owner?: string): Promise<Value>
-  /** Returns the cached value or the running load, or `undefined` if `get` would load. It makes nobody an owner of the value. */
+  /** Returns the cached value or the running load, or `undefined` if `get` would load. It does not count as a use by an owner. */
   find(key: string): Value | Promise<Value> | undefined
   /** What `find` would return, and no lookup is counted. */
   peek(key: string): Value | Promise<Value> | undefined

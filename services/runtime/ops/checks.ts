@@ -47,7 +47,7 @@ export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax?: number): Promi
     await tables.rows({ query: 'SELECT 1 SETTINGS max_execution_time = 2' }, { signal })
     return { ok: true, detail: 'answer' }
   }
-  // A statement that nobody waits for would hold a connection, and the end of the process.
+  // A statement that nobody waits for any more would keep a connection busy, and delay the end of the process.
   return answered(check, msMax).finally(() => ending.abort())
 }
 

@@ -31,7 +31,7 @@ const day = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 const expected = { ...answers, ...historyAnswers }
 let own: OwnTables
 let world: ExampleWorld
-/** The answers while nobody has pledged. */
+/** The answers on a platform without pledges. */
 const withoutPledges = new Map<string, unknown[][]>()
 /** The answers before there is any history but the derived one. */
 const onFirstDay = new Map<string, unknown[][]>()
@@ -68,7 +68,7 @@ test.each(readExamples('crowdfunding'))('$name: its answer is what the events sa
   expect(rows).toEqual(inDigitsOf(rows, answer))
 })
 
-test('no example divides by nothing while nobody has pledged', () => {
+test('no example divides by zero on a platform without pledges', () => {
   expect(withoutPledges.get('12-share-of-the-largest')).toHaveLength(5)
   for (const [name, rows] of withoutPledges)
     expect(

@@ -24,6 +24,14 @@ function onBreak(error: ClientError): void {
   if (error.message !== 'the whole copy broke off') onOutage(error)
 }
 
+const hourMs = 60 * minuteMs
+const state = { title: 'a', category: 'Film', launchDay: 1 }
+const oneLeavesAfterAnHour = [
+  { at: -minuteMs, visibleAfterMs: 0, id: 'c1', state },
+  { at: -minuteMs, visibleAfterMs: 0, id: 'c2', state },
+  { at: hourMs, visibleAfterMs: 0, id: 'c2', state: null },
+]
+
 describe.each(clients)('a mirror, in $language', client => {
   const runs = playedBy(client)
 
@@ -154,14 +162,7 @@ describe.each(clients)('a mirror, in $language', client => {
   })
 
   it('that is restarted every 23 hours compares its copy once a start, if the service does not tell removals', async () => {
-    const hourMs = 60 * minuteMs
-    const state = { title: 'a', category: 'Film', launchDay: 1 }
-    const happenings = [
-      { at: -minuteMs, visibleAfterMs: 0, id: 'c1', state },
-      { at: -minuteMs, visibleAfterMs: 0, id: 'c2', state },
-      { at: hourMs, visibleAfterMs: 0, id: 'c2', state: null },
-    ]
-    const model = createServiceModel({ happenings })
+    const model = createServiceModel({ happenings: oneLeavesAfterAnHour })
     const [copy, store] = [createCopy(), memoryStore()]
     const reconcile = { held: () => copy.projects.keys() }
     for (const start of [1, 2, 3]) {
@@ -179,14 +180,7 @@ describe.each(clients)('a mirror, in $language', client => {
   })
 
   it('compares its copy in time though its clock was set back two days', async () => {
-    const hourMs = 60 * minuteMs
-    const state = { title: 'a', category: 'Film', launchDay: 1 }
-    const happenings = [
-      { at: -minuteMs, visibleAfterMs: 0, id: 'c1', state },
-      { at: -minuteMs, visibleAfterMs: 0, id: 'c2', state },
-      { at: hourMs, visibleAfterMs: 0, id: 'c2', state: null },
-    ]
-    const model = createServiceModel({ happenings })
+    const model = createServiceModel({ happenings: oneLeavesAfterAnHour })
     const copy = createCopy()
     let setBackMs = 0
     const store = {

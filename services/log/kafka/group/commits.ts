@@ -99,6 +99,7 @@ function superseded(name: string, present: Assignment, cause?: unknown): Superse
 /** The reader that holds it leads the fold. */
 export const foldPartition = { topic: 'campaigns', partition: 0 } as const satisfies TopicPartition
 
+/** The higher of each. */
 export function higher(one: RememberedWatermark, other: RememberedWatermark): RememberedWatermark {
   return {
     watermark: Math.max(one.watermark, other.watermark),

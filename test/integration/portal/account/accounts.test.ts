@@ -17,7 +17,7 @@ import { type DeletionPorts, finishDeletions } from '../../../../services/portal
 import { createPortalKeys, type PortalKeys } from '../../../../services/portal/keys/portal-keys.ts'
 import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
-import type { Databases } from '../../../../services/tables/port.ts'
+import { type Databases, TablesError } from '../../../../services/tables/port.ts'
 import { apiKeyEvent, newRecordOf } from '../../../support/events/sample-events.ts'
 import {
   compacted,
@@ -112,6 +112,22 @@ describe('accounts', () => {
     await expect(hung.endSessions(account_id)).rejects.toThrow(PortalUnavailable)
     // Reading needs no log.
     expect(await hung.find(account_id)).toMatchObject({ email })
+  })
+
+  test('say so of a change that the log has, also if the tables hang after it', async () => {
+    const { account_id } = await portal({ now }).ofVerifiedEmail(email)
+    let hasAppended = false
+    const { append } = writers[0]
+    const writer = {
+      append: (...args: Parameters<typeof append>) => append(...args).finally(() => (hasAppended = true)),
+    }
+    const { rows } = log.tables
+    const hanging = ((...args: Parameters<typeof rows>) =>
+      hasAppended
+        ? Promise.reject(new TablesError('abandoned', { retryable: false }))
+        : rows(...args)) as typeof rows
+    const late = portal({ now, writer, tables: { ...log.tables, rows: hanging }, writeMsMax: 1_000 })
+    await expect(late.delete(account_id)).rejects.toThrow(PortalUnavailable)
   })
 })
 
