@@ -20,7 +20,7 @@ import { patientTables } from '../tables/clickhouse/patient.ts'
 import { type FollowedDatabases, followedDatabases, generationOf } from '../tables/generations.ts'
 import type { BaseDatabases, Tables } from '../tables/port.ts'
 import { clusterSettings, distributedDatabases } from '../tables/schema/cluster.ts'
-import type { MigrateOptions } from '../tables/schema/migrate.ts'
+import type { MigrateOptions } from '../tables/schema/sql-files.ts'
 import { checkShards, openShards, type Shards } from '../tables/shards.ts'
 
 /** Whether a command runs distributed, if it could run either way. */

@@ -13,7 +13,7 @@ import { lastIn, runsMax } from '../projector/fold/fold-progress.ts'
 import { ledgerCampaignColumns, pledgeColumns } from '../projector/ingest/ledger-rows.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
-import { nameDatabases } from '../tables/schema/migrate.ts'
+import { nameDatabases } from '../tables/schema/sql-files.ts'
 
 export interface Withdrawals {
   /** Carries what was withdrawn since the last call; the first call carries everything. Its fold has to follow. */

@@ -5,7 +5,7 @@ import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import type { Config } from '../../runtime/config.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
-import { nameDatabases } from '../../tables/schema/migrate.ts'
+import { nameDatabases } from '../../tables/schema/sql-files.ts'
 import type { Term } from './fold-epochs.ts'
 import { type LongRun, ofRuns, type PendingRun } from './fold-progress.ts'
 

@@ -2,8 +2,6 @@
  * Brings the tables up to date: runs the numbered SQL files of `contracts/tables` that have not run yet, in the base database and in
  * each generation, and makes the views again.
  */
-import { readdirSync, readFileSync } from 'node:fs'
-import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import { encodeRows } from '../clickhouse/row-binary.ts'
 import {
@@ -16,32 +14,25 @@ import {
   writeRow,
 } from '../generations.ts'
 import { type BaseDatabases, type Databases, type Tables, TablesError } from '../port.ts'
-import { clusterForms, distributedDatabases } from './cluster.ts'
-import { clusterViews, countsClusterOf } from './cluster-views.ts'
-
-export interface SqlFile {
-  number: number
-  name: string
-  statements: string[]
-}
-
-export interface MigrateOptions {
-  /** The name of a cluster in the servers' `remote_servers`: makes the tables sharded. This cannot be changed later. */
-  cluster?: string | undefined
-  /** As whom the views read. Default: as the user who runs this. */
-  viewsDefiner?: string | undefined
-}
+import { distributedDatabases } from './cluster.ts'
+import { countsClusterOf } from './cluster-views.ts'
+import {
+  forms,
+  generationDirectory,
+  lostConnection,
+  type MigrateOptions,
+  readSqlFiles,
+  run,
+  type SqlFile,
+  tablesDirectory,
+} from './sql-files.ts'
+import { pointViews, readClusterViews } from './views.ts'
 
 /** The tables of one server, or of all shards of a cluster. */
 export interface MigratedTables extends Tables {
   /** Each shard alone. */
   shards?: readonly Tables[]
 }
-
-const directory = new URL('../../../contracts/tables/', import.meta.url)
-const generationDirectory = new URL('generation/', directory)
-export const viewsDirectory = new URL('views/', directory)
-const clusterDirectory = new URL('cluster/', directory)
 
 // What must exist before the first file can run: the databases, and the log of the files that have run.
 const foundation = [
@@ -65,14 +56,6 @@ const logColumns = [
   { name: 'name', type: 'String' },
 ]
 
-// ClickHouse itself did not answer, so the statement may have run.
-const lostConnection = {
-  isRetryable: (error: unknown) =>
-    error instanceof TablesError && error.retryable && error.type === undefined,
-  attemptsMax: 3,
-  pauseMsMin: 200,
-}
-
 /**
  * Runs the missing files in order, and returns their names. Makes the first generation if there is none. All statements of a file can
  * run again, so a statement whose connection was lost is repeated, and an interrupted migration as a whole. Throws before a row
@@ -89,7 +72,7 @@ export async function migrate(
   const base = generationOf(names, 0)
   for (const query of foundation.flatMap(statement => forms(statement, base, options)))
     await run(tables, query)
-  const applied = await runFiles(tables, base, readSqlFiles(directory, base, options))
+  const applied = await runFiles(tables, base, readSqlFiles(tablesDirectory, base, options))
   const log = { tables, base: cluster !== undefined ? distributedDatabases(base).base : base.base }
   const known = await readGenerations(log)
   const isFirst = known.every(({ currentAt }) => currentAt === null)
@@ -147,45 +130,6 @@ export async function createGeneration(
   return applied
 }
 
-/** Makes all views again: they show this generation, and read as the definer that the options name. */
-export async function pointViews(
-  tables: Pick<Tables, 'run'>,
-  databases: Databases,
-  options: MigrateOptions,
-): Promise<void> {
-  for (const query of viewStatements(databases, options)) await run(tables, query)
-}
-
-function viewStatements(databases: Databases, options: MigrateOptions): string[] {
-  if (options.cluster !== undefined) return readClusterViews(databases, options)
-  const single = allStatements().filter(statement => statement.startsWith('CREATE OR REPLACE VIEW '))
-  return single.map(statement => withDefinerIn(nameDatabases(statement, databases), options))
-}
-
-/** Whether every view on this server shows this generation. */
-export async function areViewsOf(
-  tables: Pick<Tables, 'rows'>,
-  databases: Databases,
-  options: MigrateOptions,
-): Promise<boolean> {
-  const names = viewStatements(databases, options).flatMap(view => {
-    const [, database = '', name = ''] = /^CREATE OR REPLACE \w+ (\w+)\.(\w+)/.exec(view) ?? []
-    return database.startsWith(databases.read) ? [] : [[database, name] as const]
-  })
-  const [row] = await tables.rows<{ others: number }>({
-    query: `SELECT count() AS others FROM system.tables
-            WHERE database IN {databases:Array(String)} AND name IN {names:Array(String)}
-              AND arrayExists(name -> name NOT IN {own:Array(String)}, extractAll(create_table_query, {pattern:String}))`,
-    query_params: {
-      databases: [...new Set(names.map(([database]) => database))],
-      names: [...new Set(names.map(([, name]) => name))],
-      own: [databases.ledger, databases.read],
-      pattern: `\\b${databases.base}_(?:ledger|read)_[0-9]+`,
-    },
-  })
-  return row?.others === 0
-}
-
 /** On a cluster, each shard says which files it has run: one may have been away, or may be a new server in place of a lost one. */
 async function runFiles(
   tables: MigratedTables,
@@ -230,10 +174,6 @@ function mustBeOfThisVersion({ base }: Databases, name: string, done = name): vo
   )
 }
 
-function run(tables: Pick<Tables, 'run'>, query: string): Promise<void> {
-  return retry(() => tables.run({ query }), lostConnection)
-}
-
 /** Throws if the cluster over which people are counted is not there, or has other servers than the cluster. */
 async function checkCountsCluster(tables: Pick<Tables, 'rows'>, cluster: string): Promise<void> {
   const counts = countsClusterOf(cluster)
@@ -261,12 +201,7 @@ export async function checkMigrated(tables: Pick<Tables, 'rows'>, databases: Dat
     query: `SELECT count() AS logs FROM system.tables WHERE database = {base:String} AND name = 'migrations'`,
     query_params: { base },
   })
-  const rows = log?.logs
-    ? await tables.rows<{ name: string; number: number }>({
-        query: `SELECT DISTINCT number, name FROM ${base}.migrations`,
-      })
-    : []
-  const done = new Set(rows.map(row => row.number))
+  const done = log?.logs ? await filesOf(tables, `${base}.migrations`) : new Map<number, string>()
   const missing = readMigrations(databases).filter(({ number }) => !done.has(number))
   if (missing.length === 0) return
   const names = missing.map(({ name }) => name).join(', ')
@@ -275,7 +210,7 @@ export async function checkMigrated(tables: Pick<Tables, 'rows'>, databases: Dat
 
 /** The migrations of the base database and of this generation, with the names of the databases filled in. */
 export function readMigrations(databases: Databases, options: MigrateOptions = {}): SqlFile[] {
-  return [...readSqlFiles(directory, databases, options), ...generationFiles(databases, options)]
+  return [...readSqlFiles(tablesDirectory, databases, options), ...generationFiles(databases, options)]
 }
 
 function generationFiles(databases: Databases, options: MigrateOptions): SqlFile[] {
@@ -285,66 +220,4 @@ function generationFiles(databases: Databases, options: MigrateOptions): SqlFile
     number: generation * numbersOfGeneration + file.number,
     name: `generation ${generation}, ${file.name}`,
   }))
-}
-
-/** The statements that create the views of a cluster, with the names of the databases filled in. On one server: none. */
-export function readClusterViews(databases: Databases, { cluster, viewsDefiner }: MigrateOptions): string[] {
-  if (cluster === undefined) return []
-  const [parts = [], wholes = [], people = []] = readStatements(clusterDirectory).map(file => file.statements)
-  const all = { migrations: allStatements(), parts, wholes, people }
-  return clusterViews(all, cluster, viewsDefiner).map(statement => nameDatabases(statement, databases))
-}
-
-/**
- * The numbered SQL files of a folder in order, with the names of the databases filled in, and in their form on a
- * cluster if the options name one.
- */
-export function readSqlFiles(folder: URL, databases: Databases, options: MigrateOptions): SqlFile[] {
-  return readStatements(folder).map(file => ({
-    ...file,
-    statements: file.statements.flatMap(statement => forms(statement, databases, options)),
-  }))
-}
-
-/** All statements of one server, in order, as they are. */
-function allStatements(): string[] {
-  const folders = [directory, generationDirectory, viewsDirectory]
-  return folders.flatMap(readStatements).flatMap(({ statements }) => statements)
-}
-
-/** The numbered SQL files of a folder in order, as they are. */
-function readStatements(folder: URL): SqlFile[] {
-  return readdirSync(folder)
-    .filter(name => /^\d{4}-.*\.sql$/.test(name))
-    .sort()
-    .map(name => ({
-      number: Number(name.slice(0, 4)),
-      name,
-      statements: splitStatements(withCampaignFields(readFileSync(new URL(name, folder), 'utf8'))),
-    }))
-}
-
-/** Fills `${base}`, `${ledger}`, `${read}` and `${views}` in SQL text. */
-export function nameDatabases(sql: string, databases: Databases): string {
-  return sql.replace(/\$\{(base|ledger|read|views)\}/g, (_, name: keyof Databases) => databases[name])
-}
-
-function forms(statement: string, databases: Databases, options: MigrateOptions): string[] {
-  const { cluster } = options
-  const statements = cluster === undefined ? [statement] : clusterForms(statement, cluster)
-  return statements.map(form => withDefinerIn(nameDatabases(form, databases), options))
-}
-
-/** A view reads as the definer from the start. */
-function withDefinerIn(statement: string, { viewsDefiner }: MigrateOptions): string {
-  if (viewsDefiner === undefined) return statement
-  return statement.replace(/^SQL SECURITY DEFINER$/m, `DEFINER = ${viewsDefiner} SQL SECURITY DEFINER`)
-}
-
-// A statement ends with a semicolon at the end of a line. All files keep to that.
-function splitStatements(sql: string): string[] {
-  return sql
-    .split(/;[ \t]*$/m)
-    .map(statement => statement.replace(/^\s*--.*$/gm, '').trim())
-    .filter(statement => statement !== '')
 }

@@ -2,7 +2,7 @@
 
 import { defaultDatabases } from '../generations.ts'
 import { viewsOf } from './cluster-views.ts'
-import { readSqlFiles, viewsDirectory } from './migrate.ts'
+import { readSqlFiles, viewsDirectory } from './sql-files.ts'
 
 export interface PublicView {
   name: string

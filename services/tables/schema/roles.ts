@@ -7,7 +7,8 @@
  */
 
 import { type Databases, type Tables, TablesError } from '../port.ts'
-import { type MigratedTables, type MigrateOptions, readSqlFiles, type SqlFile } from './migrate.ts'
+import type { MigratedTables } from './migrate.ts'
+import { type MigrateOptions, readSqlFiles, type SqlFile } from './sql-files.ts'
 
 export interface RolesOutcome {
   /** The server's reason if it refused; `undefined` if the roles are complete. */

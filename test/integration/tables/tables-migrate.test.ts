@@ -3,7 +3,8 @@ import { campaignColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { generationOf, readCurrent } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
-import { migrate, nameDatabases, readMigrations } from '../../../services/tables/schema/migrate.ts'
+import { migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
+import { nameDatabases } from '../../../services/tables/schema/sql-files.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 
 interface TableColumn {
