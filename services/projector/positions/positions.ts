@@ -243,7 +243,7 @@ export async function beginAgain(
   const times = [lostWatermark, watermark].map(ms => new Date(ms).toISOString())
   warn(
     `the tables went back: lists have shown changes up to ${times[0]}, and these tables end at ${times[1]}. The log is read again from ` +
-      `${marginHours} hours before, and what it changes gets new stamps`,
+      `${marginHours} hours before, and what it changes gets new stamps. A rebuild that is promoted before that is done gives every campaign a new stamp`,
   )
   return new Map(rows.map(row => [partitionName(row), row]))
 }

@@ -89,11 +89,13 @@ export function createConnections(options: ConnectionsOptions): Connections {
   const strangers = new Set<Socket>()
   /** Of all addresses, the one that is idle for longest first. */
   const idle = new Set<Socket>()
+  /** The bound of the server. */
+  let maxOfServer = () => Number.POSITIVE_INFINITY
 
   /** `serve` puts Node's parser on the connection. */
-  function admit(socket: Socket, serve: () => void, max: number): void {
+  function admit(socket: Socket, serve: () => void): void {
     // With the last place taken, Node would refuse the next one before it is seen here.
-    const takesLast = connections.size + 1 >= max
+    const takesLast = connections.size + 1 >= maxOfServer()
     socket.once('close', () => connections.delete(socket))
     if (isTrustedProxy(socket.remoteAddress)) {
       if (takesLast) endOldest(idle)
@@ -153,7 +155,10 @@ export function createConnections(options: ConnectionsOptions): Connections {
     if (!address) return
     wake(socket, address)
     response.once('close', () => {
-      if (!socket.destroyed && gate.latest() === response) rest(socket, address)
+      if (socket.destroyed || gate.latest() !== response) return
+      rest(socket, address)
+      // The last place was taken while none was idle. The next connection would not be seen.
+      if (connections.size >= maxOfServer()) endOldest(idle)
     })
   }
 
@@ -203,14 +208,11 @@ export function createConnections(options: ConnectionsOptions): Connections {
       server.removeAllListeners('connection')
       // Options of `net.createServer`. The first is one that `http.createServer` does not pass on.
       Object.assign(server, { pauseOnConnect: true, highWaterMark: aheadBytesMax })
+      maxOfServer = () => server.maxConnections ?? Number.POSITIVE_INFINITY
       server.on('connection', socket =>
-        admit(
-          socket,
-          () => {
-            for (const serve of servers) serve.call(server, socket)
-          },
-          server.maxConnections,
-        ),
+        admit(socket, () => {
+          for (const serve of servers) serve.call(server, socket)
+        }),
       )
       server.on('connect', (request: IncomingMessage, socket: Duplex) => {
         connections.get(request.socket)?.gate.remove()

@@ -43,13 +43,13 @@ describe('private values', () => {
       .toSorted()
   }
 
-  /** Does what the leading projector does within its bounds (rewrite-loop.test.ts). */
   /** The history takes over a change after it was folded (days.ts). */
   async function placesOnceMerged(text: string): Promise<string[]> {
     await mergeAll()
     return placesOf(text)
   }
 
+  /** Does what the leading projector does within its bounds (rewrite-loop.test.ts). */
   async function mergeAll(): Promise<void> {
     const engines = await world.tables.rows<{ name: string }>({
       query: `SELECT concat(database, '.', name) AS name FROM system.tables

@@ -1,6 +1,6 @@
 /** What a port without credentials does, as the portal's and the ops port: everyone is a stranger. */
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -76,6 +76,26 @@ test('idle connections of some addresses keep no other address out: the one that
   }
   await expect.poll(() => sockets.map(({ closed }) => closed)).toEqual([true, true, true, false, false])
   expect(held.closed).toBe(false)
+})
+
+test('once one of them is answered, connections that took the last place while none was idle keep nobody out', async () => {
+  server.maxConnections = 4
+  server.keepAliveTimeout = 0
+  const held: ServerResponse[] = []
+  server.on('request', ({ url }, response) => url === '/held' && held.push(response))
+  for (const address of ['127.0.0.1', '127.0.0.1', '127.0.0.2', '127.0.0.2']) {
+    const socket = await open(address)
+    socket.resume().write('GET /held HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(server, 'request')
+  }
+  for (const response of held) response.end('answered')
+  await expect
+    .poll(async () => {
+      const socket = await open('127.0.0.3')
+      socket.end('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+      return text(socket).catch(() => 'refused')
+    })
+    .toContain('answered')
 })
 
 test('CONNECT ends the connection, so it holds no place', async () => {
