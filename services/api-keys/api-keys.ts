@@ -184,15 +184,8 @@ async function whyNotActive(
   return hasEnough(await activeKeysOf(admin, account))
 }
 
-/**
- * Revokes by whole key or prefix, and resolves when the ledger has it: then the API refuses it. Throws `KeyError` if none or several match.
- * `onAppended`: the log has it, so it lands, whatever fails after that.
- */
-export async function revokeKey(
-  admin: KeyAdmin,
-  keyOrPrefix: string,
-  onAppended: () => void = () => {},
-): Promise<KeyRecord> {
+/** Revokes by whole key or prefix, and resolves when the ledger has it: then the API refuses it. Throws `KeyError` if none or several match. */
+export async function revokeKey(admin: KeyAdmin, keyOrPrefix: string): Promise<KeyRecord> {
   const [record, second] = await admin.directory.find(keyOrPrefix)
   if (!record) throw new KeyError(`there is no key ${keyOrPrefix}`)
   if (second) throw new KeyError(`several keys begin with ${keyOrPrefix}: give the whole key`)
@@ -204,7 +197,6 @@ export async function revokeKey(
         '{"type":"api-key","key":"KEY","data":null}, where KEY is the whole key',
     )
   await appendStates(admin, [revocation])
-  onAppended()
   const revoked = await seen(admin, record.key, found => found.status === 'revoked')
   if (!revoked)
     throw new KeyError(

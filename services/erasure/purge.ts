@@ -8,7 +8,7 @@ import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
 import type { Shard } from '../tables/port.ts'
-import { purgeLookMs, writePurge } from '../tables/schema/identity.ts'
+import { purgeLookMs, purgeLookMsMax, writePurge } from '../tables/schema/identity.ts'
 import { leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
 import { purgeTables, type TablesPurge } from './tables.ts'
 
@@ -85,12 +85,13 @@ async function purgeCaches(
     return unreached(copy, messageOf(error))
   }
   await sleep(2 * purgeLookMs)
-  const left = 'ids in lists of a moment ago; in Redis, answers that no process reads any more'
+  const lateMs = 2 * (purgeLookMs + purgeLookMsMax)
+  const left = `ids in lists of a moment ago; in Redis, answers that no process reads any more; if ClickHouse is slow, answers for up to ${lateMs / 1000} s`
   return leftOver(
     copy,
     'forgotten by the query processes that can read these tables',
     left,
-    now() + Math.max(config.PLEDGEVIEW_CACHE_MS, config.PLEDGEVIEW_STATS_CACHE_MS),
+    now() + Math.max(config.PLEDGEVIEW_CACHE_MS, config.PLEDGEVIEW_STATS_CACHE_MS, lateMs),
   )
 }
 

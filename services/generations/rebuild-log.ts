@@ -165,9 +165,9 @@ export async function isAlive(
 /** The rebuild that is under way, also if its process died; for the metrics. */
 export async function rebuildUnderWay(
   place: GenerationLog,
-): Promise<{ phase: Phase; silentMs: number } | undefined> {
+): Promise<Pick<RebuildState, 'phase' | 'writtenAt' | 'ageMs'> | undefined> {
   const state = await latestRebuild(place)
-  return state && isWorking(state) ? { phase: state.phase, silentMs: Math.max(0, state.ageMs) } : undefined
+  return state && isWorking(state) ? state : undefined
 }
 
 /** Each heartbeat is later than the one before it, also if ClickHouse's clock steps back: the latest one counts. */

@@ -37,8 +37,9 @@ export interface GaugeDependencies extends Pick<Runtime, 'metrics' | 'now' | 'mo
 /** A rebuild, from its beginning to its end. */
 export interface RebuildUnderWay {
   phase: string
-  /** Since its last heartbeat. */
-  silentMs: number
+  /** Its last heartbeat, and how long ago that is by ClickHouse's clock, ms. After that clock stepped back, the age is negative. */
+  writtenAt: string
+  ageMs: number
 }
 
 /** Registers the gauges. Resolves, at each call, when what has to be asked for a scrape was asked. It never throws. */
@@ -58,6 +59,8 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
   } = dependencies
   registerClocked(dependencies)
   const gauges = registerAsked(metrics)
+  /** The last heartbeat of a rebuild, and when it was read first. */
+  let beat: { writtenAt: string | undefined; at: number } = { writtenAt: undefined, at: 0 }
 
   async function readLog(): Promise<void> {
     const partitions = await lag()
@@ -74,7 +77,8 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     const present = await rebuild()
     gauges.rebuildPhase.reset()
     if (present) gauges.rebuildPhase.set({ phase: present.phase }, 1)
-    gauges.rebuildSilence.set(present ? present.silentMs / 1000 : 0)
+    if (beat.writtenAt !== present?.writtenAt) beat = { writtenAt: present?.writtenAt, at: monotonicMs() }
+    gauges.rebuildSilence.set(present ? Math.max(present.ageMs, monotonicMs() - beat.at) / 1000 : 0)
     const rejects = await rejectCounts()
     gauges.rejects.set(rejects.total)
     gauges.openRejects.set(rejects.open)

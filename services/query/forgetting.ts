@@ -9,7 +9,7 @@
 import { oncePerMinute } from '../runtime/ops/logger.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
-import { purgeLookMs, readPurges } from '../tables/schema/identity.ts'
+import { purgeLookMs, purgeLookMsMax, readPurges } from '../tables/schema/identity.ts'
 
 /** Something that keeps content of campaigns. */
 export interface Keeper {
@@ -23,8 +23,6 @@ export interface Keeper {
 export const keptMsMax = 240_000
 /** Pause between two searches for what is too old. */
 export const forgetMs = 30_000
-// A look that hangs must not keep the next one waiting.
-const lookMsMax = 10_000
 
 /**
  * Forgets until the signal aborts. It never rejects. `tables`: without the limits of requests, so that a look does not wait for a
@@ -46,7 +44,7 @@ export async function forget(
   )
 
   async function look(): Promise<void> {
-    const until = AbortSignal.any([signal, AbortSignal.timeout(lookMsMax)])
+    const until = AbortSignal.any([signal, AbortSignal.timeout(purgeLookMsMax)])
     const found = await readPurges(
       { rows: statement => tables.rows(statement, { signal: until }) },
       databases,

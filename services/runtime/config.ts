@@ -239,6 +239,14 @@ const settingsSchema = z
   })
   // The other services may know the provider, too. Only the portal needs its secret (portal/service.ts).
   .refine(...together('PLEDGEVIEW_OIDC_ISSUER', 'PLEDGEVIEW_OIDC_CLIENT_ID'))
+  .refine(
+    settings =>
+      settings.PLEDGEVIEW_OIDC_ISSUER !== undefined || settings.PLEDGEVIEW_OIDC_CLIENT_SECRET === undefined,
+    {
+      ...relationOf('PLEDGEVIEW_OIDC_CLIENT_SECRET', 'PLEDGEVIEW_OIDC_ISSUER'),
+      message: 'needs PLEDGEVIEW_OIDC_ISSUER, otherwise nobody can sign in with it',
+    },
+  )
   .refine(...together('PLEDGEVIEW_CLICKHOUSE_SHARD_URLS', 'PLEDGEVIEW_CLICKHOUSE_CLUSTER'))
   .refine(
     ...together(

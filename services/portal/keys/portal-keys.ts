@@ -20,6 +20,7 @@ import {
 } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import { changedState, revokedState } from '../../api-keys/key-states.ts'
+import type { NewRecord } from '../../log/port.ts'
 import { sleep, untilFound, within } from '../../runtime/async/sleep.ts'
 import { PortalUnavailable } from '../own-events.ts'
 import type { PortalKey } from '../ports.ts'
@@ -33,9 +34,11 @@ const appendMsMax = 10_000
 
 export function createPortalKeys(given: KeyAdmin, bounds = { appendMsMax }) {
   const late = () => new PortalUnavailable('the event log did not take a change of keys in time')
-  const append: KeyAdmin['writer']['append'] = records =>
-    within(bounds.appendMsMax, given.writer.append(records), late)
-  const admin = { ...given, writer: { ...given.writer, append } }
+  const adminWith = (append: KeyAdmin['writer']['append']): KeyAdmin => ({
+    ...given,
+    writer: { ...given.writer, append: records => within(bounds.appendMsMax, append(records), late) },
+  })
+  const admin = adminWith(given.writer.append)
   const { directory, now, randomBytes } = admin
   return {
     /** The keys of an account, oldest first. It includes the revoked and the ended ones. */
@@ -60,8 +63,11 @@ export function createPortalKeys(given: KeyAdmin, bounds = { appendMsMax }) {
       throw hasEnded
     },
 
-    revoke: ({ key }: PortalKey, onAppended?: () => void): Promise<PortalKey> =>
-      revokeKey(admin, key, onAppended),
+    /** `onAppended`: the log has it, so it lands, whatever fails after that. The log may take it after this has rejected. */
+    revoke({ key }: PortalKey, onAppended: () => void = () => {}): Promise<PortalKey> {
+      const append = (records: readonly NewRecord[]) => given.writer.append(records).then(onAppended)
+      return revokeKey(adminWith(append), key)
+    },
 
     /** Deletes every key of the account, also the revoked ones, with the addresses that they carry. */
     deleteAll: (accountId: string) => deleteAll(admin, accountId),

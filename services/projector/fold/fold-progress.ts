@@ -99,20 +99,29 @@ export async function readUnfolded(
 
 const wholeFoldIds = 5_000
 
-/** Appends batches with every campaign of the ledger to the batch log, so that the next fold is one of everything. */
-export function foldWholeStatement({ ledger }: Databases, projector: string): Statement {
+/**
+ * Appends batches with every campaign of the ledger to the batch log, so that the next fold is one of everything. Does nothing if a run
+ * whose name ends with `unless` has appended them all before.
+ */
+export function foldWholeStatement(
+  { ledger }: Databases,
+  projector: string,
+  unless = 'no such run',
+): Statement {
+  const parts = `(SELECT intDiv(uniq(campaign_id), ${wholeFoldIds}) + 1 FROM ${ledger}.campaign_ledger)`
   return {
     query: `INSERT INTO ${ledger}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
             SELECT {projector:String}, row_number() OVER (ORDER BY part), [], 0, 0, 1, groupArray(campaign_id), now64(3, 'UTC')
             FROM
             (
-              SELECT DISTINCT campaign_id, cityHash64(campaign_id) % (
-                SELECT intDiv(uniq(campaign_id), ${wholeFoldIds}) + 1 FROM ${ledger}.campaign_ledger) AS part
+              SELECT DISTINCT campaign_id, cityHash64(campaign_id) % ${parts} AS part
               FROM ${ledger}.campaign_ledger
             )
+            WHERE ${parts} > ifNull((SELECT max(batches) FROM
+              (SELECT count() AS batches FROM ${ledger}.batch_log WHERE endsWith(projector, {unless:String}) GROUP BY projector)), 0)
             GROUP BY part
             SETTINGS async_insert = 0, insert_deduplicate = 0`,
-    query_params: { projector },
+    query_params: { projector, unless },
   }
 }
 

@@ -122,7 +122,9 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
     seen = { now: row.now, asked, answered }
     // Before the watermark moves, and before the clock is checked: under this clock, batches expire also while nothing is folded.
     if (row.watermark > 0 && row.watermark !== expired && row.now - row.watermark > unfoldedMsMax) {
-      await runWhole(tables, foldWholeStatement(databases, `${row.holder}-since-${row.watermark}`))
+      // Once, however many leaders see it: under such a clock none can fold.
+      const name = `-since-${row.watermark}`
+      await runWhole(tables, foldWholeStatement(databases, `${row.holder}${name}`, name))
       expired = row.watermark
     }
     return row

@@ -82,8 +82,9 @@ export async function readTablesId(tables: Pick<Tables, 'rows'>, { base }: Datab
 
 const purgeSetting = 'purge'
 
-/** How often query processes look for a purge, ms. */
+/** How often query processes look for a purge, and for how long a look may take, ms. One that hangs must not keep the next one waiting. */
 export const purgeLookMs = 1_000
+export const purgeLookMsMax = 10_000
 
 /** For a purge: query processes forget what they keep of campaigns (query/forgetting.ts). `at`: ISO 8601. */
 export async function writePurge(

@@ -187,6 +187,14 @@ test('a rebuild that is under way has its phase and the time since its last hear
   await writeRebuild(log, { ...state, phase: 'folding' })
   await expect.poll(async () => (await scrape(projector))[phase]).toBe(1)
   await expect.poll(async () => (await scrape(projector))[silence]).toBeGreaterThan(0)
+  // Its clock was ahead, and the process dies.
+  await log.tables.run({
+    query: `INSERT INTO ${log.base}.generation_log (kind, generation, attempt, run, detail, written_at)
+            SELECT kind, generation, attempt, run, detail, written_at + INTERVAL 1 HOUR FROM ${log.base}.generation_log
+            WHERE run = 'rebuilder'`,
+  })
+  await scrape(projector)
+  await expect.poll(async () => (await scrape(projector))[silence]).toBeGreaterThan(0)
   await writeRebuild(log, { ...state, phase: 'rebuilt' })
   await expect.poll(async () => (await scrape(projector))[phase]).toBeUndefined()
   expect((await scrape(projector))[silence]).toBe(0)

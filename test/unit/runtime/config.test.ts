@@ -57,6 +57,7 @@ describe('the configuration', () => {
       })
     for (const name of ['OIDC_ISSUER', 'KAFKA_SASL_MECHANISM', 'CLICKHOUSE_SHARD_URLS'])
       expect(partial).toThrow(`PLEDGEVIEW_${name}: has to be set together with PLEDGEVIEW_`)
+    expect(() => readConfig({ PLEDGEVIEW_OIDC_CLIENT_SECRET: 's' })).toThrow('needs PLEDGEVIEW_OIDC_ISSUER')
     expect(partial).toThrow('PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD: needs PLEDGEVIEW_SCHEMA_REGISTRY_USER')
   })
 

@@ -102,6 +102,18 @@ describe('the portal’s keys', () => {
     await expect(hung.deleteAll(account)).rejects.toMatchObject(isLate)
   })
 
+  test('are told as revoked when the log takes that late, and not before', async () => {
+    const record = await find(await issued())
+    const taken = Promise.withResolvers<void>()
+    const writer = { ...portal.admin.writer, append: () => taken.promise }
+    const slow = createPortalKeys({ ...portal.admin, writer }, { appendMsMax: 50 })
+    let told = 0
+    await expect(slow.revoke(record, () => told++)).rejects.toMatchObject({ name: 'PortalUnavailable' })
+    expect(told).toBe(0)
+    taken.resolve()
+    await expect.poll(() => told).toBe(1)
+  })
+
   test('are all deleted with their account, and their addresses with them', async () => {
     const keys = [await issued(), await issued()]
     await portal.keys.revoke(await find(keys[0] ?? ''))
