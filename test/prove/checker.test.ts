@@ -40,9 +40,10 @@ test('all losses of a world are counted, and the first are shown', () => {
     counts: {},
     seconds: 1,
   }
-  const proof = { simulated: [], worlds: [{ ...outcome, violations }] }
-  expect(lossesOf(proof)).toHaveLength(violations.length + 1)
-  expect(lossesOf(proof, shownMax)).toHaveLength(shownMax + 1)
+  const failures = ['simulated 7: it did not end']
+  const proof = { simulated: [], failures, worlds: [{ ...outcome, violations }] }
+  expect(lossesOf(proof)).toHaveLength(violations.length + 2)
+  expect(lossesOf(proof, shownMax)).toHaveLength(shownMax + 2)
 })
 
 test('each simulated world of a proof has a seed of its own, also if that of the proof is a text', () => {

@@ -11,13 +11,14 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { messageOf } from '../../services/runtime/message-of.ts'
 import { createPaintedLine } from '../../services/runtime/progress.ts'
 import { localServices } from '../support/deployment/local-services.ts'
 import { check, shortest } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
 import { tryLogMutants } from './checker/mutants.ts'
 import { realMutants, tryMutant } from './real-mutants.ts'
-import { lossesOf, type Mutant, shownMax, writeReport } from './report.ts'
+import { lossesOf, type Mutant, type Proof, shownMax, writeReport } from './report.ts'
 import { type Simulated, simulate, simulatedSeed } from './simulated.ts'
 import { drawPlan, playWorld, type WorldOutcome } from './world.ts'
 
@@ -57,7 +58,9 @@ async function prove(): Promise<number> {
   const logMutants = tryLogMutants()
   // Mutants are played before.
   const playedFrom = performance.now()
-  const simulated = values.world ? [] : await simulateUntil(playedFrom + simulatedShare * playMs)
+  const { outcomes: simulated, failures } = values.world
+    ? { outcomes: [], failures: [] }
+    : await simulateUntil(playedFrom + simulatedShare * playMs)
   const worlds: WorldOutcome[] = []
   for (let world = Number(values.world ?? 1); !isStopping; world++) {
     const outcome = await playOne(world)
@@ -66,7 +69,7 @@ async function prove(): Promise<number> {
     worlds.push({ ...outcome, log: [] })
     if (values.world || performance.now() > playedFrom + playMs) break
   }
-  const proof = { seed, simulated, worlds, mutants, logMutants, minutes: minutes() }
+  const proof = { seed, simulated, failures, worlds, mutants, logMutants, minutes: minutes() }
   if (!values.world) console.log(`${writeReport(proof)}\nThe report is in test/PROOF.md.`)
   const missed = [...mutants, ...logMutants].filter(({ isFound }) => !isFound)
   for (const { rule, without } of missed) console.error(`the checker does not find it (${rule}): ${without}`)
@@ -84,21 +87,29 @@ async function tryMutants(): Promise<Mutant[]> {
   return tried
 }
 
-async function simulateUntil(moment: number): Promise<Simulated[]> {
+async function simulateUntil(moment: number): Promise<Pick<Proof, 'failures'> & { outcomes: Simulated[] }> {
   const outcomes: Simulated[] = []
+  const failures: string[] = []
   for (let n = 0; (n === 0 || performance.now() < moment) && !isStopping; n++) {
     const one = simulatedSeed(seed, n)
     paint('simulated')(`world ${n + 1}`)
-    const outcome = await simulate(one, { usesIndex: n % 2 === 0 })
-    outcomes.push(outcome)
-    const losses = lossesOf({ simulated: [outcome], worlds: [] })
+    const losses: string[] = []
+    try {
+      const outcome = await simulate(one, { usesIndex: n % 2 === 0 })
+      outcomes.push(outcome)
+      losses.push(...lossesOf({ simulated: [outcome], failures: [], worlds: [] }))
+    } catch (error) {
+      // A world that never ends, for example.
+      failures.push(`simulated ${one}: ${messageOf(error)}`)
+      losses.push(...failures.slice(-1))
+    }
     if (losses.length === 0) continue
     say(losses.slice(0, shownMax).join('\n'))
     say(
       `Play it again:\n  SIMULATION_SEED=${one} npx vitest run --config test/vitest.config.ts test/simulation/mirrors.test.ts`,
     )
   }
-  return outcomes
+  return { outcomes, failures }
 }
 
 /** Plays a world of real processes, and says what came of it. */
@@ -108,7 +119,7 @@ async function playOne(world: number): Promise<WorldOutcome> {
   const outcome = await playWorld(plan, paint(name), isStopped)
   const { log, violations, counts, seconds } = outcome
   if (isStopping) return outcome
-  const losses = lossesOf({ simulated: [], worlds: [outcome] })
+  const losses = lossesOf({ simulated: [], failures: [], worlds: [outcome] })
   say(
     `${name} (${plan.faults.join(', ')}): ${counts.answer} answers in ${Math.round(seconds)} s, ${losses.length} losses`,
   )

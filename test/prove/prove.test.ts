@@ -30,4 +30,5 @@ test.each([
   expect(violations.slice(0, 5)).toEqual([])
   expect(failure).toBeUndefined()
   expect(played).toEqual(faults)
+  expect(counts.lists, 'lists with several pages, which are of one snapshot').toBeGreaterThan(0)
 })

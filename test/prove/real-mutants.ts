@@ -19,6 +19,15 @@ const changes: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
       ['query/lists/list-follower.ts', 'asOf: changes.as_of }', 'asOf: changes.as_of + 2_000 }'],
     ],
   },
+  snapshot: {
+    'all pages of a list are of one snapshot: each page is of its own': [
+      [
+        'query/lists/campaign-lists.ts',
+        'page(listKey(query), () => source',
+        'page(`${listKey(query)} ${range.offset}`, () => source',
+      ],
+    ],
+  },
   limit: {
     'the limiter counts over all processes: each counts alone': [
       [
@@ -57,6 +66,9 @@ const changes: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
         'listFields), updated_at',
         "listFields), updated_at, creator_id: '1'",
       ],
+    ],
+    'a detail is cached by its slug': [
+      ['query/endpoints/project.ts', 'key: `project ${slug}`', "key: 'project'"],
     ],
     'no removal is left out of a page': [
       ['query/endpoints/removals.ts', 'ids.map(removalOf)', 'ids.slice(1).map(removalOf)'],

@@ -22,6 +22,8 @@ export interface Mutant {
 export interface Proof {
   seed: string
   simulated: readonly Simulated[]
+  /** Why a simulated world was not played to its end, with its seed. */
+  failures: readonly string[]
   worlds: readonly WorldOutcome[]
   /** Programs. */
   mutants: readonly Mutant[]
@@ -37,7 +39,7 @@ export const shownMax = 3
 
 /** What was lost, each with its seed; of each world at most so many. */
 export function lossesOf(
-  { simulated, worlds }: Pick<Proof, 'simulated' | 'worlds'>,
+  { simulated, failures, worlds }: Pick<Proof, 'simulated' | 'failures' | 'worlds'>,
   ofWorldMax = Infinity,
 ): string[] {
   const inSimulated = simulated.flatMap(({ seed, losses, violations }) =>
@@ -49,7 +51,7 @@ export function lossesOf(
       .slice(0, ofWorldMax)
       .map(({ rule, about, text }) => `${plan.seed}, ${rule}: ${about} ${text}`),
   ])
-  return [...inSimulated, ...inWorlds].map(loss => `seed ${loss.slice(0, 300)}`)
+  return [...failures, ...inSimulated, ...inWorlds].map(loss => `seed ${loss.slice(0, 300)}`)
 }
 
 /** Writes both. Returns the summary. */
@@ -76,6 +78,7 @@ export function writeReport(proof: Proof): string {
     ['events that were said', counted('events')],
     ['answers that were checked', counted('answer')],
     ['revocations that each process followed in time', counted('revoked')],
+    ['lists of several pages, which are of one snapshot', counted('lists')],
     ['quiet times, in which every answer is the whole truth', counted('quiet')],
     ['mirrors that ended equal to the truth', counted('copy')],
     ['mutants that the checker found', foundOf([...mutants, ...logMutants])],
@@ -103,7 +106,7 @@ ${listed(lossesOf(proof, shownMax)) || 'Nothing.'}
 ## The checker can fail
 
 A safeguard is taken out of [a small log](./prove/checker/mutants.ts), and the checker finds it: ${foundOf(logMutants)}. The
-[simulation](./simulation/safeguards.test.ts) takes out ten more of the service itself.
+[simulation](./simulation/safeguards.test.ts) takes nine more out of its model and of what stands around the service.
 ${mutants.length > 0 ? `\nOr it is taken out of the real program, which plays a world (\`--mutants\`): ${foundOf(mutants)} were found.\n\n${table('rule | without this | what the checker said', said)}` : ''}
 
 ${sectionOf('What this does not see')}

@@ -6,6 +6,7 @@ import { appendedPoison, keptPoison, positionsAndEnds } from '../support/faults/
 import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
 import { pick, randomOf } from '../support/runner/random.ts'
 import { check } from './checker/check.ts'
+import { wholesOf } from './checker/lists.ts'
 import type { Entry, Log, Violation } from './checker/log.ts'
 import { ofOneServer, ofShards } from './faults/clickhouse-faults.ts'
 import * as ofGenerations from './faults/generation-faults.ts'
@@ -37,7 +38,7 @@ export interface WorldOutcome {
   violations: Violation[]
   /** Why it was not played to its end. */
   failure: string | undefined
-  /** How many entries of each kind the log has that the checker does not object to, and how many events were said. */
+  /** How many entries of each kind the log has that the checker does not object to, how many events were said, and how many lists had several pages. */
   counts: Readonly<Record<string, number>>
   seconds: number
 }
@@ -80,7 +81,9 @@ export async function playWorld(
   const seconds = (performance.now() - startedAt) / 1_000
   const events = log.flatMap(entry => (entry.kind === 'said' ? entry.events : []))
   const violations = check(log)
-  const counts = { ...keptCounts(log, violations), events: events.length }
+  const answers = log.filter(entry => entry.kind === 'answer')
+  const lists = wholesOf(answers).filter(({ pages }) => pages.length > 1).length
+  const counts = { ...keptCounts(log, violations), events: events.length, lists }
   return { plan, log, played, violations, failure, counts, seconds }
 }
 

@@ -26,9 +26,11 @@ describe('a mirror', () => {
     const outcomes = await playWorlds(seeds, optionsOf)
     console.log(`simulation: ${figuresOf(outcomes)}`)
     expect(withLosses(outcomes)).toEqual([])
-    // Some worlds have a campaign that is too heavy for the common fold, and statements that arrive late.
-    expect(outcomes.some(({ counts }) => counts.alone > 0)).toBe(true)
-    expect(outcomes.some(({ counts }) => counts.late > 0)).toBe(true)
+    // Some worlds, but not each, have a campaign that is too heavy for the common fold, and statements that arrive late.
+    if (seeds.length > 1) {
+      expect(outcomes.some(({ counts }) => counts.alone > 0)).toBe(true)
+      expect(outcomes.some(({ counts }) => counts.late > 0)).toBe(true)
+    }
     // While nothing fails, only the fold of a campaign in quarantine holds the watermark.
     for (const { behindMs } of outcomes) expect(behindMs).toBeLessThan(aloneMsMax + 5_000)
   })

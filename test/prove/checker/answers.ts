@@ -1,7 +1,7 @@
 /** Each answer alone: what every response promises, the statuses that it may have, and statistics that agree with themselves. */
 import type { Stats } from '../../../contracts/api/client/bodies.ts'
 import type { Answer, Violation } from './log.ts'
-import { parametersOf, type World } from './truth.ts'
+import { parametersOf, slugOf, type World } from './truth.ts'
 
 /** No answer, or one of a process that has not read the keys yet, or whose statements waited while it stood still. */
 const unready = new Set([0, 401, 500])
@@ -22,6 +22,8 @@ function faultOf(answer: Answer, { isDisturbed }: World): string | undefined {
     (status === 500 && isDisturbed('errors', sentAt, receivedAt))
   if (!expected.includes(status) && !isExcused) return `has the status ${status}: ${broken ?? ''}`
   if (broken !== undefined && status !== 0) return broken
+  const slug = slugOf(answer.path)
+  if (slug && answer.rows.some(({ id }) => id !== slug)) return 'is another campaign'
   if (page) {
     const { total, limit, offset, has_more } = page
     const rows = (removals ?? answer.rows).length

@@ -96,7 +96,7 @@ function isLeftOut(stamp: Stamp, pages: readonly Answer[], { campaigns }: World)
 }
 
 /** The lists of which the log has all pages from one snapshot, and that are not filtered. By their watermarks. */
-function wholesOf(answers: readonly Answer[]): Whole[] {
+export function wholesOf(answers: readonly Answer[]): Whole[] {
   const pages = answers.filter(({ page, snapshot }) => page && snapshot)
   const bySnapshot = Map.groupBy(
     pages,

@@ -174,6 +174,9 @@ const mutants: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
   },
   limit: { 'the limiter counts over all processes': Object.fromEntries(requests(121)) },
   answers: {
+    'a detail is of the campaign that was asked for': {
+      detail: answer(200, { path: '/projects/slug-c2', rows: [now1] }),
+    },
     'errors only while something is away': { errors: { to: start + 340 } },
     'statistics come from one statement': { statistics: { stats: { ...stats, average_pledge: 12 } } },
     'a cached answer tells its age: statistics are older than they say': {

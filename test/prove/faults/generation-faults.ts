@@ -1,13 +1,15 @@
 /** Generations that come and go under traffic and readers: rebuilds that are killed together with a projector, and a roll back. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { latestRebuild, workPhases } from '../../../services/generations/rebuild-log.ts'
+import { latestRebuild, type Phase } from '../../../services/generations/rebuild-log.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { launchProcess, makeDataDirectory } from '../../support/deployment/service-process.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
 import type { Stage } from '../stage/stage.ts'
 import { currentOf, until, untilReady } from '../stage/watch.ts'
 
+// The promotion of a world takes a moment.
+const lookMs = 10
 // The small batches of the projectors would only make each rebuild read for longer.
 const rebuildSettings = { PLEDGEVIEW_BATCH_RECORDS_MAX: '2000' }
 
@@ -21,9 +23,22 @@ export async function rollBack(stage: Stage): Promise<void> {
   await command(stage, ['rebuild', 'drop'])
 }
 
-/** The work makes another generation current. The watermark of the one before stands still, so one that is later tells which a process reads. */
-function promoted(stage: Stage, work: () => Promise<unknown>): Promise<void> {
-  return stage.recorder.disturbed('generation', () => work().then(stage.untilShown))
+/**
+ * The work makes another generation current. The watermark of the one before stands still, so one that is later tells which a process reads.
+ * Until the promotion begins, nobody may see anything of it.
+ */
+async function promoted(stage: Stage, work: () => Promise<unknown>): Promise<void> {
+  let hasEnded = false
+  const working = work().finally(() => {
+    hasEnded = true
+  })
+  working.catch(() => {})
+  await until(async () => hasEnded || (await phaseOf(stage)) === 'promoting', lookMs)
+  await stage.recorder.disturbed('generation', () => working.then(stage.untilShown))
+}
+
+async function phaseOf({ tables }: Stage): Promise<Phase | undefined> {
+  return (await latestRebuild({ tables, base: defaultDatabases.base }))?.phase
 }
 
 /**
@@ -36,22 +51,26 @@ export async function rebuildThroughKill(stage: Stage): Promise<void> {
   await command(stage, ['rebuild', 'drop'])
 }
 
-async function promoteThroughKill(stage: Stage): Promise<void> {
-  const { random, places, tables, deployment } = stage
-  const phase = async () => (await latestRebuild({ tables, base: defaultDatabases.base }))?.phase
+async function promoteThroughKill(stage: Stage, attempts = 3): Promise<void> {
+  const { random, places, deployment } = stage
   const settings = { ...deployment.environment, ...rebuildSettings }
   const rebuild = launchProcess(['rebuild', '--json'], settings, 'never said')
   rebuild.started.catch(() => undefined)
-  await until(async () => (await phase()) === 'promoting' || rebuild.hasEnded(), 10)
+  await until(async () => rebuild.hasEnded() || (await phaseOf(stage)) === 'promoting', lookMs)
   // Only what a kill leaves is tried again below. A failure of its own must be seen.
   if (rebuild.hasEnded() && (await rebuild.stop()) !== 0)
     throw new Error(`the rebuild failed by itself:\n${rebuild.output()}`)
   const place = pick(random('rebuild'), places)
-  await place.kill()
-  await rebuild.stop('SIGKILL')
+  await Promise.all([rebuild.stop('SIGKILL'), place.kill()])
   place.start()
-  if ((workPhases as readonly unknown[]).includes(await phase())) await command(stage, ['rebuild'])
   await Promise.all(places.map(one => one.ready()))
+  if ((await phaseOf(stage)) === 'promoting') await command(stage, ['rebuild'])
+  else if (attempts === 1) throw new Error('no rebuild was killed while it promoted')
+  else {
+    // The kill came too late. It must not count as one that was survived.
+    await command(stage, ['rebuild', 'drop'])
+    return promoteThroughKill(stage, attempts - 1)
+  }
   await stage.untilItMoves()
 }
 

@@ -26,7 +26,10 @@ export type Mirror = ReturnType<typeof startMirror>
 
 const readersPerProcess = 2
 const pauseMs = 60
-const walkLimit = 100
+// So that a list of a world has several pages.
+const walkLimit = 20
+// Removals are compared with the truth when a page has them all.
+const removalsLimit = 100
 // The shortest that the client allows.
 const mirrorPauseMs = 1_000
 const mirrorPlan = {
@@ -73,13 +76,16 @@ interface Reader extends Pick<ReadersOptions, 'recorder' | 'keys'> {
 
 /** All pages of the list, the removals and the statistics. Also the audit of a quiet time. */
 export async function readWhole(reader: Reader): Promise<void> {
-  for (const resource of ['/projects', '/removals', '/stats']) {
-    const query = (offset: number) => (resource === '/stats' ? '' : `?limit=${walkLimit}&offset=${offset}`)
-    for (let offset = 0, hasMore = true; hasMore; offset += walkLimit) {
-      const response = await ask(reader, `${resource}${query(offset)}`)
-      hasMore = response?.status === 200 && JSON.parse(response.body).pagination?.has_more === true
+  for (const [resource, limit] of [
+    ['/projects', walkLimit],
+    ['/removals', removalsLimit],
+  ] as const) {
+    for (let offset = 0, hasMore = true; hasMore; offset += limit) {
+      const response = await ask(reader, `${resource}?limit=${limit}&offset=${offset}`)
+      hasMore = response?.status === 200 && JSON.parse(response.body).pagination.has_more
     }
   }
+  await ask(reader, '/stats')
 }
 
 function ask({ recorder, keys, random, reader, process }: Reader, path: string) {
