@@ -1,6 +1,7 @@
 /** What a promotion does while it holds the fold: each of its steps is needed. kills.test.ts kills it at some of them. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
+import { openJournalReader } from '../../../services/log/local/journal.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
 import { isCampaignFold, obstructed, timeoutExceeded } from '../../support/clickhouse/faulty-tables.ts'
 import {
@@ -9,6 +10,7 @@ import {
   campaignTombstone,
   pledgeEvent,
 } from '../../support/events/sample-events.ts'
+import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/generations/damage.ts'
 import {
   isStamps,
   openRebuildableModel,
@@ -16,7 +18,8 @@ import {
   type RebuildableModel,
   stampsOf,
 } from '../../support/generations/rebuilds.ts'
-import { column } from '../../support/projector/fold-records.ts'
+import { clockOf, column } from '../../support/projector/fold-records.ts'
+import { positionsIn } from '../../support/projector/positions.ts'
 import { createStampClock } from '../../support/projector/stamp-clock.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
@@ -204,3 +207,45 @@ test('what was folded last is verified, too, and nothing is promoted if it is wr
   await live.databases.follow(live.tables)
   expect(live.databases.generation).toBe(from)
 })
+
+/** As a leader wrote it before the clock stepped back. */
+const reachInTables = (at: number) =>
+  damage(
+    live,
+    `INSERT INTO LIVE.watermarks (shard, reached) SELECT '', fromUnixTimestamp64Milli(${at}, 'UTC') SETTINGS async_insert = 0`,
+  )
+
+/** As a leader remembered it before the tables were restored. */
+async function reachInLog(at: number): Promise<void> {
+  const starts = positionsIn(live)
+  const reader = await openJournalReader(live.journal, { consumer: 'projector', starts })
+  await reader.rememberWatermark(at, at)
+  await reader.close()
+}
+
+test.each([
+  ['the tables have', reachInTables],
+  ['only the log has, after a restore', reachInLog],
+])(
+  'a clock that stands behind the watermark, which %s, gives no stamp that a poller has passed',
+  async (_, reach) => {
+    const { tables, databases } = live
+    await live.stopProjector()
+    const reached = (await clockOf(tables)) + hourMs
+    await reach(reached)
+    for (const sql of [spoiltTitle, lostCampaign, inventedCampaign]) await damage(live, sql)
+    const later = `fromUnixTimestamp64Milli(${reached + 60_000}, 'UTC')`
+    await damage(
+      live,
+      `INSERT INTO LIVE.campaigns SELECT * REPLACE (${later} AS updated_at, fold_id + 1 AS fold_id)
+        FROM LIVE.campaigns FINAL WHERE campaign_id = 'ghost'`,
+    )
+    await live.rebuild()
+    await databases.follow(tables)
+    const since = `SELECT DISTINCT campaign_id AS value FROM ${databases.read}.campaign_changes WHERE updated_at`
+    expect(await column(tables, `${since} >= fromUnixTimestamp64Milli(${reached}, 'UTC')`)).toEqual(
+      expect.arrayContaining(['c1', 'c2', 'c3', 'ghost']),
+    )
+    expect(await column(tables, `${since} > ${later}`)).toEqual(['ghost'])
+  },
+)
