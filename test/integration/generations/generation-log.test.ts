@@ -4,7 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { AttemptLost, takeAttempt } from '../../../services/generations/attempts.ts'
+import {
+  AttemptLost,
+  noteDropped as dropIfNotCurrent,
+  promoteGeneration,
+  takeAttempt,
+} from '../../../services/generations/attempts.ts'
 import { checkDisk } from '../../../services/generations/begin.ts'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
@@ -122,6 +127,40 @@ describe('a rebuild that another process took over', () => {
     })
     await expect(run).rejects.toBeInstanceOf(AttemptLost)
     expect(phases).toEqual(['preparing', 'reading log'])
+  })
+})
+
+describe('an attempt', () => {
+  test.each([
+    { what: 'promotes nothing after a later attempt', isLast: false, from: 1 },
+    { what: 'promotes nothing if another generation became current', isLast: true, from: 3 },
+    { what: 'does not drop the current generation', isLast: true, from: undefined },
+  ])('$what', async ({ isLast, from }) => {
+    const log = { tables: live.tables, base: live.databases.base }
+    const take = (run: string) => takeAttempt(log, run, { sleep, random: Math.random })
+    const own = { attempt: await take('own'), run: 'own' }
+    if (!isLast) await take('later')
+    const before = await live.tables.rows({ query: `SELECT * FROM ${log.base}.generation_log ORDER BY ALL` })
+    const work = from
+      ? promoteGeneration(log, { ...own, from, to: 2 })
+      : dropIfNotCurrent(log, { ...own, generation: 1 })
+    await expect(work).rejects.toBeInstanceOf(AttemptLost)
+    const after = await live.tables.rows({ query: `SELECT * FROM ${log.base}.generation_log ORDER BY ALL` })
+    expect(after).toEqual(before)
+  })
+})
+
+describe('a rebuild that is killed while it makes its databases', () => {
+  test('has registered them before: a drop finds them', async () => {
+    const tables = obstructed(live.tables, {
+      after({ text }) {
+        if (text.startsWith('CREATE DATABASE')) throw new Error('it was killed')
+      },
+    })
+    await expect(live.rebuild({ tables })).rejects.toThrow('killed')
+    expect(await generationsOf(live)).toEqual([1, 2])
+    await dropOthers(live)
+    expect(await foundGenerations(live)).toEqual([1])
   })
 })
 
