@@ -2,10 +2,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import { readPositions } from '../../../services/projector/positions/stored-positions.ts'
 import { createRemovals } from '../../../services/query/lists/campaign-lists.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
-import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
+import { obstructed, type TablesCall } from '../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../support/events/model.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/generations/damage.ts'
@@ -187,6 +188,25 @@ describe('a rebuild of wrong tables', () => {
     expect(await stampsOf(live)).toEqual(before)
   })
 
+  test('can be rolled back: the previous tables are then read as far in time as those that they replace', async () => {
+    await live.append(platformHistory(5))
+    await live.settled()
+    const previous = generationOf(live.databases, live.databases.generation)
+    await live.rebuild()
+    await live.settled()
+    await live.stopProjector()
+    const readUntil = async () => (await readPositions([live], '')).ofLog.get('campaigns/0')?.readUntil
+    const before = await readUntil()
+    expect(before).toBeGreaterThan(0)
+    await live.tables.run({
+      query: `ALTER TABLE ${previous.ledger}.positions UPDATE read_until = read_until - INTERVAL 2 DAY
+              WHERE 1 SETTINGS mutations_sync = 2`,
+    })
+    await live.rebuild({ kind: 'rollback' })
+    await live.databases.follow(live.tables)
+    expect(await readUntil()).toEqual(before)
+  })
+
   const expireBatches = ({ tables, databases: { ledger } }: Parameters<typeof restTables>[0]) =>
     tables.run({ query: `ALTER TABLE ${ledger}.batch_log DELETE WHERE 1 SETTINGS mutations_sync = 2` })
 
@@ -230,10 +250,27 @@ describe('a rebuild of tables that were restored from a backup', () => {
     await (await openJournalReader(live.journal, { consumer: 'projector', starts })).close()
   }
 
-  test.each([
-    ['if no projector has run in between', async () => {}],
-    ['if a projector has read nothing again', startProjectorInVain],
-  ])('tells a poller what the backup lacks, also %s', async (_, prepare) => {
+  /** As after a kill of the process that holds the fold. Its hold has moved the watermark on. */
+  async function rebuildInVain(): Promise<void> {
+    const before = ({ text }: TablesCall) => {
+      if (isStamps(text)) throw new Error('killed')
+    }
+    await expect(live.rebuild({ tables: obstructed(live.tables, { before }) })).rejects.toThrow('killed')
+  }
+
+  const rebuild = () => live.rebuild()
+  test.each<{
+    what: string
+    begin?: () => Promise<unknown>
+    prepare?: () => Promise<void>
+    kind?: 'rebuild' | 'rollback'
+  }>([
+    { what: 'if no projector has run in between' },
+    { what: 'if a projector has read nothing again', prepare: startProjectorInVain },
+    { what: 'if it was killed while it held the fold', prepare: rebuildInVain },
+    { what: 'if it is a rollback', begin: rebuild, kind: 'rollback' },
+  ])('tells a poller what the backup lacks, also $what', async ({ begin, prepare, kind = 'rebuild' }) => {
+    await begin?.()
     const { tables, databases } = live
     const campaign = (campaign_id: string, version: number, title = 'A') =>
       campaignEvent({ campaign_id, version, title })
@@ -253,8 +290,8 @@ describe('a rebuild of tables that were restored from a backup', () => {
     await live.settled()
     await live.stopProjector()
     await restore()
-    await prepare()
-    await live.rebuild()
+    await prepare?.()
+    await live.rebuild({ kind })
     await live.startProjector()
     await live.settled()
     const changed = `SELECT campaign_id AS value FROM ${live.databases.views}.campaigns
