@@ -192,9 +192,11 @@ async function rebuild(world: World, options: RebuildOptions): Promise<void> {
   const { random, live } = world
   const busyPhase = phases[intBetween(random, 0, phases.length - 1)]
   world.story.push(`${options.kind ?? 'rebuild'} with events while ${busyPhase}`)
+  let promotions = 0
   const tables = obstructed(live.tables, {
     async after({ text }) {
       if (!isPromotion(text)) return
+      promotions++
       await live.databases.follow(live.tables)
       await mustServeNothingWithdrawn(world, 'after the promotion')
     },
@@ -211,6 +213,7 @@ async function rebuild(world: World, options: RebuildOptions): Promise<void> {
         if (random() < 0.5) await poll(world)
       },
     })
+    expect(promotions).toBeGreaterThan(0)
   } catch (error) {
     // The log has less than the live tables, and nobody has accepted that: the rebuild refuses, as it should.
     if (!(error instanceof VerificationFailed) || options.acceptsLoss) throw error
