@@ -17,8 +17,9 @@ import {
   stampsOf,
 } from '../../../support/generations/rebuilds.ts'
 import { openRebuildableShards } from '../../../support/generations/shard-rebuilds.ts'
-import { column } from '../../../support/projector/fold-records.ts'
+import { column, stampsById } from '../../../support/projector/fold-records.ts'
 import { expectedReading, readViews } from '../../../support/projector/model-tables.ts'
+import { backUpTables, watermarkIn } from '../../../support/projector/positions.ts'
 
 // A busy machine is no failure.
 vi.setConfig({ testTimeout: 480_000 })
@@ -144,6 +145,30 @@ test('deletions stay deletions, whatever history is read', async () => {
   await live.rebuild({ kind: 'rollback' })
   await expectTruth()
   await dropOthers(live)
+})
+
+test('a shard that was restored alone is noticed: a poller is told what its backup lacks', async () => {
+  const shard = live.cluster?.shards[1] ?? live
+  const publicIn = `SELECT campaign_id AS value FROM ${shard.databases.read}.campaigns FINAL`
+  const campaign_id = String((await column(shard.tables, `${publicIn} WHERE is_deleted = 0`))[0])
+  const campaign = (version: number, title: string) => campaignEvent({ campaign_id, version, title })
+  await append([campaign(1_000, 'A')])
+  const { ledger, read } = shard.databases
+  const restore = await backUpTables(shard.tables, [ledger, read])
+  await append([campaign(1_001, 'B')])
+  // A leader remembers as shown the watermark before the last one.
+  for (let n = 0, last = await watermarkIn(live); n < 2; n++) {
+    await expect.poll(() => watermarkIn(live)).toBeGreaterThan(last)
+    last = await watermarkIn(live)
+  }
+  const since = await watermarkIn(live)
+  await append([campaign(1_002, 'A')])
+  await live.stopProjector()
+  await restore()
+  await live.rebuild()
+  await live.startProjector()
+  await expectTruth()
+  expect((await stampsById(live))[campaign_id]).toBeGreaterThanOrEqual(since)
 })
 
 /** How many generations each server has. */
