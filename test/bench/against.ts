@@ -5,7 +5,6 @@
  * Figures of two machines are shown side by side all the same, with a warning: rates and times then say little, and ratios of one
  * run (those without a unit) still say something.
  */
-import { z } from 'zod'
 import { type Machine, machineText } from './machine.ts'
 import { type BenchReport, columnsText, type Figure, figureText, targetText } from './report.ts'
 
@@ -20,86 +19,28 @@ export interface BenchRun {
 /** A figure of both runs, or of one of them. */
 export interface Compared {
   bench: string
-  name: string
-  unit: string
-  before?: number | undefined
-  now?: number | undefined
+  before?: Figure | undefined
+  now?: Figure | undefined
   /** Now by then. Undefined if one of them is missing, or the earlier one is zero. */
   ratio?: number | undefined
-  /** The figure of this run; of the earlier run, if this one has none. */
-  figure: Figure
 }
-
-const targetSchema = z.union([z.object({ atLeast: z.number() }), z.object({ atMost: z.number() })])
-const figureSchema = z.object({
-  name: z.string(),
-  value: z.number(),
-  unit: z.string(),
-  target: targetSchema.optional(),
-})
-const runSchema = z.object({
-  machine: z.object({
-    cpu: z.string(),
-    cores: z.number(),
-    memoryBytes: z.number(),
-    node: z.string(),
-    clickhouse: z.string(),
-    loadBefore: z.number(),
-  }),
-  size: z.object({ campaigns: z.number(), pledges: z.number() }).optional(),
-  benches: z.array(
-    z.object({ bench: z.string(), notes: z.array(z.string()).default([]), figures: z.array(figureSchema) }),
-  ),
-})
 
 // The same machine may report slightly more or less memory after an update of its system.
 const memoryShareMax = 0.02
-
-/** Reads the `--json` output of a run. Throws an `Error` that names the file and the reason. */
-export function readRun(text: string, file: string): BenchRun {
-  let content: unknown
-  try {
-    content = JSON.parse(text)
-  } catch {
-    throw new Error(`${file} is not the --json output of npm run bench: it is not JSON`)
-  }
-  const run = runSchema.safeParse(content)
-  if (run.success) return run.data as BenchRun
-  const [issue] = run.error.issues
-  const place = issue?.path.join('.') || 'the whole'
-  throw new Error(`${file} is not the --json output of npm run bench: ${place}: ${issue?.message}`)
-}
 
 /** Every figure of the benches that this run has, in its order; then those that only the earlier run has. */
 export function compareRuns(then: BenchRun, now: BenchRun): Compared[] {
   return now.benches.flatMap(({ bench, figures }) => {
     const earlier = then.benches.find(report => report.bench === bench)?.figures ?? []
     const isSame = (a: Figure, b: Figure) => a.name === b.name && a.unit === b.unit
-    const both = figures.map(figure =>
-      compared(
-        bench,
-        earlier.find(one => isSame(one, figure)),
-        figure,
-      ),
-    )
+    const both = figures.map((figure): Compared => {
+      const before = earlier.find(one => isSame(one, figure))
+      const ratio = before?.value ? figure.value / before.value : undefined
+      return { bench, before, now: figure, ratio }
+    })
     const gone = earlier.filter(figure => !figures.some(one => isSame(one, figure)))
-    return [...both, ...gone.map(figure => compared(bench, figure, undefined))]
+    return [...both, ...gone.map(figure => ({ bench, before: figure }))]
   })
-}
-
-function compared(bench: string, then: Figure | undefined, now: Figure | undefined): Compared {
-  const figure = now ?? then
-  if (!figure) throw new TypeError('a comparison needs a figure')
-  const ratio = then && now && then.value !== 0 ? now.value / then.value : undefined
-  return {
-    bench,
-    name: figure.name,
-    unit: figure.unit,
-    before: then?.value,
-    now: now?.value,
-    ratio,
-    figure,
-  }
 }
 
 /** Why the two runs cannot simply be compared, a sentence each. */
@@ -145,23 +86,12 @@ export function comparisonText(then: BenchRun, now: BenchRun): string {
   ].join('\n')
 }
 
-/** The comparison for `--json`. */
-export function comparisonObject(then: BenchRun, now: BenchRun): object {
-  return {
-    machine: then.machine,
-    warnings: warningsOf(then, now),
-    figures: compareRuns(then, now).map(({ figure, ...one }) => ({ ...one, target: figure.target })),
-  }
-}
-
-function rowOf({ unit, before, now, ratio, figure }: Compared): string[] {
-  const text = (value: number | undefined, absent: string) =>
-    value === undefined ? absent : figureText({ value, unit })
+function rowOf({ before, now, ratio }: Compared): string[] {
   return [
-    figure.name,
-    text(before, 'new'),
-    text(now, 'gone'),
+    (now ?? before)?.name ?? '',
+    before ? figureText(before) : 'new',
+    now ? figureText(now) : 'gone',
     ratio === undefined ? '' : ratio.toFixed(2),
-    now === undefined ? '' : targetText(figure),
+    now ? targetText(now) : '',
   ]
 }

@@ -22,8 +22,6 @@ export interface BenchProcessOptions {
   input: object
   /** The longest time to become ready, and to answer. */
   msMax: number
-  /** Node flags. Default: those of `npm start`, so that the bench measures what is run. */
-  flags?: readonly string[]
 }
 
 const endMsMax = 15_000
@@ -32,9 +30,9 @@ const packageFile = new URL('../../package.json', import.meta.url)
 
 /** Starts a process, and resolves once it is ready. */
 export async function startBenchProcess<Ready>(options: BenchProcessOptions): Promise<BenchProcess<Ready>> {
-  const { script, input, msMax, flags = startFlags(readFileSync(packageFile, 'utf8')) } = options
+  const { script, input, msMax } = options
   const child = fork(new URL(script, import.meta.url), [JSON.stringify(input)], {
-    execArgv: [...flags],
+    execArgv: startFlags(),
     serialization: 'advanced',
     // The bench may print JSON on its own stdout.
     stdio: ['ignore', 2, 2, 'ipc'],
@@ -108,14 +106,10 @@ export function createCpuMeter(): () => number {
   }
 }
 
-/** The flags between `node` and the script in package.json's start script. */
-export function startFlags(packageJson: string): string[] {
-  const { scripts } = JSON.parse(packageJson) as { scripts: { start: string } }
-  const words = scripts.start.split(' ').slice(1)
-  return words.slice(
-    0,
-    words.findIndex(word => !word.startsWith('-')),
-  )
+/** The flags between `node` and the script in package.json's start script, so that the bench measures what is run. */
+function startFlags(): string[] {
+  const { scripts } = JSON.parse(readFileSync(packageFile, 'utf8')) as { scripts: { start: string } }
+  return scripts.start.split(' ').filter(word => word.startsWith('-'))
 }
 
 function endAbandoned(): void {

@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists,
+ * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, lists,
  * rebuild, growth, questions or kafka.
  *
  * Without a name, the short embedded benches run. `growth` and `questions` take some minutes, and `rebuild` about twenty, or less with a
@@ -14,9 +14,8 @@ import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { parseArgs } from 'node:util'
 import { messageOf } from '../../services/runtime/message-of.ts'
-import { type BenchRun, comparisonObject, comparisonText, readRun } from './against.ts'
+import { type BenchRun, compareRuns, comparisonText, warningsOf } from './against.ts'
 import { benchApi } from './api/api.ts'
-import { benchCold } from './api/cold.ts'
 import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
 import { benchGrowth } from './growth/growth.ts'
 import { benchIngest } from './ingest/ingest.ts'
@@ -34,7 +33,6 @@ type Bench = (workspace: Workspace) => Promise<BenchReport>
 const embedded: Readonly<Record<string, Bench>> = {
   ingest: benchIngest,
   api: benchApi,
-  cold: benchCold,
   lists: benchLists,
 }
 const long: Readonly<Record<string, Bench>> = {
@@ -93,8 +91,8 @@ async function run(): Promise<number> {
   }
   const run: BenchRun = { machine, size: platformSize(), benches: reports }
   if (values.json) {
-    const comparison = earlier && { comparison: comparisonObject(earlier, run) }
-    const all = { ...run, benches: reports.map(reportObject), failures, ...comparison }
+    const comparison = earlier && { warnings: warningsOf(earlier, run), figures: compareRuns(earlier, run) }
+    const all = { ...run, benches: reports.map(reportObject), failures, comparison }
     process.stdout.write(`${JSON.stringify(all)}\n`)
   } else if (earlier) {
     process.stdout.write(comparisonText(earlier, run))
@@ -122,9 +120,11 @@ function readArguments() {
 function readRunOf(file: string | undefined): BenchRun | undefined {
   if (file === undefined) return undefined
   try {
-    return readRun(readFileSync(file, 'utf8'), file)
+    const run: BenchRun = JSON.parse(readFileSync(file, 'utf8'))
+    if (Array.isArray(run.benches)) return run
+    return exitWrong(`${file} is not the --json output of npm run bench`)
   } catch (error) {
-    return exitWrong(messageOf(error))
+    return exitWrong(`${file} cannot be read: ${messageOf(error)}`)
   }
 }
 

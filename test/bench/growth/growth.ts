@@ -1,32 +1,21 @@
 /**
- * How each cost grows: measured at 1x, 10x and, as long as it fits into the time, 100x of campaigns, pledges, API keys, pollers
- * and rows of the batch log, each with the others fixed. Everything beyond is derived from the slope, and is called derived.
+ * How each cost grows: measured at 1x, 10x and, as long as it fits into the time, 100x of campaigns, pledges, API keys and
+ * rows of the batch log, each with the others fixed. Everything beyond is derived from the slope, and is called derived.
  */
-
-import { randomOf } from '../../support/runner/random.ts'
-import { coldPaths } from '../api/cold-requests.ts'
 import { startBenchProcess } from '../bench-process.ts'
-import type { PollersRequest, PollersResult } from '../lists/pollers.ts'
 import type { PlatformSize } from '../platform/platform.ts'
 import type { BenchReport } from '../report.ts'
-import { summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
 import type { GrowthBatches } from './batches.ts'
 import { type Curve, growthFigures, growthTable, type Point } from './curve.ts'
-import type { GrowthCpu, GrowthIndex, GrowthInput, GrowthKeys, GrowthOrder, GrowthReady } from './service.ts'
+import type { GrowthIndex, GrowthInput, GrowthKeys, GrowthOrder, GrowthReady } from './service.ts'
 
 /** The sizes at 1x. */
-const base = { campaigns: 4_000, pledges: 100_000, keys: 1_000, pollers: 10, batches: 10_000 }
+const base = { campaigns: 4_000, pledges: 100_000, keys: 1_000, batches: 10_000 }
 const measuredTimes = [1, 10, 100] as const
 // A step that would take longer than this, judged by the one before it, is derived instead.
 const stepMsMax = 150_000
 const msMax = 600_000
-const categories = 15
-const requests = 40
-const statsRequests = 8
-const warmUps = 3
-const pollMs = 5_000
-const seed = 20_180_101
 
 /** Costs of one step, by name, with their unit. */
 type Costs = Record<string, { value: number; unit: string }>
@@ -43,17 +32,15 @@ export async function benchGrowth(workspace: Workspace): Promise<BenchReport> {
     ...(await grow('pledges', pledges => platformCosts(workspace, platformOf({ pledges })))),
     ...(await onPlatform(workspace, platformOf({}), async service => [
       ...(await grow('keys', times => keyCosts(service, times * base.keys))),
-      ...(await grow('pollers', times => pollerCosts(service, times * base.pollers))),
       ...(await grow('batches', times => batchCosts(service, times * base.batches))),
     ])),
   ]
   return {
     bench: 'growth',
     notes: [
-      `1x: ${base.campaigns} campaigns with 5 tiers each, ${base.pledges} pledges, ${base.keys} keys, ${base.pollers} pollers, ${base.batches} batches. Each line grows one of`,
-      'them. Slope 0: the cost does not grow; 1: it grows as the size does. A value with ~ is derived from the slope of the last',
-      'two that were measured. Lists, details and stats: the median of uncached answers over HTTP, one at a time. Pollers ask in a',
-      `loop for changes since a moment of the last minute, each time another one. 100x is left out if 10x took more than ${stepMsMax / 10_000} s.`,
+      `1x: ${base.campaigns} campaigns with 5 tiers each, ${base.pledges} pledges, ${base.keys} keys, ${base.batches} batches. Each line grows one of them.`,
+      'Slope 0: the cost does not grow; 1: it grows as the size does. A value with ~ is derived from the slope of the last two that',
+      `were measured. 100x is left out if 10x took more than ${stepMsMax / 10_000} s.`,
       ...failures,
     ],
     figures: growthFigures(curves),
@@ -104,8 +91,7 @@ async function onPlatform<T>(
 ): Promise<T> {
   const directory = workspace.directory('growth')
   const input: GrowthInput = { directory, ...size }
-  const flags = ['--max-semi-space-size=64', '--expose-gc']
-  const service = await startBenchProcess<GrowthReady>({ script: 'growth/service.ts', input, msMax, flags })
+  const service = await startBenchProcess<GrowthReady>({ script: 'growth/service.ts', input, msMax })
   try {
     return await work(service)
   } finally {
@@ -116,26 +102,15 @@ async function onPlatform<T>(
 
 function platformCosts(workspace: Workspace, size: PlatformSize): Promise<Costs> {
   return onPlatform(workspace, size, async ({ ready, ask }) => {
-    const sizes = { campaigns: size.campaigns, categories, count: requests + warmUps }
-    const { lists, details } = coldPaths(sizes, randomOf(seed))
-    const stats = Array.from({ length: statsRequests + warmUps }, () => '/stats')
+    const { bytes, cpuMs } = await ask<GrowthIndex>({ order: 'index' })
     return {
       'fold of everything': { value: ready.foldSeconds, unit: 's' },
-      'list, p50': { value: await medianMs(ready, lists), unit: 'ms' },
-      'detail, p50': { value: await medianMs(ready, details), unit: 'ms' },
-      'stats, p50': { value: await medianMs(ready, stats), unit: 'ms' },
-      ...(await indexCosts(ask)),
+      stats: { value: ready.statsMs, unit: 'ms' },
+      'list index, memory': { value: bytes / 1e6, unit: 'MB' },
+      'list index, CPU to load': { value: cpuMs, unit: 'ms' },
       'disk of the pledge ledger': { value: ready.ledgerBytes / 1e6, unit: 'MB' },
     }
   })
-}
-
-async function indexCosts(ask: Service['ask']): Promise<Costs> {
-  const { bytes, cpuMs } = await ask<GrowthIndex>({ order: 'index' })
-  return {
-    'list index, memory': { value: bytes / 1e6, unit: 'MB' },
-    'list index, CPU to load': { value: cpuMs, unit: 'ms' },
-  }
 }
 
 async function batchCosts(service: Service, batches: number): Promise<Costs> {
@@ -153,33 +128,4 @@ async function keyCosts(service: Service, keys: number): Promise<Costs> {
     'fold of all keys': { value: foldMs, unit: 'ms' },
     'load of all keys': { value: loadMs, unit: 'ms' },
   }
-}
-
-async function pollerCosts(service: Service, pollers: number): Promise<Costs> {
-  const { apiUrl, headers } = service.ready
-  const load = await startBenchProcess({ script: 'lists/pollers.ts', input: {}, msMax })
-  try {
-    await service.ask<GrowthCpu>({ order: 'cpu' })
-    const request: PollersRequest = { apiUrl, headers, pollers, ms: pollMs }
-    const { latenciesMs } = await load.ask<PollersResult>(request)
-    const { cpuMs } = await service.ask<GrowthCpu>({ order: 'cpu' })
-    return {
-      'poll, p50': { value: summarize(latenciesMs).median, unit: 'ms' },
-      'poll, CPU of API and ClickHouse': { value: cpuMs / latenciesMs.length, unit: 'ms' },
-    }
-  } finally {
-    await load.end()
-  }
-}
-
-async function medianMs({ apiUrl, headers }: GrowthReady, paths: readonly string[]): Promise<number> {
-  const samples: number[] = []
-  for (const path of paths) {
-    const startedMs = performance.now()
-    const response = await fetch(apiUrl + path, { headers, signal: AbortSignal.timeout(msMax) })
-    await response.arrayBuffer()
-    if (response.status !== 200) throw new Error(`${path} answered ${response.status}`)
-    samples.push(performance.now() - startedMs)
-  }
-  return summarize(samples.slice(warmUps)).median
 }

@@ -1,43 +1,40 @@
-/**
- * The server of the growth bench: a folded platform of some size, the query service's app over it, and any number of API keys on
- * request.
- */
+/** The server of the growth bench: a folded platform of some size, and any number of API keys and batches on request. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { createKeyRing, defaultKeyRingOptions } from '../../../services/query/auth/key-ring.ts'
+import { statsStatement } from '../../../services/query/endpoints/stats.ts'
 import { createListFollower } from '../../../services/query/lists/list-follower.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { benchInput, createCpuMeter, serveBench } from '../bench-process.ts'
-import { startPlatformApp } from '../platform/app.ts'
 import { foldPlatform, openPlatformFoldWorker, secondsOf } from '../platform/fold.ts'
 import type { PlatformSize } from '../platform/platform.ts'
-import { cpuSecondsOf } from '../process-usage.ts'
-import { type GrowthBatches, measureBatches } from './batches.ts'
-import { heldBytes } from './held-bytes.ts'
+import { summarize } from '../samples.ts'
+import { bytesOnDisk, type GrowthBatches, measureBatches } from './batches.ts'
 
 export interface GrowthInput extends PlatformSize {
   directory: string
 }
 
 export interface GrowthReady {
-  apiUrl: string
-  headers: Record<string, string>
   foldSeconds: number
+  /** The statement behind `/stats`, the median. */
+  statsMs: number
   /** Of the pledge ledger, in ClickHouse. */
   ledgerBytes: number
 }
 
 /**
  * `keys`: adds keys up to this number, and measures them. `batches`: makes the batch log so long, and measures what reads it. `index`:
- * loads a list index of its own. `cpu`: reads the CPU time since the last request for it.
+ * loads a list index of its own.
  */
 export type GrowthOrder =
   | { order: 'keys'; keys: number }
   | { order: 'batches'; batches: number }
   | { order: 'index' }
-  | { order: 'cpu' }
 
 export interface GrowthIndex {
   bytes: number
@@ -51,43 +48,27 @@ export interface GrowthKeys {
   loadMs: number
 }
 
-export interface GrowthCpu {
-  /** Of this process and ClickHouse's, ms. */
-  cpuMs: number
-}
-
 const indexMsMax = 60_000
+const statsMsMax = 60_000
+const statsAsked = 9
+// Without a flag of the process, which is started as the service is.
+setFlagsFromString('--expose-gc')
+const collectGarbage: NonNullable<typeof globalThis.gc> = runInNewContext('gc')
 const { directory, ...size } = benchInput<GrowthInput>()
-const { tables, clickHouse, close } = await openOwnTables({ directory })
+const { tables, close } = await openOwnTables({ directory })
 const { foldSeconds } = await foldPlatform(tables, defaultDatabases, size)
-// Requests for statistics have no parameters to vary, so their cache entries expire at once. Many clients wait at the same time.
-const app = await startPlatformApp(tables, defaultDatabases, {
-  PLEDGEVIEW_STATS_CACHE_MS: 1,
-  waitingStatementsMax: 10_000,
-  PLEDGEVIEW_QUERY_MS_MAX: 300_000,
-  socketTimeoutMs: 700_000,
-})
 const foldWorker = openPlatformFoldWorker(tables, defaultDatabases)
 await foldWorker.acquireLeadership()
 let batches = 0
-let cpuMsBefore = cpuMsNow()
 
 const ready: GrowthReady = {
-  apiUrl: app.apiUrl,
-  headers: app.headers,
   foldSeconds,
-  ledgerBytes: await bytesOf('pledge_ledger'),
+  statsMs: await measureStats(),
+  ledgerBytes: await bytesOnDisk(tables, defaultDatabases, 'pledge_ledger'),
 }
-serveBench({
-  ready,
-  answer,
-  async close() {
-    await app.close()
-    await close()
-  },
-})
+serveBench({ ready, answer, close })
 
-async function answer(order: GrowthOrder): Promise<GrowthKeys | GrowthBatches | GrowthIndex | GrowthCpu> {
+async function answer(order: GrowthOrder): Promise<GrowthKeys | GrowthBatches | GrowthIndex> {
   switch (order.order) {
     case 'keys':
       return measureKeys(order.keys)
@@ -95,18 +76,22 @@ async function answer(order: GrowthOrder): Promise<GrowthKeys | GrowthBatches | 
       return measureBatches({ tables, databases: defaultDatabases, foldWorker }, order.batches)
     case 'index':
       return measureIndex()
-    case 'cpu':
-      return cpuSinceLast()
   }
 }
 
-async function bytesOf(table: string): Promise<number> {
-  const [row] = await tables.rows<{ bytes: string }>({
-    query: `SELECT toString(sum(bytes_on_disk)) AS bytes FROM system.parts
-            WHERE active AND database = {model:String} AND table = {table:String}`,
-    query_params: { model: defaultDatabases.ledger, table },
-  })
-  return Number(row?.bytes ?? 0)
+async function measureStats(): Promise<number> {
+  const samples: number[] = []
+  for (let asked = 0; asked < statsAsked; asked++)
+    samples.push(1000 * (await secondsOf(() => tables.rows(statsStatement(defaultDatabases, statsMsMax)))))
+  return summarize(samples).median
+}
+
+/** Heap and array buffers after a whole garbage collection. */
+async function heldBytes(): Promise<number> {
+  await collectGarbage({ type: 'major', execution: 'async' })
+  await collectGarbage({ type: 'major', execution: 'async' })
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
 }
 
 /** Like that of a query process. */
@@ -141,17 +126,6 @@ async function measureIndex(): Promise<GrowthIndex> {
   }
 }
 
-function cpuSinceLast(): GrowthCpu {
-  const before = cpuMsBefore
-  cpuMsBefore = cpuMsNow()
-  return { cpuMs: cpuMsBefore - before }
-}
-
-function cpuMsNow(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000 + 1000 * cpuSecondsOf(clickHouse.pid)
-}
-
 async function measureKeys(keys: number): Promise<GrowthKeys> {
   const { base, ledger } = defaultDatabases
   await tables.run({
@@ -168,7 +142,7 @@ async function measureKeys(keys: number): Promise<GrowthKeys> {
             SETTINGS async_insert = 0`,
     query_params: { keys, sequence: ++batches },
   })
-  const foldMs = 1000 * (await secondsOf(async () => void (await foldWorker.fold())))
+  const foldMs = 1000 * (await secondsOf(() => foldWorker.fold()))
   const failures: unknown[] = []
   const ring = createKeyRing(defaultKeyRingOptions, {
     tables,

@@ -49,7 +49,6 @@ function figures(journal: PreparedJournal, ceilings: IngestRunResult[], ours: In
   const peakMb = summarize(ours.map(result => result.peakBytes / 1e6))
   const ratio = ratioOfPairs(ours.map(rate), ceilings.map(rate))
   return [
-    { name: 'events append', value: journal.events / journal.appendSeconds, unit: 'events/s' },
     figureOf('ceiling', 'events/s', summarize(ceilings.map(rate))),
     figureOf('projector', 'events/s', summarize(ours.map(rate))),
     figureOf('projector / ceiling', '', ratio, { atLeast: 0.65 }),

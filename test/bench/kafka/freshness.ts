@@ -8,15 +8,19 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { databasesOf } from '../../../services/distributed/settings.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
-import type { Databases } from '../../../services/tables/port.ts'
+import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
+import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
+import { type Deployment, deploy } from '../../support/deployment/deployment.ts'
+import { localServices, startLocalServices } from '../../support/deployment/local-services.ts'
 import type { ServiceProcess } from '../../support/deployment/service-process.ts'
 import { type BenchProcess, startBenchProcess } from '../bench-process.ts'
+import { untilHolds } from '../platform/fold.ts'
 import { campaignIdOf, loadPlatform } from '../platform/platform.ts'
 import { type BenchReport, type Figure, figureOf } from '../report.ts'
 import { quantile, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
 import { createSightings, marksPerCampaign, type Sightings } from './marks.ts'
-import { type KafkaServices, withKafkaServices } from './services.ts'
 import type { ProducerAnswer, ProducerInput, ProducerRequest } from './steady-producer.ts'
 
 const platform = { campaigns: 100_000, pledges: 2_500_000 }
@@ -52,16 +56,29 @@ interface Folds {
   seconds: number
 }
 
+/** Needs Kafka and Redis. Nothing outlives the bench: the services keep their data in the workspace. */
 export async function benchKafkaFreshness(workspace: Workspace): Promise<BenchReport> {
-  return withKafkaServices(workspace, {}, async services => report(await measure(services)))
+  process.env.TMPDIR = workspace.directory('services')
+  const requirement = await localServices()
+  if (!requirement.isMet) throw new Error(requirement.reason)
+  const services = await startLocalServices()
+  const tables = openTables(settingsFor(services.clickHouse))
+  let deployment: Deployment | undefined
+  try {
+    deployment = await deploy(services.addresses)
+    return report(await measure(deployment, tables))
+  } finally {
+    await deployment?.stop()
+    await tables.close()
+    await services.stop()
+  }
 }
 
-async function measure(services: KafkaServices): Promise<Measured> {
-  const deployment = await services.deploy('freshness')
+async function measure(deployment: Deployment, tables: Tables): Promise<Measured> {
   const { environment } = deployment
   const databases = databasesOf(readConfig(environment))
-  await databases.follow(services.tables)
-  await loadPlatform(services.tables, databases, platform)
+  await databases.follow(tables)
+  await loadPlatform(tables, databases, platform)
   const running: ServiceProcess[] = []
   for (let index = 0; index < projectors; index++) running.push(await deployment.startProjector())
   const numbers = Array.from({ length: campaigns }, (_, index) => index * stride)
@@ -72,7 +89,7 @@ async function measure(services: KafkaServices): Promise<Measured> {
     msMax: produceMsMax,
   })
   try {
-    const reader = await createReader(services, databases, numbers)
+    const reader = await createReader(tables, databases, numbers)
     await load(producer, reader, { first: 0, count: warmUps, perSecond })
     reader.lookMs.length = 0
     reader.watermarkMs.length = 0
@@ -102,17 +119,14 @@ interface Reader extends Pick<Measured, 'lookMs' | 'watermarkMs'> {
 
 /** Reads the sums of the campaigns that it watches. Waits until all campaigns are there, and the days before them. */
 async function createReader(
-  { tables }: KafkaServices,
+  tables: Tables,
   { base, read, views }: Databases,
   numbers: readonly number[],
 ): Promise<Reader> {
   const index = new Map(numbers.map((number, at) => [campaignIdOf(number), at]))
-  await until('the platform is folded', async () => {
-    const query = `SELECT (SELECT count() FROM ${views}.campaigns) AS campaigns,
-        (SELECT max(toUnixTimestamp64Milli(derived)) FROM ${base}.history_marks) > 0 AS isDerived`
-    const [row] = await tables.rows<{ campaigns: number; isDerived: number }>({ query })
-    return row?.campaigns === platform.campaigns && row.isDerived > 0
-  })
+  const query = `SELECT (SELECT count() FROM ${views}.campaigns) = {campaigns:UInt64}
+        AND (SELECT max(toUnixTimestamp64Milli(derived)) FROM ${base}.history_marks) > 0 AS holds`
+  await untilHolds(tables, { query, query_params: { campaigns: platform.campaigns } })
   const watched = numbers.filter((_, at) => at % watchedEvery === 0).map(campaignIdOf)
   const before = new Map((await sums()).map(({ id, sum }) => [id, sum]))
   const sightings = createSightings(pledges, numbers.length)
@@ -210,16 +224,4 @@ function quantiles(name: string, samples: number[]): Figure[] {
     figureOf(`${name}, p50`, 'ms', summarize(samples), { atMost: 400 }),
     { name: `${name}, p99`, value: quantile(samples, 0.99), unit: 'ms', target: { atMost: 800 } },
   ]
-}
-
-const lookMs = 50
-const pauseMsMax = 120_000
-
-/** Polls until a condition holds. Throws after two minutes, and names the condition. */
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + pauseMsMax
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`waited for ${pauseMsMax / 1000} s that ${what}`)
-    await delay(lookMs)
-  }
 }

@@ -4,16 +4,15 @@
  * include every delay that a client would have seen.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { encodeState } from '../../../contracts/events/codec.ts'
-import { keyOf, type StateEvent } from '../../../contracts/events/event.ts'
+import { pino } from 'pino'
 import { kafkaSettings } from '../../../services/distributed/settings.ts'
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
+import { newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
 import { benchInput, serveBench } from '../bench-process.ts'
 import { campaignIdOf } from '../platform/platform.ts'
 import { markOf } from './marks.ts'
-import { logger } from './services.ts'
 
 export interface ProducerInput {
   environment: Readonly<Record<string, string>>
@@ -37,6 +36,7 @@ export interface ProducerAnswer {
 const tickMs = 5
 const appendRecordsMax = 2_000
 
+const logger = pino({ level: 'silent' })
 const { environment, campaigns } = benchInput<ProducerInput>()
 const writer = await openKafkaWriter(kafkaSettings(readConfig(environment)), { logger })
 serveBench({ ready: {}, answer: produce, close: () => writer.close() })
@@ -66,21 +66,16 @@ async function produce({ first, count, perSecond }: ProducerRequest): Promise<Pr
 
 function recordOf(number: number): NewRecord {
   const { campaign, amountMinor } = markOf(number, campaigns.length)
-  const event: StateEvent = {
-    type: 'pledge',
-    data: {
+  return newRecordOf(
+    pledgeEvent({
       pledge_id: `steady_${number}`,
       campaign_id: campaignIdOf(campaigns[campaign] ?? 0),
       backer_id: `steady_${number % 10_000}`,
-      version: 1,
       changed_at: Math.round(wallMs()),
-      status: 'ACTIVE',
       amount_minor: amountMinor,
       platform_amount_minor: amountMinor,
-      reward_id: null,
-    },
-  }
-  return { topic: 'pledges', key: Buffer.from(keyOf(event)), value: encodeState(event) }
+    }),
+  )
 }
 
 /** Wall clock with fractions, which other processes on this machine share. */

@@ -1,6 +1,7 @@
 /** The list bench's server: the query service's app, while campaigns change all the time. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
+import { statsStatement } from '../../../services/query/endpoints/stats.ts'
 import type { QueryAppOptions } from '../../../services/query/options.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Tables } from '../../../services/tables/port.ts'
@@ -8,7 +9,9 @@ import { openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { benchInput, serveBench } from '../bench-process.ts'
 import { startPlatformApp } from '../platform/app.ts'
 import { keepFolding } from '../platform/fold.ts'
+import { cpuSecondsOf } from '../process-usage.ts'
 import { createChanges } from './changes.ts'
+import { type Api, millisecondsOf } from './requests.ts'
 
 export interface ListsServiceInput {
   directory: string
@@ -16,24 +19,29 @@ export interface ListsServiceInput {
   changesPerSecond: number
 }
 
-export interface ListsServiceReady {
-  apiUrl: string
-  headers: Record<string, string>
+export type ListsServiceReady = Api
+
+export interface ListsServiceRequest {
+  /** How often to compute the statistics, as the service does ahead of requests. */
+  statistics?: number
 }
 
 /** Since the last request for it. */
 export interface ListsServiceAnswer {
   /** Statements that the app has run. */
   statements: number
-  /** CPU time of the whole process, including ClickHouse and the changes, ms. */
+  /** CPU time of this process, which includes the changes, ms. */
   cpuMs: number
   /** The longest time that the event loop was blocked, ms. */
   heldMs: number
+  /** CPU time of ClickHouse while the statistics of this request were computed. */
+  statisticsCpuSeconds: number
 }
 
 const loadedMsMax = 120_000
+const statisticsMsMax = 30_000
 const { directory, campaigns, changesPerSecond } = benchInput<ListsServiceInput>()
-const { tables } = await openOwnTables({ directory })
+const { tables, clickHouse } = await openOwnTables({ directory })
 let statements = 0
 const counted: Pick<Tables, 'rows'> = {
   rows(statement, options) {
@@ -49,19 +57,23 @@ const raised: Partial<QueryAppOptions> = {
 }
 await keepFolding(tables, defaultDatabases)
 const { apiUrl, headers } = await startPlatformApp(counted, defaultDatabases, raised)
+const ready: ListsServiceReady = { apiUrl, headers }
 await indexLoaded()
 keepChanging()
 
 const delays = monitorEventLoopDelay({ resolution: 1 })
 delays.enable()
 let cpuBefore = process.cpuUsage()
-const ready: ListsServiceReady = { apiUrl, headers }
 // The process is killed instead of closed: closing would first complete the last thousand requests.
 serveBench({
   ready,
-  async answer(): Promise<ListsServiceAnswer> {
+  async answer({ statistics = 0 }: ListsServiceRequest): Promise<ListsServiceAnswer> {
     const { user, system } = process.cpuUsage(cpuBefore)
-    const answer = { statements, cpuMs: (user + system) / 1000, heldMs: delays.max / 1e6 }
+    const measured = { statements, cpuMs: (user + system) / 1000, heldMs: delays.max / 1e6 }
+    const before = cpuSecondsOf(clickHouse.pid)
+    for (let computed = 0; computed < statistics; computed++)
+      await tables.rows(statsStatement(defaultDatabases, statisticsMsMax, 1))
+    const answer = { ...measured, statisticsCpuSeconds: cpuSecondsOf(clickHouse.pid) - before }
     cpuBefore = process.cpuUsage()
     statements = 0
     delays.reset()
@@ -74,11 +86,9 @@ async function indexLoaded(): Promise<void> {
   const deadline = performance.now() + loadedMsMax
   for (let attempt = 0; performance.now() < deadline; attempt++) {
     const before = statements
-    const path = `/projects?limit=1&updated_since=${new Date(Date.UTC(2001, 0) + attempt).toISOString()}`
-    const response = await fetch(apiUrl + path, { headers })
-    await response.arrayBuffer()
-    const isQuiet = statements - before === 0
-    if (isQuiet) return
+    const since = new Date(Date.UTC(2001, 0) + attempt).toISOString()
+    await millisecondsOf(ready, `/projects?limit=1&updated_since=${since}`)
+    if (statements === before) return
     await delay(100)
   }
   throw new Error(`the index was not loaded within ${loadedMsMax} ms`)

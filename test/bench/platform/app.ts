@@ -1,7 +1,7 @@
 /** The query service's app for a bench, with a key that has no practical rate limit. */
 import { pino } from 'pino'
 import { hashSecret } from '../../../services/api-keys/credentials.ts'
-import { createQueryApp, type QueryAppParts } from '../../../services/query/app.ts'
+import { createQueryApp } from '../../../services/query/app.ts'
 import { createCache } from '../../../services/query/cache/cache.ts'
 import { responses } from '../../../services/query/cache/response-cache.ts'
 import { appOptionsOf, type QueryAppOptions } from '../../../services/query/options.ts'
@@ -35,7 +35,6 @@ export async function startPlatformApp(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
   options: Partial<QueryAppOptions>,
-  more: Pick<QueryAppParts, 'keepsAhead'> = {},
 ): Promise<PlatformApp> {
   const now = Date.now
   const secretHash = hashSecret(pepper, secret)
@@ -51,7 +50,7 @@ export async function startPlatformApp(
       limiters: { keys: limiter(), addresses: limiter() },
       cache: createCache(responses, { bytesMax: readConfig({}).PLEDGEVIEW_CACHE_BYTES_MAX, now }),
       options: { ...appOptionsOf(readConfig({}), pepper), ...manyAtOnce, ...options },
-      ...more,
+      keepsAhead: true,
     },
     createRuntime(pino({ level: 'silent' })),
   )

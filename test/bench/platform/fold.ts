@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createFoldWorker, type FoldWorker } from '../../../services/projector/fold/fold-worker.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
-import type { Databases, Tables } from '../../../services/tables/port.ts'
+import type { Databases, Statement, Tables } from '../../../services/tables/port.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { loadPlatform, type PlatformSize } from './platform.ts'
 
@@ -15,7 +15,7 @@ export interface FoldedPlatform {
   historySeconds: number
 }
 
-const mergeMsMax = 30_000
+const holdsMsMax = 120_000
 const foldMs = 1_000
 
 /** Migrates, loads and folds everything, with the projector's defaults. */
@@ -46,15 +46,20 @@ export async function keepFolding(tables: Tables, databases: Databases): Promise
   const worker = openPlatformFoldWorker(tables, databases)
   await worker.acquireLeadership()
   setInterval(() => worker.fold().catch(() => undefined), foldMs).unref()
-  const deadline = performance.now() + mergeMsMax
-  for (let isPassed = false; !isPassed; ) {
-    if (performance.now() > deadline) throw new Error('the watermark has not passed the last change')
+  await untilHolds(tables, {
+    query: `SELECT (SELECT reached FROM ${databases.read}.watermark) > max(updated_at) AS holds
+            FROM ${databases.read}.campaigns`,
+  })
+}
+
+/** Asks until the column `holds` of the answer is not 0. Throws after two minutes. */
+export async function untilHolds(tables: Pick<Tables, 'rows'>, statement: Statement): Promise<void> {
+  const deadline = performance.now() + holdsMsMax
+  for (;;) {
+    const [row] = await tables.rows<{ holds: number }>(statement)
+    if (row?.holds) return
+    if (performance.now() > deadline) throw new Error(`it does not become true: ${statement.query}`)
     await delay(200)
-    const [row] = await tables.rows<{ is_passed: number }>({
-      query: `SELECT toUInt8((SELECT reached FROM ${databases.read}.watermark) > changed) AS is_passed
-              FROM (SELECT max(updated_at) AS changed FROM ${databases.read}.campaigns)`,
-    })
-    isPassed = row?.is_passed === 1
   }
 }
 
@@ -72,17 +77,12 @@ export function openPlatformFoldWorker(tables: Tables, databases: Databases): Fo
   })
 }
 
-/** Waits, with a limit, until ClickHouse has merged the bulk load, as in a platform that grew over time. */
-export async function mergesEnded({ rows }: Tables): Promise<void> {
-  const deadline = performance.now() + mergeMsMax
-  while (performance.now() < deadline) {
-    const [row] = await rows<{ running: number }>({ query: 'SELECT count() AS running FROM system.merges' })
-    if (row?.running === 0) return
-    await delay(200)
-  }
+/** Waits until ClickHouse has merged the bulk load, as in a platform that grew over time. */
+export async function mergesEnded(tables: Tables): Promise<void> {
+  await untilHolds(tables, { query: 'SELECT count() = 0 AS holds FROM system.merges' })
 }
 
-export async function secondsOf(work: () => Promise<void>): Promise<number> {
+export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   const startedMs = performance.now()
   await work()
   return (performance.now() - startedMs) / 1000

@@ -11,7 +11,7 @@ export interface PlatformSize {
 /** Loads campaigns and pledges, computed from their numbers, and the batches that touched them. */
 export async function loadPlatform(tables: Tables, databases: Databases, size: PlatformSize): Promise<void> {
   const counts = { ...size, backers: Math.ceil(size.pledges / 3), campaigns_per_batch: 50_000 }
-  for (const name of ['cold-campaigns', 'cold-pledges', 'cold-batches']) {
+  for (const name of ['campaigns', 'pledges', 'batches']) {
     const sql = readFileSync(new URL(`${name}.sql`, import.meta.url), 'utf8')
     await tables.run({ query: nameDatabases(sql, databases), query_params: counts })
   }

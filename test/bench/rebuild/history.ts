@@ -1,13 +1,14 @@
 /**
- * The history that the rebuild bench replays: the cold bench's platform, as events. Each campaign comes twice, first submitted
+ * The history that the rebuild bench replays: the platform of the other benches, as events. Each campaign comes twice, first submitted
  * and then public; each pledge comes once. It is computed from its size, and is the same in every run. Pure.
  */
-import type { CampaignState, PledgeState, PublicStatus, StateEvent } from '../../../contracts/events/event.ts'
+import type { CampaignState, ChangeEvent, PublicStatus } from '../../../contracts/events/event.ts'
+import { campaignEvent, pledgeEvent, sampleReward } from '../../support/events/sample-events.ts'
 import { randomOf } from '../../support/runner/random.ts'
 import { campaignIdOf, type PlatformSize } from '../platform/platform.ts'
 
 export const campaignVersions = 2
-export const categories = 15
+const categories = 15
 
 const seed = 20_180_101
 const firstLaunch = Date.UTC(2018, 0, 1)
@@ -32,51 +33,38 @@ export function eventCount({ campaigns, pledges }: PlatformSize): number {
 }
 
 /** Campaigns first, in the order of their versions, then pledges. The log has a topic for each. */
-export function* historyEvents(size: PlatformSize): Generator<StateEvent> {
+export function* historyEvents(size: PlatformSize): Generator<ChangeEvent> {
   const random = randomOf(seed)
   const below = (bound: number) => Math.floor(random() * bound)
   const finals = Array.from({ length: size.campaigns }, () => below(statusesOfTen.length))
   for (let number = 0; number < size.campaigns; number++) {
-    yield { type: 'campaign', data: campaignOf(number, 1, 'SUBMITTED') }
+    yield campaignOf(number, 1, 'SUBMITTED')
   }
   for (const [number, status] of finals.entries()) {
-    yield { type: 'campaign', data: campaignOf(number, campaignVersions, statusesOfTen[status] ?? 'LIVE') }
+    yield campaignOf(number, campaignVersions, statusesOfTen[status] ?? 'LIVE')
   }
   for (let number = 0; number < size.pledges; number++) {
-    yield { type: 'pledge', data: pledgeOf(number, size, { random, below }) }
+    yield pledgeOf(number, size, { random, below })
   }
 }
 
 /** Texts of 300 to 2,000 characters, and five tiers. Three of the tiers are limited. */
-function campaignOf(number: number, version: number, status: CampaignState['status']): CampaignState {
-  const name = `campaign-${number}`
+function campaignOf(number: number, version: number, status: CampaignState['status']): ChangeEvent {
+  const launch_date = firstLaunch + ((number * 625_003) % launchSpanMs)
   const creator = number % creators
-  const launchDate = firstLaunch + ((number * 625_003) % launchSpanMs)
-  return {
+  return campaignEvent({
     campaign_id: campaignIdOf(number),
     version,
-    changed_at: launchDate,
+    changed_at: launch_date,
     status,
-    slug: name,
-    url: `https://crowdfunding.example/projects/${name}`,
-    title: `Campaign number ${number}`,
-    subtitle: 'Something that nobody has made before',
+    slug: `campaign-${number}`,
     category: `Category ${(number * 7) % categories}`,
-    subcategory: `Subcategory ${number % 150}`,
-    location: `Town ${number % 1_000}`,
-    image_url: `https://img.crowdfunding.example/${name}.jpg`,
     currency: currencies[number % currencies.length] ?? 'USD',
     goal_amount_minor: 10_000 + ((number * 7_919) % 10_000_000),
-    campaign_type: 'ALL_OR_NOTHING',
-    project_type: 'GENERAL',
-    is_staff_pick: number % 10 === 0,
-    has_adult_content: number % 50 === 0,
-    uses_ai: number % 20 === 0,
-    tags: ['made', 'by hand'],
     follower_count: (number * 31) % 10_000,
-    launch_date: launchDate,
-    end_date: launchDate + 30 * dayMs,
-    created_at: launchDate - 14 * dayMs,
+    launch_date,
+    end_date: launch_date + 30 * dayMs,
+    created_at: launch_date - 14 * dayMs,
     creator: {
       creator_id: `u_${creator}`,
       name: `Creator ${creator}`,
@@ -84,15 +72,14 @@ function campaignOf(number: number, version: number, status: CampaignState['stat
       avatar_url: null,
     },
     description: sentence.repeat(5 + (number % 30)),
-    risks: 'Schedules may slip.',
-    rewards: [1, 2, 3, 4, 5].map(tier => ({
-      reward_id: `tier-${tier}`,
-      title: `Tier ${tier}`,
-      description: 'What a backer gets, and when it is sent',
-      amount_minor: 1_000 * tier,
-      quantity_available: tier % 2 === 0 ? null : 500,
-    })),
-  }
+    rewards: [1, 2, 3, 4, 5].map(tier =>
+      sampleReward({
+        reward_id: `tier-${tier}`,
+        amount_minor: 1_000 * tier,
+        quantity_available: tier % 2 === 0 ? null : 500,
+      }),
+    ),
+  })
 }
 
 /** A few campaigns have very many pledges (the largest has one in seventy), most have a few. One in twenty does not count. */
@@ -100,18 +87,17 @@ function pledgeOf(
   number: number,
   { campaigns, pledges }: PlatformSize,
   { random, below }: { random: () => number; below: (bound: number) => number },
-): PledgeState {
+): ChangeEvent {
   const rank = Math.floor(campaigns * random() ** 3)
   const amount = 1_000 + below(10_000)
-  return {
+  return pledgeEvent({
     pledge_id: `p_${number}`,
     campaign_id: campaignIdOf((rank * spread) % campaigns),
     backer_id: `b_${below(Math.ceil(pledges / pledgesPerBacker))}`,
-    version: 1,
     changed_at: firstLaunch + number,
     status: number % 20 === 0 ? 'CANCELLED' : 'COLLECTED',
     amount_minor: amount,
     platform_amount_minor: amount,
     reward_id: number % 7 === 0 ? null : `tier-${(number % 5) + 1}`,
-  }
+  })
 }

@@ -76,7 +76,7 @@ function mustBeWhole(records: number, size: PlatformSize): void {
 
 function figuresOf(events: number, ceiling: IngestRunResult, measured: Measured): Figure[] {
   const { ready, run, answersBefore, answers } = measured
-  const refused = [...answersBefore, ...answers].filter(({ status }) => status !== 200).length
+  const refused = [...answersBefore, ...answers].filter(({ isAnswered }) => !isAnswered).length
   const p99 = (some: readonly Answer[]) =>
     quantile(
       some.map(({ ms }) => ms),

@@ -5,14 +5,10 @@
  * The time of an answer counts from the moment its request was due, so that requests queued behind a slow one count in full.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { randomOf } from '../../support/runner/random.ts'
-import { coldPaths } from '../api/cold-requests.ts'
 import { benchInput, serveBench } from '../bench-process.ts'
-import { categories } from './history.ts'
+import { type Api, millisecondsOf, uncachedRequests } from '../lists/requests.ts'
 
-export interface RebuildRequestsInput {
-  apiUrl: string
-  headers: Record<string, string>
+export interface RebuildRequestsInput extends Api {
   campaigns: number
   perSecond: number
 }
@@ -21,8 +17,7 @@ export type RebuildRequestsOrder = { order: 'start' } | { order: 'stop' }
 
 export interface Answer {
   ms: number
-  /** 0: no answer. */
-  status: number
+  isAnswered: boolean
 }
 
 export interface RebuildRequestsResult {
@@ -31,14 +26,12 @@ export interface RebuildRequestsResult {
 
 // The number of distinct lists. Details repeat after all campaigns were requested.
 const listsMax = 50_000
-const answerMsMax = 30_000
 const underWayMax = 500
-const seed = 42
 // Far from one another in the table. Coprime to round numbers.
 const stride = 7_919
 
-const { apiUrl, headers, campaigns, perSecond } = benchInput<RebuildRequestsInput>()
-const { lists } = coldPaths({ campaigns, categories, count: listsMax }, randomOf(seed))
+const { campaigns, perSecond, ...api } = benchInput<RebuildRequestsInput>()
+const { filtered: lists } = uncachedRequests({ campaigns, count: listsMax })
 let asked = 0
 let stop = async (): Promise<Answer[]> => []
 
@@ -85,16 +78,9 @@ async function ask(dueAtMs: number): Promise<Answer> {
   const number = asked++
   const turn = Math.floor(number / 2)
   const path = number % 2 === 0 ? lists[turn % listsMax] : `/projects/campaign-${(turn * stride) % campaigns}`
-  const status = await statusOf(`${apiUrl}${path}`)
-  return { ms: Date.now() - dueAtMs, status }
-}
-
-async function statusOf(url: string): Promise<number> {
-  try {
-    const response = await fetch(url, { headers, signal: AbortSignal.timeout(answerMsMax) })
-    await response.arrayBuffer()
-    return response.status
-  } catch {
-    return 0
-  }
+  const isAnswered = await millisecondsOf(api, path ?? '').then(
+    () => true,
+    () => false,
+  )
+  return { ms: Date.now() - dueAtMs, isAnswered }
 }

@@ -4,8 +4,6 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
-import { encodeState } from '../../../contracts/events/codec.ts'
-import { keyOf, topicOf } from '../../../contracts/events/event.ts'
 import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
 import { liveConsumer, openEmbeddedModel } from '../../../services/embedded/model.ts'
 import { type RebuildResult, runRebuild } from '../../../services/generations/rebuild.ts'
@@ -15,6 +13,7 @@ import type { NewRecord } from '../../../services/log/port.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import { newRecordOf } from '../../support/events/sample-events.ts'
 import { wholeRequest } from '../../support/generations/rebuild-request.ts'
 import { benchInput, serveBench } from '../bench-process.ts'
 import { peakMemoryBytes } from '../machine.ts'
@@ -76,7 +75,7 @@ async function appendHistory(): Promise<void> {
   const writer = await openJournalWriter(files.journal)
   let records: NewRecord[] = []
   for (const event of historyEvents(size)) {
-    records.push({ topic: topicOf[event.type], key: Buffer.from(keyOf(event)), value: encodeState(event) })
+    records.push(newRecordOf(event))
     if (records.length < recordsPerAppend) continue
     await writer.append(records)
     records = []

@@ -1,4 +1,4 @@
--- Pledges for the cold bench. A few campaigns have very many pledges (the largest has one in seventy), most have a few. The
+-- Pledges for the benches. A few campaigns have very many pledges (the largest has one in seventy), most have a few. The
 -- large campaigns are spread over the ids. One pledge in twenty does not count. Backers pledge more than once.
 INSERT INTO ${ledger}.pledge_ledger
     (campaign_id, pledge_id, version, counts, backer_hash, amount_minor, platform_amount_minor, reward_id)

@@ -1,4 +1,4 @@
--- Campaigns for the cold bench, computed from their number: every status and category, texts of 300 to 2,000 characters,
+-- Campaigns for the benches, computed from their number: every status and category, texts of 300 to 2,000 characters,
 -- and five tiers each, half of them limited.
 INSERT INTO ${ledger}.campaign_ledger
     (campaign_id, version, is_public, status, slug, url, title, subtitle, category, subcategory, location, image_url,
