@@ -6,18 +6,6 @@ const dates = ['launch_date', 'end_date', 'created_at', 'updated_at']
 // In the model, but not in the views.
 const privateColumns = ['creator_id', 'content_hash', 'is_deleted', 'fold_id']
 
-/** Texts that a driver might corrupt when it writes parameters into SQL or text formats. */
-export const hostileTexts = [
-  '',
-  "it's",
-  "' OR 1 = 1 --",
-  'back\\slash and \\',
-  'tab\tline\nreturn\r',
-  '\\N',
-  '? :name {text:String} %s $1',
-  '漫画 🎲 Ünïcode',
-]
-
 const rewards = [
   reward({ reward_id: 'first', amount: '0.0001', quantity_available: 10, quantity_remaining: 0 }),
   reward({
@@ -159,7 +147,7 @@ export function wrongFloats(rows: readonly Row[], names: readonly string[]): str
 }
 
 /** Whether 15 digits are the same. ClickHouse may round the last bit of a number with more digits in another way. */
-export function isNear(float: unknown, exact: unknown): boolean {
+function isNear(float: unknown, exact: unknown): boolean {
   const [one, other] = [Number(float ?? 'none'), Number(exact)]
   return Math.abs(one - other) <= Math.abs(other) * 1e-15
 }

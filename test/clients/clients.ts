@@ -27,13 +27,6 @@ export interface Job {
   nativePort: number
   user: string
   database: string
-  /** Sent as parameters and read back. */
-  texts: readonly string[]
-  /** Values by which the programs find campaigns. */
-  title: string
-  goalAmount: string
-  createdAt: string
-  tags: readonly string[]
 }
 
 /** A row as a program prints it; Python: every number as text, times as ISO 8601. */
@@ -65,25 +58,11 @@ export interface Seen {
 }
 
 export interface PythonSeen extends Seen {
-  /** ClickHouse's types of the columns of a result, by their names. */
-  types: Record<string, string>
-  texts: string[]
-  /** Ids of the campaigns that a parameter of each kind finds. */
-  found: Record<'text' | 'decimal' | 'time' | 'list', string[]>
-  streamed: { rows: number; sum: string }
   frame: TypedRows
-  /** What pandas says of a frame as it is. */
-  summary: {
-    described: Record<string, number>
-    types: Record<string, string>
-    byCategory: Record<string, number>
-    months: string[]
-    prices: number
-    about: Row
-  }
+  /** What pandas says of a frame as it is: the columns that it describes, and sums. */
+  summary: { described: string[]; byCategory: Record<string, number> }
   arrow: TypedRows
   parquet: TypedRows
-  parquetOverHttp: TypedRows
 }
 
 interface TypedRows {

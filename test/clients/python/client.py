@@ -10,7 +10,6 @@ import sys
 import urllib.parse
 import urllib.request
 from datetime import datetime
-from decimal import Decimal
 
 import clickhouse_connect
 import numpy as np
@@ -38,9 +37,6 @@ def main():
         "rewards": rows(client, "SELECT * FROM rewards ORDER BY campaign_id, reward_id"),
         "categories": rows(client, "SELECT * FROM categories ORDER BY category"),
         "totals": rows(client, "SELECT * FROM platform_totals"),
-        "texts": [echo(client, text) for text in job["texts"]],
-        "found": find(client, job),
-        "streamed": stream(client),
         "forbidden": refusal(lambda: client.query("SELECT * FROM pledgeview_read_1.campaigns")),
         "broken": refusal(lambda: break_midway(client)),
         "unbounded": refusal(lambda: client.query("SELECT 1", settings={"max_threads": 1_000})),
@@ -51,8 +47,7 @@ def main():
         "frame": data_frame(client),
         "summary": summary(client),
         "arrow": table(client.query_arrow(CAMPAIGNS)),
-        "parquet": table(pq.read_table(io.BytesIO(client.raw_query(CAMPAIGNS, fmt="Parquet")))),
-        "parquetOverHttp": table(pq.read_table(io.BytesIO(download(job, f"{CAMPAIGNS} FORMAT Parquet")))),
+        "parquet": table(pq.read_table(io.BytesIO(download(job, f"{CAMPAIGNS} FORMAT Parquet")))),
     }
     json.dump(seen, sys.stdout)
 
@@ -63,46 +58,15 @@ def metadata(client, database):
            WHERE database = {database:String} ORDER BY table, position""",
         parameters={"database": database},
     )
-    selected = client.query(CAMPAIGNS)
     return {
         "databases": [name for (name,) in client.query("SHOW DATABASES").result_rows],
         "views": client.command("SHOW TABLES").split("\n"),
         "columns": list(columns.named_results()),
-        "types": {name: type.name for name, type in zip(selected.column_names, selected.column_types)},
     }
 
 
 def rows(client, query):
     return [plain(row) for row in client.query(query).named_results()]
-
-
-def echo(client, text):
-    return client.query("SELECT {text:String}", parameters={"text": text}).result_rows[0][0]
-
-
-def find(client, job):
-    """The campaigns that a parameter of each type finds; the server binds the parameter."""
-
-    def ids(condition, value):
-        query = f"SELECT campaign_id FROM campaigns WHERE {condition} ORDER BY campaign_id"
-        return [id for (id,) in client.query(query, parameters={"value": value}).result_rows]
-
-    return {
-        "text": ids("title = {value:String}", job["title"]),
-        "decimal": ids("goal_amount = {value:Decimal(38, 4)}", Decimal(job["goalAmount"])),
-        "time": ids("created_at = {value:DateTime64(3, 'UTC')}", datetime.fromisoformat(job["createdAt"])),
-        "list": ids("hasAny(tags, {value:Array(String)})", job["tags"]),
-    }
-
-
-def stream(client):
-    count, total = 0, 0
-    query = "SELECT campaign_id, created_at, n FROM campaigns ARRAY JOIN range(50000) AS n"
-    with client.query_row_block_stream(query) as blocks:
-        for block in blocks:
-            count += len(block)
-            total += sum(n for _, _, n in block)
-    return {"rows": count, "sum": str(total)}
 
 
 def break_midway(client):
@@ -120,17 +84,12 @@ def data_frame(client):
 
 
 def summary(client):
-    """What describe() says, and sums of groups, as in a notebook. Nothing is converted."""
+    """What describe() describes, and sums of groups, as in a notebook. Nothing is converted."""
     frame = client.query_df(CAMPAIGNS)
-    described = frame.describe()
     numbers = ["goal", "pledged", "pledged_platform", "percent"]
     return {
-        "described": {name: float(described.loc["mean", name]) for name in described.columns if name in numbers},
-        "types": {name: str(frame[name].dtype) for name in numbers},
+        "described": [name for name in frame.describe().columns if name in numbers],
         "byCategory": {name: float(raised) for name, raised in frame.groupby("category")["pledged_platform"].sum().items()},
-        "months": frame.groupby(frame["created_at"].dt.strftime("%Y-%m"))["pledged_platform"].sum().index.tolist(),
-        "prices": float(client.query_df("SELECT * FROM rewards")["price"].sum()),
-        "about": plain(client.query_df("SELECT * FROM about").to_dict("records")[0]),
     }
 
 
