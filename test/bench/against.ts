@@ -57,12 +57,6 @@ export function warningsOf(then: BenchRun, now: BenchRun): string[] {
       `The machines differ (${names.join(', ')}): compare only figures without a unit, which are ratios within one run.`,
     )
   }
-  for (const [when, { machine }] of [['then', then] as const, ['now', now] as const]) {
-    if (machine.loadBefore > machine.cores / 2) {
-      const load = machine.loadBefore.toFixed(2)
-      warnings.push(`Other work was running ${when} (load ${load}): figures differ for that reason too.`)
-    }
-  }
   if (then.size && now.size && JSON.stringify(then.size) !== JSON.stringify(now.size)) {
     warnings.push('The sizes differ (--campaigns, --pledges): figures of benches that use them differ too.')
   }

@@ -1,5 +1,4 @@
 /** Describes the machine on which the bench ran: a figure means nothing without it. */
-import { readFileSync } from 'node:fs'
 import { cpus, loadavg, totalmem } from 'node:os'
 
 export interface Machine {
@@ -32,15 +31,4 @@ export function machineText({ cpu, cores, memoryBytes, node, clickhouse, loadBef
     ? '\nOther work is running: rates and times are worse than they would be without it.'
     : ''
   return `${cpu}, ${cores} cores, ${memory}; Node ${node}, ClickHouse ${clickhouse}; ${load}${warning}\n`
-}
-
-/** The peak resident memory of this process, in bytes. */
-export function peakMemoryBytes(): number {
-  try {
-    const kib = /VmHWM:\s+(\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]
-    if (kib !== undefined) return Number(kib) * 1024
-  } catch {
-    // Only Linux has /proc.
-  }
-  return process.resourceUsage().maxRSS * 1024
 }

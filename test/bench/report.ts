@@ -20,10 +20,6 @@ export interface BenchReport {
   /** What was measured, in a sentence or two. */
   notes: string[]
   figures: Figure[]
-  /** Something that was asked got no answer; the notes say what. The run ends with 1. */
-  isIncomplete?: boolean
-  /** Shown instead of the figures: a header and rows. */
-  table?: readonly (readonly string[])[]
 }
 
 /** A figure from samples: their median, with the spread. */
@@ -36,26 +32,14 @@ export function figureOf(
   return { name, value: median, unit, spread, ...(target && { target }) }
 }
 
-export function isMet({ value, target }: Figure): boolean | undefined {
-  if (!target) return undefined
-  return 'atLeast' in target ? value >= target.atLeast : value <= target.atMost
-}
-
-/** The report with `met` beside every target, for `--json`. */
-export function reportObject({ table: _, ...report }: BenchReport): object {
-  return {
-    ...report,
-    figures: report.figures.map(figure => {
-      const met = isMet(figure)
-      return met === undefined ? figure : { ...figure, met }
-    }),
-  }
-}
-
-/** The report as lines: name, value, spread, target, verdict; or its table. */
-export function reportText({ bench, notes, figures, table }: BenchReport): string {
-  const rows =
-    table ?? figures.map(figure => [figure.name, figureText(figure), spreadText(figure), targetText(figure)])
+/** The report as lines: name, value, spread, target, verdict. */
+export function reportText({ bench, notes, figures }: BenchReport): string {
+  const rows = figures.map(figure => [
+    figure.name,
+    figureText(figure),
+    spreadText(figure),
+    targetText(figure),
+  ])
   return [bench, ...notes.map(note => `  ${note}`), '', columnsText(rows), ''].join('\n')
 }
 
@@ -79,10 +63,11 @@ function spreadText({ spread }: Figure): string {
 
 /** Whether the target is met, and the target; empty if there is none. */
 export function targetText(figure: Figure): string {
-  const { target } = figure
+  const { value, target } = figure
   if (!target) return ''
-  const bound = 'atLeast' in target ? `>= ${numberText(target.atLeast)}` : `<= ${numberText(target.atMost)}`
-  return `${isMet(figure) ? 'met' : 'missed'} (target ${bound})`
+  return 'atLeast' in target
+    ? `${value >= target.atLeast ? 'met' : 'missed'} (target >= ${numberText(target.atLeast)})`
+    : `${value <= target.atMost ? 'met' : 'missed'} (target <= ${numberText(target.atMost)})`
 }
 
 /** Three significant digits: 0.612, 9.41, 25, 131,400. */

@@ -6,10 +6,9 @@
  * The dependencies are a requirement like any other: without Python, a JDK, Maven, Go or the network, the suite is skipped with
  * the reason.
  */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { keepFolder } from '../support/runner/keep-folder.ts'
+import { folderOf, type Jars, jarsRequirement } from '../support/kafka/jars.ts'
 import { cacheFolder, fetched, quickBuild, requirementOf, withoutC } from '../support/runner/programs.ts'
 import type { Requirement } from '../support/runner/requirements.ts'
 import { cacheOf, outputOf, pythonEnvironment } from './programs.ts'
@@ -88,27 +87,11 @@ export const clickHouseConnect: Client<PythonSeen> = {
 }
 
 const pom = path('java/pom.xml')
-const jars = cacheOf('sql-client-java', pom)
+const jars: Jars = { name: basename(cacheOf('sql-client-java', pom)), pom, versions: {} }
 
 export const clickHouseJdbc: Client<JavaSeen> = {
-  requirement: () =>
-    requirementOf('clickhouse-jdbc', async () => {
-      // Java needs the compiler to run a source file.
-      await fetched('javac', ['-version'])
-      if (existsSync(jars)) return
-      // Written to a separate folder and renamed, so that an incomplete or parallel download never counts as complete.
-      const part = mkdtempSync(join(cacheFolder, 'part-'))
-      try {
-        await fetched('mvn', [
-          ...['--batch-mode', '--quiet', '--file', pom, 'dependency:copy-dependencies'],
-          ...['-DincludeScope=runtime', `-DoutputDirectory=${part}`],
-        ])
-        keepFolder(part, jars)
-      } finally {
-        rmSync(part, { recursive: true, force: true })
-      }
-    }),
-  run: job => run('java', ['-cp', `${jars}/*`, path('java/Client.java')], job),
+  requirement: () => jarsRequirement(jars),
+  run: job => run('java', ['-cp', `${folderOf(jars)}/*`, path('java/Client.java')], job),
 }
 
 const goProgram = join(cacheFolder, 'sql-client-go')

@@ -32,7 +32,7 @@ export function linksOf(markdown: string): string[] {
 }
 
 /** The anchors that GitHub makes from headings: a repeated heading gets a number. */
-export function anchorsOf(markdown: string): string[] {
+function anchorsOf(markdown: string): string[] {
   const seen = new Map<string, number>()
   return [...withoutCode(markdown).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) => {
     const anchor = heading

@@ -4,7 +4,7 @@
  * The slope is that of the last two measured points in a log-log plot: 0 does not grow, 1 grows as the size does, 2 as its square.
  * Earlier points have too much of what is constant.
  */
-import { type Figure, figureText } from '../report.ts'
+import type { Figure } from '../report.ts'
 
 /** A measured cost at so many times the base. */
 export interface Point {
@@ -23,38 +23,24 @@ export interface Curve {
 }
 
 /** The multiples of a line. Those that were not measured are derived. */
-export const multiples = [1, 10, 100, 1_000] as const
+const multiples = [1, 10, 100, 1_000] as const
 
 /** Undefined if fewer than two points were measured, or a cost is zero. */
-export function slopeOf(points: readonly Point[]): number | undefined {
+function slopeOf(points: readonly Point[]): number | undefined {
   const [before, last] = points.slice(-2)
   if (!before || !last || before.value <= 0 || last.value <= 0) return undefined
   return Math.log(last.value / before.value) / Math.log(last.times / before.times)
 }
 
 /** The cost at a multiple beyond the last measured one. A cost that seemed to fall is taken as constant. */
-export function derivedAt(points: readonly Point[], times: number): number | undefined {
+function derivedAt(points: readonly Point[], times: number): number | undefined {
   const last = points.at(-1)
   const slope = slopeOf(points)
   if (!last || slope === undefined) return undefined
   return last.value * (times / last.times) ** Math.max(0, slope)
 }
 
-/** The lines: one a cost. */
-export function growthTable(curves: readonly Curve[]): string[][] {
-  const header = ['cost', 'by', ...multiples.map(times => `${times}x`), 'slope']
-  return [
-    header,
-    ...curves.map(({ cost, of, unit, points }) => [
-      cost,
-      of,
-      ...multiples.map(times => cellOf(points, times, unit)),
-      slopeOf(points)?.toFixed(2) ?? '',
-    ]),
-  ]
-}
-
-/** The same as figures, for `--json` and for comparisons. Their names say which ones are derived. */
+/** One for each multiple, and the slope. Their names say which ones are derived. */
 export function growthFigures(curves: readonly Curve[]): Figure[] {
   return curves.flatMap(({ cost, of, unit, points }) => {
     const slope = slopeOf(points)
@@ -68,11 +54,4 @@ export function growthFigures(curves: readonly Curve[]): Figure[] {
       ? figures
       : [...figures, { name: `${cost}, slope by ${of}`, value: slope, unit: '' }]
   })
-}
-
-function cellOf(points: readonly Point[], times: number, unit: string): string {
-  const measured = points.find(point => point.times === times)
-  if (measured) return figureText({ value: measured.value, unit })
-  const value = derivedAt(points, times)
-  return value === undefined ? '' : `~${figureText({ value, unit })} (derived)`
 }

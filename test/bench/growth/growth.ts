@@ -7,7 +7,7 @@ import type { PlatformSize } from '../platform/platform.ts'
 import type { BenchReport } from '../report.ts'
 import type { Workspace } from '../workspace.ts'
 import type { GrowthBatches } from './batches.ts'
-import { type Curve, growthFigures, growthTable, type Point } from './curve.ts'
+import { type Curve, growthFigures, type Point } from './curve.ts'
 import type { GrowthIndex, GrowthInput, GrowthKeys, GrowthOrder, GrowthReady } from './service.ts'
 
 /** The sizes at 1x. */
@@ -39,12 +39,11 @@ export async function benchGrowth(workspace: Workspace): Promise<BenchReport> {
     bench: 'growth',
     notes: [
       `1x: ${base.campaigns} campaigns with 5 tiers each, ${base.pledges} pledges, ${base.keys} keys, ${base.batches} batches. Each line grows one of them.`,
-      'Slope 0: the cost does not grow; 1: it grows as the size does. A value with ~ is derived from the slope of the last two that',
+      'Slope 0: the cost does not grow; 1: it grows as the size does. What is derived comes from the slope of the last two that',
       `were measured. 100x is left out if 10x took more than ${stepMsMax / 10_000} s.`,
       ...failures,
     ],
     figures: growthFigures(curves),
-    table: growthTable(curves),
   }
 }
 

@@ -12,7 +12,6 @@ import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { fromStart } from '../../support/events/starts.ts'
 import { benchInput, createCpuMeter, serveBench } from '../bench-process.ts'
-import { peakMemoryBytes } from '../machine.ts'
 import { cpuSecondsOf, memoryOf } from '../process-usage.ts'
 
 export interface IngestRunInput {
@@ -55,7 +54,7 @@ async function project(root: string): Promise<IngestRunResult> {
   const { records, rejects } = model.projector.health()
   const pid = model.clickHouse.pid()
   const clickHouseCpuSeconds = cpuSecondsOf(pid)
-  const peakBytes = peakMemoryBytes() + memoryOf(pid).peakBytes
+  const peakBytes = memoryOf(process.pid).peakBytes + memoryOf(pid).peakBytes
   await model.close()
   if (rejects > 0) throw new Error(`${rejects} records were rejected`)
   return { records, seconds, cpuSeconds, clickHouseCpuSeconds, peakBytes, startSeconds: startedMs / 1000 }
@@ -94,7 +93,7 @@ async function readAndDecode(root: string): Promise<IngestRunResult> {
     seconds,
     cpuSeconds,
     clickHouseCpuSeconds: 0,
-    peakBytes: peakMemoryBytes(),
+    peakBytes: memoryOf(process.pid).peakBytes,
     startSeconds: startedMs / 1000,
   }
 }

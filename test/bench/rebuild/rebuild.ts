@@ -32,7 +32,7 @@ export async function benchRebuild(workspace: Workspace, size: PlatformSize): Pr
     notes: [
       `${size.campaigns} campaigns in ${campaignVersions} versions each and ${size.pledges} pledges in one: ${eventCount(size)} events, in the embedded form`,
       'with its default settings, journal and tables in one process with the API. No events arrive meanwhile, and the rebuild left',
-      'every campaign and every updated_at as it was. The ceiling: the same journal only read and decoded.',
+      'every campaign as it was. The ceiling: the same journal only read and decoded.',
       `Clients request ${requestsPerSecond} uncached lists and details per second. Times count from when each request was due.`,
     ],
     figures: figuresOf(eventCount(size), ceiling, measured),
