@@ -70,7 +70,8 @@ interface TypedRows {
 }
 
 export interface JavaSeen extends Seen {
-  cancelled: { query: Refusal; cancel: Refusal }
+  /** Why a running query could not be cancelled. */
+  cancelled: Refusal
   dbeaver: { engines: number; tables: number; definition: string }
 }
 

@@ -2,8 +2,8 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { cacheFolder, fetched, requirementOf } from '../support/runner/programs.ts'
 import type { Requirement } from '../support/runner/requirements.ts'
+import { npmPackages } from './programs.ts'
 
 export interface OlderNode {
   requirement: Requirement
@@ -18,13 +18,11 @@ export async function node20(): Promise<OlderNode> {
   const found = onPath.find(isNode20)
   if (found !== undefined) return { requirement: { isMet: true, reason: '' }, program: found }
   const name = `node-${process.platform}-${process.arch}`
-  const folder = join(cacheFolder, `node-${version}`)
-  const program = join(folder, 'node_modules', name, 'bin/node')
-  const requirement = await requirementOf('Node 20', async () => {
-    if (existsSync(program)) return
-    await fetched('npm', ['install', '--prefix', folder, '--ignore-scripts', `${name}@${version}`])
-  })
-  return { requirement, program }
+  const { folder, requirement } = npmPackages('Node', [`${name}@${version}`])
+  return {
+    requirement: await requirement(),
+    program: join(folder, 'node_modules', name, 'bin/node'),
+  }
 }
 
 function isNode20(program: string): boolean {

@@ -73,6 +73,23 @@ export async function installedUv(): Promise<string> {
   return uvProgram
 }
 
+/** The folder with packages of npm, after `requirement`. Each has its version. */
+export function npmPackages(name: string, packages: readonly string[]) {
+  const folder = join(cacheFolder, `${name}-${packages.map(of => of.split('@').at(-1)).join('-')}`)
+  // Written last, so that an incomplete installation never counts as complete.
+  const installedMark = join(folder, 'installed')
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund']
+  return {
+    folder,
+    requirement: () =>
+      requirementOf(name, async () => {
+        if (existsSync(installedMark)) return
+        await fetched('npm', ['install', '--prefix', folder, ...quiet, ...packages])
+        writeFileSync(installedMark, '')
+      }),
+  }
+}
+
 /** What a program prints on stdout. Throws with the end of its output if it fails. */
 export function outputOf(
   program: string,

@@ -113,7 +113,7 @@ describe('clickhouse-jdbc', () => {
   // time limit.
   test('is told that it may not kill a query', () => {
     // The driver reports ClickHouse's error code in the text only.
-    expect(seen().cancelled.cancel?.message).toContain('Code: 497.')
+    expect(seen().cancelled?.message).toContain('Code: 497.')
   })
 })
 

@@ -1,16 +1,13 @@
 /** The documents that are generated from the schemas are what their own tools accept. `npm run check` sees that they are up to date. */
-import { existsSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { outputOf, pythonEnvironment } from '../clients/programs.ts'
-import { cacheFolder, fetched, requirementOf } from '../support/runner/programs.ts'
+import { npmPackages, outputOf, pythonEnvironment } from '../clients/programs.ts'
 import { needs } from '../support/runner/requirements.ts'
 
 const timeout = 420_000
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const python = pythonEnvironment('datacontract', path('requirements.txt'))
-const asyncApiTools = ['@asyncapi/parser@3.6.6', '@asyncapi/avro-schema-parser@3.1.0']
+const asyncApi = npmPackages('asyncapi', ['@asyncapi/parser@3.6.6', '@asyncapi/avro-schema-parser@3.1.0'])
 
 test('the data contract of the views is one of the Open Data Contract Standard', {
   timeout,
@@ -24,24 +21,7 @@ test('the data contract of the views is one of the Open Data Contract Standard',
 })
 
 test('the document of the events is AsyncAPI, and so are its Avro schemas', { timeout }, async context => {
-  const folder = join(cacheFolder, `asyncapi-${asyncApiTools.map(name => name.split('@').at(-1)).join('-')}`)
-  const mark = join(folder, 'installed')
-  needs(
-    context,
-    await requirementOf('@asyncapi/parser', async () => {
-      if (existsSync(mark)) return
-      await fetched('npm', [
-        'install',
-        '--prefix',
-        folder,
-        '--ignore-scripts',
-        '--no-audit',
-        '--no-fund',
-        ...asyncApiTools,
-      ])
-      writeFileSync(mark, '')
-    }),
-  )
+  needs(context, await asyncApi.requirement())
   const program = `
     const { Parser } = require('@asyncapi/parser'), { AvroSchemaParser } = require('@asyncapi/avro-schema-parser')
     const parser = new Parser()
@@ -52,9 +32,7 @@ test('the document of the events is AsyncAPI, and so are its Avro schemas', { ti
   const printed = await outputOf(
     process.execPath,
     ['-e', program, path('../../contracts/events/asyncapi.json')],
-    {
-      cwd: folder,
-    },
+    { cwd: asyncApi.folder },
   )
   expect(JSON.parse(printed)).toEqual({ messages: ['campaign', 'pledge', 'api-key'], diagnostics: [] })
 })

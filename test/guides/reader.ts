@@ -62,8 +62,7 @@ export function openReader({ ports, environment = {} }: ReaderOptions): Reader {
   let credentials: { key: string; secret: string } | undefined
 
   function filled(text: string): string {
-    const named = text
-    const withPorts = named.replace(/\b\d{4}\b/g, port => String(ports[Number(port)] ?? port))
+    const withPorts = text.replace(/\b\d{4}\b/g, port => String(ports[Number(port)] ?? port))
     const started = withPorts
       .replace(/^npm ci\n/m, '')
       .replace(/^npm start$/m, `npm start -- ${flags(ports)}`)

@@ -8,7 +8,7 @@ import { type BenchReport, type Figure, figureOf } from '../report.ts'
 import { ratioOfPairs, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
 import type { BareInput, BareReady } from './bare.ts'
-import type { LoadRequest, LoadResult } from './load.ts'
+import { type LoadRequest, type LoadResult, load } from './load.ts'
 import type { ApiServiceInput, ApiServiceReady, ServerAnswer, ServerRequest } from './service.ts'
 
 const rounds = 5
@@ -97,7 +97,6 @@ async function measureAll(service: Service, subjects: readonly Subject[]): Promi
   })
   const input: BareInput = { routes }
   const bare = await startBenchProcess<BareReady>({ script: 'api/bare.ts', input, msMax: startMsMax })
-  const load = await startBenchProcess({ script: 'api/load.ts', input: {}, msMax: startMsMax })
   const measured = subjects.map((subject): Measured => ({ subject, service: [], bare: [] }))
 
   async function run(index: number, ms: number): Promise<{ service: Load; bare: Load }> {
@@ -105,8 +104,8 @@ async function measureAll(service: Service, subjects: readonly Subject[]): Promi
     const ofBare = { url: `${bare.ready.url}/${index}`, headers: {}, status, connections, ms }
     const ofService = { url: service.ready.apiUrl + path, headers, status, connections, ms }
     return {
-      bare: await loadOn(bare, load, ofBare, { log }),
-      service: await loadOn(service, load, ofService, { log }),
+      bare: await loadOn(bare, ofBare, { log }),
+      service: await loadOn(service, ofService, { log }),
     }
   }
 
@@ -121,19 +120,17 @@ async function measureAll(service: Service, subjects: readonly Subject[]): Promi
     }
     return measured
   } finally {
-    await load.end()
     await bare.end()
   }
 }
 
 async function loadOn(
   server: BenchProcess<unknown>,
-  load: BenchProcess<unknown>,
   request: LoadRequest,
   asked: ServerRequest,
 ): Promise<Load> {
   await server.ask<ServerAnswer>(asked)
-  const result = await load.ask<LoadResult>(request)
+  const result = await load(request)
   return { ...result, ...(await server.ask<ServerAnswer>(asked)) }
 }
 
@@ -143,7 +140,7 @@ function report(measured: Measured[], subjects: Subject[]): BenchReport {
     bench: 'api',
     notes: [
       `Cached answers over HTTP on ${connections} connections without pipelining; a list page is ${pageBytes} bytes.`,
-      `${rounds} rounds, alternating with a bare Fastify route that sends the same body and headers; a third process makes the load.`,
+      `${rounds} rounds, alternating with a bare Fastify route that sends the same body and headers; the load is made in a process of its own.`,
     ],
     figures: measured.flatMap(figuresOf),
   }

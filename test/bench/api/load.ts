@@ -1,12 +1,11 @@
 /**
- * The load: a separate process that repeats one request to one server, on several connections.
+ * The load: repeats one request to one server, on several connections. The server runs in another process.
  *
  * It reads the head of each response and counts the bytes of its body. A general load generator parses and keeps more, and
  * with pages of 50 KB it would itself be the bottleneck.
  */
 import { once } from 'node:events'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { serveBench } from '../bench-process.ts'
 import { openConnection, requestText } from './connection.ts'
 
 export interface LoadRequest {
@@ -23,10 +22,8 @@ export interface LoadResult {
   seconds: number
 }
 
-serveBench({ ready: {}, answer: load })
-
 /** Throws on any other status, and if a connection breaks. */
-async function load({ url, headers, status, connections, ms }: LoadRequest): Promise<LoadResult> {
+export async function load({ url, headers, status, connections, ms }: LoadRequest): Promise<LoadResult> {
   const target = new URL(url)
   const request = requestText(target, headers)
   const failed = new AbortController()

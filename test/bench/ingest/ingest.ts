@@ -54,11 +54,9 @@ function figures(journal: PreparedJournal, ceilings: IngestRunResult[], ours: In
     figureOf('projector / ceiling', '', ratio, { atLeast: 0.65 }),
     // The target time is for the real table only.
     figureOf('whole history', 's', seconds, journal.isWholeTable ? { atMost: 25 } : undefined),
-    figureOf('main thread CPU', 's', summarize(ours.map(result => result.cpuSeconds))),
     figureOf('main thread CPU an event', 'us', summarize(ours.map(cpuMicros))),
     figureOf('ceiling, main thread CPU an event', 'us', summarize(ceilings.map(cpuMicros))),
     figureOf('ClickHouse CPU', 's', summarize(ours.map(result => result.clickHouseCpuSeconds))),
-    figureOf('ceiling, main thread CPU', 's', summarize(ceilings.map(result => result.cpuSeconds))),
     figureOf('start, tables made', 's', summarize(ours.map(result => result.startSeconds))),
     {
       ...figureOf('peak memory, both processes', 'MB', peakMb),

@@ -3,13 +3,12 @@
  * the fold of the whole platform took before. What the list index takes to load and hold is in the growth bench.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { type BenchProcess, runBenchProcess, startBenchProcess } from '../bench-process.ts'
+import { type BenchProcess, startBenchProcess } from '../bench-process.ts'
 import type { FoldedPlatform } from '../platform/fold.ts'
 import { type BenchReport, type Figure, figureOf, type Target } from '../report.ts'
 import { quantile, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
-import type { ListsFillInput } from './fill.ts'
-import type { PollersRequest, PollersResult } from './pollers.ts'
+import { type PollersResult, poll } from './pollers.ts'
 import { millisecondsOf, uncachedRequests } from './requests.ts'
 import type {
   ListsServiceAnswer,
@@ -34,9 +33,13 @@ const msMax = 240_000
 const listTargets = { p50: { atMost: 8 }, p99: { atMost: 40 } }
 
 export async function benchLists(workspace: Workspace): Promise<BenchReport> {
-  const directory = workspace.directory('lists')
-  const fill: ListsFillInput = { directory, campaigns, pledges }
-  const folded = await runBenchProcess<FoldedPlatform>({ script: 'lists/fill.ts', input: fill, msMax })
+  const input: ListsServiceInput = {
+    directory: workspace.directory('lists'),
+    campaigns,
+    pledges,
+    changesPerSecond,
+  }
+  const service = await startBenchProcess<ListsServiceReady>({ script: 'lists/service.ts', input, msMax })
   return {
     bench: 'lists',
     notes: [
@@ -44,7 +47,7 @@ export async function benchLists(workspace: Workspace): Promise<BenchReport> {
       'HTTP. Pollers request changes since a moment of the last minute, in a loop. Held: the longest time that the event loop was',
       'blocked, which includes delays by other work on the machine.',
     ],
-    figures: [...foldFigures(folded), ...(await servedFigures(directory))],
+    figures: await servedFigures(service).finally(service.end),
   }
 }
 
@@ -56,27 +59,15 @@ function foldFigures({ foldSeconds, foldStatements, historySeconds }: FoldedPlat
   ]
 }
 
-async function servedFigures(directory: string): Promise<Figure[]> {
-  const input: ListsServiceInput = { directory, campaigns, changesPerSecond }
-  const service = await startBenchProcess<ListsServiceReady>({ script: 'lists/service.ts', input, msMax })
-  const load = await startBenchProcess({ script: 'lists/pollers.ts', input: {}, msMax })
-  const { apiUrl, headers } = service.ready
-  try {
-    await delay(changedForMs)
-    const latencies = await latencyFigures(service.ready)
-    await measured(service, {})
-    const request: PollersRequest = { apiUrl, headers, pollers, ms: pollMs }
-    const result = await load.ask<PollersResult>(request)
-    const polled = pollFigures({ ...result, ...(await measured(service, {})) })
-    return [...latencies, ...polled, statisticsFigure(await measured(service, { statistics }))]
-  } finally {
-    await load.end()
-    await service.end()
-  }
-}
-
-function measured({ ask }: BenchProcess<unknown>, request: ListsServiceRequest): Promise<ListsServiceAnswer> {
-  return ask<ListsServiceAnswer>(request)
+async function servedFigures({ ready, ask }: BenchProcess<ListsServiceReady>): Promise<Figure[]> {
+  const measured = (request: ListsServiceRequest) => ask<ListsServiceAnswer>(request)
+  await delay(changedForMs)
+  const latencies = await latencyFigures(ready)
+  await measured({})
+  const result = await poll(ready, { pollers, ms: pollMs })
+  const polled = pollFigures({ ...result, ...(await measured({})) })
+  const computed = statisticsFigure(await measured({ statistics }))
+  return [...foldFigures(ready), ...latencies, ...polled, computed]
 }
 
 async function latencyFigures(ready: ListsServiceReady): Promise<Figure[]> {

@@ -1,19 +1,12 @@
 /**
- * The pollers of the list bench: a separate process with one connection per poller. Each requests what changed since a recent
- * moment, a different one every time, and sends the next request as soon as it has an answer.
+ * The pollers of the list bench, with one connection per poller. Each requests what changed since a recent moment, a different one
+ * every time, and sends the next request as soon as it has an answer.
  */
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openConnection, requestText } from '../api/connection.ts'
-import { serveBench } from '../bench-process.ts'
-
-export interface PollersRequest {
-  apiUrl: string
-  headers: Record<string, string>
-  pollers: number
-  ms: number
-}
+import type { Api } from './requests.ts'
 
 export interface PollersResult {
   seconds: number
@@ -28,10 +21,11 @@ const chunkBytes = 64 * 1024
 // Opens a few connections at a time: a thousand at once overflow the backlog of a listening socket.
 const connectingMax = 50
 
-serveBench({ ready: {}, answer: poll })
-
 /** Throws on any status but 200, and if a connection breaks. */
-async function poll({ apiUrl, headers, pollers, ms }: PollersRequest): Promise<PollersResult> {
+export async function poll(
+  { apiUrl, headers }: Api,
+  { pollers, ms }: { pollers: number; ms: number },
+): Promise<PollersResult> {
   const failed = new AbortController()
   const asked = new Set<number>()
   const askedAtMs = new Map<Socket, number>()

@@ -8,17 +8,17 @@ import type { Tables } from '../../../services/tables/port.ts'
 import { openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { benchInput, serveBench } from '../bench-process.ts'
 import { startPlatformApp } from '../platform/app.ts'
-import { keepFolding } from '../platform/fold.ts'
+import { type FoldedPlatform, foldPlatform, keepFolding } from '../platform/fold.ts'
+import type { PlatformSize } from '../platform/platform.ts'
 import { cpuSecondsOf } from '../process-usage.ts'
 import { type Api, millisecondsOf } from './requests.ts'
 
-export interface ListsServiceInput {
+export interface ListsServiceInput extends PlatformSize {
   directory: string
-  campaigns: number
   changesPerSecond: number
 }
 
-export type ListsServiceReady = Api
+export type ListsServiceReady = Api & FoldedPlatform
 
 export interface ListsServiceRequest {
   /** How often to compute the statistics, as the service does ahead of requests. */
@@ -41,7 +41,7 @@ const loadedMsMax = 120_000
 // Far from one another, because changes of a real platform are not neighbours in the table either. Coprime to round numbers.
 const stride = 7_919
 const statisticsMsMax = 30_000
-const { directory, campaigns, changesPerSecond } = benchInput<ListsServiceInput>()
+const { directory, changesPerSecond, ...size } = benchInput<ListsServiceInput>()
 const { tables, clickHouse } = await openOwnTables({ directory })
 let statements = 0
 const counted: Pick<Tables, 'rows'> = {
@@ -56,9 +56,10 @@ const raised: Partial<QueryAppOptions> = {
   PLEDGEVIEW_QUERY_MS_MAX: 300_000,
   socketTimeoutMs: 700_000,
 }
+const folded = await foldPlatform(tables, defaultDatabases, size)
 await keepFolding(tables, defaultDatabases)
 const { apiUrl, headers } = await startPlatformApp(counted, defaultDatabases, raised)
-const ready: ListsServiceReady = { apiUrl, headers }
+const ready: ListsServiceReady = { apiUrl, headers, ...folded }
 await indexLoaded()
 keepChanging()
 
@@ -114,7 +115,12 @@ WHERE campaign_id IN (
     FROM numbers({count:UInt64})
 )
 SETTINGS async_insert = 0, optimize_move_to_prewhere_if_final = 1`,
-      query_params: { from: (second - 1) * changesPerSecond, count: changesPerSecond, stride, campaigns },
+      query_params: {
+        from: (second - 1) * changesPerSecond,
+        count: changesPerSecond,
+        stride,
+        campaigns: size.campaigns,
+      },
     })
     await delay(Math.max(0, startedMs + second * 1_000 - performance.now()))
   }

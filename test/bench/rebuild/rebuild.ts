@@ -3,14 +3,14 @@
  * journal; how much memory it takes; and how much slower the API answers meanwhile.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { type BenchProcess, runBenchProcess, startBenchProcess } from '../bench-process.ts'
+import { runBenchProcess, startBenchProcess } from '../bench-process.ts'
 import type { IngestRunInput, IngestRunResult } from '../ingest/run.ts'
 import type { PlatformSize } from '../platform/platform.ts'
 import { type BenchReport, type Figure, figureOf } from '../report.ts'
 import { quantile, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
 import { campaignVersions, eventCount } from './history.ts'
-import type { Answer, RebuildRequestsInput, RebuildRequestsResult } from './requests.ts'
+import { type Answer, alternating, askWhile } from './requests.ts'
 import type { RebuildRun, RebuildServiceInput, RebuildServiceReady } from './service.ts'
 
 /** The size that the targets are for. */
@@ -50,24 +50,20 @@ async function serve(input: RebuildServiceInput): Promise<Measured> {
   const service = await startBenchProcess<RebuildServiceReady>({ script: 'rebuild/service.ts', input, msMax })
   const { apiUrl, headers } = service.ready
   const { campaigns } = input
-  const asked: RebuildRequestsInput = { apiUrl, headers, campaigns, perSecond: requestsPerSecond }
-  const clients = await startBenchProcess({ script: 'rebuild/requests.ts', input: asked, msMax })
+  const load = { paths: alternating(campaigns), perSecond: requestsPerSecond }
   try {
-    const { answers: answersBefore } = await asking(clients, () => delay(beforeMs))
-    const { answers, result: run } = await asking(clients, () => service.ask<RebuildRun>({}))
-    mustBeWhole(run.records, input)
-    return { ready: service.ready, run, answersBefore, answers }
+    const before = await askWhile({ apiUrl, headers }, load, () => delay(beforeMs))
+    const during = await askWhile({ apiUrl, headers }, load, () => service.ask<RebuildRun>({}))
+    mustBeWhole(during.result.records, input)
+    return {
+      ready: service.ready,
+      run: during.result,
+      answersBefore: before.answers,
+      answers: during.answers,
+    }
   } finally {
-    await clients.end()
     await service.end()
   }
-}
-
-async function asking<T>(clients: BenchProcess<unknown>, work: () => Promise<T>) {
-  await clients.ask({ order: 'start' })
-  const result = await work()
-  const { answers } = await clients.ask<RebuildRequestsResult>({ order: 'stop' })
-  return { result, answers }
 }
 
 function mustBeWhole(records: number, size: PlatformSize): void {

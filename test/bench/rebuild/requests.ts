@@ -1,84 +1,58 @@
 /**
- * Clients of the rebuild bench, in a separate process: they alternate uncached lists and details at a steady rate, however long
- * the answers take, from `start` to `stop`.
+ * Clients of the rebuild bench: they alternate uncached lists and details at a steady rate, however long the answers take.
  *
  * The time of an answer counts from the moment its request was due, so that requests queued behind a slow one count in full.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { benchInput, serveBench } from '../bench-process.ts'
 import { type Api, millisecondsOf, uncachedRequests } from '../lists/requests.ts'
-
-export interface RebuildRequestsInput extends Api {
-  campaigns: number
-  perSecond: number
-}
-
-export type RebuildRequestsOrder = { order: 'start' } | { order: 'stop' }
 
 export interface Answer {
   ms: number
   isAnswered: boolean
 }
 
-export interface RebuildRequestsResult {
-  answers: Answer[]
-}
-
 // The number of distinct lists. Details repeat after all campaigns were requested.
 const listsMax = 50_000
-const underWayMax = 500
 // Far from one another in the table. Coprime to round numbers.
 const stride = 7_919
 
-const { campaigns, perSecond, ...api } = benchInput<RebuildRequestsInput>()
-const { filtered: lists } = uncachedRequests({ campaigns, count: listsMax })
-let asked = 0
-let stop = async (): Promise<Answer[]> => []
+/** Lists and details in turn. */
+export function* alternating(campaigns: number): Generator<string> {
+  const { filtered: lists } = uncachedRequests({ campaigns, count: listsMax })
+  for (let turn = 0; ; turn++) {
+    yield lists[turn % listsMax] ?? ''
+    yield `/projects/campaign-${(turn * stride) % campaigns}`
+  }
+}
 
-serveBench({
-  ready: {},
-  async answer({ order }: RebuildRequestsOrder): Promise<RebuildRequestsResult> {
-    if (order === 'stop') return { answers: await stop() }
-    stop = start()
-    return { answers: [] }
-  },
-})
-
-function start(): () => Promise<Answer[]> {
+/** All answers from the start of the work to its end, and what it results in. */
+export async function askWhile<T>(
+  api: Api,
+  { paths, perSecond }: { paths: Iterator<string>; perSecond: number },
+  work: () => Promise<T>,
+): Promise<{ answers: Answer[]; result: T }> {
   const isOver = new AbortController()
-  const answers: Answer[] = []
-  const underWay = new Set<Promise<void>>()
+  const asked: Promise<Answer>[] = []
 
   async function keepAsking(): Promise<void> {
     const startedAtMs = Date.now()
-    for (let sent = 0; ; sent++) {
-      const dueAtMs = startedAtMs + (sent * 1_000) / perSecond
-      await delay(Math.max(0, dueAtMs - Date.now()), undefined, { signal: isOver.signal }).catch(() => {})
-      if (isOver.signal.aborted) return
-      if (underWay.size >= underWayMax) throw new Error(`${underWayMax} requests are in flight`)
-      const done = ask(dueAtMs).then(answer => {
-        answers.push(answer)
-        underWay.delete(done)
-      })
-      underWay.add(done)
+    while (!isOver.signal.aborted) {
+      const dueAtMs = startedAtMs + (asked.length * 1_000) / perSecond
+      const path: string = paths.next().value
+      asked.push(answerOf(api, path, dueAtMs))
+      const nextInMs = dueAtMs + 1_000 / perSecond - Date.now()
+      await delay(Math.max(0, nextInMs), undefined, { signal: isOver.signal }).catch(() => {})
     }
   }
 
   const asking = keepAsking()
-  asking.catch(() => {})
-  return async () => {
-    isOver.abort()
-    await asking
-    await Promise.all(underWay)
-    return answers
-  }
+  const result = await work().finally(() => isOver.abort())
+  await asking
+  return { answers: await Promise.all(asked), result }
 }
 
-async function ask(dueAtMs: number): Promise<Answer> {
-  const number = asked++
-  const turn = Math.floor(number / 2)
-  const path = number % 2 === 0 ? lists[turn % listsMax] : `/projects/campaign-${(turn * stride) % campaigns}`
-  const isAnswered = await millisecondsOf(api, path ?? '').then(
+async function answerOf(api: Api, path: string, dueAtMs: number): Promise<Answer> {
+  const isAnswered = await millisecondsOf(api, path).then(
     () => true,
     () => false,
   )
