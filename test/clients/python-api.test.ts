@@ -37,7 +37,7 @@ test('the generated client lists, reads, pages, filters and gets the errors', as
     ),
   )
   await store().advanceWatermark()
-  const seen = await useGeneratedClient(app().port)
+  const seen = await useGeneratedClient()
   expect(seen).toMatchObject({ ids, pages: 3, changed: 0, launchedIn: 0, again: 304 })
   const funded = ids.filter((_, n) => n % 2).toReversed()
   expect(seen.filtered).toEqual(funded)
@@ -128,7 +128,7 @@ async function withWholeCopy(
   }
 }
 
-async function useGeneratedClient(port: number) {
+async function useGeneratedClient() {
   const directory = makeDataDirectory()
   try {
     await outputOf(
@@ -143,7 +143,7 @@ async function useGeneratedClient(port: number) {
       { environment: { PATH: `${bin}:${process.env.PATH}` } },
     )
     const job = {
-      baseUrl: `http://127.0.0.1:${port}/api/v1`,
+      baseUrl: `http://127.0.0.1:${app().port}/api/v1`,
       ...app().issue(),
       pageSize,
       category: 'Games',
