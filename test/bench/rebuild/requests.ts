@@ -17,8 +17,12 @@ const listsMax = 50_000
 const stride = 7_919
 
 /** Lists and details in turn. */
-export function* alternating(campaigns: number): Generator<string> {
-  const { filtered: lists } = uncachedRequests({ campaigns, count: listsMax })
+export function alternating(campaigns: number): Iterator<string> {
+  const { filtered } = uncachedRequests({ campaigns, count: listsMax })
+  return pathsOf(filtered, campaigns)
+}
+
+function* pathsOf(lists: readonly string[], campaigns: number): Generator<string> {
   for (let turn = 0; ; turn++) {
     yield lists[turn % listsMax] ?? ''
     yield `/projects/campaign-${(turn * stride) % campaigns}`
