@@ -4,7 +4,6 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type BenchProcess, startBenchProcess } from '../bench-process.ts'
-import type { FoldedPlatform } from '../platform/fold.ts'
 import { type BenchReport, type Figure, figureOf, type Target } from '../report.ts'
 import { quantile, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
@@ -44,19 +43,10 @@ export async function benchLists(workspace: Workspace): Promise<BenchReport> {
     bench: 'lists',
     notes: [
       `${campaigns} campaigns, of which ${changesPerSecond} change per second, and ${pledges} pledges; every list and detail a different one, over`,
-      'HTTP. Pollers request changes since a moment of the last minute, in a loop. Held: the longest time that the event loop was',
-      'blocked, which includes delays by other work on the machine.',
+      'HTTP. Pollers request changes since a moment of the last minute, in a loop.',
     ],
     figures: await servedFigures(service).finally(service.end),
   }
-}
-
-function foldFigures({ foldSeconds, foldStatements, historySeconds }: FoldedPlatform): Figure[] {
-  const name = `folded whole, in ${foldStatements} statements`
-  return [
-    { name, value: foldSeconds, unit: 's', target: { atMost: 7 } },
-    { name: 'first day of the history', value: historySeconds, unit: 's' },
-  ]
 }
 
 async function servedFigures({ ready, ask }: BenchProcess<ListsServiceReady>): Promise<Figure[]> {
@@ -67,7 +57,9 @@ async function servedFigures({ ready, ask }: BenchProcess<ListsServiceReady>): P
   const result = await poll(ready, { pollers, ms: pollMs })
   const polled = pollFigures({ ...result, ...(await measured({})) })
   const computed = statisticsFigure(await measured({ statistics }))
-  return [...foldFigures(ready), ...latencies, ...polled, computed]
+  const name = `folded whole, in ${ready.foldStatements} statements`
+  const folded: Figure = { name, value: ready.foldSeconds, unit: 's', target: { atMost: 7 } }
+  return [folded, ...latencies, ...polled, computed]
 }
 
 async function latencyFigures(ready: ListsServiceReady): Promise<Figure[]> {
@@ -103,7 +95,7 @@ function latency(name: string, ms: readonly number[], target: { p50?: Target; p9
 }
 
 function pollFigures(polled: PollersResult & ListsServiceAnswer): Figure[] {
-  const { seconds, statements, cpuMs, heldMs, latenciesMs } = polled
+  const { seconds, statements, cpuMs, latenciesMs } = polled
   const requests = latenciesMs.length
   const name = `${pollers} pollers`
   return [
@@ -115,7 +107,6 @@ function pollFigures(polled: PollersResult & ListsServiceAnswer): Figure[] {
       unit: 'ms',
       target: { atMost: 0.5 },
     },
-    { name: `${name}, held`, value: heldMs, unit: 'ms' },
     ...latency(name, latenciesMs, { p99: { atMost: 1_500 } }),
   ]
 }

@@ -1,5 +1,4 @@
 /** The list bench's server: the query service's app, while campaigns change all the time. */
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { statsStatement } from '../../../services/query/endpoints/stats.ts'
 import type { QueryAppOptions } from '../../../services/query/options.ts'
@@ -31,8 +30,6 @@ export interface ListsServiceAnswer {
   statements: number
   /** CPU time of this process, which includes the changes, ms. */
   cpuMs: number
-  /** The longest time that the event loop was blocked, ms. */
-  heldMs: number
   /** CPU time of ClickHouse while the statistics of this request were computed. */
   statisticsCpuSeconds: number
 }
@@ -63,22 +60,19 @@ const ready: ListsServiceReady = { apiUrl, headers, ...folded }
 await indexLoaded()
 keepChanging()
 
-const delays = monitorEventLoopDelay({ resolution: 1 })
-delays.enable()
 let cpuBefore = process.cpuUsage()
 // The process is killed instead of closed: closing would first complete the last thousand requests.
 serveBench({
   ready,
   async answer({ statistics = 0 }: ListsServiceRequest): Promise<ListsServiceAnswer> {
     const { user, system } = process.cpuUsage(cpuBefore)
-    const measured = { statements, cpuMs: (user + system) / 1000, heldMs: delays.max / 1e6 }
+    const measured = { statements, cpuMs: (user + system) / 1000 }
     const before = cpuSecondsOf(clickHouse.pid)
     for (let computed = 0; computed < statistics; computed++)
       await tables.rows(statsStatement(defaultDatabases, statisticsMsMax, 1))
     const answer = { ...measured, statisticsCpuSeconds: cpuSecondsOf(clickHouse.pid) - before }
     cpuBefore = process.cpuUsage()
     statements = 0
-    delays.reset()
     return answer
   },
 })

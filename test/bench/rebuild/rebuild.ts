@@ -88,7 +88,6 @@ function figuresOf(events: number, ceiling: IngestRunResult, measured: Measured)
       unit: '',
       target: { atLeast: ratioMin },
     },
-    ...run.phases.map(({ phase, seconds }) => ({ name: `rebuild, ${phase}`, value: seconds, unit: 's' })),
     { name: 'memory, peak before it', value: ready.peakBytes / 1e6, unit: 'MB' },
     { name: 'memory, peak', value: run.peakBytes / 1e6, unit: 'MB' },
     { name: 'answers other than 200', value: refused, unit: '', target: { atMost: 0 } },

@@ -7,7 +7,6 @@ import { pino } from 'pino'
 import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
 import { liveConsumer, openEmbeddedModel } from '../../../services/embedded/model.ts'
 import { runRebuild } from '../../../services/generations/rebuild.ts'
-import type { Phase } from '../../../services/generations/rebuild-log.ts'
 import { openJournalHistory, openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
@@ -35,7 +34,6 @@ export interface RebuildServiceReady {
 }
 
 export interface RebuildRun {
-  phases: { phase: Phase; seconds: number }[]
   seconds: number
   records: number
   peakBytes: number
@@ -84,16 +82,13 @@ async function appendHistory(): Promise<void> {
 }
 
 async function rebuild(): Promise<RebuildRun> {
-  const entered: { phase: Phase; atMs: number }[] = []
   const startedMs = performance.now()
   const result = await runRebuild(
     {
       ...{ tables, databases, history, config, hashBacker: model.hashBacker, logger },
       run: 'rebuild',
       isAlone: true,
-      onProgress({ phase }) {
-        if (entered.at(-1)?.phase !== phase) entered.push({ phase, atMs: performance.now() })
-      },
+      onProgress: () => {},
       now: Date.now,
       monotonicMs: () => performance.now(),
       random: Math.random,
@@ -106,10 +101,5 @@ async function rebuild(): Promise<RebuildRun> {
   const { differences, rejects, records } = result.detail
   if (rejects > 0 || differences?.same !== size.campaigns)
     throw new Error(`the rebuild differs from the live model: ${JSON.stringify({ differences, rejects })}`)
-  // The last phase is the end.
-  const phases = entered.slice(0, -1).map(({ phase, atMs }, place) => ({
-    phase,
-    seconds: ((entered[place + 1]?.atMs ?? atMs) - atMs) / 1000,
-  }))
-  return { phases, seconds, records, peakBytes: peakBytes() }
+  return { seconds, records, peakBytes: peakBytes() }
 }
