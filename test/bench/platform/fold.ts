@@ -12,7 +12,7 @@ export interface FoldedPlatform {
   foldStatements: number
 }
 
-const holdsMsMax = 120_000
+const holdsMsMax = 240_000
 const foldMs = 1_000
 
 /** Migrates, loads and folds everything, with the projector's defaults. */
@@ -46,7 +46,7 @@ export async function keepFolding(tables: Tables, databases: Databases): Promise
   })
 }
 
-/** Asks until the column `holds` of the answer is not 0. Throws after two minutes. */
+/** Asks until the column `holds` of the answer is not 0. Throws after four minutes. */
 export async function untilHolds(tables: Pick<Tables, 'rows'>, statement: Statement): Promise<void> {
   const deadline = performance.now() + holdsMsMax
   for (;;) {
