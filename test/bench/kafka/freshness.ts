@@ -202,7 +202,7 @@ function differences(ends: Float64Array, starts: Float64Array): number[] {
 
 function report({ sinceAcknowledgedMs, sinceDueMs, lookMs, watermarkMs, folds }: Measured): BenchReport {
   return {
-    bench: 'kafka-freshness',
+    bench: 'kafka',
     notes: [
       `${perSecond} pledges/s for ${seconds} s, spread over ${campaigns} campaigns of a platform of ${platform.campaigns} campaigns and`,
       `${platform.pledges} pledges; ${projectors} projectors. From append to an answer of the table of campaigns that has the`,
