@@ -98,12 +98,6 @@ describe('the table of rejects', () => {
     else expect(originals.filter(one => texts.includes(one))).toEqual(texts)
   }
 
-  test('keeps how many headers a record had that has too many', async () => {
-    const rejects = rejectsOf(1, 1).map(one => ({ ...one, record: { ...one.record, omittedHeaders: 1_001 } }))
-    await store(startedAt)('', rejects)
-    expect(await latestRejects(source, {}, 1)).toMatchObject([{ headerCount: 1_001 }])
-  })
-
   test('keeps a record once, with the first time and reason, however often it is read', async () => {
     const rejects = rejectsOf(30, 2)
     await store(startedAt)('', rejects)

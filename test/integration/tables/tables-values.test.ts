@@ -37,12 +37,6 @@ describe('what is inserted', () => {
     }
   })
 
-  test('columns that an insert does not name take their defaults', async () => {
-    const table = await freshTable("n UInt32, later String DEFAULT 'default'")
-    await tables().insert(rowsOf(table, { n: 'UInt32' }, [[1]]))
-    expect(await tables().rows({ query: `SELECT * FROM ${table}` })).toEqual([{ n: 1, later: 'default' }])
-  })
-
   test('brings every text back as it was', async () => {
     const table = await freshTable('position UInt32, before String, text String, after String')
     const texts = [...nastyTexts, ...fc.sample(fc.string({ unit: 'binary' }), { numRuns: 200, seed: 7 })]
@@ -169,39 +163,4 @@ describe('parameters', () => {
       expect(rows).toEqual([{ value: expected, type }])
     },
   )
-
-  test('a placeholder inside a text or a comment is left alone', async () => {
-    const rows = await tables().rows({
-      query: "SELECT '{a:String}' AS text, {a:String} AS a /* {b:String} */ -- {c:String}",
-      query_params: { a: 'A' },
-    })
-    expect(rows).toEqual([{ text: '{a:String}', a: 'A' }])
-  })
-
-  test('parameters reach limits, conditions and inserts', async () => {
-    const rows = await tables().rows({
-      query: `SELECT number FROM numbers(10) WHERE number >= {from:UInt64} AND number IN {among:Array(UInt64)}
-              ORDER BY number LIMIT {limit:UInt32} OFFSET {offset:UInt32}`,
-      query_params: { from: 2, among: [1, 3, 5, 7, 9], limit: 2, offset: 1 },
-    })
-    expect(rows).toEqual([{ number: 5 }, { number: 7 }])
-  })
-
-  test('statements that run at once do not see each other’s parameters', async () => {
-    const answers = await Promise.all(
-      Array.from({ length: 40 }, async (_, n) => {
-        const [row] = await tables().rows<{ n: number }>({
-          query: 'SELECT {n:UInt32} AS n',
-          query_params: { n },
-        })
-        return row?.n
-      }),
-    )
-    expect(answers).toEqual(Array.from({ length: 40 }, (_, n) => n))
-  })
-
-  test('a parameter without a value fails the statement', async () => {
-    const failed = tables().rows({ query: 'SELECT {missing:UInt8}', query_params: { other: 1 } })
-    await expect(failed).rejects.toMatchObject({ name: 'TablesError', retryable: false })
-  })
 })

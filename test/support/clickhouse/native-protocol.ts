@@ -118,16 +118,9 @@ export function nativeQuery(query: string): Buffer {
   ])
 }
 
-interface Reader {
-  bytes(length: number): Promise<Buffer>
-  varUint(): Promise<number>
-  text(): Promise<string>
-  /** The first column. */
-  block(): Promise<string[]>
-  exception(): Promise<NativeError>
-}
+type Reader = ReturnType<typeof createReader>
 
-function createReader(source: AsyncIterable<Buffer>): Reader {
+function createReader(source: AsyncIterable<Buffer>) {
   const chunks = source[Symbol.asyncIterator]()
   let buffer = Buffer.alloc(0)
 
@@ -170,7 +163,8 @@ function createReader(source: AsyncIterable<Buffer>): Reader {
     varUint: readVarUint,
     text: readText,
 
-    async block() {
+    /** The first column. */
+    async block(): Promise<string[]> {
       await readText()
       // The block's header: fields by their numbers, up to 0.
       for (let field = await readVarUint(); field !== 0; field = await readVarUint()) {
@@ -186,7 +180,7 @@ function createReader(source: AsyncIterable<Buffer>): Reader {
       return decoded[0] ?? []
     },
 
-    async exception() {
+    async exception(): Promise<NativeError> {
       const code = (await bytes(4)).readInt32LE()
       await readText()
       return new NativeError(code, await readText())

@@ -4,7 +4,7 @@
  */
 import { defaultDatabases, qualified } from '../../../services/tables/generations.ts'
 import type { Databases } from '../../../services/tables/port.ts'
-import { askClickHouse, type ClickHouseAddress } from './clickhouse.ts'
+import { askClickHouse, type ClickHouseAddress, insertJson } from './clickhouse.ts'
 
 const { base, views } = defaultDatabases
 const tombstone = '18446744073709551615'
@@ -90,12 +90,7 @@ function dayRow(slug: string, id: string, updatedAt: string): object {
 
 /** Writes the rows to these databases, or to those of the whole. Nothing may merge. */
 export async function writeUnmerged(address: ClickHouseAddress, databases: Databases): Promise<void> {
-  const settings = 'SETTINGS async_insert = 0, distributed_foreground_insert = 1'
-  for (const [table, rows] of parts) {
-    const columns = Object.keys(rows[0] ?? {}).join(', ')
-    const query = `INSERT INTO ${qualified(table, databases)} (${columns}) ${settings} FORMAT JSONEachRow`
-    await askClickHouse(address, query, rows.map(row => JSON.stringify(row)).join('\n'))
-  }
+  for (const [table, rows] of parts) await insertJson(address, qualified(table, databases), rows)
 }
 
 /** Says that the days of the rows are over, on one server. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { answers, isSilent } from '../../support/servers/misbehaving-server.ts'
-import { against, failureOf, insert, password, user } from './against-server.ts'
+import { against, failureOf, insert } from './against-server.ts'
 
 describe('connections', () => {
   test('are never more than allowed, and the others wait', async () => {
@@ -60,48 +60,13 @@ describe('connections', () => {
 })
 
 describe('what is sent', () => {
-  test('carries the credentials in a header, and nowhere else', async () => {
+  test('asks for the answer when the statement has ended, and of a read that it ends with its caller', async () => {
     const { server, tables } = await against([answers('')])
-    await tables.insert(insert)
-    const [request] = server.requests
-    expect(request?.headers.authorization).toBe(
-      `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
-    )
-    expect(request?.parameters.toString()).not.toContain(password)
-  })
-
-  test('of a read cannot write, and ends when its caller stops waiting', async () => {
-    const { server, tables } = await against([answers('')])
-    await tables.rows({ query: 'SELECT 1' })
-    expect(server.requests[0]?.parameters.get('readonly')).toBe('2')
-    expect(server.requests[0]?.parameters.get('cancel_http_readonly_queries_on_client_close')).toBe('1')
-  })
-
-  test('asks for the answer when the statement has ended, and for signs of life before', async () => {
-    const { server, tables } = await against([answers('')], { silenceMsMax: 30_000 })
     await tables.run({ query: 'INSERT INTO a SELECT 1' })
     await tables.insert(insert)
     await tables.rows({ query: 'SELECT 1' })
-    expect(server.requests.map(({ parameters }) => parameters.get('wait_end_of_query'))).toEqual([
-      '1',
-      '1',
-      '1',
-    ])
-    expect(server.requests[0]?.parameters.get('send_progress_in_http_headers')).toBe('1')
-    expect(Number(server.requests[0]?.parameters.get('http_headers_progress_interval_ms'))).toBe(10_000)
-  })
-
-  test('carries the settings that every statement is to have', async () => {
-    const { server, tables } = await against([answers('')], {
-      statementSettings: { distributed_foreground_insert: 1, skip_unavailable_shards: 0 },
-    })
-    await tables.run({ query: 'SELECT 1' })
-    await tables.insert(insert)
-    await tables.rows({ query: 'SELECT 1' })
-    for (const { parameters } of server.requests) {
-      expect(parameters.get('distributed_foreground_insert')).toBe('1')
-      expect(parameters.get('skip_unavailable_shards')).toBe('0')
-    }
+    for (const { parameters } of server.requests) expect(parameters.get('wait_end_of_query')).toBe('1')
+    expect(server.requests[2]?.parameters.get('cancel_http_readonly_queries_on_client_close')).toBe('1')
   })
 
   test('has parameters in the URL while they are few, and in the text when they are many', async () => {
