@@ -35,7 +35,6 @@ describe('tables with a part', () => {
   test('that cannot be read never open, and the error names the table and the remedy; once repaired, they have every row', async () => {
     const spoils: [name: string, spoil: (path: string) => void][] = [
       ['data.bin', path => truncateSync(path, 100)],
-      ['data.bin', path => truncateSync(path, 100)],
       ['data.bin', path => appendFileSync(path, 'more')],
       ['data.bin', path => rmSync(path)],
       ['primary.cidx', path => truncateSync(path, 1)],
@@ -70,17 +69,6 @@ describe('tables with a part', () => {
     const read = tables.rows({ query: 'SELECT max(title), count() FROM crowdfunding.campaigns' })
     await expect(read).rejects.toBeInstanceOf(TablesError)
     await expect(read).rejects.toMatchObject({ retryable: false, message: expect.stringContaining(part) })
-    await close()
-  })
-
-  test('that are moved away as the message says open again, empty', async () => {
-    truncateSync(join(part, 'data.bin'), 100)
-    await startFailure()
-    rmSync(join(directory.path, 'tables'), { recursive: true })
-    const { tables, close } = await directory.open()
-    expect(await tables.rows({ query: 'SELECT count() AS rows FROM crowdfunding.campaigns' })).toEqual([
-      { rows: 0 },
-    ])
     await close()
   })
 

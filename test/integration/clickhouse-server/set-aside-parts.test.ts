@@ -34,23 +34,28 @@ describe('a ledger with a part that the server has set aside', () => {
     await clickHouse.stop()
   }
 
-  beforeAll(async () => {
-    directory = makeTestDirectory()
-    await start()
-    await migrate(tables, databases)
-    for (const rows of [5_000, 100]) {
-      await tables.run({
-        query: `INSERT INTO pledgeview_ledger_1.pledge_ledger (campaign_id, pledge_id, version, counts)
-                SELECT 'c', toString(number), ${rows}, true FROM numbers(${rows}) SETTINGS async_insert = 0`,
-      })
-    }
-    await expect(checkParts([tables], databases)).resolves.toBeUndefined()
+  /** Fills the table with two parts. While the server is down, the first one is damaged. */
+  async function setAside(database: string, table: string, insert: (rows: number) => Promise<void>) {
+    for (const rows of [5_000, 100]) await insert(rows)
     const [part] = await tables.rows<{ path: string }>({
-      query: `SELECT path FROM system.parts WHERE database = 'pledgeview_ledger_1' AND table = 'pledge_ledger' AND active AND rows = 5000`,
+      query: `SELECT path FROM system.parts WHERE database = '${database}' AND table = '${table}' AND active AND rows = 5000`,
     })
     await stop()
     truncateSync(join(part?.path ?? '', 'data.bin'), 100)
     await start()
+  }
+
+  beforeAll(async () => {
+    directory = makeTestDirectory()
+    await start()
+    await migrate(tables, databases)
+    await setAside('pledgeview_ledger_1', 'pledge_ledger', async rows => {
+      await tables.run({
+        query: `INSERT INTO pledgeview_ledger_1.pledge_ledger (campaign_id, pledge_id, version, counts)
+                SELECT 'c', toString(number), ${rows}, true FROM numbers(${rows}) SETTINGS async_insert = 0`,
+      })
+      await expect(checkParts([tables], databases)).resolves.toBeUndefined()
+    })
   })
 
   afterAll(async () => {
@@ -91,17 +96,11 @@ describe('a ledger with a part that the server has set aside', () => {
   })
 
   test('in the base database, which no rebuild makes, can be given up: the printed statement does it', async () => {
-    for (const rows of [5_000, 100]) {
-      await tables.run({
+    await setAside('pledgeview', 'campaign_days', rows =>
+      tables.run({
         query: `INSERT INTO pledgeview.campaign_days (campaign_id) SELECT toString(number) FROM numbers(${rows}) SETTINGS async_insert = 0`,
-      })
-    }
-    const [part] = await tables.rows<{ path: string }>({
-      query: `SELECT path FROM system.parts WHERE database = 'pledgeview' AND table = 'campaign_days' AND active AND rows = 5000`,
-    })
-    await stop()
-    truncateSync(join(part?.path ?? '', 'data.bin'), 100)
-    await start()
+      }),
+    )
     // The part of the ledger is not looked at.
     const base = { ...databases, ledger: 'none' }
     const error = await checkParts([tables], base).catch((error: Error) => error)

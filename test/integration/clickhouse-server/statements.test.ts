@@ -1,22 +1,15 @@
 /**
- * How the tables adapter behaves on a real server: late errors, large bodies, quotas; and what happens to statements when their
+ * How the tables adapter behaves on a real server: late errors, large bodies; and what happens to statements when their
  * connection, or their server, ends while they run.
  */
-import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
-import { createRowWriter, encodeRows } from '../../../services/tables/clickhouse/row-binary.ts'
+import { createRowWriter } from '../../../services/tables/clickhouse/row-binary.ts'
 import { type TableInsert, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
 import { makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 import { startProxy } from '../../support/kafka/proxy.ts'
 
-const ordinary = { password: '', networks: { ip: '127.0.0.1' }, profile: 'default', quota: 'default' }
-const moreUsers = {
-  users: { limited: { ...ordinary, quota: 'few' }, single: { ...ordinary, profile: 'single' } },
-  profiles: { single: { max_concurrent_queries_for_user: 1 } },
-  quotas: { few: { interval: { duration: 2_147_483_647, queries: 1 } } },
-}
 const rowsPerInsert = 100_000
 const waits = { timeout: 60_000, interval: 20 }
 const unknownOutcome = { name: 'TablesError', retryable: true, type: undefined }
@@ -28,7 +21,6 @@ const columns = [
 let directory: TestDirectory
 let clickHouse: ClickHouse
 let tables: Tables
-let opened: Tables[] = []
 
 beforeAll(async () => {
   directory = makeTestDirectory()
@@ -47,17 +39,6 @@ afterAll(async () => {
   directory.remove()
 })
 
-test('an error that comes late fails rows, after correct rows', async () => {
-  const late = open({ silenceMsMax: 300_000 }).rows({
-    query:
-      'SELECT number, sleepEachRow(0.05), throwIf(number = 10) FROM numbers(12) SETTINGS max_block_size = 1',
-  })
-  await expect(late).rejects.toMatchObject({
-    type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
-    retryable: false,
-  })
-})
-
 test('an error that comes late fails an insert, which then leaves no rows', async () => {
   const writer = createRowWriter(columns)
   for (let n = 0; n < rowsPerInsert; n++) writer.add([n + 1 === rowsPerInsert ? 4_000_000_000 : n, ''])
@@ -73,51 +54,6 @@ test('bodies of many megabytes arrive both ways', async () => {
   await tables.insert({ table: 'kept', columns, rows: writer.bytes() })
   const rows = await tables.rows<{ text: string }>({ query: 'SELECT text FROM kept ORDER BY n' })
   expect(rows.map(({ text }) => text)).toEqual(texts)
-})
-
-test('an exhausted quota may be retried, and its error quotes no rows', async () => {
-  const limited = open({ user: 'limited', password: '' })
-  await limited.rows({ query: 'SELECT n FROM kept' })
-  for (const run of [
-    () => limited.rows({ query: 'SELECT n FROM kept' }),
-    () => limited.run({ query: "INSERT INTO kept SELECT 1, 'quoted' SETTINGS async_insert = 0" }),
-    () => limited.insert({ table: 'kept', columns, rows: encodeRows(columns, [[1, 'quoted']]) }),
-  ]) {
-    const statement = run()
-    await expect(statement).rejects.toMatchObject({ type: 'QUOTA_EXCEEDED', retryable: true })
-    await expect(statement).rejects.not.toThrow('quoted')
-  }
-  expect(await countKept()).toBe(0)
-})
-
-test('too many statements of a user at once may be retried', async () => {
-  const single = open({ user: 'single', password: '' })
-  const slow = single.rows({ query: 'SELECT sleepEachRow(1) FROM numbers(3)' })
-  await whenRuns('sleepEachRow(1)')
-  await expect(single.rows({ query: 'SELECT 1' })).rejects.toMatchObject({
-    type: 'TOO_MANY_SIMULTANEOUS_QUERIES',
-    retryable: true,
-  })
-  await slow
-})
-
-test('a statement that an operator ends may be retried', async () => {
-  const mark = randomUUID()
-  const query = `SELECT sleepEachRow(1), '${mark}' FROM numbers(60) SETTINGS max_block_size = 1`
-  const ended = expect(tables.rows({ query })).rejects.toMatchObject({
-    type: 'QUERY_WAS_CANCELLED',
-    retryable: true,
-  })
-  await whenRuns(mark)
-  await tables.run({ query: `KILL QUERY WHERE query LIKE '%${mark}%' AND query NOT LIKE 'KILL%' SYNC` })
-  await ended
-})
-
-test('rows with an unknown column are refused, and the error names the column', async () => {
-  const own = [{ name: 'nowhere', type: 'UInt32' }]
-  const refused = tables.insert({ table: 'kept', columns: own, rows: encodeRows(own, [[1]]) })
-  await expect(refused).rejects.toMatchObject({ type: 'NO_SUCH_COLUMN_IN_TABLE', retryable: false })
-  await expect(refused).rejects.toThrow('nowhere')
 })
 
 test.each([
@@ -188,25 +124,18 @@ test('an aborted read ends its work', async () => {
 })
 
 async function start(): Promise<void> {
-  clickHouse = await startClickHouse({ directory: directory.path, moreUsers })
-  tables = open()
+  clickHouse = await startClickHouse({ directory: directory.path })
+  tables = openTables(settingsFor(clickHouse))
 }
 
 async function stop(): Promise<void> {
-  for (const one of opened) await one.close()
-  opened = []
+  await tables.close()
   await clickHouse.stop()
 }
 
 async function restart(): Promise<void> {
   await stop()
   await start()
-}
-
-function open(settings: Partial<Parameters<typeof openTables>[0]> = {}): Tables {
-  const one = openTables({ ...settingsFor(clickHouse), ...settings })
-  opened.push(one)
-  return one
 }
 
 /** About five megabytes, all in one batch. */
