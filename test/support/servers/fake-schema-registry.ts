@@ -1,16 +1,10 @@
-/** A schema registry in this process that follows the API, and breaks it on a test's request. */
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
-import { compileSchema } from '../../../contracts/events/avro-types.ts'
+/** A schema registry in this process that takes every schema, and breaks its API on a test's request. */
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { SchemaRegistryError } from '../../../services/log/registry/answers.ts'
+import { startMisbehavingServer } from './misbehaving-server.ts'
 
 export interface StoredSchema {
   schema: string
-  schemaType?: string
-  references?: object[]
 }
 
 /** Answers a request in place of the registry. Returns false to let the registry answer. */
@@ -21,9 +15,7 @@ export interface FakeSchemaRegistry {
   /** Every request: `GET /schemas/ids/7`. */
   calls: string[]
   /** The headers of the last request. */
-  headers(): IncomingMessage['headers']
-  /** The most requests that were open at once. */
-  openMost(): number
+  headers(): IncomingHttpHeaders
   /** Puts a schema under an id. */
   put(schemaId: number, stored: StoredSchema): void
   misbehave(misbehaviour: Misbehaviour | undefined): void
@@ -35,91 +27,58 @@ interface Reply {
   body: object
 }
 
-/** `path` is the path of its API. `firstId` is the first id that it gives. */
+const notFound: Reply = { status: 404, body: { error_code: 40403, message: 'Schema not found' } }
+
+/** `firstId` is the first id that it gives. */
 export async function startFakeSchemaRegistry({
-  path = '',
   firstId = 1,
   tls,
 }: {
-  path?: string
   firstId?: number
   tls?: { key: string; cert: string }
 } = {}): Promise<FakeSchemaRegistry> {
   const byId = new Map<number, StoredSchema>()
-  const subjects = new Map<string, number[]>()
   const calls: string[] = []
-  let headers: IncomingMessage['headers'] = {}
   let misbehaviour: Misbehaviour | undefined
-  let open = 0
-  let openMost = 0
 
-  function idOf(stored: StoredSchema, ids: Iterable<number>): number | undefined {
-    return [...ids].find(id => JSON.stringify(byId.get(id)) === JSON.stringify(stored))
-  }
-
-  function register(subject: string, stored: StoredSchema): Reply {
-    if (!isValid(stored)) return { status: 422, body: { error_code: 42201, message: 'Invalid schema' } }
-    const versions = subjects.get(subject) ?? []
-    const id = idOf(stored, byId.keys()) ?? Math.max(firstId - 1, ...byId.keys()) + 1
+  function register(stored: StoredSchema): Reply {
+    const isSame = (id: number) => JSON.stringify(byId.get(id)) === JSON.stringify(stored)
+    const id = [...byId.keys()].find(isSame) ?? Math.max(firstId - 1, ...byId.keys()) + 1
     byId.set(id, stored)
-    subjects.set(subject, [...new Set([...versions, id])])
     return { status: 200, body: { id } }
-  }
-
-  function lookUp(subject: string, stored: StoredSchema): Reply {
-    const versions = subjects.get(subject)
-    if (!versions) return notFound(40401, `Subject '${subject}' not found.`)
-    const id = idOf(stored, versions)
-    if (id === undefined) return notFound(40403, 'Schema not found')
-    return { status: 200, body: { subject, id, version: versions.indexOf(id) + 1, ...stored } }
   }
 
   function replyTo(call: string, body: string): Reply {
     const [, id] = /^GET \/schemas\/ids\/(\d+)$/.exec(call) ?? []
     if (id !== undefined) {
       const stored = byId.get(Number(id))
-      return stored ? { status: 200, body: stored } : notFound(40403, 'Schema not found')
+      return stored ? { status: 200, body: stored } : notFound
     }
-    const [, subject, versions] = /^POST \/subjects\/([^/]+)(\/versions)?$/.exec(call) ?? []
-    if (subject === undefined) return notFound(404, 'HTTP 404 Not Found')
-    const stored = JSON.parse(body) as StoredSchema
-    return (versions ? register : lookUp)(decodeURIComponent(subject), stored)
+    // A client that looks for the id of a schema registers it then, and gets the one that it has.
+    return /^POST .*\/versions$/.test(call) ? register(JSON.parse(body)) : notFound
   }
 
-  async function onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    open++
-    openMost = Math.max(openMost, open)
-    response.on('close', () => open--)
-    const body = await text(request)
-    const call = `${request.method} ${request.url?.slice(path.length)}`
-    headers = request.headers
-    calls.push(call)
-    if (misbehaviour?.(response, call)) return
-    const reply = request.url?.startsWith(path) ? replyTo(call, body) : notFound(404, 'HTTP 404 Not Found')
-    answer(response, reply.status, JSON.stringify(reply.body))
-  }
-
-  const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    onRequest(request, response).catch(() => response.destroy())
-  }
-  const server = tls ? createTlsServer(tls, listener) : createServer(listener)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const server = await startMisbehavingServer(
+    [
+      (response, { body }) => {
+        const call = `${response.req.method} ${response.req.url}`
+        calls.push(call)
+        if (misbehaviour?.(response, call)) return
+        const reply = replyTo(call, body)
+        answer(response, reply.status, JSON.stringify(reply.body))
+      },
+    ],
+    tls,
+  )
   return {
-    url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}${path}`,
+    url: server.url,
     calls,
-    headers: () => headers,
-    openMost: () => openMost,
+    headers: () => server.requests.at(-1)?.headers ?? {},
     put: (schemaId, stored) => byId.set(schemaId, stored),
     misbehave(next) {
       misbehaviour = next
     },
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    close: server.close,
   }
 }
 
@@ -142,19 +101,4 @@ function answer(response: ServerResponse, status: number, body: string): true {
   response.writeHead(status, { 'content-type': 'application/vnd.schemaregistry.v1+json' })
   response.end(body)
   return true
-}
-
-// The tests do not need checks of schemas that are not Avro, or not complete.
-function isValid({ schema, schemaType, references }: StoredSchema): boolean {
-  if (schemaType !== undefined || references !== undefined) return true
-  try {
-    compileSchema(JSON.parse(schema) as object)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function notFound(error_code: number, message: string): Reply {
-  return { status: 404, body: { error_code, message } }
 }

@@ -6,7 +6,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 /** The behaviour for one request. The body has been read when it is called. */
-export type Behaviour = (response: ServerResponse) => void
+export type Behaviour = (response: ServerResponse, request: SeenRequest) => void
 
 export interface SeenRequest {
   parameters: URLSearchParams
@@ -43,7 +43,7 @@ export async function startMisbehavingServer(
     }
     requests.push(seen)
     seen.body = await text(request)
-    behaviour(response)
+    behaviour(response, seen)
   }
 
   const onAnyRequest = (request: IncomingMessage, response: ServerResponse): void => {

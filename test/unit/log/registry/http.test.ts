@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import {
   createSchemaRegistry,
   type SchemaRegistry,
@@ -83,17 +83,12 @@ test('an id that was missing is asked for again beside a new one: its schema may
 
 describe('the way to the registry', () => {
   const secret = 'pässwörd:with a colon'
-  const closers: (() => Promise<unknown>)[] = []
-
-  afterEach(async () => {
-    for (const close of closers.splice(0)) await close()
-  })
 
   test('takes its credentials along, to this registry only, and shows them in no message', async () => {
     const registry = open({ user: 'reader', password: secret })
     const encoded = Buffer.from(`reader:${secret}`).toString('base64')
     const elsewhere = await startFakeSchemaRegistry()
-    closers.push(elsewhere.close)
+    onTestFinished(elsewhere.close)
     fake.misbehave(response => {
       response.writeHead(307, { location: `${elsewhere.url}/schemas/ids/7` }).end()
       return true
@@ -114,25 +109,14 @@ describe('the way to the registry', () => {
     }
   })
 
-  test('may lead through a path', async () => {
-    const nested = await startFakeSchemaRegistry({ path: '/apis/ccompat/v7' })
-    closers.push(nested.close)
-    nested.put(7, stored)
-    for (const url of [nested.url, `${nested.url}/`]) {
-      const registry = open({ url })
-      await registry.learn(new Set([7]))
-      expect(registry.known(7)).toEqual(told)
-    }
-  })
-
   test('is verified: a certificate is trusted by the authority that is given, and by no other', async context => {
     needs(context, openssl)
     const directory = await mkdtemp(join(tmpdir(), 'pledgeview-registry-'))
-    closers.push(() => rm(directory, { recursive: true }))
+    onTestFinished(() => rm(directory, { recursive: true }))
     const { ca, keyStore } = await makeCertificate(directory)
     const pem = await readFile(keyStore, 'utf8')
     const secure = await startFakeSchemaRegistry({ tls: { key: pem, cert: pem } })
-    closers.push(secure.close)
+    onTestFinished(secure.close)
     secure.put(7, stored)
     const trusting = open({ url: secure.url, caCertificate: ca })
     await trusting.learn(new Set([7]))
