@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -6,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { inWriteTransaction, openJournalFile } from '../../../services/log/local/file.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
-import { lockDataDirectory } from '../../../services/log/local/lock.ts'
 import {
   type FindStarts,
   LogHeld,
@@ -18,7 +17,6 @@ import {
 import { journalEnds } from '../../support/events/journal-ends.ts'
 import { fromStart } from '../../support/events/starts.ts'
 import { describeEventLog } from './event-log.conformance.ts'
-import { startChild } from './event-log-process.ts'
 
 describeEventLog('in a journal', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'journal-'))
@@ -168,14 +166,6 @@ describe('the journal', () => {
     await reader.close()
   })
 
-  test('is readable by its owner alone, in every file that it makes', async () => {
-    const writer = await openJournalWriter(path)
-    await writer.append(recordsOf('pledges', 1))
-    for (const file of [path, `${path}-wal`, `${path}-shm`])
-      expect(statSync(file).mode & 0o777, file).toBe(0o600)
-    await writer.close()
-  })
-
   test.each([
     [
       'a newer program',
@@ -226,54 +216,11 @@ describe('the journal', () => {
     other.exec('CREATE TABLE notes (text TEXT)')
     other.close()
     await expect(openJournalWriter(path)).rejects.toThrow('is not a journal')
-    const text = join(directory, 'text')
-    writeFileSync(text, 'something that is not a database, despite its name\n'.repeat(100))
-    await expect(openJournalWriter(text)).rejects.toThrow(`cannot open the journal ${text}`)
+    writeFileSync(path, 'something that is not a database, despite its name\n'.repeat(100))
+    await expect(openJournalWriter(path)).rejects.toThrow(`cannot open the journal ${path}`)
     await expect(openJournalWriter(join(directory, 'no', 'directory'))).rejects.toThrow('cannot make')
   })
 })
-
-describe('a data directory', () => {
-  let parent: string
-  let directory: string
-
-  beforeEach(() => {
-    parent = mkdtempSync(join(tmpdir(), 'lock-'))
-    directory = join(parent, 'data')
-  })
-
-  afterEach(() => rmSync(parent, { recursive: true }))
-
-  test('that a process holds is refused to others, and free once that process is killed', async () => {
-    const holder = startChild('hold', directory)
-    await holder.printed(1)
-    expect(holder.lines).toEqual(['held'])
-    expect(() => lockDataDirectory(directory)).toThrow(`the data directory ${directory} is in use`)
-    await holder.kill()
-    lockDataDirectory(directory).close()
-  })
-
-  test('lets no others in after a failed attempt of the holder itself', async () => {
-    const lock = lockDataDirectory(directory)
-    expect(() => lockDataDirectory(directory)).toThrow('is in use')
-    expect(await answerOf('hold', directory)).toBe('refused')
-    lock.close()
-    expect(await answerOf('hold', directory)).toBe('held')
-  })
-
-  test('is made for its owner alone', () => {
-    lockDataDirectory(directory).close()
-    expect(statSync(directory).mode & 0o777).toBe(0o700)
-    expect(statSync(join(directory, 'lock.sqlite')).mode & 0o777).toBe(0o600)
-  })
-})
-
-async function answerOf(...args: string[]): Promise<string | undefined> {
-  const child = startChild(...args)
-  await child.printed(1)
-  await child.kill()
-  return child.lines[0]
-}
 
 function recordsOf(topic: Topic, count: number): NewRecord[] {
   return Array.from({ length: count }, (_, i) => ({

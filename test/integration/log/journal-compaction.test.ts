@@ -129,7 +129,10 @@ describe('a compaction of the journal', () => {
     // The last one is newer than the event before it: a corrected program may be able to read it.
     expect(await replay()).toEqual(['a=1 event', 'b=no event', 'c=1 event', 'c=no event'])
     const unwanted = read.filter(({ offset }) => offset === 3 || offset === 5)
-    expect(await compactJournal(path, { ...whole, unwanted, isDry: true })).toMatchObject({ records: 2 })
+    expect(await compactJournal(path, { ...whole, unwanted, isDry: true })).toMatchObject({
+      records: 2,
+      isRewritten: false,
+    })
     expect(await replay()).toHaveLength(4)
     // At the place of another record, as in a journal that was put back. And what is an event by now.
     const others = read.map(record => ({ ...record, appendedAt: record.appendedAt - 1 }))
@@ -138,15 +141,5 @@ describe('a compaction of the journal', () => {
     expect(await replay()).toHaveLength(4)
     expect(await compactJournal(path, { ...whole, unwanted })).toMatchObject({ records: 2 })
     expect(await replay()).toEqual(['a=1 event', 'c=1 event'])
-  })
-
-  test('changes nothing in a dry run', async () => {
-    await append(['a', '1 first'], ['a', '2 second'])
-    await readOn()
-    expect(await compactJournal(path, { ...whole, isDry: true })).toMatchObject({
-      records: 1,
-      isRewritten: false,
-    })
-    expect(await replay()).toEqual(['a=1 first', 'a=2 second'])
   })
 })

@@ -18,12 +18,10 @@ export interface BatchToWrite {
   records: readonly BatchRecord[]
   compression?: Compression
   firstOffset?: number
-  /** The offsets that the batch had before compaction. Default: one for each record. */
-  offsets?: number
   isTransactional?: boolean
 }
 
-export const firstTimestamp = 1_700_000_000_000
+const firstTimestamp = 1_700_000_000_000
 
 const Record = require('kafkajs/src/protocol/recordBatch/record/v0/index.js') as (record: object) => object
 const { RecordBatch } = require('kafkajs/src/protocol/recordBatch/v0/index.js') as {
@@ -38,7 +36,6 @@ export async function writeBatch({
   records,
   compression = 'none',
   firstOffset = 0,
-  offsets = records.length,
   isTransactional = false,
 }: BatchToWrite): Promise<Buffer> {
   const { buffer } = await RecordBatch({
@@ -46,7 +43,7 @@ export async function writeBatch({
     firstOffset: BigInt(firstOffset),
     firstTimestamp,
     maxTimestamp: firstTimestamp + 1_000,
-    lastOffsetDelta: offsets - 1,
+    lastOffsetDelta: records.length - 1,
     transactional: isTransactional,
     records: records.map((record, offsetDelta) => Record({ ...record, offsetDelta })),
   })

@@ -11,7 +11,6 @@ import type { ReadMessage } from '../../../../../services/log/kafka/record.ts'
 import {
   type PartitionRange,
   type PollBounds,
-  type Position,
   partitionName,
   type Start,
 } from '../../../../../services/log/port.ts'
@@ -23,7 +22,6 @@ let calls: string[]
 let failures: Error[]
 let range: PartitionRange
 let begunAnew: string[]
-let begunAt: (readonly Position[])[]
 let knowStarts: (starts: Map<string, Start>) => void
 let assignments: Assignments
 
@@ -31,7 +29,6 @@ beforeEach(() => {
   calls = []
   failures = []
   begunAnew = []
-  begunAt = []
   range = { ...at, low: 0, end: 1_000 }
   assignments = createAssignments({
     groupId: 'projector',
@@ -58,7 +55,7 @@ beforeEach(() => {
     onChange: () => undefined,
     onFailure: error => failures.push(error),
     restate: async () => undefined,
-    onReading: async (_assignment, positions) => void begunAt.push(positions),
+    onReading: async () => undefined,
     logger: pino({ level: 'silent' }),
   })
 })
@@ -71,11 +68,6 @@ test('nothing is fetched or taken before the committed offsets are known', async
   expect(calls).toEqual(['pause pledges/0', 'seek 40', 'resume pledges/0'])
   expect(assignments.onMessages(at, 40, messages(40, 5), 45)).toBe(true)
   expect(offsets()).toEqual([40, 41, 42, 43, 44])
-})
-
-test('it tells where reading begins, so that the group does not lag behind tables that are ahead of it', async () => {
-  await joinAt(40)
-  expect(begunAt).toEqual([[{ ...at, next: 40 }]])
 })
 
 test('a batch of an earlier assignment is refused, and kafkajs is sent back to the offset of the partition', async () => {
@@ -106,19 +98,6 @@ test('offsets without a record move a partition forward if they directly follow 
   expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(true)
 })
 
-test('the position behind the last record is also behind the offsets without a record that follow it', async () => {
-  await joinAt(40)
-  // As of a transaction: two records, and the marker of its end.
-  assignments.onMessages(at, 40, messages(40, 2), 43)
-  const nextOf = (recordsMax: number) =>
-    assignments.take({ ...generous, recordsMax }).positions.map(({ next }) => next)
-  expect(nextOf(1)).toEqual([41])
-  expect(nextOf(1)).toEqual([43])
-  assignments.onMessages(at, 43, messages(43, 1), 44)
-  assignments.onNothing(at, 44, 50)
-  expect(nextOf(1)).toEqual([50])
-})
-
 test('offsets without a record that begin further on are believed only after kafkajs was sent back', async () => {
   await joinAt(40)
   assignments.onNothing(at, 45, 50)
@@ -127,30 +106,6 @@ test('offsets without a record that begin further on are believed only after kaf
   expect(calls.at(-1)).toBe('seek 40')
   assignments.onNothing(at, 45, 50)
   expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(true)
-})
-
-test('the record before the start is read again, and dropped if it is the one that was read', async () => {
-  assignments.onJoin('member', [at])
-  await startAt(40, [at], 7_000)
-  expect(calls.at(-2)).toBe('seek 39')
-  expect(assignments.onMessages(at, 39, messages(39, 3, 7_000), 42)).toBe(true)
-  expect(offsets()).toEqual([40, 41])
-  // Only the first batch is compared.
-  expect(assignments.onMessages(at, 42, messages(42, 1, 8_000), 43)).toBe(true)
-  expect(begunAnew).toEqual([])
-})
-
-test('another record before the start is another log: the partition is read from its first record', async () => {
-  range = { ...at, low: 5, end: 1_000 }
-  assignments.onJoin('member', [at])
-  await startAt(40, [at], 7_000)
-  expect(assignments.onMessages(at, 39, messages(39, 3, 7_001), 42)).toBe(false)
-  await settled()
-  expect(begunAnew).toEqual(['the record at 39 is not the one that was read'])
-  expect(calls.at(-1)).toBe('seek 5')
-  expect(assignments.onMessages(at, 5, messages(5, 37, 7_001), 42)).toBe(true)
-  expect(offsets()).toEqual(Array.from({ length: 37 }, (_, index) => 5 + index))
-  expect(failures).toEqual([])
 })
 
 test('a start whose record is compacted away, or not known, or deleted, is compared with nothing', async () => {
@@ -166,16 +121,6 @@ test('a start whose record is compacted away, or not known, or deleted, is compa
   await startAt(40, [at], 7_000)
   expect(calls.at(-2)).toBe('seek 40')
   expect(begunAnew).toEqual([])
-})
-
-test('a partition is not fetched while its share of the buffer is full, and again when half of that is free', async () => {
-  await joinAt(0)
-  assignments.onMessages(at, 0, messages(0, 100), 100)
-  expect(calls.at(-1)).toBe('pause pledges/0')
-  assignments.take({ ...generous, recordsMax: 49 })
-  expect(calls.at(-1)).toBe('pause pledges/0')
-  assignments.take({ ...generous, recordsMax: 1 })
-  expect(calls.at(-1)).toBe('resume pledges/0')
 })
 
 test('a backlog in one partition leaves the others their turn, and their topic its bound', async () => {

@@ -5,12 +5,6 @@ import { readAnswer, writeBatch } from '../../../../support/kafka/record-batch.t
 
 const small = { key: Buffer.from('key'), value: Buffer.from('value') }
 
-test('each partition of an answer is read to its end', async () => {
-  const batch = await writeBatch({ records: [small, small] })
-  const read = await readAnswer([batch, Buffer.alloc(0), Buffer.concat([batch, batch])])
-  expect(read.map(messages => messages.length)).toEqual([2, 0, 4])
-})
-
 test('messages in a format before Kafka 0.11 are refused: nothing is skipped silently', async () => {
   const old = await writeBatch({ records: [small] })
   old.writeInt8(1, 16)

@@ -10,14 +10,10 @@ import {
   type FetchedMessage,
   recordBytesMax,
 } from '../../../../../services/log/kafka/repairs/record-batches.ts'
-import { generationOf } from '../../../../../services/tables/generations.ts'
-import { createRejectStore } from '../../../../../services/tables/rejects.ts'
-import { decodeRows } from '../../../../support/clickhouse/row-binary.ts'
 import { type BatchRecord, readByKafkajs, writeBatch } from '../../../../support/kafka/record-batch.ts'
 
 const headBytes = 61
 const inherited = ['toString', '__proto__', 'constructor', 'hasOwnProperty', 'valueOf', 'isPrototypeOf']
-const compressed = compressions.filter(compression => compression !== 'none')
 
 const bytes = fc.uint8Array({ maxLength: 40 }).map(array => Buffer.from(array))
 const records: fc.Arbitrary<BatchRecord[]> = fc.array(
@@ -66,22 +62,6 @@ describe('decoding record batches', () => {
     )
   })
 
-  test('never fails on any bytes in the place of records', async () => {
-    const anything = fc.uint8Array({ maxLength: 300 })
-    await fc.assert(
-      fc.asyncProperty(
-        anything,
-        fc.nat(7),
-        fc.integer({ min: -2, max: 300 }),
-        async (body, packing, count) => {
-          const batch = batchOf(Buffer.from(body), { attributes: packing, count })
-          expectWhole(await decodeBatches(batch, nothing()), 100, 109)
-        },
-      ),
-      { numRuns: 700 },
-    )
-  })
-
   test('names the compression that does not exist, and the place of a damaged record', async () => {
     const unknown = batchOf(Buffer.alloc(20), { attributes: 6, count: 1 })
     expect(await decodeBatches(unknown, nothing())).toMatchObject([
@@ -104,11 +84,6 @@ describe('decoding record batches', () => {
     const batch = await writeBatch({ records: [small(0)] })
     const decoded = await decodeBatches(Buffer.concat([batch, batch.subarray(0, -1)]), nothing())
     expect(decoded).toHaveLength(1)
-  })
-
-  test('ends a batch that compaction has emptied with a marker that kafkajs skips', async () => {
-    const batch = await writeBatch({ records: [], compression: 'zstd', firstOffset: 40, offsets: 3 })
-    expect(await decodeBatches(batch, nothing())).toMatchObject([{ offset: '42', isControlRecord: true }])
   })
 
   test('tells kafkajs the producer and the transaction of what cannot be read', async () => {
@@ -143,85 +118,33 @@ describe('headers', () => {
     }
   })
 
-  test('above the bound make the record unreadable, with its key and value', async () => {
-    const many = (count: number) => ({ ...small(0), headers: { h: Array(count).fill(Buffer.from('1')) } })
-    const [atBound, above] = await logRecords(many(1_000), many(1_001))
-    expect(atBound?.headers).toHaveLength(1_000)
-    expect(above).toMatchObject({
-      ...small(0),
-      unreadable: 'the record has 1,001 headers, and 1,000 are allowed',
-      omittedHeaders: 1_001,
-    })
-    expect(above?.headers).toBeUndefined()
-  })
-
   test('may be claimed beyond 32 bits by a damaged record: its batch is a reject that the table takes', async () => {
     const claim = [0x80, 0x80, 0x80, 0x80, 0x80, 0x40]
     const content = Buffer.from([0, 0, 0, 2, 0x6b, 2, 0x76, ...claim])
     const body = Buffer.concat([Buffer.from([2 * content.length]), content])
     const messages = await decodeBatches(batchOf(body, { attributes: 0, count: 1 }), nothing())
     const records = messages.map(message => toLogRecord('pledges', 0, message))
-    const stored: unknown[] = []
-    const store = createRejectStore({
-      tables: { insert: async insert => void stored.push(...decodeRows(insert)) },
-      databases: generationOf({ base: 'base', views: 'views' }, 1),
-      ...{ keptMs: 1_000, now: () => 0 },
-    })
-    const reason = 'a record claims more headers than it has bytes'
-    await store(
-      'cluster',
-      records.map(record => ({ record, reason: record.unreadable ?? '' })),
-    )
-    expect(stored).toMatchObject([{ offset: 109n, reason: expect.stringContaining(reason), header_count: 0 }])
-  })
-
-  test('take time in proportion to their bytes', async () => {
-    const headers = Object.fromEntries(
-      Array.from({ length: 100_000 }, (_, number) => [`h${number}`, Buffer.alloc(1)]),
-    )
-    const batch = await writeBatch({ records: [{ ...small(0), headers }, small(1)] })
-    const startedAt = performance.now()
-    expect(await decodeBatches(batch, nothing())).toHaveLength(2)
-    // Quadratic decoding takes half an hour.
-    expect(performance.now() - startedAt).toBeLessThan(60_000)
+    const unreadable = expect.stringContaining('a record claims more headers than it has bytes')
+    expect(records).toMatchObject([{ offset: 109, unreadable }])
+    expect(records[0]?.omittedHeaders).toBeUndefined()
   })
 })
 
 describe('bounds', () => {
-  test.each(compressed)('a batch that %s packed is not unpacked beyond the bound', async packing => {
-    const parts = 5
-    const value = Buffer.alloc(batchBytesMax / (parts - 1))
-    const large = await writeBatch({
-      records: Array(parts).fill({ key: null, value }),
-      compression: packing,
-      firstOffset: 3,
-    })
-    const decoded = await decodeBatches(large, nothing())
-    const reason = `the batch of offsets 3 to 7 (${packing}) unpacks to more than 64 MiB`
-    expect(decoded).toMatchObject([
-      { offset: '7', value: null, unreadable: { reason, omittedValueBytes: large.length } },
-    ])
-  })
-
-  test('a record of too many bytes is unreadable, and the others of its batch are read', async () => {
-    const key = Buffer.from('c_1')
-    const large = { key, value: Buffer.alloc(recordBytesMax) }
-    const batch = await writeBatch({ records: [small(0), large, small(2)], compression: 'gzip' })
-    const reason = `the record has 16,777,228 bytes, and 16 MiB are allowed`
-    expect(await decodeBatches(batch, nothing())).toMatchObject([
-      { value: small(0).value },
-      { key, value: null, unreadable: { reason, omittedValueBytes: recordBytesMax } },
-      { value: small(2).value },
-    ])
-  })
-
-  test('a record of too many bytes keeps no more memory than its key', async () => {
+  test('a record of too many bytes is unreadable, and keeps no more memory than its key; the others of its batch are read', async () => {
     const key = Buffer.from('c_1')
     const headers = { trace: Buffer.from('t') }
     const large = { key, value: Buffer.alloc(recordBytesMax), headers }
+    const reason = 'the record has 16,777,236 bytes, and 16 MiB are allowed'
     for (const compression of ['none', 'gzip'] as const) {
-      const batch = await writeBatch({ records: [{ ...small(0), headers }, large], compression })
-      const [first, second] = await decodeBatches(batch, nothing())
+      const batch = await writeBatch({ records: [{ ...small(0), headers }, large, small(2)], compression })
+      const decoded = await decodeBatches(batch, nothing())
+      expect(decoded).toMatchObject([
+        { value: small(0).value },
+        { key, value: null, unreadable: { reason, omittedValueBytes: recordBytesMax } },
+        { value: small(2).value },
+      ])
+      const [first, second] = decoded
       const views = [first?.key, first?.value, first?.headers[0]?.[1], second?.key] as Buffer[]
       expect(views.map(String)).toEqual(['key 0', 'value 0', 't', 'c_1'])
       expect(views.every(view => view.buffer.byteLength < 1_024)).toBe(true)
