@@ -1,6 +1,5 @@
 /** Topics for one test, and the content of a topic, read without the code under test. */
 import { randomUUID } from 'node:crypto'
-
 import { EventEmitter, once } from 'node:events'
 import type { Admin } from 'kafkajs'
 import pino from 'pino'

@@ -151,7 +151,7 @@ describe('rows as bytes', () => {
     ['Tuple(a String)', TypeError, ['a', null, undefined, {}, { b: 'a' }]],
   ]
 
-  test.each(unfit)('are not made of what %s would not keep as it is: %o', (type, error, values) => {
+  test.each(unfit)('are not made of what %s would not keep as it is (%#)', (type, error, values) => {
     for (const value of values)
       expect(() => encodeRows(columnsOf([type]), [[value]]), String(value)).toThrow(error)
   })

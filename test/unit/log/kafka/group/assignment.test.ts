@@ -2,7 +2,6 @@
  * What kafkajs may do between a join and the next, in orders that one broker cannot be brought to produce: with several
  * brokers a fetch of an earlier assignment can end in a later one.
  */
-
 import pino from 'pino'
 import { beforeEach, expect, test } from 'vitest'
 import { type Assignments, createAssignments } from '../../../../../services/log/kafka/group/assignment.ts'
