@@ -1,9 +1,9 @@
 /** Proves that the data teams' ports pass on every byte as if ClickHouse itself listened there. */
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { type OpenDoor, openDoor } from '../../../services/clickhouse-server/door.ts'
+import { describe, expect, test } from 'vitest'
+import { openDoor } from '../../../services/clickhouse-server/door.ts'
 
 const host = '127.0.0.1'
 
@@ -12,12 +12,13 @@ describe('a connection through the door', () => {
     ['ends', (socket: Socket) => socket.end('last words'), 'last words'],
     ['is reset', (socket: Socket) => socket.resetAndDestroy(), 'ECONNRESET'],
   ])('%s for the client as the server ends it', async (_, leave, expected) => {
-    const door = await doorTo(leave)
-    const seen = await buffer(connect(door.nativePort, host)).then(
-      String,
-      error => (error as NodeJS.ErrnoException).code,
-    )
+    const server = await listening(leave)
+    const door = await openDoor({ httpPort: 0, nativePort: 0 }, both(server))
+    const client = connect(door.nativePort, host)
+    const seen = await buffer(client).then(String, error => (error as NodeJS.ErrnoException).code)
     expect(seen).toBe(expected)
+    await door.close()
+    server.close()
   })
 
   test.each([
@@ -25,17 +26,34 @@ describe('a connection through the door', () => {
     ['is reset', (socket: Socket) => socket.resetAndDestroy(), 'ECONNRESET'],
   ])('%s for the server as the client ends it', async (_, leave, expected) => {
     const ended = Promise.withResolvers<string | undefined>()
-    const door = await doorTo(socket => {
+    const server = await listening(socket => {
       socket.write('hello')
       socket.on('end', () => ended.resolve('end'))
       socket.on('error', (error: NodeJS.ErrnoException) => ended.resolve(error.code))
       socket.resume()
     })
+    const door = await openDoor({ httpPort: 0, nativePort: 0 }, both(server))
     const client = connect(door.nativePort, host)
     await once(client, 'data')
     leave(client)
     expect(await ended.promise).toBe(expected)
+    await door.close()
+    server.close()
   })
+
+  test.each(['httpPort', 'nativePort'] as const)(
+    'is none if its %s is taken, and the error names the port',
+    async name => {
+      const server = await listening(socket => socket.destroy())
+      const { [name]: port } = both(server)
+      const opening = openDoor({ httpPort: 0, nativePort: 0, [name]: port }, both(server))
+      await expect(opening).rejects.toMatchObject({
+        name: 'ServerStartError',
+        message: `port ${port} is taken`,
+      })
+      server.close()
+    },
+  )
 })
 
 describe('when all places are taken, a new connection', () => {
@@ -43,14 +61,16 @@ describe('when all places are taken, a new connection', () => {
   const head = 'POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n'
 
   /** Answers `ping` and `hello` only, and asks for the body of a request. */
-  const opened = () =>
-    doorTo(socket => {
+  async function opened() {
+    const server = await listening(socket => {
       socket.on('error', () => {})
       socket.on('data', data => {
         if (/ping|hello/.test(String(data))) socket.write('answer')
         if (/Expect/.test(String(data))) socket.write('HTTP/1.1 100 Continue\r\n\r\n')
       })
     })
+    return { server, door: await openDoor({ httpPort: 0, nativePort: 0 }, both(server)) }
+  }
 
   async function open(port: number, text: string): Promise<Socket> {
     const client = connect(port, host).on('error', () => {})
@@ -75,7 +95,7 @@ describe('when all places are taken, a new connection', () => {
     ['sent half a hello', 'native', 'hel', 'hello'],
     ['had its answers', 'native', 'hello', 'hello'],
   ])('takes the place of one that %s over %s, and of none with a query', async (_, kind, held, asked) => {
-    const door = await opened()
+    const { server, door } = await opened()
     const port = kind === 'http' ? Number(new URL(door.url).port) : door.nativePort
     const query = await open(port, kind === 'http' ? head : 'hello')
     let isQueryEnded = false
@@ -91,18 +111,18 @@ describe('when all places are taken, a new connection', () => {
       await expect.poll(() => isAnswered(port, asked), { timeout: 10_000 }).toBe(true)
     expect(isQueryEnded).toBe(false)
     for (const socket of [query, ...others]) socket.destroy()
-  })
-})
-
-/** A door to a server that treats connections so. It is closed after the test. */
-async function doorTo(onConnection: (socket: Socket) => unknown): Promise<OpenDoor> {
-  const server = createServer(onConnection).listen(0, host)
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const door = await openDoor({ httpPort: 0, nativePort: 0 }, { httpPort: port, nativePort: port })
-  onTestFinished(async () => {
     await door.close()
     server.close()
   })
-  return door
+})
+
+async function listening(onConnection: (socket: Socket) => unknown): Promise<Server> {
+  const server = createServer(onConnection).listen(0, host)
+  await once(server, 'listening')
+  return server
+}
+
+function both(server: Server): { httpPort: number; nativePort: number } {
+  const { port } = server.address() as { port: number }
+  return { httpPort: port, nativePort: port }
 }

@@ -277,6 +277,15 @@ describe('the data teams’ ports', () => {
     for await (const chunk of socket) read += (chunk as Buffer).length
     expect(read).toBeGreaterThan(bytes)
   })
+
+  test('they stay open when ClickHouse is restarted, and lead to the new process', async () => {
+    await opened.clickHouse.kill()
+    await expect.poll(() => askHttp().catch(String), { timeout: 60_000 }).toBe('1\n')
+    await expect.poll(() => askAnalyst('SELECT 1').catch(String)).toEqual(['1'])
+    await expect.poll(() => opened.clickHouse.pid()).not.toBe(pid)
+    await expect.poll(() => opened.clickHouse.outage()).toBeUndefined()
+    pid = opened.clickHouse.pid()
+  })
 })
 
 /** `fetch` sets these headers itself. */

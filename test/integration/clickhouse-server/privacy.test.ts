@@ -1,6 +1,6 @@
 /** What ClickHouse's server leaves on disk, shows of itself and opens to others; and that it stays within its memory limit. */
 import { createHash } from 'node:crypto'
-import { chmodSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -11,6 +11,7 @@ import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { askClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
 import { freeDoor, makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 import { filesWith } from '../../support/events/find-texts.ts'
+import { pathsIn } from '../../support/runner/paths-in.ts'
 import { listeningOf, loopbackDigits, procFileSystem, startOf } from '../../support/runner/processes.ts'
 import { needs } from '../../support/runner/requirements.ts'
 
@@ -29,11 +30,10 @@ describe('ClickHouse’s server', () => {
   })
 
   test('keeps its files private, and its password in none; it listens on the loopback, and shows no secret of its parent', async context => {
-    const folders = ['tables', 'clickhouse'].map(name => join(directory.path, name))
     // They are there, and all users may read them.
-    for (const folder of folders) {
-      mkdirSync(folder)
-      chmodSync(folder, 0o755)
+    for (const name of ['tables', 'clickhouse']) {
+      mkdirSync(join(directory.path, name))
+      chmodSync(join(directory.path, name), 0o755)
     }
     vi.stubEnv('PLEDGEVIEW_KEY_PEPPER', 'a secret of the parent')
     const environment = { PLEDGEVIEW_SQL_PASSWORD: sqlPassword }
@@ -42,7 +42,8 @@ describe('ClickHouse’s server', () => {
     const wrong = { ...clickHouse, password: `${clickHouse.password}, but wrong` }
     await expect(askClickHouse(wrong, 'SELECT 1')).rejects.toThrow('AUTHENTICATION_FAILED')
 
-    expect(folders.map(folder => lstatSync(folder).mode & 0o777)).toEqual([0o700, 0o700])
+    expectPrivateFiles(50)
+    expect(['tables', 'clickhouse'].map(name => modeOf(name))).toEqual(['700', '700'])
     const users = readFileSync(join(directory.path, 'clickhouse', 'users.xml'), 'utf8')
     for (const password of [clickHouse.password, sqlPassword]) {
       expect(filesWith(directory.path, [password])).toEqual([])
@@ -72,7 +73,7 @@ describe('ClickHouse’s server', () => {
     await close()
   })
 
-  test('has its password only in service.json while a service runs, and nowhere afterwards', async () => {
+  test('has its password only in service.json while a service runs, and nowhere afterwards; the files of the service are private', async () => {
     const service = await startEmbeddedService({
       directory: openDataDirectory(directory.path),
       config: readConfig({}),
@@ -83,6 +84,10 @@ describe('ClickHouse’s server', () => {
     })
     const { password } = service.model.clickHouse
     expect(filesWith(directory.path, [password])).toEqual(['service.json'])
+    expectPrivateFiles(60)
+    expect(readdirSync(directory.path)).toEqual(
+      expect.arrayContaining(['journal.sqlite-wal', 'lock.sqlite', 'service.json']),
+    )
     await service.close()
     expect(filesWith(directory.path, [password])).toEqual([])
   })
@@ -97,4 +102,14 @@ describe('ClickHouse’s server', () => {
     await tables.close()
     await clickHouse.stop()
   })
+
+  function expectPrivateFiles(least: number): void {
+    const all = pathsIn(directory.path).filter(({ isFile }) => isFile)
+    expect(all.length).toBeGreaterThan(least)
+    expect(all.filter(({ path }) => (lstatSync(path).mode & 0o077) !== 0)).toEqual([])
+  }
+
+  function modeOf(...names: string[]): string {
+    return (lstatSync(join(directory.path, ...names)).mode & 0o777).toString(8)
+  }
 })

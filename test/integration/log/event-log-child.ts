@@ -1,13 +1,16 @@
 /**
- * A separate process that appends to an event log until it is killed or done, for tests of crashes and of concurrent processes.
+ * A separate process that works on an event log until it is killed or done, for tests of crashes and of concurrent
+ * processes.
  *
- *     node event-log-child.ts LOG NAME BATCHES ROWS    appends batches of pledges; prints a line once each is durable
+ *     node event-log-child.ts append LOG NAME BATCHES ROWS    appends batches of pledges; prints a line once each is durable
+ *     node event-log-child.ts hold DIRECTORY                  takes a data directory's lock; prints held or refused
  *
  * LOG is JSON: how to open the log.
  */
 import pino from 'pino'
 import { type KafkaWriterSettings, openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import { openJournalWriter } from '../../../services/log/local/journal.ts'
+import { lockDataDirectory } from '../../../services/log/local/lock.ts'
 import type { EventWriter, NewRecord } from '../../../services/log/port.ts'
 
 /** How a child process reaches the log under test. */
@@ -41,5 +44,20 @@ async function append(address: LogAddress, name: string, batches: number, rows: 
   await writer.close()
 }
 
-const [target = '', name = '', batches = '', rows = ''] = process.argv.slice(2)
-await append(JSON.parse(target) as LogAddress, name, Number(batches), Number(rows))
+function hold(directory: string): string {
+  try {
+    lockDataDirectory(directory)
+    return 'held'
+  } catch {
+    return 'refused'
+  }
+}
+
+const [mode, target = '', name = '', batches = '', rows = ''] = process.argv.slice(2)
+if (mode === 'append') {
+  await append(JSON.parse(target) as LogAddress, name, Number(batches), Number(rows))
+} else if (mode === 'hold') {
+  process.stdout.write(`${hold(target)}\n`)
+  // Waits until it is killed, or until its parent has ended.
+  process.stdin.resume()
+}

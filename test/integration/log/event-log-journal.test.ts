@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { inWriteTransaction, openJournalFile } from '../../../services/log/local/file.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import { lockDataDirectory } from '../../../services/log/local/lock.ts'
 import {
   type FindStarts,
   LogHeld,
@@ -17,6 +18,7 @@ import {
 import { journalEnds } from '../../support/events/journal-ends.ts'
 import { fromStart } from '../../support/events/starts.ts'
 import { describeEventLog } from './event-log.conformance.ts'
+import { startChild } from './event-log-process.ts'
 
 describeEventLog('in a journal', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'journal-'))
@@ -221,6 +223,42 @@ describe('the journal', () => {
     await expect(openJournalWriter(join(directory, 'no', 'directory'))).rejects.toThrow('cannot make')
   })
 })
+
+describe('a data directory', () => {
+  let parent: string
+  let directory: string
+
+  beforeEach(() => {
+    parent = mkdtempSync(join(tmpdir(), 'lock-'))
+    directory = join(parent, 'data')
+  })
+
+  afterEach(() => rmSync(parent, { recursive: true }))
+
+  test('that a process holds is refused to others, and free once that process is killed', async () => {
+    const holder = startChild('hold', directory)
+    await holder.printed(1)
+    expect(holder.lines).toEqual(['held'])
+    expect(() => lockDataDirectory(directory)).toThrow(`the data directory ${directory} is in use`)
+    await holder.kill()
+    lockDataDirectory(directory).close()
+  })
+
+  test('lets no others in after a failed attempt of the holder itself', async () => {
+    const lock = lockDataDirectory(directory)
+    expect(() => lockDataDirectory(directory)).toThrow('is in use')
+    expect(await answerOf('hold', directory)).toBe('refused')
+    lock.close()
+    expect(await answerOf('hold', directory)).toBe('held')
+  })
+})
+
+async function answerOf(...args: string[]): Promise<string | undefined> {
+  const child = startChild(...args)
+  await child.printed(1)
+  await child.kill()
+  return child.lines[0]
+}
 
 function recordsOf(topic: Topic, count: number): NewRecord[] {
   return Array.from({ length: count }, (_, i) => ({

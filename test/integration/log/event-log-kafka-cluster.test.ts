@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
+import { readCompaction } from '../../../services/log/kafka/topic-settings.ts'
 import { createTopics, ensureTopics } from '../../../services/log/kafka/topics.ts'
 import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import { startsAt } from '../../support/events/starts.ts'
@@ -79,6 +80,22 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS: 3_600_000,
       PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS: 604_800_000,
     }
+    const names = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices']
+
+    test('that are made once, compacted within a bound', async () => {
+      const first = await ensureTopics(settings, wanted, { create: true, logger: silent })
+      expect(first).toEqual(names.map(name => `${settings.topicPrefix}${name}`))
+      expect(await ensureTopics(settings, wanted, { create: true, logger: silent })).toEqual([])
+      expect(await ensureTopics(settings, wanted, { create: false, logger: silent })).toEqual([])
+      const compaction = await withAdmin(settings, admin => readCompaction({ admin, names: settings }))
+      expect(compaction.map(topic => topic.compactionLagMs)).toEqual(Array(5).fill(3_600_000))
+      const writer = await openWriter(settings)
+      await writer.append(numbered(0, 10))
+      await expect(
+        writer.append([{ topic: 'pledges', key: null, value: Buffer.from('x') }]),
+      ).rejects.toThrow()
+      expect(numbersOf(await readRecords(await openReader(settings), 10))).toEqual(range(0, 10))
+    })
 
     test('whose absence and whose differences are named, each of them', async () => {
       const { topicPrefix } = settings

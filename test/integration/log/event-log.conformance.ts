@@ -262,7 +262,7 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
 
     describe('keeps', () => {
       test('what it confirmed, though the appending process is killed', async () => {
-        const child = startChild(JSON.stringify(log.address), 'child', '1000000', '7')
+        const child = startChild('append', JSON.stringify(log.address), 'child', '1000000', '7')
         await child.printed(20)
         await child.kill()
         const confirmed = Number(child.lines.at(-1))
@@ -274,7 +274,9 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
 
       test('everything of several processes that append while another reads', async () => {
         const reader = await openReader()
-        const children = ['a', 'b'].map(name => startChild(JSON.stringify(log.address), name, '60', '25'))
+        const children = ['a', 'b'].map(name =>
+          startChild('append', JSON.stringify(log.address), name, '60', '25'),
+        )
         const delivered = await readRecords(reader, 3_000, { ...generous, recordsMax: 200 })
         await Promise.all(children.map(child => child.ended()))
         for (const name of ['a', 'b']) {

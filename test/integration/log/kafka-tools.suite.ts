@@ -3,15 +3,41 @@
 import { expect, test } from 'vitest'
 import { isOutage, topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
-import { openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
+import { type KafkaInspector, openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
 import { partitionOf } from '../../../services/log/kafka/record.ts'
 import { createTopics, rollPortalTopics } from '../../../services/log/kafka/topics.ts'
+import { lagRecords } from '../../../services/log/port.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
+import { readDeliveries } from '../../support/events/event-log-records.ts'
 import { startsAt } from '../../support/events/starts.ts'
-import { groupOf, type KafkaSuite, numbered } from '../../support/kafka/suite.ts'
+import { commitAll, committedBy, groupOf, type KafkaSuite, numbered } from '../../support/kafka/suite.ts'
 import { makeTopics, namesOf, readTopic, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
 
 export function describeTools({ address, openReader, openWriter }: KafkaSuite): void {
+  test('the inspector sees that the group lags by what is not committed, in every partition', async () => {
+    const settings = settingsFor(address())
+    await makeTopics(settings)
+    await (await openWriter(settings)).append(numbered(0, 40))
+
+    async function inspect<T>(work: (inspector: KafkaInspector) => Promise<T>): Promise<T> {
+      const own = { ...settings, ...groupOf(settings) }
+      const inspector = await openKafkaInspector(own, { logger: silent, positions: () => committedBy(own) })
+      return work(inspector).finally(() => inspector.close())
+    }
+
+    const before = await inspect(inspector => inspector.group())
+    expect(before.members).toBe(0)
+    expect(before.lag).toHaveLength(15)
+    expect(lagRecords(before.lag)).toBe(40)
+    const reader = await openReader(settings)
+    await commitAll(reader, await readDeliveries(reader, 40))
+    const after = await inspect(inspector => inspector.group())
+    expect(after.members).toBe(1)
+    expect(lagRecords(after.lag)).toBe(0)
+    // Offsets of another cluster are other records.
+    expect(reader.log).toBe((await inspect(inspector => inspector.log())).log)
+  })
+
   // kafkajs would try again for minutes: the topic may be just being made.
   test('a missing topic is told at once, with the way on, and is no outage', async () => {
     const settings = settingsFor(address())

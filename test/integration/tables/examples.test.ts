@@ -91,12 +91,12 @@ async function rowsOf(sql: string): Promise<unknown[][]> {
   return lines.map(line => JSON.parse(line) as unknown[])
 }
 
-test('the picture of the days in the portal shows the same', async () => {
+test('the pictures of the portal show the same', async () => {
   const warnings: string[] = []
   const logger = { warn: (message: string) => warnings.push(message) } as unknown as Runtime['logger']
   const time = { monotonicMs: () => performance.now() }
   const read = createDataPictures({ tables: own.tables, databases: defaultDatabases }, { ...time, logger })
-  const { about, funding } = await read()
+  const { about, funding, categories, campaigns } = await read()
   expect(warnings).toEqual([])
   expect(about).toMatchObject({ currency: 'USD', campaigns: world.shown.length })
   expect(about?.history_from).toBe(new Date((world.days[0] ?? 0) * dayMs).toISOString().slice(0, 10))
@@ -107,6 +107,14 @@ test('the picture of the days in the portal shows the same', async () => {
       points,
       days.map(day => day.slice(0, 3)),
     ),
+  )
+  const byCategory = answers['03-success-rate-by-category']?.(world) ?? []
+  expect(categories?.map(({ category, ended, funded }) => [category, ended, funded]).sort()).toEqual(
+    byCategory.map(row => row.slice(0, 3)).sort(),
+  )
+  const top = world.shown.toSorted((a, b) => b.platform - a.platform).slice(0, 10)
+  expect(campaigns?.map(({ title, raised }) => [title, raised])).toEqual(
+    top.map(({ title, platform }) => [title, platform]),
   )
 })
 

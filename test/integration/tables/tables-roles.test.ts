@@ -147,6 +147,14 @@ describe('roles', () => {
     expect(text).not.toContain(`ON ${base}.identity`)
   })
 
+  test('on shards, the wildcards of the generations have the whole tables too', () => {
+    const grants = [...shardUsers, 'pledgeview_definer'].flatMap(
+      user => readRole(user, defaultDatabases, { cluster: 'main' }).grants,
+    )
+    expect(grants).toContain(`GRANT SELECT ON ${base}_read_*.*`)
+    expect(grants.filter(grant => /_all_|_parts_/.test(grant))).toEqual([])
+  })
+
   test('that fail for another reason fail loudly', async () => {
     const failing: Pick<Tables, 'run'> = {
       run: () => Promise.reject(new TablesError('gone', { retryable: true, type: 'NETWORK_ERROR' })),

@@ -1,9 +1,10 @@
 /** Topics for one test, and the content of a topic, read without the code under test. */
 import { randomUUID } from 'node:crypto'
+
 import { EventEmitter, once } from 'node:events'
 import type { Admin } from 'kafkajs'
 import pino from 'pino'
-import { type Topic, topics } from '../../../contracts/events/event.ts'
+import { topics } from '../../../contracts/events/event.ts'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import type { ReadMessage } from '../../../services/log/kafka/record.ts'
 import { createTopics } from '../../../services/log/kafka/topics.ts'
@@ -43,23 +44,6 @@ export async function makeTopics(
 
 export async function removeTopics(settings: KafkaSettings): Promise<void> {
   await withAdmin(settings, admin => admin.deleteTopics({ topics: namesOf(settings), timeout: 12_000 }))
-}
-
-/** Deletes the records of a partition before this offset, as a retention does. */
-export async function deleteRecords(
-  settings: KafkaSettings,
-  at: { topic: Topic; partition: number },
-  before: number,
-): Promise<void> {
-  const topic = topicName(settings, at.topic)
-  await withAdmin(settings, async admin => {
-    // kafkajs finds the partition's broker only in a topic that it has been asked about.
-    await admin.fetchTopicOffsets(topic)
-    await admin.deleteTopicRecords({
-      topic,
-      partitions: [{ partition: at.partition, offset: String(before) }],
-    })
-  })
 }
 
 export async function withAdmin<T>(settings: KafkaSettings, work: (admin: Admin) => Promise<T>): Promise<T> {

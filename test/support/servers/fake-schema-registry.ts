@@ -1,10 +1,13 @@
-/** A schema registry in this process that takes every schema, and breaks its API on a test's request. */
+/** A schema registry in this process that follows the API, and breaks it on a test's request. */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import { compileSchema } from '../../../contracts/events/avro-types.ts'
 import { SchemaRegistryError } from '../../../services/log/registry/answers.ts'
 import { startMisbehavingServer } from './misbehaving-server.ts'
 
 export interface StoredSchema {
   schema: string
+  schemaType?: string
+  references?: object[]
 }
 
 /** Answers a request in place of the registry. Returns false to let the registry answer. */
@@ -27,8 +30,6 @@ interface Reply {
   body: object
 }
 
-const notFound: Reply = { status: 404, body: { error_code: 40403, message: 'Schema not found' } }
-
 /** `firstId` is the first id that it gives. */
 export async function startFakeSchemaRegistry({
   firstId = 1,
@@ -38,24 +39,41 @@ export async function startFakeSchemaRegistry({
   tls?: { key: string; cert: string }
 } = {}): Promise<FakeSchemaRegistry> {
   const byId = new Map<number, StoredSchema>()
+  const subjects = new Map<string, number[]>()
   const calls: string[] = []
   let misbehaviour: Misbehaviour | undefined
 
-  function register(stored: StoredSchema): Reply {
-    const isSame = (id: number) => JSON.stringify(byId.get(id)) === JSON.stringify(stored)
-    const id = [...byId.keys()].find(isSame) ?? Math.max(firstId - 1, ...byId.keys()) + 1
+  function idOf(stored: StoredSchema, ids: Iterable<number>): number | undefined {
+    return [...ids].find(id => JSON.stringify(byId.get(id)) === JSON.stringify(stored))
+  }
+
+  function register(subject: string, stored: StoredSchema): Reply {
+    if (!isValid(stored)) return { status: 422, body: { error_code: 42201, message: 'Invalid schema' } }
+    const versions = subjects.get(subject) ?? []
+    const id = idOf(stored, byId.keys()) ?? Math.max(firstId - 1, ...byId.keys()) + 1
     byId.set(id, stored)
+    subjects.set(subject, [...new Set([...versions, id])])
     return { status: 200, body: { id } }
+  }
+
+  function lookUp(subject: string, stored: StoredSchema): Reply {
+    const versions = subjects.get(subject)
+    if (!versions) return notFound(40401, `Subject '${subject}' not found.`)
+    const id = idOf(stored, versions)
+    if (id === undefined) return notFound(40403, 'Schema not found')
+    return { status: 200, body: { subject, id, version: versions.indexOf(id) + 1, ...stored } }
   }
 
   function replyTo(call: string, body: string): Reply {
     const [, id] = /^GET \/schemas\/ids\/(\d+)$/.exec(call) ?? []
     if (id !== undefined) {
       const stored = byId.get(Number(id))
-      return stored ? { status: 200, body: stored } : notFound
+      return stored ? { status: 200, body: stored } : notFound(40403, 'Schema not found')
     }
-    // A client that looks for the id of a schema registers it then, and gets the one that it has.
-    return /^POST .*\/versions$/.test(call) ? register(JSON.parse(body)) : notFound
+    const [, subject, versions] = /^POST \/subjects\/([^/]+)(\/versions)?$/.exec(call) ?? []
+    if (subject === undefined) return notFound(404, 'HTTP 404 Not Found')
+    const stored = JSON.parse(body) as StoredSchema
+    return (versions ? register : lookUp)(decodeURIComponent(subject), stored)
   }
 
   const server = await startMisbehavingServer(
@@ -101,4 +119,19 @@ function answer(response: ServerResponse, status: number, body: string): true {
   response.writeHead(status, { 'content-type': 'application/vnd.schemaregistry.v1+json' })
   response.end(body)
   return true
+}
+
+// The tests do not need checks of schemas that are not Avro, or not complete.
+function isValid({ schema, schemaType, references }: StoredSchema): boolean {
+  if (schemaType !== undefined || references !== undefined) return true
+  try {
+    compileSchema(JSON.parse(schema) as object)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function notFound(error_code: number, message: string): Reply {
+  return { status: 404, body: { error_code, message } }
 }

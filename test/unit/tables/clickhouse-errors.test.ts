@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { answerError } from '../../../services/tables/clickhouse/clickhouse-errors.ts'
+import { answerError, connectionError } from '../../../services/tables/clickhouse/clickhouse-errors.ts'
 import { exceptionText } from '../../support/servers/misbehaving-server.ts'
 
 describe('an error of ClickHouse', () => {
@@ -28,8 +28,14 @@ describe('an error of ClickHouse', () => {
   })
 
   test.each([
+    [16, 'NO_SUCH_COLUMN_IN_TABLE', 404],
     [27, 'CANNOT_PARSE_INPUT_ASSERTION_FAILED', 400],
+    [43, 'ILLEGAL_TYPE_OF_ARGUMENT', 500],
+    [60, 'UNKNOWN_TABLE', 404],
     [62, 'SYNTAX_ERROR', 400],
+    [164, 'READONLY', 500],
+    [395, 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO', 500],
+    [456, 'UNKNOWN_QUERY_PARAMETER', 500],
     [497, 'ACCESS_DENIED', 403],
     [516, 'AUTHENTICATION_FAILED', 403],
     // Whatever the status says: it is the error that counts.
@@ -70,7 +76,6 @@ describe('an error of ClickHouse', () => {
 
   test.each([
     ['UNKNOWN_TABLE', 60, "Table 'a.b' does not exist"],
-    ['NO_SUCH_COLUMN_IN_TABLE', 16, 'No such column nowhere in table a.b'],
     ['TOO_MANY_PARTS', 252, 'Too many parts (3000) in table'],
   ])('of an insert is passed on whole if it is not about the rows: %s', (type, code, message) => {
     expect(answerError(500, exceptionText(code, type, message), 'a.b').message).toBe(message)
@@ -107,3 +112,32 @@ describe('an error of ClickHouse', () => {
     expect(message.length).toBeLessThanOrEqual(500)
   })
 })
+
+describe('a connection that failed', () => {
+  test.each(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'EAI_AGAIN', 'ENOTFOUND'])(
+    'for a reason that can pass may be tried again: %s',
+    code => {
+      expect(connectionError(coded(code), 'host:1')).toMatchObject({ retryable: true, type: undefined })
+    },
+  )
+
+  test.each([
+    'DEPTH_ZERO_SELF_SIGNED_CERT',
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    'CERT_HAS_EXPIRED',
+    'EPROTO',
+    'HPE_INVALID_CONSTANT',
+  ])('because of what the other side is may not: %s', code => {
+    expect(connectionError(coded(code), 'host:1')).toMatchObject({ retryable: false, type: undefined })
+  })
+
+  test('is told with server and reason, and not with the text of the cause', () => {
+    const error = connectionError(coded('ECONNREFUSED'), 'host:1')
+    expect(error.message).toBe('no answer from ClickHouse at host:1: ECONNREFUSED')
+    expect(error.cause).toBeUndefined()
+  })
+})
+
+function coded(code: string): Error {
+  return Object.assign(new Error('mind@private.example'), { code })
+}

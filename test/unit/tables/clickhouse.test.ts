@@ -114,6 +114,15 @@ describe('an error of ClickHouse', () => {
       expect(await failureOf(done)).toMatchObject({ retryable: true, type: 'TIMEOUT_EXCEEDED' })
   })
 
+  test('about inserted rows names the row, and not its content', async () => {
+    const message = `Cannot parse input: expected '\\t' before: 'mind@private.example': (at row 3)\n\nRow 3:\nprivate.example`
+    const { tables } = await against([fails(27, 'CANNOT_PARSE_INPUT_ASSERTION_FAILED', message, 400)])
+    const error = await failureOf(tables.insert(insert))
+    expect(error).toMatchObject({ retryable: false, type: 'CANNOT_PARSE_INPUT_ASSERTION_FAILED' })
+    expect(error.message).toContain('model.pledge_ledger')
+    expect(error.message).toContain('row 3')
+  })
+
   test('that says that the table was just exchanged is a reason to read again, and not to write again', async () => {
     const exchanged = fails(741, 'TABLE_UUID_MISMATCH', 'It passes.')
     const { server, tables } = await against([exchanged, answers('{"n":1}\n')])
