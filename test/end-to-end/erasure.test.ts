@@ -1,6 +1,7 @@
 /**
  * An erasure request on an embedded service, end to end: a creator and a backer are deleted by events, `purge` runs beside the
- * service, and then their texts are in no file, table, log line or new backup.
+ * service, and then their texts are in no file, table, log line or new backup. And `rebuild`, beside the service and without it, as its
+ * users run it: killed, refused, interrupted and continued. What it changes: test/integration/generations.
  */
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,6 +17,7 @@ import { readPurges } from '../../services/tables/schema/identity.ts'
 import { settingsFor } from '../support/clickhouse/clickhouse.ts'
 import {
   type CommandResult,
+  launchProcess,
   makeDataDirectory,
   runCli,
   type ServiceProcess,
@@ -23,6 +25,7 @@ import {
 } from '../support/deployment/service-process.ts'
 import { accountRecord } from '../support/events/accounts.ts'
 import { filesWith, personalText, tablesWith, tablesWithOldParts } from '../support/events/find-texts.ts'
+import { issueCredentials } from '../support/events/kickstarter.ts'
 import {
   campaignEvent,
   campaignTombstone,
@@ -39,8 +42,8 @@ const settings = {
   PLEDGEVIEW_CACHE_MS: '200',
   PLEDGEVIEW_STATS_CACHE_MS: '200',
   PLEDGEVIEW_LOG_LEVEL: 'debug',
+  PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000',
 }
-const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
 
 const creator = {
   creator_id: personalText('creator'),
@@ -60,7 +63,6 @@ interface PurgedCopy {
   done: string
   left: string | null
   until: string | null
-  is_reached: boolean
 }
 
 describe('an erasure request', () => {
@@ -69,15 +71,15 @@ describe('an erasure request', () => {
   let writer: EventWriter
   let service: ServiceProcess
   let tables: Tables
-  let credentials: { key: string; secret: string }
+  let headers: Record<string, string>
 
   beforeAll(async () => {
     writer = await openJournalWriter(files.journal)
-    service = await startServiceProcess(['--no-demo', '--data-dir', files.root], settings)
+    service = await start(files.root)
     const address = readServiceAddress(files)
     if (!address) throw new Error('the service has left no address')
     tables = openTables(settingsFor(address.clickhouse))
-    credentials = JSON.parse((await pledgeview('keys', 'issue', ...identity, '--json')).stdout)
+    headers = await issueCredentials(args => pledgeview(...args), 'a')
   })
 
   afterAll(async () => {
@@ -87,15 +89,25 @@ describe('an erasure request', () => {
     directory.remove()
   })
 
+  const start = (root: string) => startServiceProcess(['--no-demo', '--data-dir', root], settings)
   const pledgeview = (...args: string[]) => runCli([...args, '--data-dir', files.root], undefined, settings)
   const campaign = (campaign_id: string, state: Partial<CampaignState> = {}) =>
     newRecordOf(campaignEvent({ campaign_id, ...state }))
   const pledge = (campaign_id: string, pledge_id: string, backer_id: string) =>
     newRecordOf(pledgeEvent({ campaign_id, pledge_id, backer_id }))
   const hasCampaign = async (slug: string, text: string) => {
-    const headers = { 'x-api-key': credentials.key, 'x-api-secret': credentials.secret }
     const response = await fetch(`${service.apiUrl}/projects/${slug}`, { headers })
     return [response.status, (await response.text()).includes(text)]
+  }
+  /** A rebuild that has begun to read, for so long that there is time to act before it ends. */
+  const slowRebuild = async () => {
+    const slowly = { ...settings, PLEDGEVIEW_BATCH_RECORDS_MAX: '1' }
+    return launchProcess(['rebuild', '--json', '--data-dir', files.root], slowly, 'reading log').started
+  }
+  const rebuilt = async () => {
+    const { code, stdout, stderr } = await pledgeview('rebuild', '--json')
+    expect(code, stderr).toBe(0)
+    return JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
   }
   const copiesOf = ({ stdout }: CommandResult) => (JSON.parse(stdout) as { copies: PurgedCopy[] }).copies
   const journalHas = (text: string) => filesWith(files.root, [text]).some(path => path.startsWith('journal'))
@@ -115,26 +127,16 @@ describe('an erasure request', () => {
       pledge('kept', 'p3', 'another backer'),
       invalid,
     ])
-    await vi.waitFor(
-      async () => expect(await hasCampaign('slug-gone', description)).toEqual([200, true]),
-      soon,
-    )
-    await vi.waitFor(
-      async () => expect(await hasCampaign('slug-kept', creator.name)).toEqual([200, true]),
-      soon,
-    )
+    await expect.poll(() => hasCampaign('slug-gone', description), soon).toEqual([200, true])
+    await expect.poll(() => hasCampaign('slug-kept', creator.name), soon).toEqual([200, true])
     await writer.append([accountRecord('acct_gone', `${mailbox}@one.example`)])
-    const rebuilt = await pledgeview('rebuild')
-    expect(rebuilt.code, rebuilt.stderr).toBe(0)
+    await rebuilt()
     for (const text of [description, backer, inReject, mailbox]) expect(journalHas(text)).toBe(true)
-    await vi.waitFor(
-      async () => expect(await tablesWith(tables, [mailbox])).toEqual(['pledgeview.account_ledger']),
-      soon,
-    )
+    await expect.poll(() => tablesWith(tables, [mailbox]), soon).toEqual(['pledgeview.account_ledger'])
     // A merge replaces files while they are read.
     const inTables = () =>
       filesWith(files.root, Object.values(creator)).some(path => path.startsWith('tables'))
-    await vi.waitFor(() => expect(inTables()).toBe(true), soon)
+    await expect.poll(inTables, soon).toBe(true)
     expect(await tablesWith(tables, texts)).toEqual(
       expect.arrayContaining([
         'pledgeview_ledger_2.campaign_ledger',
@@ -166,14 +168,8 @@ describe('an erasure request', () => {
       }),
     ])
     await writer.append([accountRecord('acct_gone', '')])
-    await vi.waitFor(
-      async () => expect(await hasCampaign('slug-gone', description)).toEqual([404, false]),
-      soon,
-    )
-    await vi.waitFor(
-      async () => expect(await hasCampaign('slug-kept', creator.name)).toEqual([200, false]),
-      soon,
-    )
+    await expect.poll(() => hasCampaign('slug-gone', description), soon).toEqual([404, false])
+    await expect.poll(() => hasCampaign('slug-kept', creator.name), soon).toEqual([200, false])
     const dry = await pledgeview('purge', '--dry-run', '--json')
     expect(dry.code, dry.stderr).toBe(0)
     expect(await readPurges(tables, defaultDatabases)).toBe(0)
@@ -205,24 +201,39 @@ describe('an erasure request', () => {
     expect(await hasCampaign('slug-gone', description)).toEqual([404, false])
   })
 
-  test('leaves a log from which a rebuild makes the same, and a projector that goes on', async () => {
-    const rebuilt = await pledgeview('rebuild', '--json')
-    expect(rebuilt.code, rebuilt.stderr).toBe(0)
-    expect(JSON.parse(rebuilt.stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({
-      outcome: 'rebuilt',
-      differences: { same: 2, added: 0, removed: 0, different: 0 },
-    })
+  test('leaves a log from which a rebuild makes the same, also one that is killed, and a projector that goes on', async () => {
+    await writer.append(Array.from({ length: 600 }, (_, n) => pledge('other', `q${n}`, 'another backer')))
+    const killed = await slowRebuild()
+    const refused = { code: 1, stderr: expect.stringContaining('interrupt its command') }
+    expect(await pledgeview('rebuild', 'drop')).toMatchObject(refused)
+    await killed.stop('SIGKILL')
+    // Who reads all files has taken this process's locks from the journal. So it is not open here while the service ends.
+    await writer.close()
+    await service.stop()
+    service = await start(files.root)
+    writer = await openJournalWriter(files.journal)
+    const { id } = JSON.parse(/^\{.*\}$/m.exec(killed.output())?.[0] ?? '')
+    const differences = { same: 2, added: 0, removed: 0, different: 0 }
+    expect(await rebuilt()).toMatchObject({ id, outcome: 'rebuilt', differences })
+    // A promotion is no second projector.
+    expect(service.output()).not.toContain('another projector')
     await writer.append([campaign('other', { version: 2, title: 'A later title' })])
-    await vi.waitFor(
-      async () => expect(await hasCampaign('slug-other', 'A later title')).toEqual([200, true]),
-      soon,
-    )
+    await expect.poll(() => hasCampaign('slug-other', 'A later title'), soon).toEqual([200, true])
     expect(await hasCampaign('slug-gone', description)).toEqual([404, false])
   })
 
-  test('is met again without a service, and in a backup made afterwards', async () => {
+  test('is met again without a service, also after a rebuild that was interrupted, and in a backup made afterwards', async () => {
     await tables.close()
     expect(await service.stop()).toBe(0)
+    // The tables from before the rebuild are kept until they are dropped.
+    const refused = { code: 1, stdout: '', stderr: expect.stringContaining('pledgeview rebuild drop') }
+    expect(await pledgeview('rebuild')).toMatchObject(refused)
+    expect(await pledgeview('rebuild', 'drop')).toMatchObject({ code: 0 })
+    const interrupted = await slowRebuild()
+    expect(await interrupted.stop('SIGINT')).toBe(1)
+    const status = { code: 0, stdout: expect.stringContaining('it was interrupted') }
+    expect(await pledgeview('rebuild', 'status')).toMatchObject(status)
+    expect(await rebuilt()).toMatchObject({ outcome: 'rebuilt', differences: { same: 2 } })
     const purge = await pledgeview('purge')
     expect(purge.code, `${purge.stderr}${purge.stdout}`).toBe(0)
     expect(purge.stdout).toContain('previous tables')
@@ -231,6 +242,7 @@ describe('an erasure request', () => {
     // A backup is a copy of the whole directory.
     cpSync(files.root, join(restored, 'data'), { recursive: true })
     expect(filesWith(restored, texts)).toEqual([])
-    expect(filesWith(restored, ['A later title'])).not.toEqual([])
+    service = await start(join(restored, 'data'))
+    expect(await hasCampaign('slug-other', 'A later title')).toEqual([200, true])
   })
 })

@@ -10,21 +10,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
 import { firstOffset } from '../../services/log/local/file.ts'
 import { openJournalWriter } from '../../services/log/local/journal.ts'
-import type { EventWriter, NewRecord } from '../../services/log/port.ts'
 import { readNextPositions } from '../../services/projector/positions/stored-positions.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
 import type { Tables } from '../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../support/clickhouse/clickhouse.ts'
-import { shuffledWithNoise, worldEvents } from '../support/events/arbitraries.ts'
 import { journalEnds } from '../support/events/journal-ends.ts'
 import { readModelOf } from '../support/events/model.ts'
-import { apiKeyEvent, newRecordOf } from '../support/events/sample-events.ts'
+import { apiKeyEvent } from '../support/events/sample-events.ts'
+import { createTraffic, type Traffic } from '../support/faults/traffic.ts'
 import {
   activeKeys,
   column,
@@ -37,22 +34,18 @@ import { keptRejects } from '../support/projector/reject-filters.ts'
 import { intBetween, randomOf } from '../support/runner/random.ts'
 
 const script = fileURLToPath(new URL('../support/projector/projector-child.ts', import.meta.url))
-const seed = 20_180_101
-// Some are killed while they open, most a moment after they have got something done.
-const killsWhileOpening = 2
+const random = randomOf('kill')
+// Every fifth projector is killed while it opens, the others a moment after they have got something done.
+const kills = 10
 const killsAtWork = 8
 const killsOfClickHouse = 8
-const worlds = 80
 // A ClickHouse has to start first, and may have to wait until the one before it has ended. Only a hang takes this long.
 const startMsMax = 120_000
-// Each life gets records of its own, so that it has something to do. While ClickHouse is killed, a projector gets more.
-const sharesWhileClickHouseIsKilled = 5
-const shares = sharesWhileClickHouseIsKilled + killsWhileOpening + killsAtWork + 1
 const { ledger, views } = defaultDatabases
 
 describe('a projector that is killed at any moment, and so is its ClickHouse', () => {
-  const { events, records, rejects } = whatHappens()
   let root: string
+  let traffic: Traffic
   let own: OwnTables | undefined
   let tables: Tables
   let clickHouses: number[] = []
@@ -61,28 +54,35 @@ describe('a projector that is killed at any moment, and so is its ClickHouse', (
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), 'pledgeview-kill-'))
     const directory = openDataDirectory(root)
-    const feed = startFeed(await openJournalWriter(directory.journal), records)
-    feed.release(sharesWhileClickHouseIsKilled)
+    const writer = await openJournalWriter(directory.journal)
+    traffic = createTraffic({ random: randomOf('traffic'), writer, slowness: 2 })
+    traffic.start()
     clickHouses = await killClickHouses(root)
-    for (const moment of momentsToKill()) {
-      feed.release(1)
+    for (let kill = 1; kill <= kills; kill++) {
+      if (kill <= 5)
+        await traffic.say([
+          apiKeyEvent({ key: `key-${6 - kill}`, account_id: 'acc', issued_at: Date.UTC(2026, 0, 6 - kill) }),
+        ])
+      const isOpening = kill % 5 === 0
       const child = startProjector(root)
       const exit = once(child, 'exit')
       child.on('message', message => message === 'open' && child.send('clickhouse'))
       child.on('message', message => clickHouses.push(...pidIn(message)))
-      if (moment.at === 'work') {
+      if (!isOpening) {
         const worked = new Promise<void>(resolve =>
           child.on('message', said => said === 'worked' && resolve()),
         )
         child.on('message', message => message === 'open' && child.send('work'))
         await Promise.race([worked, exit])
       }
-      await Promise.race([delay(moment.afterMs), exit])
+      await Promise.race([delay(intBetween(random, 0, isOpening ? 1_000 : 250)), exit])
       expect(child.exitCode, 'a projector ended by itself').toBe(null)
       child.kill('SIGKILL')
       await exit
     }
-    await feed.finish()
+    await traffic.pause()
+    await traffic.stop()
+    await writer.close()
     const last = startProjector(root)
     await once(last, 'message')
     last.send('finish')
@@ -98,21 +98,26 @@ describe('a projector that is killed at any moment, and so is its ClickHouse', (
   })
 
   test('ends with the tables that the events say, and all of the journal read', async () => {
-    expect(await readViews(tables, defaultDatabases)).toEqual(expectedReading(readModelOf(events)))
+    expect(await readViews(tables, defaultDatabases)).toEqual(expectedReading(readModelOf(traffic.events())))
     const positions = await readNextPositions([{ tables, databases: defaultDatabases }], '')
     const ends = Object.entries(journalEnds(join(root, 'journal.sqlite')))
     expect(ends.map(([topic]) => [topic, positions.get(`${topic}/0`) ?? firstOffset])).toEqual(ends)
   })
 
   test('ends with the active keys that the events say', async () => {
-    const active = await activeKeys(tables, defaultDatabases)
-    expect(active).toEqual(['key-1', 'key-2', 'key-3'])
+    expect(await activeKeys(tables, defaultDatabases)).toEqual(['key-1', 'key-2', 'key-3'])
   })
 
   test('ends with every reject, once each, with its bytes', async () => {
     const kept = await keptRejects(tables, defaultDatabases)
-    const texts = kept.map(({ record }) => Buffer.from(record.value ?? []).toString())
-    expect(texts.toSorted()).toEqual(rejects.toSorted())
+    const texts = kept.map(({ record }) => Buffer.from(record.value ?? []).toString('base64'))
+    expect(texts.toSorted()).toEqual(
+      traffic
+        .poisoned()
+        .map(value => value.toString('base64'))
+        .toSorted(),
+    )
+    expect(texts.length).toBeGreaterThan(10)
   })
 
   test('took an epoch of its own in each life that came so far, folded under no other, and left no gap or doubt', async () => {
@@ -149,7 +154,6 @@ async function killClickHouses(root: string): Promise<number[]> {
   const pids: number[] = []
   const child = startProjector(root)
   await once(child, 'message')
-  const random = randomOf(String(seed), 'clickhouse')
   for (let kill = 0; kill < killsOfClickHouse; kill++) {
     const pid = await vi.waitFor(
       async () => {
@@ -183,21 +187,6 @@ function pidIn(message: unknown): number[] {
     : []
 }
 
-/** In a random order, the same in every run. */
-function momentsToKill(): { at: 'opening' | 'work'; afterMs: number }[] {
-  const moment = (at: 'opening' | 'work', max: number) =>
-    fc.record({ at: fc.constant(at), afterMs: fc.integer({ min: 0, max }) })
-  const all = fc
-    .tuple(
-      fc.array(moment('opening', 1_000), { minLength: killsWhileOpening, maxLength: killsWhileOpening }),
-      fc.array(moment('work', 250), { minLength: killsAtWork, maxLength: killsAtWork }),
-    )
-    .chain(([opening, work]) =>
-      fc.shuffledSubarray([...opening, ...work], { minLength: opening.length + work.length }),
-    )
-  return fc.sample(all, { numRuns: 1, seed })[0] ?? []
-}
-
 function startProjector(root: string): ChildProcess {
   return fork(script, [root], {
     // Small batches, so that a life has many of them and a kill falls between any two steps.
@@ -211,71 +200,4 @@ function startProjector(root: string): ChildProcess {
       PLEDGEVIEW_FOLD_MS_MAX: '30000',
     },
   })
-}
-
-/** Appends released shares of the records in small portions, so that they fill a life; the rest at once in `finish`. */
-function startFeed(writer: EventWriter, records: readonly NewRecord[]) {
-  const portion = Math.ceil(records.length / 250)
-  let released = 0
-  let hasEnded = false
-  async function append(): Promise<void> {
-    for (let from = 0; from < records.length; from += portion) {
-      while (!hasEnded && from >= (released * records.length) / shares) await delay(20)
-      await writer.append(records.slice(from, from + portion))
-      if (!hasEnded) await delay(100)
-    }
-    await writer.close()
-  }
-  const appending = append()
-  return {
-    release(count: number): void {
-      released += count
-    },
-    finish(): Promise<void> {
-      hasEnded = true
-      return appending
-    },
-  }
-}
-
-/** Many small worlds side by side, shuffled, with noise, keys, and records that are no events. */
-function whatHappens(): { events: ChangeEvent[]; records: NewRecord[]; rejects: string[] } {
-  const events = fc
-    .sample(worldEvents({ versionsMax: 3 }), { numRuns: worlds, seed })
-    .flatMap((world, index) => world.map(event => inWorld(event, index)))
-  const [noisy = []] = fc.sample(shuffledWithNoise(events), { numRuns: 1, seed })
-  const keys = [5, 4, 3, 2, 1].map(day =>
-    apiKeyEvent({ key: `key-${day}`, account_id: 'acc', issued_at: Date.UTC(2026, 0, day) }),
-  )
-  const rejects = Array.from({ length: 60 }, (_, n) => `no event ${n}`)
-  const records = [
-    ...[...noisy, ...keys].map(newRecordOf),
-    ...rejects.map(
-      (text): NewRecord => ({ topic: 'pledges', key: Buffer.from('a/p'), value: Buffer.from(text) }),
-    ),
-  ]
-  const [mixed = []] = fc.sample(fc.shuffledSubarray(records, { minLength: records.length }), {
-    numRuns: 1,
-    seed,
-  })
-  return { events, records: mixed, rejects }
-}
-
-function inWorld(event: ChangeEvent, index: number): ChangeEvent {
-  const key = `w${index}-${event.key}`
-  if (event.data === null) return { ...event, key }
-  switch (event.type) {
-    case 'campaign':
-      return { type: 'campaign', key, data: { ...event.data, campaign_id: key } }
-    case 'pledge':
-      return {
-        type: 'pledge',
-        key,
-        data: { ...event.data, campaign_id: `w${index}-${event.data.campaign_id}` },
-      }
-    case 'api-key':
-      return event
-    default:
-      return event satisfies never
-  }
 }

@@ -18,6 +18,7 @@ import { untilLeads } from '../support/events/kickstarter.ts'
 import { createKey, signIn } from '../support/portal/access-forms.ts'
 import { type Answer, type Browser, createBrowser, submit } from '../support/portal/browser.ts'
 import { type MailServer, startMailServer } from '../support/portal/mail-server.ts'
+import { activeKeys } from '../support/projector/fold-records.ts'
 
 // After the page is sent, and then from before the key is in the log on.
 const killsAfterMs = ['the answer', 150, 600] as const
@@ -39,6 +40,7 @@ afterAll(() => mailServer.close())
 
 test('portals that are killed between a click and its answer', { timeout: 420_000 }, async () => {
   const tables = openTables(settingsFor(services.clickHouse))
+  const activeCount = async () => (await activeKeys(tables, defaultDatabases)).length
   const environment = {
     PLEDGEVIEW_PORTAL_URL: `http://127.0.0.1:${await freePort()}`,
     PLEDGEVIEW_API_URL: 'http://127.0.0.1:8080/api/v1',
@@ -80,7 +82,7 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
       await once(portals[at].child, 'exit')
     portals[at] = await start(ports[at] ?? 0)
     started.push(portals[at])
-    expect(await activeKeys()).toBeLessThanOrEqual(3)
+    expect(await activeCount()).toBeLessThanOrEqual(3)
     // If no click made a key, the kills would prove nothing.
     expect(shown.size, answer?.text).toBeGreaterThan(0)
     // Whether its secret arrived or not: a key can be revoked, and makes room for the next click.
@@ -89,7 +91,7 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
       .poll(async () => {
         const paths = (await other.get('/access')).text.matchAll(/href="(\/access\/keys\/[^"/]+\/revoke)"/g)
         for (const [, path = ''] of paths) await submit(other, path, /\/revoke$/)
-        return activeKeys()
+        return activeCount()
       }, soon)
       .toBe(0)
   }
@@ -108,23 +110,11 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
   await services.redis.kill()
   await expect.poll(metrics, soon).toContain('pledgeview_redis_up{connection="portal"} 0')
 
-  async function activeKeys(): Promise<number> {
-    const [row] = await tables.rows<{ most: number }>({
-      query: `SELECT max(active) AS most FROM
-        (SELECT account_id, toUInt32(countIf(is_active)) AS active FROM ${defaultDatabases.base}.api_keys FINAL GROUP BY account_id)`,
-    })
-    return row?.most ?? 0
-  }
-
   /** Signs in at both portals. `at` is the same browser at the other portal, too. */
   async function signedIn(email: string): Promise<{ email: string; at: (portal: number) => Browser }> {
     const cookies = new Map<string, string>()
     const browsers = ports.map(port => createBrowser(`http://127.0.0.1:${port}`, cookies))
-    const at = (portal: number): Browser => {
-      const browser = browsers[portal]
-      if (!browser) throw new Error(`there is no portal ${portal}`)
-      return browser
-    }
+    const at = (portal: number) => browsers[portal] as Browser
     const until = (holds: () => boolean) => expect.poll(holds).toBe(true)
     expect(await signIn([at(0), at(1)], mailServer, email, until)).toMatchObject({ status: 303 })
     return { email, at }

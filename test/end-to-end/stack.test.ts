@@ -2,18 +2,17 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { setImmediate as turn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { freePort } from '../../services/runtime/free-port.ts'
 import { localServices } from '../support/deployment/local-services.ts'
 import { needs } from '../support/runner/requirements.ts'
-import { type Part, superviseParts } from '../support/stack/supervisor.ts'
 
 const main = fileURLToPath(new URL('../support/stack/main.ts', import.meta.url))
 const flags = ['api', 'api-2', 'portal', 'registry', 'clickhouse', 'kafka', 'redis', 'prometheus']
 // Only a hang takes this long, also on a busy machine.
 const startMsMax = 400_000
+vi.setConfig({ testTimeout: 2 * startMsMax })
 const running: ChildProcess[] = []
 
 afterAll(async () => {
@@ -81,81 +80,25 @@ test('a port that is taken is answered with the flag that changes it', async () 
   })
 })
 
-describe('the supervisor', () => {
-  function world(startsOf: (start: number) => { reason: string } | Error) {
-    const said: string[] = []
-    let starts = 0
-    let nowMs = 0
-    const pass = (ms: number) => {
-      nowMs += ms
-    }
-    const supervisor = superviseParts({
-      say: text => void said.push(text),
-      async sleep(ms) {
-        pass(ms)
-        await turn()
-      },
-      nowMs: () => nowMs,
-    })
-    const part: Part = {
-      name: 'part',
-      async start() {
-        const start = startsOf(starts++)
-        if (start instanceof Error) throw start
-        return { place: 'here', ended: Promise.resolve(start.reason), stop: async () => {} }
-      },
-    }
-    return { said, supervisor, part, starts: () => starts, nowMs: () => nowMs, pass }
+test('a killed projector and a killed Redis are reported, and run again; the API shows the demo platform', async context => {
+  needs(context, await localServices({ withSchemaRegistry: true }))
+  const { child, says, ended } = stack(await freeArguments())
+  const [, curl = ''] = await says(/ (curl -s .*)\n/)
+  const [, projector] = await says(/projector 1 +ops: \S+ \(process (\d+)\)/)
+  const [, redis] = await says(/Redis +redis:\S+ \(process (\d+)\)/)
+  await says(/Ctrl-C stops everything/)
+  for (const pid of [projector, redis]) process.kill(Number(pid), 'SIGKILL')
+  await says(/projector 1 ended: killed by SIGKILL\n {2}It is started again/)
+  await says(/Redis ended: killed by SIGKILL\n/)
+  await says(/projector 1 runs again: /)
+  await says(/Redis runs again: /)
+  const [, key = '', secret = '', url = ''] =
+    /X-API-Key: (\S+)' .*X-API-Secret: (\S+)' '(\S+)'/.exec(curl) ?? []
+  const ask = async () => {
+    const response = await fetch(url, { headers: { 'X-API-Key': key, 'X-API-Secret': secret } })
+    return ((await response.json()) as { data?: unknown[] }).data?.length
   }
-
-  test('says why a part ended, also if it cannot be started, and tries again a minute after five ends within a minute', async () => {
-    const { said, supervisor, part, starts, nowMs } = world(start =>
-      start === 0 || start === 2 ? new Error('no disk') : { reason: `end ${start}` },
-    )
-    await supervisor.start(part)
-    await expect.poll(() => said.some(text => text.includes('again in a minute'))).toBe(true)
-    await expect.poll(starts).toBeGreaterThan(6)
-    await supervisor.stop()
-    expect(nowMs()).toBeGreaterThan(60_000)
-    expect(said.join('\n')).toContain('part did not start: no disk')
-    expect(said.join('\n')).toContain('part ended: end 1')
-    expect(said.join('\n')).toContain('part ended: it could not be started: no disk')
-  })
-
-  test('goes on for as long as a part ends now and then', async () => {
-    const { supervisor, part, starts, pass } = world(() => {
-      pass(20_000)
-      return { reason: 'now and then' }
-    })
-    await supervisor.start(part)
-    await expect.poll(starts).toBeGreaterThan(20)
-    await supervisor.stop()
-  })
+  await expect.poll(ask, { timeout: startMsMax, interval: 500 }).toBe(3)
+  child.kill('SIGINT')
+  expect(await ended()).toMatchObject({ code: 0 })
 })
-
-test(
-  'a killed projector and a killed Redis are reported, and run again; the API shows the demo platform',
-  async context => {
-    needs(context, await localServices({ withSchemaRegistry: true }))
-    const { child, says, ended } = stack(await freeArguments())
-    const [, curl = ''] = await says(/ (curl -s .*)\n/)
-    const [, projector] = await says(/projector 1 +ops: \S+ \(process (\d+)\)/)
-    const [, redis] = await says(/Redis +redis:\S+ \(process (\d+)\)/)
-    await says(/Ctrl-C stops everything/)
-    for (const pid of [projector, redis]) process.kill(Number(pid), 'SIGKILL')
-    await says(/projector 1 ended: killed by SIGKILL\n {2}It is started again/)
-    await says(/Redis ended: killed by SIGKILL\n/)
-    await says(/projector 1 runs again: /)
-    await says(/Redis runs again: /)
-    const [, key = '', secret = '', url = ''] =
-      /X-API-Key: (\S+)' .*X-API-Secret: (\S+)' '(\S+)'/.exec(curl) ?? []
-    const ask = async () => {
-      const response = await fetch(url, { headers: { 'X-API-Key': key, 'X-API-Secret': secret } })
-      return ((await response.json()) as { data?: unknown[] }).data?.length
-    }
-    await expect.poll(ask, { timeout: startMsMax, interval: 500 }).toBe(3)
-    child.kill('SIGINT')
-    expect(await ended()).toMatchObject({ code: 0 })
-  },
-  startMsMax * 2,
-)

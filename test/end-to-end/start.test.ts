@@ -18,6 +18,8 @@ import {
   type ServiceProcess,
   startServiceProcess,
 } from '../support/deployment/service-process.ts'
+import type { StatusOutput } from '../support/deployment/status.ts'
+import type { ProjectionStatus } from '../support/events/kickstarter.ts'
 import { apiKeyEvent } from '../support/events/sample-events.ts'
 import { pathsIn } from '../support/runner/paths-in.ts'
 import { processesWith, procFileSystem } from '../support/runner/processes.ts'
@@ -284,17 +286,12 @@ function killIfThere(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {
   }
 }
 
-interface Status {
-  projector: { records: number; lag: { committed: number }[] }
-  tables: { public_campaigns: number }
-}
-
 function keys(...args: string[]) {
   return runCli(['keys', ...args, '--data-dir', directory.path])
 }
 
-async function status(): Promise<Status> {
-  return (await (await fetch(`${service?.opsUrl}/status`)).json()) as Status
+async function status(): Promise<ProjectionStatus & StatusOutput> {
+  return (await (await fetch(`${service?.opsUrl}/status`)).json()) as ProjectionStatus & StatusOutput
 }
 
 /** Runs the printed curl line of that resource, read as its words. */

@@ -2,32 +2,18 @@
 import { expect, test } from 'vitest'
 import { foldCampaignsStatement } from '../../services/projector/fold/fold-statements.ts'
 import { defaultDatabases, generationOf } from '../../services/tables/generations.ts'
-import { check, shortest } from './checker/check.ts'
+import { check } from './checker/check.ts'
 import { goodLog, tryLogMutants } from './checker/mutants.ts'
 import { slowedDown } from './faults/clickhouse-faults.ts'
 import { optionOf, realMutants } from './real-mutants.ts'
 import { lossesOf, shownMax } from './report.ts'
-import { simulatedSeed } from './simulated.ts'
-import { keptCounts } from './world.ts'
 
 test('a service that keeps every promise is accepted', () => {
   expect(check(goodLog)).toEqual([])
 })
 
 test.each(tryLogMutants())('$rule: $without', ({ rule, log }) => {
-  const violation = check(log).find(one => one.rule === rule)
-  if (!violation) throw new Error(`it is not found: ${JSON.stringify(check(log))}`)
-  // The history that is shown still shows it.
-  expect(check(shortest(log, violation)).map(one => one.rule)).toContain(rule)
-})
-
-test.each([
-  ['whole', 'quiet'],
-  ['revoked', 'revoked'],
-  ['mirror', 'copy'],
-])('what is lost by the rule "%s" is not counted as kept', (rule, kind) => {
-  const log = tryLogMutants().find(one => one.rule === rule)?.log ?? []
-  expect(keptCounts(log, check(log))[kind] ?? 0).toBe((keptCounts(goodLog, [])[kind] ?? 0) - 1)
+  expect(check(log).map(one => one.rule)).toContain(rule)
 })
 
 test('all losses of a world are counted, and the first are shown', () => {
@@ -44,12 +30,6 @@ test('all losses of a world are counted, and the first are shown', () => {
   const proof = { simulated: [], failures, worlds: [{ ...outcome, violations }] }
   expect(lossesOf(proof)).toHaveLength(violations.length + 2)
   expect(lossesOf(proof, shownMax)).toHaveLength(shownMax + 2)
-})
-
-test('each simulated world of a proof has a seed of its own, also if that of the proof is a text', () => {
-  const seeds = ['p1', 'p2', '1', '2'].flatMap(proof => [0, 1].map(world => simulatedSeed(proof, world)))
-  expect(new Set(seeds).size).toBe(seeds.length)
-  expect(seeds.every(Number.isSafeInteger)).toBe(true)
 })
 
 test.each(realMutants)('the program still has what the proof takes out: $without', mutant => {

@@ -2,8 +2,8 @@
  * `npm run prove [-- --minutes N] [--seed S] [--mutants] [--world N] [--log FILE]`: tries to break what Pledgeview promises, and says what came of it.
  *
  * A fifth of the time it plays worlds of the simulation, with new seeds. Then it plays worlds of real processes under faults that are
- * drawn from the seed, and checks every answer that any reader got. A failure prints the seed, the shortest history that shows it, and the
- * command that plays it again; the exit code is 1. `--mutants` first plays worlds of programs without a safeguard, which the checker has to
+ * drawn from the seed, and checks every answer that any reader got. A failure prints the seed, the answers that show it, and the command that
+ * plays it again; the exit code is 1. `--mutants` first plays worlds of programs without a safeguard, which the checker has to
  * find. `--world` plays that world alone. `--log` checks a log that was kept. Without these two, the report is written to test/PROOF.md.
  */
 import { randomInt } from 'node:crypto'
@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util'
 import { messageOf } from '../../services/runtime/message-of.ts'
 import { createPaintedLine } from '../../services/runtime/progress.ts'
 import { localServices } from '../support/deployment/local-services.ts'
-import { check, shortest } from './checker/check.ts'
+import { check } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
 import { tryLogMutants } from './checker/mutants.ts'
 import { realMutants, tryMutant } from './real-mutants.ts'
@@ -133,17 +133,15 @@ async function playOne(world: number): Promise<WorldOutcome> {
   return outcome
 }
 
-/** The history of the first violation. */
+/** What was said of the first violation's campaign, and the answers that show it. */
 function show(log: Log, [first]: readonly Violation[]): void {
   if (!first) return
-  for (const entry of shortest(log, first)) {
-    if (entry.kind === 'said') {
-      for (const event of entry.events.filter(({ key }) => key.split('/')[0] === first.about))
-        say(`  ${new Date(entry.at).toISOString()} said ${JSON.stringify(event)}`)
-    } else if (entry.kind === 'answer') {
-      const rows = entry.rows.filter(({ id }) => id === first.about)
-      say(`  ${new Date(entry.receivedAt).toISOString()} ${JSON.stringify({ ...entry, rows })}`)
-    }
+  for (const entry of log.filter(one => one.kind === 'said'))
+    for (const event of entry.events.filter(({ key }) => key.split('/')[0] === first.about))
+      say(`  ${new Date(entry.at).toISOString()} said ${JSON.stringify(event)}`)
+  for (const answer of first.answers) {
+    const rows = answer.rows.filter(({ id }) => id === first.about)
+    say(`  ${new Date(answer.receivedAt).toISOString()} ${JSON.stringify({ ...answer, rows })}`)
   }
 }
 

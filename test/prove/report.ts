@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
-import { newestKafka } from '../support/deployment/local-services.ts'
+import { newestKafka } from '../support/kafka/jars.ts'
 import type { Simulated } from './simulated.ts'
 import { countsOf, type WorldOutcome } from './world.ts'
 
@@ -42,8 +42,8 @@ export function lossesOf(
   { simulated, failures, worlds }: Pick<Proof, 'simulated' | 'failures' | 'worlds'>,
   ofWorldMax = Infinity,
 ): string[] {
-  const inSimulated = simulated.flatMap(({ seed, losses, violations }) =>
-    [...losses, ...violations].slice(0, ofWorldMax).map(loss => `simulated ${seed}: ${JSON.stringify(loss)}`),
+  const inSimulated = simulated.flatMap(({ seed, violations }) =>
+    violations.slice(0, ofWorldMax).map(loss => `simulated ${seed}: ${JSON.stringify(loss)}`),
   )
   const inWorlds = worlds.flatMap(({ plan, violations, failure }) => [
     ...(failure === undefined ? [] : [`${plan.seed}: ${failure}`]),
@@ -77,10 +77,10 @@ export function writeReport(proof: Proof): string {
     ],
     ['events that were said', counted('events')],
     ['answers that were checked', counted('answer')],
-    ['revocations that each process followed in time', counted('revoked')],
+    ['revocations', counted('revoked')],
     ['lists of several pages, which are of one snapshot', counted('lists')],
     ['quiet times, in which every answer is the whole truth', counted('quiet')],
-    ['mirrors that ended equal to the truth', counted('copy')],
+    ['mirrors, whose copy at the end is compared with the truth', counted('copy')],
     ['mutants that the checker found', foundOf([...mutants, ...logMutants])],
     ['losses', losses.length],
   ]

@@ -1,12 +1,14 @@
-/** Worlds of the simulation, whose every answer the checker reads as well: whether a watermark lied, and not only whether a copy is wrong at the end. */
-import type { ChangeEvent } from '../../contracts/events/event.ts'
-import { campaignEvent, campaignTombstone } from '../support/events/sample-events.ts'
+/** Worlds of the simulation. The checker reads every answer, so it finds a watermark that lied, and the copies at the end. */
+import { readModelOf } from '../support/events/model.ts'
 import { intBetween, randomOf } from '../support/runner/random.ts'
+import { isNeverFolded } from '../support/simulation/heavy-campaign.ts'
+import { eventsOf } from '../support/simulation/projectors.ts'
 import { drawScenario } from '../support/simulation/scenario.ts'
 import { type Outcome, playWorld, type WorldOptions } from '../support/simulation/world.ts'
 import { checkLists } from './checker/lists.ts'
 import type { Entry, Violation } from './checker/log.ts'
 import { worldOf } from './checker/truth.ts'
+import { checkCopies } from './checker/whole.ts'
 import { headOf } from './stage/recorder.ts'
 
 export interface Simulated extends Outcome {
@@ -20,11 +22,8 @@ export function simulatedSeed(proof: string, world: number): number {
 }
 
 export async function simulate(seed: number, options: WorldOptions): Promise<Simulated> {
-  const changes = drawScenario(seed).batches.flatMap(batch => batch.changes)
-  const events = changes.map(
-    ({ id, version, state }): ChangeEvent =>
-      state ? campaignEvent({ campaign_id: id, version, ...state }) : campaignTombstone(id),
-  )
+  const scenario = drawScenario(seed)
+  const events = eventsOf(scenario)
   // Any of it may have been said at any time.
   const log: Entry[] = [{ kind: 'said', at: 0, events }]
   const outcome = await playWorld(seed, {
@@ -38,5 +37,16 @@ export async function simulate(seed: number, options: WorldOptions): Promise<Sim
       log.push({ ...common, ...answer, ...head, ...shown, page })
     },
   })
-  return { ...outcome, violations: checkLists(worldOf(log)) }
+  for (const { mirror, rows } of outcome.copies) log.push({ kind: 'copy', mirror, rows })
+  const { heavy } = scenario
+  // As long as it is public, it may show an older state.
+  const exempt = isNeverFolded(heavy) && readModelOf(events).campaigns.has(heavy?.id ?? '') && heavy?.id
+  const world = worldOf(log)
+  const text = 'a mirror that was checked had another state than the service shows'
+  const violations = [
+    ...checkLists(world),
+    ...checkCopies(world).filter(({ about }) => about !== exempt),
+    ...outcome.wrong.map(about => ({ rule: 'mirror', about, text, answers: [] })),
+  ]
+  return { ...outcome, violations }
 }

@@ -3,6 +3,7 @@
  * nothing there either. The model gets the same statements at the same times, and has to give the same answers.
  */
 import { describe, expect, test } from 'vitest'
+import { simulate } from '../prove/simulated.ts'
 import { useModelTables } from '../support/projector/use-model-tables.ts'
 import { createClickHouseEngine } from '../support/simulation/engine/clickhouse-engine.ts'
 import { createModelEngine } from '../support/simulation/engine/model-engine.ts'
@@ -10,7 +11,6 @@ import { completeSince } from '../support/simulation/engine/model-lists.ts'
 import { createKindOf } from '../support/simulation/engine/statement-kinds.ts'
 import { createTwinEngine } from '../support/simulation/engine/twin-engine.ts'
 import { seedsOf } from '../support/simulation/seeds.ts'
-import { playWorld } from '../support/simulation/world.ts'
 
 // Without the list index and with it; in the last one the clock steps. Together they have every kind of statement that the simulation
 // has; each takes many seconds.
@@ -31,12 +31,12 @@ describe('ClickHouse', () => {
     const kindOf = createKindOf(databases)
     const model = createModelEngine(kindOf)
     const twin = createTwinEngine(createClickHouseEngine(tables.tables), model, kindOf)
-    const { losses } = await playWorld(seed, {
+    const { violations } = await simulate(seed, {
       usesIndex: seed % 2 === 0,
       engine: { engine: twin.engine, databases },
     })
     expect(twin.differences).toEqual([])
-    expect(losses).toEqual([])
+    expect(violations).toEqual([])
     expect(twin.compared()).toBeGreaterThan(50)
     await tables.giveBack(databases)
   })

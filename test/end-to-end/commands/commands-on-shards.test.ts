@@ -18,15 +18,14 @@ import { makeDataDirectory, type ServiceProcess } from '../../support/deployment
 import { outputOf, whenFolded } from '../../support/deployment/status.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
 import { filesWith, personalText, tablesWith, tablesWithOldParts } from '../../support/events/find-texts.ts'
-import { untilLeads } from '../../support/events/kickstarter.ts'
+import { issueCredentials, untilLeads } from '../../support/events/kickstarter.ts'
 import {
   campaignEvent,
   campaignTombstone,
   pledgeEvent,
   pledgeTombstone,
 } from '../../support/events/sample-events.ts'
-import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
-import { appendRecords } from '../../support/kafka/topics.ts'
+import { appendRecords, kafkaAt, readTopic } from '../../support/kafka/topics.ts'
 
 // A busy machine is no failure.
 const soon = { timeout: 180_000, interval: 250 }
@@ -41,7 +40,6 @@ const settings = {
   PLEDGEVIEW_LOG_LEVEL: 'debug',
   PLEDGEVIEW_EXPORT_DIR: copies.path,
 }
-const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
 const topics = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices']
 
 const [creatorId, name, description, backer, inReject, mailbox] = [
@@ -74,10 +72,9 @@ describe('the commands on two shards', () => {
   let shards: ShardServers
   let deployment: Deployment
   let processes: ServiceProcess[] = []
-  let credentials: { key: string; secret: string }
+  let headers: Record<string, string>
 
   useLocalDeployment({
-    also: kcatProgram,
     shards: 2,
     settings,
     prepare: async local => {
@@ -86,7 +83,7 @@ describe('the commands on two shards', () => {
       const projector = await deployment.startProjector()
       processes = [projector, await deployment.startQuery()]
       await untilLeads(projector)
-      credentials = JSON.parse((await deployment.command(['keys', 'issue', ...identity, '--json'])).stdout)
+      headers = await issueCredentials(deployment.command, 'a')
       await append(
         ...gone.map(id => campaignEvent({ campaign_id: id, creator, description })),
         ...gone.map(id => pledgeEvent({ campaign_id: id, pledge_id: 'p1', backer_id: backer })),
@@ -128,7 +125,6 @@ describe('the commands on two shards', () => {
   }
 
   async function detail(slug: string): Promise<{ status: number; body: string }> {
-    const headers = { 'x-api-key': credentials.key, 'x-api-secret': credentials.secret }
     const response = await fetch(`${processes[1]?.apiUrl}/projects/${slug}`, { headers })
     return { status: response.status, body: await response.text() }
   }
@@ -137,9 +133,11 @@ describe('the commands on two shards', () => {
   async function topicsWith(): Promise<string[]> {
     const found: string[] = []
     for (const topic of topics) {
-      const whole = ['-C', '-e', '-q', '-o', 'beginning', '-t', topic, '-f', '%k %s %h\n']
-      const read = await kcat(['-b', address(), ...whole])
-      if (texts.some(text => read.includes(text))) found.push(topic)
+      for (const { key, value, headers } of await readTopic(kafkaAt(address()), topic)) {
+        const all = [key, value, ...headers.flat()].map(String)
+        if (!found.includes(topic) && texts.some(text => all.some(one => one.includes(text))))
+          found.push(topic)
+      }
     }
     return found
   }
@@ -191,7 +189,6 @@ describe('the commands on two shards', () => {
     await whenFolded(deployment, soon)
     const { campaigns } = await json<{ campaigns: number }>('export', copies.path)
     expect(campaigns).toBe(gone.length + 1)
-    const headers = { 'x-api-key': credentials.key, 'x-api-secret': credentials.secret }
     const lines = await fetch(`${processes[1]?.apiUrl}/exports/latest/campaigns.ndjson.gz`, { headers })
     const text = gunzipSync(await lines.bytes()).toString()
     for (const id of gone) expect(text).toContain(`"id":"${id}"`)
@@ -211,21 +208,15 @@ describe('the commands on two shards', () => {
   })
 
   test('an erasure request begins where the texts are in the topics, both shards, the rejects and the caches', async () => {
-    await kcat(
-      ['-b', address(), '-P', '-t', 'pledges', '-p', '0', '-k', 'kept/p3'],
-      `not an event, by ${inReject}\n`,
-    )
+    const value = Buffer.from(`not an event, by ${inReject}`)
     // The accounts are on the first shard, and rejects where their keys lead.
-    await kcat(
-      ['-b', address(), '-P', '-t', 'accounts', '-p', '0', '-k', 'acct_gone'],
-      `not an event, by ${inReject}\n`,
-    )
+    await appendRecords(address(), [
+      { topic: 'pledges', key: Buffer.from('kept/p3'), value },
+      { topic: 'accounts', key: Buffer.from('acct_gone'), value },
+    ])
     await appendRecords(address(), [accountRecord('acct_gone', `${mailbox}@one.example`)])
     await vi.waitFor(async () => expect((await detail('slug-gone0')).body).toContain(description), soon)
-    await vi.waitFor(
-      async () => expect(await topicsWith()).toEqual(['campaigns', 'pledges', 'accounts']),
-      soon,
-    )
+    await expect.poll(topicsWith, soon).toEqual(['campaigns', 'pledges', 'accounts'])
     // A merge replaces files while they are read.
     for (const { directory } of shards.servers)
       await vi.waitFor(() => expect(filesWith(directory, texts)).not.toEqual([]), soon)
@@ -275,7 +266,7 @@ describe('the commands on two shards', () => {
     await append(campaignEvent({ campaign_id: 'next' }), pledgeEvent({ campaign_id: 'next', pledge_id: 'p' }))
     // Nobody signs up, so a second purge appends what the accounts need, as the first one has said.
     await json('purge')
-    await vi.waitFor(async () => expect(await topicsWith()).toEqual([]), soon)
+    await expect.poll(topicsWith, soon).toEqual([])
     expect(await redisKeysWith()).toEqual([])
     for (const started of processes) for (const text of texts) expect(started.output()).not.toContain(text)
     expect((await detail('slug-gone0')).status).toBe(404)

@@ -24,9 +24,9 @@ import {
 } from '../../support/deployment/seen-campaigns.ts'
 import type { ServiceProcess } from '../../support/deployment/service-process.ts'
 import type { StatusOutput } from '../../support/deployment/status.ts'
-import { projectionStatus, untilDrained } from '../../support/events/kickstarter.ts'
+import { untilDrained } from '../../support/events/kickstarter.ts'
 import { campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
-import { copyPositions, copyTopics, restoreTopics } from '../../support/kafka/topic-copy.ts'
+import { copyPositions, restoreTopics } from '../../support/kafka/topic-copy.ts'
 
 const group = 'pledgeview-projector'
 
@@ -36,13 +36,6 @@ const night = useNight()
 const { known } = night
 const idsOf = (rows: readonly SeenCampaign[]) => rows.map(({ id }) => id)
 const said = ({ id, title, backers }: SeenCampaign) => [id, title, backers]
-
-test('the guide makes a backup each night, and ClickHouse takes a name only once', async () => {
-  await onTables(night.server(), async tables => {
-    await night.backUp(tables, '2026-09-03')
-    await expect(night.backUp(tables, '2026-09-03')).rejects.toThrow('already exists')
-  })
-})
 
 describe('the tables are lost', () => {
   let moved: Headers
@@ -146,17 +139,10 @@ describe('Kafka is lost, and ClickHouse is there', () => {
   const unchangedWhile = <T>(work: () => Promise<T>): Promise<T> =>
     sameWhile(night.server(), known.before, work)
 
-  test('the copy has each record with its partition, key, headers and time, and each topic with its settings', async () => {
+  beforeAll(async () => {
+    if (!night.isMet()) return
     await night.newKafka()
     await restoreTopics(night.kafka(), known.copy)
-    expect(await copyTopics(night.kafka())).toEqual(known.copy)
-    expect(known.copy.find(({ topic }) => topic.topic === 'campaigns')).toMatchObject({
-      topic: {
-        numPartitions: 2,
-        configEntries: expect.arrayContaining([{ name: 'cleanup.policy', value: 'compact' }]),
-      },
-      records: expect.arrayContaining([expect.objectContaining({ key: Buffer.from('gone'), value: null })]),
-    })
   })
 
   test('the copy is read from its start, and nothing changes for a reader: no deletion is undone', async () => {
@@ -168,13 +154,6 @@ describe('Kafka is lost, and ClickHouse is there', () => {
       ['pledged', 'Title of pledged', 1],
       ['same', 'Title of same', 0],
     ])
-    expect((await night.poll()).ids).toEqual([])
-  })
-
-  test('another consumer group changes nothing either: the positions are those of the tables', async () => {
-    const projector = await unchangedWhile(() => night.startDrained({ PLEDGEVIEW_KAFKA_GROUP: 'another' }))
-    expect((await projectionStatus(projector)).projector.records).toBe(0)
-    await projector.stop()
     expect((await night.poll()).ids).toEqual([])
   })
 

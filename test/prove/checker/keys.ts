@@ -4,7 +4,7 @@
  * Before its revocation, a process that has admitted it goes on to. In any 60 seconds a key has at most 120 requests admitted by all processes
  * together, or by each one while they do not share their counts. Only keys of the platform are admitted.
  */
-import type { Answer, EntryOf, Violation } from './log.ts'
+import type { Answer, Violation } from './log.ts'
 import type { World } from './truth.ts'
 
 /** Within this time of its revocation a key dies. */
@@ -23,10 +23,9 @@ export function checkKeys(world: World): Violation[] {
 function checkRevoked({ of, answers, isDisturbed }: World): Violation[] {
   const askedAt = new Map(of('revoked').map(one => [one.key, one.askedAt]))
   // By key and process: from then on the process knows.
-  const known = new Map<string, { revocation: EntryOf<'revoked'>; knownAt: number }>()
+  const known = new Map<string, number>()
   const admitted = new Map<string, Answer>()
-  for (const revocation of of('revoked')) {
-    const { key, at } = revocation
+  for (const { key, at } of of('revoked')) {
     for (const process of new Set(answers.map(one => one.process))) {
       const ready = of('ready').find(
         one => one.isReady && one.process === process && one.sentAt >= at + deathMs,
@@ -34,7 +33,7 @@ function checkRevoked({ of, answers, isDisturbed }: World): Violation[] {
       const disturbances = ['errors', 'silence'] as const
       const mayBeLate = disturbances.some(what => isDisturbed(what, at, at + readMsMax, process))
       const knownAt = Math.min(ready?.receivedAt ?? Infinity, mayBeLate ? Infinity : at + readMsMax)
-      known.set(`${key} ${process}`, { revocation, knownAt })
+      known.set(`${key} ${process}`, knownAt)
     }
   }
   return answers.flatMap((answer): Violation[] => {
@@ -47,10 +46,9 @@ function checkRevoked({ of, answers, isDisturbed }: World): Violation[] {
     const violation = { rule: 'revoked', about: key, answers: [answer] }
     if (isRefused && isEarly && !isDisturbed('silence', sentAt, receivedAt, process))
       return [{ ...violation, text: 'is refused, and is not revoked', answers: [before, answer] }]
-    const { revocation, knownAt = Infinity } = known.get(name) ?? {}
-    if (sentAt < knownAt || !admitting.has(status)) return []
+    if (sentAt < (known.get(name) ?? Infinity) || !admitting.has(status)) return []
     const text = `is answered with ${status} by a process that had to know its revocation`
-    return [{ ...violation, text, against: revocation }]
+    return [{ ...violation, text }]
   })
 }
 

@@ -82,6 +82,4 @@ export interface Violation {
   /** The campaign or key. */
   about: string
   answers: readonly Answer[]
-  /** The revocation, quiet time or copy that does not count as kept. */
-  against?: Entry | undefined
 }

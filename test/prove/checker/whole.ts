@@ -21,20 +21,18 @@ export function checkWhole(world: World): Violation[] {
   const found: Violation[] = []
   const inQuiet: Answer[] = []
   const processes = new Set(world.answers.map(({ process }) => process))
-  for (const against of world.of('quiet')) {
-    const { from, to } = against
+  for (const { from, to } of world.of('quiet')) {
     const answers = world.answers.filter(one => one.sentAt - one.ageMs >= from && one.receivedAt <= to)
     const [truth, digest] = [truthAt(world, from), digestOf(answers.flatMap(({ rows }) => rows))]
     for (const answer of answers) {
       const text = differenceOf(answer, truth, world) ?? digestDifference(answer, digest)
-      if (text) found.push({ rule: 'whole', about: answer.path, text, answers: [answer], against })
+      if (text) found.push({ rule: 'whole', about: answer.path, text, answers: [answer] })
     }
     const read = new Set(answers.filter(isOfAudit).map(nameOf))
     const unread = [...processes].flatMap(process =>
       audited.map(path => nameOf({ process, path })).filter(name => !read.has(name)),
     )
-    for (const about of unread)
-      found.push({ rule: 'whole', about, text: 'nothing was read', answers: [], against })
+    for (const about of unread) found.push({ rule: 'whole', about, text: 'nothing was read', answers: [] })
     inQuiet.push(...answers)
   }
   return [...found, ...checkStamps(world, inQuiet), ...checkCopies(world)]
@@ -144,9 +142,8 @@ function listDifference({ page, rows, path }: Answer, truth: Truth): string | un
   return wrong && `${wrong.id} is not in its place by ${sort}`
 }
 
-function checkCopies(world: World): Violation[] {
-  return world.of('copy').flatMap(against => {
-    const { mirror, rows } = against
+export function checkCopies(world: World): Violation[] {
+  return world.of('copy').flatMap(({ mirror, rows }) => {
     const expected = truthAt(world, Infinity).rows
     const held = new Map(rows.map(row => [row.id, row]))
     return [...new Set([...expected.keys(), ...held.keys()])].flatMap((about): Violation[] => {
@@ -155,7 +152,7 @@ function checkCopies(world: World): Violation[] {
       if (text === undefined) return []
       const asked = world.answers.filter(one => one.reader === mirror)
       const last = asked.filter(one => one.rows.some(({ id }) => id === about)).slice(-3)
-      return [{ rule: 'mirror', about, text: `${mirror}: ${text}`, answers: last, against }]
+      return [{ rule: 'mirror', about, text: `${mirror}: ${text}`, answers: last }]
     })
   })
 }

@@ -2,7 +2,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isCampaignFold, type TablesCall } from '../../support/clickhouse/faulty-tables.ts'
 import { withMovedClock } from '../../support/projector/stamp-clock.ts'
-import { intBetween } from '../../support/runner/random.ts'
 import { type Stage, sessionMs } from '../stage/stage.ts'
 import { askOps, until } from '../stage/watch.ts'
 
@@ -19,8 +18,12 @@ const clockBackMs = 600_000
 export const ofOneServer = {
   killClickHouse: (stage: Stage) => kill(stage, first),
   silenceClickHouse: (stage: Stage) =>
-    whileAway(stage, ...stopped(stage), () => untilRefused(stage, refusedInSilenceMin)),
-  stopDuringFold,
+    whileAway(
+      stage,
+      () => stage.clickHouse(first).signal('SIGSTOP'),
+      () => stage.clickHouse(first).signal('SIGCONT'),
+      () => untilRefused(stage, refusedInSilenceMin),
+    ),
   slowFold,
 }
 
@@ -67,26 +70,6 @@ function kill(stage: Stage, server: number): Promise<void> {
     () => stage.clickHouse(server).kill(),
     () => stage.restartClickHouse(server),
   )
-}
-
-function stopped({ clickHouse }: Stage): [() => void, () => void] {
-  return [() => clickHouse(first).signal('SIGSTOP'), () => clickHouse(first).signal('SIGCONT')]
-}
-
-/** ClickHouse stops while a fold runs, which so ends long after its stamp. */
-async function stopDuringFold(stage: Stage): Promise<void> {
-  const { obstruct, random, foldMsMax } = stage
-  let hasArrived = false
-  const before = (call: TablesCall) => {
-    hasArrived ||= isCampaignFold(call)
-  }
-  const release = obstruct({ before })
-  // A moment counts.
-  await until(() => hasArrived, 5)
-  release()
-  // A moment later it runs and has its stamp.
-  await delay(intBetween(random('slow'), 2, 40))
-  await whileAway(stage, ...stopped(stage), () => delay(2.4 * foldMsMax))
 }
 
 /** The rows of a fold come long after its stamp, and ClickHouse does not notice how long the statement takes. */

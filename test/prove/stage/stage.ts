@@ -32,13 +32,11 @@ import { batchesIn, currentOf, foldsIn, until, watchReady } from './watch.ts'
 export const sessionMs = 2_000
 /** How long a response may be served from the cache, ms. */
 export const cacheMs = 1_000
-/** How long a statement waits for a silent ClickHouse, ms. */
-export const silenceMs = 6_000
 
 // Small times and batches: much happens in a short world, and a fault can fall between any two steps.
 const settings = {
   PLEDGEVIEW_KAFKA_SESSION_MS: String(sessionMs),
-  PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX: String(silenceMs),
+  PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX: '6000',
   // Nothing stays away for good. On a busy machine it may take longer than a minute until ClickHouse answers again.
   PLEDGEVIEW_RETRY_MS_MAX: '600000',
   // Readers try wrong keys all the time. They must not use up what a reader needs that waits until a new key is known.

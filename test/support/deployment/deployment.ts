@@ -16,31 +16,13 @@ export interface Addresses {
   schemaRegistry?: string
 }
 
-export interface Deployment {
-  /** The environment of processes and commands. */
-  environment: Readonly<Record<string, string>>
-  startProjector(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
-  startQuery(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
-  startPortal(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
-  /** Runs a command to its end. */
-  command(
-    args: readonly string[],
-    stdin?: Readable | string,
-    settings?: Readonly<Record<string, string>>,
-  ): Promise<CommandResult>
-  /** The projectors that run. */
-  projectors(): readonly ServiceProcess[]
-  /** Interrupts every process that still runs. */
-  stop(): Promise<void>
-}
+type Settings = Readonly<Record<string, string>>
+export type Deployment = Awaited<ReturnType<typeof deploy>>
 
 /** Brings topics and tables up to date, and starts no process yet. Throws the output of `migrate` if it fails. */
-export async function deploy(
-  addresses: Addresses,
-  settings: Readonly<Record<string, string>> = {},
-): Promise<Deployment> {
+export async function deploy(addresses: Addresses, settings: Settings = {}) {
   const secret = () => randomBytes(32).toString('hex')
-  const environment = {
+  const environment: Settings = {
     PLEDGEVIEW_KAFKA_BROKERS: addresses.kafka,
     PLEDGEVIEW_CLICKHOUSE_URL: addresses.clickHouse.url,
     PLEDGEVIEW_CLICKHOUSE_USER: addresses.clickHouse.user,
@@ -56,23 +38,29 @@ export async function deploy(
   }
   const processes: ServiceProcess[] = []
   const projectors: ServiceProcess[] = []
-  async function start(command: string, more: Readonly<Record<string, string>> = {}) {
+  async function start(command: string, more: Settings = {}) {
     const started = await startProcess([command], { ...environment, ...more })
     processes.push(started)
     return started
   }
-  const deployment: Deployment = {
+  const deployment = {
+    /** The environment of processes and commands. */
     environment,
-    async startProjector(more) {
+    async startProjector(more?: Settings): Promise<ServiceProcess> {
       const projector = await start('projector', more)
       projectors.push(projector)
       return projector
     },
-    startQuery: more => start('query', more),
-    startPortal: more => start('portal', more),
-    command: (args, stdin, more) => runCli(args, stdin, { ...environment, ...more }),
-    projectors: () => projectors.filter(({ child }) => child.exitCode === null && child.signalCode === null),
-    async stop() {
+    startQuery: (more?: Settings) => start('query', more),
+    startPortal: (more?: Settings) => start('portal', more),
+    /** Runs a command to its end. */
+    command: (args: readonly string[], stdin?: Readable | string, more?: Settings): Promise<CommandResult> =>
+      runCli(args, stdin, { ...environment, ...more }),
+    /** The projectors that run. */
+    projectors: (): readonly ServiceProcess[] =>
+      projectors.filter(({ child }) => child.exitCode === null && child.signalCode === null),
+    /** Interrupts every process that still runs. */
+    async stop(): Promise<void> {
       await Promise.all(processes.map(started => started.stop()))
     },
   }

@@ -9,18 +9,13 @@ import {
   startLocalServices,
 } from './local-services.ts'
 
-export interface LocalDeployment {
-  services: LocalServices
-  deployment: Deployment
-}
-
 export interface LocalDeploymentOptions extends LocalServiceOptions {
   /** Of every process and command. */
-  settings?: Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>)
+  settings?: Readonly<Record<string, string>>
   /** What the suite needs besides. */
-  also?: Requirement
+  also?: Requirement | (() => Promise<Requirement>)
   /** What the suite does before its tests. */
-  prepare: (local: LocalDeployment) => Promise<void>
+  prepare: (local: { services: LocalServices; deployment: Deployment }) => Promise<void>
   /** How long all of this may take, with downloads. */
   msMax?: number
 }
@@ -32,11 +27,11 @@ export function useLocalDeployment(options: LocalDeploymentOptions): void {
   let deployment: Deployment | undefined
 
   beforeAll(async () => {
-    requirement = options.also && !options.also.isMet ? options.also : await localServices(options)
+    const also = typeof options.also === 'function' ? await options.also() : options.also
+    requirement = also && !also.isMet ? also : await localServices(options)
     if (!requirement.isMet) return
     services = await startLocalServices(options)
-    const { settings } = options
-    deployment = await deploy(services.addresses, typeof settings === 'function' ? settings() : settings)
+    deployment = await deploy(services.addresses, options.settings)
     await options.prepare({ services, deployment })
   }, options.msMax ?? 300_000)
 

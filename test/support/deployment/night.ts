@@ -13,7 +13,7 @@ import { type ClickHouse, startClickHouse } from '../clickhouse/clickhouse.ts'
 import { issueCredentials, untilAccepted, untilDrained, untilLeads } from '../events/kickstarter.ts'
 import { campaignEvent, pledgeEvent } from '../events/sample-events.ts'
 import { type KafkaBroker, startKafka } from '../kafka/broker.ts'
-import { kafkaRequirement } from '../kafka/jars.ts'
+import { kafkaRequirement, newestKafka } from '../kafka/jars.ts'
 import { copyTopics, type TopicCopy } from '../kafka/topic-copy.ts'
 import { kafkaAt } from '../kafka/topics.ts'
 import { needs, type Requirement } from '../runner/requirements.ts'
@@ -23,12 +23,9 @@ import type { ServiceProcess } from './service-process.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
-const kafkaVersion = '4.4.0'
-// The statement of the guide. Its name has the date of a night.
-const [, backup = '', backupName = ''] =
-  /^BACKUP (.*) TO Disk\('backups', '(.*)'\)$/m.exec(readGuide('deploy/restore.md')) ?? []
-const diskOf = (night: string) => `Disk('backups', '${backupName.replace(/\d{4}-\d\d-\d\d/, night)}')`
-const lastNight = '2026-09-02'
+// The statement of the guide.
+const [statement = '', backup = '', disk = ''] =
+  /^BACKUP (.*) TO (Disk\('backups', '.*'\))$/m.exec(readGuide('deploy/restore.md')) ?? []
 // Only a hang takes this long. A key has 120 requests a minute.
 export const pollTimes = { timeout: 240_000, interval: 1_000 }
 const nightMsMax = 480_000
@@ -85,9 +82,9 @@ export function useNight() {
   }
 
   beforeAll(async () => {
-    requirement = await kafkaRequirement(kafkaVersion)
+    requirement = await kafkaRequirement(newestKafka)
     if (!requirement.isMet) return
-    const [kafka, clickHouse] = await Promise.all([startKafka(kafkaVersion), startClickHouse({ more })])
+    const [kafka, clickHouse] = await Promise.all([startKafka(newestKafka), startClickHouse({ more })])
     brokers.push(kafka)
     servers.push(clickHouse)
     deployment = await deploy({ kafka: kafka.address, clickHouse }, { PLEDGEVIEW_KAFKA_PARTITIONS: '2' })
@@ -106,7 +103,7 @@ export function useNight() {
           query: `ALTER TABLE pledgeview_ledger_1.${table} UPDATE ${column} = ${column} - INTERVAL 2 DAY
                   WHERE 1 SETTINGS mutations_sync = 2`,
         })
-      await night.backUp(tables, lastNight)
+      await tables.run({ query: statement })
     })
     await night.append(deletedBeforeCopy)
     await untilDrained(projector)
@@ -156,13 +153,10 @@ export function useNight() {
     server: () => servers[0] as ClickHouse,
     kafka: () => kafkaAt(brokers.at(-1)?.address ?? ''),
 
-    /** Runs the guide's statement in the night of this date. */
-    backUp: (tables: Tables, date: string) => tables.run({ query: `BACKUP ${backup} TO ${diskOf(date)}` }),
-
     /** A Kafka with nothing in it. The one before it is lost. */
     async newKafka(): Promise<void> {
       await brokers.at(-1)?.stop()
-      brokers.push(await startKafka(kafkaVersion))
+      brokers.push(await startKafka(newestKafka))
     },
 
     /** Tables on a new server: those of the backup, or new ones. Returns it, and the settings of processes that use it. */
@@ -170,7 +164,7 @@ export function useNight() {
       const server = await startClickHouse({ more })
       servers.push(server)
       if (from === 'the backup')
-        await onTables(server, tables => tables.run({ query: `RESTORE ${backup} FROM ${diskOf(lastNight)}` }))
+        await onTables(server, tables => tables.run({ query: `RESTORE ${backup} FROM ${disk}` }))
       const settings = {
         ...night.newest(),
         PLEDGEVIEW_CLICKHOUSE_URL: server.url,

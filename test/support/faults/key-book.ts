@@ -9,14 +9,6 @@ import {
 } from '../../../services/api-keys/credentials.ts'
 import { apiKeyEvent } from '../events/sample-events.ts'
 
-export interface KeyBook {
-  /** A new key of the account, and its event. */
-  issue(account: string): { credentials: Credentials; event: ChangeEvent }
-  revoke(key: string): ChangeEvent
-  /** The keys that should be active now, sorted. */
-  active(): string[]
-}
-
 interface Entry {
   account: string
   credentials: Credentials
@@ -26,7 +18,7 @@ interface Entry {
 
 const activeMax = 3
 
-export function createKeyBook(pepper: string): KeyBook {
+export function createKeyBook(pepper: string) {
   const entries: Entry[] = []
 
   function eventOf({ account, credentials, issuedAt, isRevoked }: Entry): ChangeEvent {
@@ -41,7 +33,8 @@ export function createKeyBook(pepper: string): KeyBook {
   }
 
   return {
-    issue(account) {
+    /** A new key of the account, and its event. */
+    issue(account: string): { credentials: Credentials; event: ChangeEvent } {
       const credentials = { key: generateApiKey(randomBytes), secret: generateSecret(randomBytes) }
       // Each key is a second younger than the one before, so that it is certain which are the oldest.
       const issuedAt = Date.UTC(2026, 0, 1) + entries.length * 1_000
@@ -50,14 +43,15 @@ export function createKeyBook(pepper: string): KeyBook {
       return { credentials, event: eventOf(entry) }
     },
 
-    revoke(key) {
+    revoke(key: string): ChangeEvent {
       const entry = entries.find(({ credentials }) => credentials.key === key)
       if (!entry) throw new Error('there is no such key')
       entry.isRevoked = true
       return eventOf(entry)
     },
 
-    active() {
+    /** The keys that should be active now, sorted. */
+    active(): string[] {
       const byAccount = Map.groupBy(
         entries.filter(({ isRevoked }) => !isRevoked),
         ({ account }) => account,

@@ -1,47 +1,42 @@
 /** The places of projectors and query processes. One process after another occupies each place. */
-import type { Deployment } from '../deployment/deployment.ts'
-import { type LaunchedProcess, launchProcess, type ServiceProcess } from '../deployment/service-process.ts'
+import { launchProcess, type ServiceProcess } from '../deployment/service-process.ts'
 
-/** The process in this place; it may still be starting. `output`: of all processes that have been in it. */
-export interface Place extends Pick<LaunchedProcess, 'hasEnded' | 'output' | 'stop'> {
-  signal(signal: 'SIGSTOP' | 'SIGCONT'): void
-  /** Resolves when the process runs, which is when the group has assigned its partitions. */
-  ready(): Promise<ServiceProcess>
-  /** kill -9. Throws if the process has ended by itself. */
-  kill(): Promise<void>
-  /** Starts a process in the place again, without waiting for it. */
-  start(settings?: Readonly<Record<string, string>>): void
-  /** Kills it, and starts the next one. */
-  restart(settings?: Readonly<Record<string, string>>): Promise<void>
-}
+type Settings = Readonly<Record<string, string>>
+export type Place = ReturnType<typeof createPlace>
 
-export function createPlace(command: 'projector' | 'query', environment: Deployment['environment']): Place {
+/** A place whose process may still be starting. */
+export function createPlace(command: 'projector' | 'query', environment: Settings) {
   let launched = launch()
   let earlier = ''
 
-  function launch(settings: Readonly<Record<string, string>> = {}) {
+  function launch(settings: Settings = {}) {
     const process = launchProcess([command], { ...environment, ...settings })
     // A process that is killed while it starts never becomes ready.
     process.started.catch(() => undefined)
     return process
   }
 
-  const place: Place = {
+  const place = {
     hasEnded: () => launched.hasEnded(),
+    /** Of all processes that have been in it. */
     output: () => earlier + launched.output(),
-    stop: signal => launched.stop(signal),
-    signal: signal => void launched.child.kill(signal),
-    ready: () => launched.started,
-    async kill() {
+    stop: (signal?: NodeJS.Signals) => launched.stop(signal),
+    signal: (signal: 'SIGSTOP' | 'SIGCONT') => void launched.child.kill(signal),
+    /** Resolves when the process runs, which is when the group has assigned its partitions. */
+    ready: (): Promise<ServiceProcess> => launched.started,
+    /** kill -9. Throws if the process has ended by itself. */
+    async kill(): Promise<void> {
       if (launched.hasEnded())
         throw new Error(`a process ended by itself:\n${launched.output().slice(-2_000)}`)
       await launched.stop('SIGKILL')
     },
-    start(settings) {
+    /** Starts a process in the place again, without waiting for it. */
+    start(settings?: Settings): void {
       earlier += launched.output()
       launched = launch(settings)
     },
-    async restart(settings) {
+    /** Kills it, and starts the next one. */
+    async restart(settings?: Settings): Promise<void> {
       await place.kill()
       place.start(settings)
     },

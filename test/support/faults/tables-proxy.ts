@@ -14,14 +14,7 @@ export interface ProxyObstacles extends Obstacles {
   rewrite?: (call: TablesCall) => string
 }
 
-export interface TablesProxy {
-  url: string
-  /** Applies from now on, until the returned function is called. */
-  obstruct(obstacles: ProxyObstacles): () => void
-  close(): Promise<void>
-}
-
-export async function startTablesProxy(target: string): Promise<TablesProxy> {
+export async function startTablesProxy(target: string) {
   const obstacles = new Set<ProxyObstacles>()
 
   async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
@@ -44,11 +37,12 @@ export async function startTablesProxy(target: string): Promise<TablesProxy> {
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    obstruct(more) {
+    /** Applies from now on, until the returned function is called. */
+    obstruct(more: ProxyObstacles): () => void {
       obstacles.add(more)
       return () => obstacles.delete(more)
     },
-    async close() {
+    async close(): Promise<void> {
       server.close()
       server.closeAllConnections()
       await once(server, 'close')

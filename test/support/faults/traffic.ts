@@ -10,25 +10,7 @@ import { newRecordOf, pledgeEvent } from '../events/sample-events.ts'
 import { chance, intBetween, pick, type Random } from '../runner/random.ts'
 import { type CampaignHistory, createHistory, eventsOf } from './campaign-histories.ts'
 
-export interface Traffic {
-  start(): void
-  /** Resolves when everything that was sent is in the log. Sends nothing until `resume`. */
-  pause(): Promise<void>
-  resume(): void
-  /** Ends the traffic, without waiting for an unavailable log. */
-  stop(): Promise<void>
-  /** Sends this now. Resolves when it is in the log. */
-  say(events: readonly ChangeEvent[]): Promise<void>
-  /** Appends this many records that are not events. Resolves when they are in the log. */
-  poison(count: number): Promise<void>
-  histories(): Iterable<CampaignHistory>
-  /** Everything that was sent, in order. */
-  events(): readonly ChangeEvent[]
-  /** The values of all records that are not events. */
-  poisoned(): readonly Buffer[]
-  /** Records that were appended, including those that are not events. */
-  records(): number
-}
+export type Traffic = ReturnType<typeof createTraffic>
 
 const activeMax = 40
 const portionRecords = 30
@@ -50,7 +32,7 @@ export interface TrafficOptions {
 }
 
 /** Sends again what an unavailable log did not accept, until it does. */
-export function createTraffic({ random, writer, onSaid, slowness = 1 }: TrafficOptions): Traffic {
+export function createTraffic({ random, writer, onSaid, slowness = 1 }: TrafficOptions) {
   const histories = new Map<string, CampaignHistory>()
   const events: ChangeEvent[] = []
   const poisonValues: Buffer[] = []
@@ -131,29 +113,36 @@ export function createTraffic({ random, writer, onSaid, slowness = 1 }: TrafficO
   }
 
   return {
-    start() {
+    start(): void {
       running = run()
     },
-    async pause() {
+    /** Resolves when everything that was sent is in the log. Sends nothing until `resume`. */
+    async pause(): Promise<void> {
       if (!isPaused) resumed = Promise.withResolvers<void>()
       isPaused = true
       await portion
       await appending
     },
-    resume() {
+    resume(): void {
       isPaused = false
       resumed.resolve()
     },
-    async stop() {
+    /** Ends the traffic, without waiting for an unavailable log. */
+    async stop(): Promise<void> {
       stopping.abort()
       resumed.resolve()
       await running
     },
+    /** Sends this now. Resolves when it is in the log. */
     say,
-    poison: count => append(Array.from({ length: count }, newPoison)),
+    /** Appends this many records that are not events. Resolves when they are in the log. */
+    poison: (count: number) => append(Array.from({ length: count }, newPoison)),
     histories: () => histories.values(),
-    events: () => events,
-    poisoned: () => poisonValues,
+    /** Everything that was sent, in order. */
+    events: (): readonly ChangeEvent[] => events,
+    /** The values of all records that are not events. */
+    poisoned: (): readonly Buffer[] => poisonValues,
+    /** Records that were appended, including those that are not events. */
     records: () => records,
   }
 }

@@ -15,7 +15,7 @@ export const longSuites: readonly string[] = [
   'test/end-to-end/kickstarter-distributed.test.ts',
   'test/end-to-end/commands/*.test.ts',
   'test/end-to-end/portal-kills.test.ts',
-  'test/end-to-end/{rebuild-embedded,restore/*}.test.ts',
+  'test/end-to-end/restore/*.test.ts',
   'test/integration/deploy/{balancer,kubernetes}.test.ts',
   'test/end-to-end/{kill,from-postgres,stack}.test.ts',
   'test/clients/**/*.test.ts',

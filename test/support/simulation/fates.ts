@@ -1,5 +1,6 @@
 /** The fates of statements and requests, drawn from a seed: mostly quick, some long, some lost. */
 import { chance, intBetween, pick, pickWeighted, type Random } from '../runner/random.ts'
+import { foldMsMax, type Scenario } from './scenario.ts'
 
 /** The fate of a statement of the fold. Times are milliseconds of virtual time. */
 export type WriteFate =
@@ -13,42 +14,24 @@ export type WriteFate =
   /** ClickHouse cancels it, because it needs too much time. Some of its rows may be visible by then. */
   | { type: 'refused'; someAfterMs: number | undefined }
 
-/** The fate of an insert of a projector. */
-export type InsertFate = 'seen' | 'ran unseen' | 'never'
-
-export interface FateSettings {
-  random: Random
-  wayMsMax: number
-  /** The least time of a statement that writes campaigns. */
-  writeMsMin: number
-  /** How long a statement on several campaigns may take. It can take longer: the end of an insert cannot be cancelled. */
-  foldMsMax: number
-  /** Share of statements that have a fault. */
-  trouble: () => number
-  /** Whether nearly all faults are folds that arrive late. */
-  areLate: boolean
-}
-
-export interface Fates {
-  /** `isSmall`: it writes no campaigns. */
-  write(isSmall: boolean): WriteFate
-  insert(): InsertFate
-  /** One way over the network. */
-  wayMs(): number
-  smallRunMs(): number
-  /** How long a statement of the query service runs; undefined: it fails. */
-  queryRunMs(): number | undefined
-  /** Whether a request of a consumer is lost on the way. */
-  isRequestLost(): boolean
-}
+export type Fates = ReturnType<typeof createFates>
 
 const lateMsMax = 30_000
 
-export function createFates(settings: FateSettings): Fates {
-  const { random, wayMsMax, writeMsMin, foldMsMax, trouble, areLate } = settings
+/** `isStormy`: whether there are faults now. */
+export function createFates(
+  { wayMsMax, tickMs, climate, trouble }: Scenario,
+  random: Random,
+  isStormy: () => boolean,
+) {
+  // The least time of a statement that writes campaigns.
+  const writeMsMin = Math.max(5, tickMs)
+  // Then nearly all faults are folds that arrive late.
+  const areLate = climate === 'late'
   const ms = (min: number, max: number) => intBetween(random, min, max)
-  const inTrouble = (share = 1) => chance(random, share * trouble())
+  const inTrouble = (share = 1) => chance(random, isStormy() ? share * trouble : 0)
   const smallRunMs = () => ms(1, 20)
+  // Longer than a statement may take, too: the end of an insert cannot be cancelled.
   const longRunMs = () => ms(writeMsMin, pick(random, [foldMsMax, foldMsMax, 4 * foldMsMax, 20 * foldMsMax]))
 
   function troubled(isSmall: boolean): WriteFate {
@@ -84,20 +67,25 @@ export function createFates(settings: FateSettings): Fates {
   }
 
   return {
-    write(isSmall) {
+    /** `isSmall`: it writes no campaigns. */
+    write(isSmall: boolean): WriteFate {
       if (inTrouble(isSmall ? (areLate ? 0.02 : 0.2) : 1)) return troubled(isSmall)
       return { type: 'seen', runMs: isSmall ? smallRunMs() : ms(writeMsMin, 200 + writeMsMin) }
     },
-    insert() {
+    /** The fate of an insert of a projector. */
+    insert(): 'seen' | 'ran unseen' | 'never' {
       if (!inTrouble(1 / 8)) return 'seen'
       return chance(random, 0.5) ? 'ran unseen' : 'never'
     },
+    /** One way over the network. */
     wayMs: () => ms(0, wayMsMax),
     smallRunMs,
-    queryRunMs() {
+    /** How long a statement of the query service runs; undefined: it fails. */
+    queryRunMs(): number | undefined {
       if (inTrouble(1 / 16)) return undefined
       return inTrouble() && chance(random, 0.3) ? ms(50, 3_000) : ms(1, 40)
     },
+    /** Whether a request of a consumer is lost on the way. */
     isRequestLost: () => inTrouble(1 / 16),
   }
 }

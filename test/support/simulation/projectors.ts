@@ -1,9 +1,9 @@
 /** The projectors of a world: they write to the ledger, and run the real fold workers. */
 import { pino } from 'pino'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { untilNoFoldRuns } from '../../../services/projector/fold/fold-leadership.ts'
 import { createFoldWorker } from '../../../services/projector/fold/fold-worker.ts'
 import { runFoldLoop } from '../../../services/projector/fold/fold-workers.ts'
-import type { Notifier } from '../../../services/runtime/async/notifier.ts'
 import type { Sleep } from '../../../services/runtime/async/sleep.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
@@ -49,14 +49,8 @@ export async function ingestAll(dependencies: ProjectorsDependencies): Promise<v
   await Promise.all([...projectors, ...replays])
 }
 
-/** Starts the fold workers of the plan. They run until the signal aborts. If one fails, its promise rejects. */
-export function startFoldWorkers(dependencies: ProjectorsDependencies, signal: AbortSignal): Promise<void>[] {
-  return dependencies.scenario.foldWorkers.map((plan, number) =>
-    startFoldWorker(dependencies, { plan, number, signal }),
-  )
-}
-
-async function startFoldWorker(
+/** Runs a fold worker by its plan until the signal aborts. Rejects if it fails. */
+export async function startFoldWorker(
   dependencies: ProjectorsDependencies,
   { plan, number, signal }: { plan: FoldWorkerPlan; number: number; signal: AbortSignal },
 ): Promise<void> {
@@ -98,7 +92,8 @@ async function startFoldWorker(
     {
       foldWorker,
       leads: () => now() < plan.leadsUntil,
-      notifier: sleepingNotifier(sleep),
+      // Never notifies: the fold worker finds new batches by polling.
+      notifier: { notify() {}, wait: sleep },
       idleMsMax: idleMs,
       retryMsMax: Number.POSITIVE_INFINITY,
       ...{ holder, metrics, logger },
@@ -142,11 +137,6 @@ function lifeOf(
   }
 }
 
-// Never notifies: the fold worker finds new batches by polling.
-function sleepingNotifier(sleep: Sleep): Notifier {
-  return { notify() {}, wait: sleep }
-}
-
 const alive: Life = { awake: async () => {} }
 
 /** One run of a projector. It repeats a batch until it is confirmed. */
@@ -172,13 +162,13 @@ function eventOf({ id, version, state }: CampaignChange) {
     version,
     status,
     title,
-    launch_date: launchMomentOf(launchDay),
+    launch_date: Date.UTC(2025, 0, 1) + launchDay * dayMs,
   })
 }
 
-/** The launch date in an event, Unix milliseconds. */
-export function launchMomentOf(day: number): number {
-  return Date.UTC(2025, 0, 1) + day * dayMs
+/** Everything that the platform says. */
+export function eventsOf({ batches }: Scenario): ChangeEvent[] {
+  return batches.flatMap(({ changes }) => changes).map(eventOf)
 }
 
 async function until({ time, startsAt }: ProjectorsDependencies, at: number): Promise<void> {

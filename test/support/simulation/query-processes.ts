@@ -4,7 +4,7 @@ import { basePath, readScope } from '../../../contracts/api/conventions.ts'
 import { hashSecret } from '../../../services/api-keys/credentials.ts'
 import { createQueryApp } from '../../../services/query/app.ts'
 import { createCache } from '../../../services/query/cache/cache.ts'
-import { type ResponseCache, responses } from '../../../services/query/cache/response-cache.ts'
+import { responses } from '../../../services/query/cache/response-cache.ts'
 import {
   snapshots as listSnapshots,
   type SnapshotCache,
@@ -14,29 +14,18 @@ import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createRuntime } from '../../../services/runtime/runtime.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
-import { queryProcesses, type Scenario } from './scenario.ts'
+import type { Safeguards } from './safeguards.ts'
+import type { Scenario } from './scenario.ts'
 import type { VirtualTime } from './virtual-time.ts'
-
-export interface QueryProcess {
-  /** GET of a path below the base URL. */
-  get(path: string, headers: Record<string, string>): Promise<Response>
-  /** Loses its caches, as if the process was restarted. */
-  loseCaches(): void
-}
 
 export interface QueryProcessesDependencies {
   tables: () => Pick<Tables, 'rows'>
   databases: Databases
   time: VirtualTime
   scenario: Scenario
-  settings: QuerySettings
-}
-
-export interface QuerySettings {
   /** Whether lists are answered from the index in memory, if possible. */
   usesIndex: boolean
-  /** Whether the pages of a list come from one snapshot. */
-  hasSnapshots: boolean
+  safeguards: Safeguards
 }
 
 const cacheBytesMax = 16 * 1024 * 1024
@@ -49,81 +38,61 @@ export function headersOf(consumer: number): Record<string, string> {
   return { authorization: `Bearer pv_live_of_consumer_${consumer}:${secret}` }
 }
 
-export function startQueryProcesses(dependencies: QueryProcessesDependencies): QueryProcess[] {
-  const { sharesCaches, listCacheMs } = dependencies.scenario
-  const processes: QueryProcess[] = []
-  const shared = sharesCaches ? createCaches(dependencies, dependencies.time.now) : undefined
+export function startQueryProcesses(dependencies: QueryProcessesDependencies) {
+  const { tables, databases, time, scenario, usesIndex, safeguards } = dependencies
+  const { sharesCaches, listCacheMs, clockSkewsMs } = scenario
+  const shared = sharesCaches ? createCaches(safeguards, time.now) : undefined
   let snapshots = 0
-  const newSnapshotId = () => `snapshot ${++snapshots}`
-  for (let n = 0; n < queryProcesses; n++)
-    processes.push(startQueryProcess({ ...dependencies, newSnapshotId }, n, listCacheMs, shared))
-  return processes
-}
 
-interface Caches {
-  cache: ResponseCache
-  snapshots: SnapshotCache
-}
-
-function startQueryProcess(
-  {
-    tables,
-    databases,
-    time,
-    scenario,
-    settings,
-    newSnapshotId,
-  }: QueryProcessesDependencies & { newSnapshotId: () => string },
-  number: number,
-  listCacheMs: number,
-  shared: Caches | undefined,
-): QueryProcess {
-  // Processes that share caches agree on when an entry expires, because Redis decides it.
-  const skewMs = scenario.sharesCaches ? 0 : (scenario.clockSkewsMs[number] ?? 0)
-  const now = () => time.now() + skewMs
-  const start = () =>
-    createQueryApp(
-      {
-        tables: tables(),
-        databases,
-        keyRing: { lookup: key => ({ key, secretHash, scopes: [readScope] }) },
-        limiters: { keys: limiter(now), addresses: limiter(now) },
-        ...(shared ?? createCaches({ settings }, now)),
-        options: {
-          ...appOptionsOf(readConfig({}), pepper),
-          PLEDGEVIEW_CACHE_MS: listCacheMs,
-          ...(!settings.usesIndex && { PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: 0 }),
+  function startQueryProcess(ownSkewMs: number) {
+    // Processes that share caches agree on when an entry expires, because Redis decides it.
+    const now = () => time.now() + (sharesCaches ? 0 : ownSkewMs)
+    const start = () =>
+      createQueryApp(
+        {
+          tables: tables(),
+          databases,
+          keyRing: { lookup: key => ({ key, secretHash, scopes: [readScope] }) },
+          limiters: { keys: limiter(now), addresses: limiter(now) },
+          ...(shared ?? createCaches(safeguards, now)),
+          options: {
+            ...appOptionsOf(readConfig({}), pepper),
+            PLEDGEVIEW_CACHE_MS: listCacheMs,
+            ...(!usesIndex && { PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: 0 }),
+          },
+          newRequestId: () => 'request',
+          newSnapshotId: () => `snapshot ${++snapshots}`,
         },
-        newRequestId: () => 'request',
-        newSnapshotId,
+        { ...createRuntime(pino({ level: 'silent' })), now, monotonicMs: time.now },
+      )
+    let app = start()
+    return {
+      /** GET of a path below the base URL. */
+      async get(path: string, headers: Record<string, string>): Promise<Response> {
+        const answer = await app.inject({ url: basePath + path, headers })
+        return new Response(answer.statusCode === 304 ? null : answer.payload, {
+          status: answer.statusCode,
+          headers: answer.headers as Record<string, string>,
+        })
       },
-      { ...createRuntime(pino({ level: 'silent' })), now, monotonicMs: time.now },
-    )
-  let app = start()
-
-  return {
-    async get(path, headers) {
-      const { statusCode, headers: answered, payload } = await app.inject({ url: basePath + path, headers })
-      return new Response(statusCode === 304 ? null : payload, {
-        status: statusCode,
-        headers: answered as Record<string, string>,
-      })
-    },
-    loseCaches() {
-      app = start()
-    },
+      /** Loses its caches, as if the process was restarted. */
+      loseCaches(): void {
+        app = start()
+      },
+    }
   }
+  return clockSkewsMs.map(startQueryProcess)
 }
 
 function limiter(now: () => number) {
   return createMemoryRateLimiter({ limit: 120, windowMs: 60_000 }, { bucketsMax: 100, now })
 }
 
-function createCaches({ settings }: { settings: QuerySettings }, now: () => number): Caches {
+function createCaches({ snapshots: areKept }: Safeguards, now: () => number) {
   const snapshots = createCache(listSnapshots, { bytesMax: cacheBytesMax, now })
   return {
     cache: createCache(responses, { bytesMax: cacheBytesMax, now }),
-    snapshots: settings.hasSnapshots ? snapshots : moving(snapshots),
+    snapshots: areKept ? snapshots : moving(snapshots),
   }
 }
 

@@ -1,7 +1,6 @@
 /** What happens in one world of the simulation, drawn from its seed before anything runs. Times are ms from its start. */
 import { chance, intBetween, pick, pickWeighted, type Random, randomOf } from '../runner/random.ts'
 import { drawHeavyCampaign, type HeavyCampaign } from './heavy-campaign.ts'
-import type { WakingOrder } from './virtual-time.ts'
 
 /** The whole state of a campaign at a time. A newer version replaces it. */
 export interface CampaignChange {
@@ -53,8 +52,10 @@ export interface Scenario {
   /** Unix ms. Some worlds begin shortly before midnight, UTC. */
   startsAt: number
   climate: Climate
+  /** All waits are rounded to it. A coarse tick makes many things happen at the same time. */
   tickMs: number
-  wakingOrder: WakingOrder
+  /** Which of those that wake at the same time is woken first. */
+  wakingOrder: 'oldest first' | 'newest first' | 'drawn'
   /** Steps of ClickHouse's clock; a negative one sets it back. */
   clockSteps: readonly { at: number; byMs: number }[]
   /** The longest way over the network, of a request or a statement. */

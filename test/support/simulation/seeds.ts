@@ -30,20 +30,13 @@ export function seedsOf({
   return [...seeds.union(new Set(also))]
 }
 
-/** Plays one world after the other. An error names its seed. */
-export async function playWorlds(
-  seeds: readonly number[],
-  optionsOf: (seed: number) => WorldOptions,
-): Promise<Simulated[]> {
-  const outcomes: Simulated[] = []
-  for (const seed of seeds) {
-    try {
-      outcomes.push(await simulate(seed, optionsOf(seed)))
-    } catch (cause) {
-      throw new Error(`SIMULATION_SEED=${seed}: ${cause}`, { cause })
-    }
+/** Plays a world. An error names its seed. */
+export async function play(seed: number, options: WorldOptions): Promise<Simulated> {
+  try {
+    return await simulate(seed, options)
+  } catch (cause) {
+    throw new Error(`SIMULATION_SEED=${seed}: ${cause}`, { cause })
   }
-  return outcomes
 }
 
 /** Plays worlds until one has a loss. Resolves with its seed. */
@@ -51,31 +44,6 @@ export async function seedWithLosses(
   seeds: readonly number[],
   options: WorldOptions,
 ): Promise<number | undefined> {
-  for (const seed of seeds) {
-    const outcomes = await playWorlds([seed], () => options)
-    if (withLosses(outcomes).length > 0) return seed
-  }
+  for (const seed of seeds) if ((await play(seed, options)).violations.length > 0) return seed
   return undefined
-}
-
-/** Those in which a copy was wrong at the end, or an answer at any time. */
-export function withLosses(outcomes: readonly Simulated[]): Simulated[] {
-  return outcomes.filter(({ losses, violations }) => losses.length + violations.length > 0)
-}
-
-/** The figures of many worlds, in one line. */
-export function figuresOf(outcomes: readonly Simulated[]): string {
-  const sum = (of: (outcome: Simulated) => number) =>
-    outcomes.reduce((total, outcome) => total + of(outcome), 0).toLocaleString('en')
-  const most = (of: (outcome: Simulated) => number) => Math.round(Math.max(...outcomes.map(of)) / 1_000)
-  const hours = Math.round(outcomes.reduce((total, { lastedMs }) => total + lastedMs, 0) / 3_600_000)
-  return (
-    `${outcomes.length.toLocaleString('en')} seeds, ${sum(({ changes }) => changes)} changes, ` +
-    `${sum(({ polls }) => polls)} polls in ${sum(({ requests }) => requests)} requests, ` +
-    `${sum(({ counts }) => counts.late)} statements that began after their caller had lost them, ` +
-    `${sum(({ counts }) => counts.alone)} folds of campaigns in quarantine, ` +
-    `calm at most ${most(({ calmedMs }) => calmedMs)} s after the faults, ` +
-    `the watermark then at most ${most(({ behindMs }) => behindMs)} s old, ` +
-    `${hours} h of virtual time: ${withLosses(outcomes).length} seeds with losses`
-  )
 }

@@ -7,36 +7,19 @@
 
 import { yieldToEventLoop } from '../../../services/runtime/async/sleep.ts'
 import { intBetween, type Random } from '../runner/random.ts'
+import type { Scenario } from './scenario.ts'
 
-/** Chooses which of those that wake at the same time is woken first. */
-export type WakingOrder = 'oldest first' | 'newest first' | 'drawn'
-
-export interface VirtualTime {
-  /** Unix milliseconds. */
-  now(): number
-  /** Resolves after this many milliseconds, rounded to a tick. Rejects with the signal's reason if that comes first. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** Stops time while this runs. For real work, such as that of a real database. */
-  outside<T>(work: Promise<T>): Promise<T>
-  /** Lets time pass until the work is done. Rejects when nothing sleeps any more, or after `msMax`. */
-  play<T>(work: Promise<T>, msMax: number): Promise<T>
-}
+export type VirtualTime = ReturnType<typeof createVirtualTime>
 
 interface Sleeper {
   at: number
   wake: () => void
 }
 
-export interface VirtualTimeSettings {
-  /** Unix milliseconds. */
-  startsAt: number
-  tickMs: number
-  order: WakingOrder
-  random: Random
-}
-
-/** `tickMs`: all waits are rounded to it. A coarse tick makes many things happen at the same time. */
-export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTimeSettings): VirtualTime {
+export function createVirtualTime(
+  { startsAt, tickMs, wakingOrder }: Pick<Scenario, 'startsAt' | 'tickMs' | 'wakingOrder'>,
+  random: Random,
+) {
   /** By time, the latest first. */
   const sleepers: Sleeper[] = []
   let time = startsAt
@@ -53,7 +36,7 @@ export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTi
 
   // The last place is woken first.
   function placeBetween(first: number, last: number): number {
-    switch (order) {
+    switch (wakingOrder) {
       case 'oldest first':
         return first
       case 'newest first':
@@ -61,14 +44,16 @@ export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTi
       case 'drawn':
         return intBetween(random, first, last)
       default:
-        return order satisfies never
+        return wakingOrder satisfies never
     }
   }
 
   return {
+    /** Unix milliseconds. */
     now: () => time,
 
-    sleep(ms, signal) {
+    /** Resolves after this many milliseconds, rounded to a tick. Rejects with the signal's reason if that comes first. */
+    sleep(ms: number, signal?: AbortSignal): Promise<void> {
       return new Promise((resolve, reject) => {
         if (signal?.aborted) return reject(signal.reason)
         const at = startsAt + Math.round((time - startsAt + Math.max(0, ms)) / tickMs) * tickMs
@@ -88,7 +73,8 @@ export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTi
       })
     },
 
-    async outside(work) {
+    /** Stops time while this runs. For real work, such as that of a real database. */
+    async outside<T>(work: Promise<T>): Promise<T> {
       outsideWorks++
       try {
         const result = await work
@@ -101,7 +87,8 @@ export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTi
       }
     },
 
-    play(work, msMax) {
+    /** Lets time pass until the work is done. Rejects when nothing sleeps any more, or after `msMax`. */
+    play<T>(work: Promise<T>, msMax: number): Promise<T> {
       const endsAt = time + msMax
       return new Promise((resolve, reject) => {
         let isOver = false

@@ -1,10 +1,11 @@
 /**
- * Plays one world of the simulation from its start until nothing changes any more, and finds what was lost.
+ * Plays one world of the simulation from its start until nothing changes any more. What was lost: test/prove/simulated.ts.
  *
  * Everything is real except ClickHouse (a model, or the real one), the network and the time.
  */
 
 import { createHash } from 'node:crypto'
+import type { Project } from '../../../contracts/api/schemas.ts'
 import {
   type PendingBatches,
   pendingBatchesStatement,
@@ -13,6 +14,7 @@ import { type QuarantinedCampaign, quarantineStatement } from '../../../services
 import { clockStatement } from '../../../services/projector/fold/watermark.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
 import type { Databases, Statement } from '../../../services/tables/port.ts'
+import { readModelOf } from '../events/model.ts'
 import { chance, intBetween, randomOf } from '../runner/random.ts'
 import { type ClickHouse, type Counts, createClickHouse } from './engine/clickhouse.ts'
 import type { Engine } from './engine/engine.ts'
@@ -21,11 +23,10 @@ import { createKindOf } from './engine/statement-kinds.ts'
 import { createFates } from './fates.ts'
 import { aloneMsMax, isNeverFolded } from './heavy-campaign.ts'
 import { createClientPoller, createLoopPoller } from './pollers.ts'
-import { ingestAll, startFoldWorkers } from './projectors.ts'
+import { eventsOf, ingestAll, startFoldWorker } from './projectors.ts'
 import { headersOf, startQueryProcesses } from './query-processes.ts'
 import { allSafeguards, type Safeguards } from './safeguards.ts'
-import { drawScenario, foldMsMax, queryProcesses, type Scenario } from './scenario.ts'
-import { type Loss, lossesOf, publicCampaigns } from './verdict.ts'
+import { drawScenario, queryProcesses, type Scenario } from './scenario.ts'
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts'
 
 export interface SimulatedAnswer {
@@ -51,146 +52,112 @@ export interface WorldOptions {
 
 export interface Outcome {
   seed: number
-  changes: number
-  /** First pages that were requested. */
-  polls: number
-  requests: number
   counts: Counts
-  /** How long it took after the changes and the faults until everything was folded, ms. */
-  calmedMs: number
-  /** How far the watermark was behind ClickHouse's clock at most, from then on, ms. */
+  /** How far the watermark was behind ClickHouse's clock at most, after all was folded, ms. */
   behindMs: number
   /** Virtual milliseconds. */
   lastedMs: number
-  /** Found before copies were checked, by the check itself, and after it. */
-  losses: Loss[]
+  /** The copies before they were checked, and after it. */
+  copies: { mirror: string; rows: Project[] }[]
+  /** What the check itself found, by the ids of campaigns. */
+  wrong: string[]
   /** A digest of all answers, to compare two runs. */
   digest: string
 }
 
 const modelDatabases: Databases = generationOf({ base: 'model', views: 'views' }, 1)
 const worldMsMax = 60 * 60 * 1_000
-const repaired = { expected: undefined, held: 'another state than the service shows' }
 
 export async function playWorld(seed: number, options: WorldOptions): Promise<Outcome> {
   const scenario = drawScenario(seed)
   const { safeguards = allSafeguards, usesIndex } = options
   const { startsAt } = scenario
-  const time = createVirtualTime({
-    startsAt,
-    tickMs: scenario.tickMs,
-    order: scenario.wakingOrder,
-    random: randomOf('time', seed),
-  })
+  const time = createVirtualTime(scenario, randomOf('time', seed))
   const databases = options.engine?.databases ?? modelDatabases
   const kindOf = createKindOf(databases)
   const engine = options.engine?.engine ?? createModelEngine(kindOf, safeguards)
   const isStormy = () => time.now() - startsAt < scenario.changesEndAt
-  const fates = createFates({
-    random: randomOf('fates', seed),
-    wayMsMax: scenario.wayMsMax,
-    writeMsMin: Math.max(5, scenario.tickMs),
-    foldMsMax,
-    areLate: scenario.climate === 'late',
-    trouble: () => (isStormy() ? scenario.trouble : 0),
-  })
+  const fates = createFates(scenario, randomOf('fates', seed), isStormy)
   const { heavy } = scenario
   const elapsedMs = () => time.now() - startsAt
-  const clickHouse = createClickHouse({ engine, kindOf, time, fates, foldMsMax, heavy, elapsedMs })
+  const clickHouse = createClickHouse({ engine, kindOf, time, fates, heavy, elapsedMs })
   const projectors = { clickHouse, databases, time, startsAt, scenario, safeguards }
   const query = startQueryProcesses({
     tables: () => clickHouse.connectReader(),
     databases,
     time,
     scenario,
-    settings: { usesIndex, hasSnapshots: safeguards.snapshots },
+    usesIndex,
+    safeguards,
   })
   const digest = createHash('sha256')
   const random = randomOf('network', seed)
-  let requests = 0
-  let polls = 0
   let quietAt = Number.POSITIVE_INFINITY
-  let calmedMs = 0
   let behindMs = 0
 
-  async function get(
-    reader: string,
-    process: number,
-    path: string,
-    headers: Record<string, string>,
-    signal?: AbortSignal,
-  ) {
-    requests++
-    const sentAt = time.now()
-    if (!/offset=[1-9]/.test(path)) polls++
-    await time.sleep(fates.wayMs(), signal)
-    if (fates.isRequestLost()) throw new TypeError('the connection was lost')
-    const response = await query[process]?.get(path, headers)
-    if (response === undefined) throw new Error(`no query process ${process}`)
-    signal?.throwIfAborted()
-    await time.sleep(fates.wayMs(), signal)
-    const names = ['x-data-as-of', 'x-snapshot-id', 'x-data-digest']
-    const seen = names.map(name => response.headers.get(name)).join(' ')
-    const receivedAt = time.now()
-    if (options.onAnswer) {
-      const body = await response.clone().text()
-      options.onAnswer({ reader, process, path, sentAt, receivedAt, response, body })
-    }
-    digest.update(`${receivedAt} ${path} ${response.status} ${seen}\n`)
-    return response
-  }
-
   const pollers = scenario.pollers.map((plan, number) => {
-    const dependencies = {
+    async function get(path: string, headers: Record<string, string>, signal?: AbortSignal) {
+      // Processes that do not share caches have their own snapshots. If a load balancer sent a consumer to any of them, it would
+      // seldom see a whole list. So a consumer stays with one, and changes to another now and then.
+      const roams = scenario.sharesCaches || (isStormy() && chance(random, 0.05))
+      const process = roams ? intBetween(random, 0, queryProcesses - 1) : number % queryProcesses
+      const sentAt = time.now()
+      await time.sleep(fates.wayMs(), signal)
+      if (fates.isRequestLost()) throw new TypeError('the connection was lost')
+      const response = await query[process]?.get(path, headers)
+      if (response === undefined) throw new Error(`no query process ${process}`)
+      signal?.throwIfAborted()
+      await time.sleep(fates.wayMs(), signal)
+      const names = ['x-data-as-of', 'x-snapshot-id', 'x-data-digest']
+      const seen = names.map(name => response.headers.get(name)).join(' ')
+      const receivedAt = time.now()
+      if (options.onAnswer) {
+        const body = await response.clone().text()
+        options.onAnswer({ reader: `poller ${number}`, process, path, sentAt, receivedAt, response, body })
+      }
+      digest.update(`${receivedAt} ${path} ${response.status} ${seen}\n`)
+      return response
+    }
+    const create = plan.kind === 'loop' ? createLoopPoller : createClientPoller
+    return create({
       plan,
       time,
       startsAt,
       random: randomOf('poller', seed, number),
       headers: headersOf(number),
       quietAt: () => quietAt,
-      onCrossing: safeguards.wholeWalks ? ('repeat it' as const) : ('take it' as const),
-      get: (path: string, headers: Record<string, string>, signal?: AbortSignal) => {
-        // Processes that do not share caches have their own snapshots. If a load balancer sent a consumer to any of them, it would
-        // seldom see a whole list. So a consumer stays with one, and changes to another now and then.
-        const roams = scenario.sharesCaches || (isStormy() && chance(random, 0.05))
-        const process = roams ? intBetween(random, 0, queryProcesses - 1) : number % queryProcesses
-        return get(`poller ${number}`, process, path, headers, signal)
-      },
-    }
-    return plan.kind === 'loop' ? createLoopPoller(dependencies) : createClientPoller(dependencies)
+      onCrossing: safeguards.wholeWalks ? 'repeat it' : 'take it',
+      get,
+    })
   })
 
-  async function play(): Promise<Loss[]> {
+  const copiesNow = (when: string) =>
+    pollers.map((poller, n) => ({ mirror: `poller ${n}${when}`, rows: [...poller.copy().values()] }))
+
+  async function play(): Promise<Pick<Outcome, 'copies' | 'wrong'>> {
     const stop = new AbortController()
     for (const { at, process } of scenario.cacheLosses) {
       time.sleep(at).then(() => query[process]?.loseCaches())
     }
     for (const { at, byMs } of scenario.clockSteps) time.sleep(at).then(() => clickHouse.stepClock(byMs))
-    const folding = Promise.all(startFoldWorkers(projectors, stop.signal))
+    const workers = scenario.foldWorkers.map((plan, number) => ({ plan, number, signal: stop.signal }))
+    const folding = Promise.all(workers.map(worker => startFoldWorker(projectors, worker)))
     // Rejects when a fold worker fails. Otherwise it does nothing.
     const failing = folding.then(() => new Promise<never>(() => {}))
     const following = Promise.all(pollers.map(poller => poller.follow()))
     const whole = async () => {
       await Promise.all([ingestAll(projectors), time.sleep(scenario.changesEndAt)])
-      const stormUntil = time.now()
       const watching = { engine, clickHouse, time, databases, scenario, startsAt }
       await quiet(watching)
-      calmedMs = time.now() - stormUntil
       // A list with a later watermark was read from now on.
       quietAt = (await readClock(watching)).watermark + 1
       behindMs = await watchWatermark(watching)
       await following
-      const expected = publicCampaigns(scenario)
-      const exempt = isNeverFolded(heavy) ? heavy?.id : undefined
-      const missed = pollers.flatMap((poller, n) => lossesOf(poller, `${n}`, expected, exempt))
+      const copies = copiesNow('')
       // Cached answers contain what is no longer public until they expire.
       await time.sleep(scenario.listCacheMs)
       const wrong = await Promise.all(pollers.map(poller => poller.check()))
-      return [
-        ...missed,
-        ...wrong.flatMap((ids, n) => ids.map(id => ({ poller: `${n} verified`, id, ...repaired }))),
-        ...pollers.flatMap((poller, n) => lossesOf(poller, `${n} checked`, expected, exempt)),
-      ]
+      return { copies: [...copies, ...copiesNow(', checked')], wrong: wrong.flat() }
     }
     try {
       return await Promise.race([whole(), failing, following.then(() => new Promise<never>(() => {}))])
@@ -202,14 +169,10 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
   const found = await time.play(play(), worldMsMax)
   return {
     seed,
-    changes: scenario.batches.reduce((sum, { changes }) => sum + changes.length, 0),
-    polls,
-    requests,
     counts: clickHouse.counts(),
-    calmedMs,
     behindMs,
     lastedMs: time.now() - startsAt,
-    losses: found,
+    ...found,
     digest: digest.digest('hex'),
   }
 }
@@ -243,7 +206,7 @@ async function readClock(watching: Watching): Promise<{ now: number; watermark: 
 async function quiet(watching: Watching): Promise<void> {
   const { clickHouse, time, databases, scenario, startsAt } = watching
   const { heavy } = scenario
-  const shown = publicCampaigns(scenario)
+  const shown = readModelOf(eventsOf(scenario)).campaigns
   const quarantined = () => readNow<QuarantinedCampaign>(watching, quarantineStatement(databases))
   const isFoldable = ({ campaign }: QuarantinedCampaign) =>
     shown.has(campaign) && !(campaign === heavy?.id && isNeverFolded(heavy))

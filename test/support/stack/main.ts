@@ -5,7 +5,6 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 import PostalMime from 'postal-mime'
 import type { SMTPServerOptions } from 'smtp-server'
 import { appendDemo, runTrickle } from '../../../services/demo/load-demo.ts'
@@ -16,6 +15,8 @@ import { createRuntime } from '../../../services/runtime/runtime.ts'
 import { type ShardServers, startShards } from '../clickhouse/shards.ts'
 import { type Addresses, type Deployment, deploy } from '../deployment/deployment.ts'
 import { localServices } from '../deployment/local-services.ts'
+import { makeDataDirectory } from '../deployment/service-process.ts'
+import { issueCredentials } from '../events/kickstarter.ts'
 import { silent } from '../kafka/topics.ts'
 import { startMailServer } from '../portal/mail-server.ts'
 import * as parts from './parts.ts'
@@ -39,12 +40,8 @@ async function main(args: StackArguments, interrupted: Promise<unknown>): Promis
   const requirement = await localServices({ withSchemaRegistry: true })
   if (!requirement.isMet) throw new StackError(requirement.reason, 1)
 
-  const folder = parts.temporaryFolder()
-  const supervisor = superviseParts({
-    say,
-    sleep: ms => sleep(ms, undefined, { ref: false }),
-    nowMs: () => performance.now(),
-  })
+  const folder = makeDataDirectory()
+  const supervisor = superviseParts(say)
   const kafka = parts.kafkaPart(ports['kafka-port'])
   const clickHouse = parts.clickHousePart(ports['clickhouse-port'], folder.path)
   const running: [string, RunningPart][] = []
@@ -106,7 +103,7 @@ async function main(args: StackArguments, interrupted: Promise<unknown>): Promis
     if (parts.hasPrometheus) await start(parts.prometheusPart(ports['prometheus-port'], folder.path, ops))
     // Before the demo, because a new key waits for a fold.
     say('issuing a key ...')
-    const key = await issueKey(deployment)
+    const key = await issueCredentials(deployment.command, 'stack')
     if (args.hasDemo) {
       say('loading the demo platform ...')
       await loadDemo(environment, ended.signal)
@@ -140,22 +137,6 @@ async function loadDemo(environment: Readonly<Record<string, string>>, signal: A
   )
 }
 
-async function issueKey(deployment: Deployment): Promise<{ key: string; secret: string }> {
-  const owner = [
-    '--account',
-    'stack',
-    '--name',
-    'Stack',
-    '--url',
-    'https://example.com',
-    '--email',
-    'stack@example.com',
-  ]
-  const { code, stdout, stderr } = await deployment.command(['keys', 'issue', '--json', ...owner])
-  if (code !== 0) throw new StackError(`no key could be issued: ${stderr}`, 1)
-  return JSON.parse(stdout)
-}
-
 const printMail: NonNullable<SMTPServerOptions['onData']> = async (stream, session, done) => {
   const { subject, text: body } = await PostalMime.parse(await text(stream))
   process.stdout.write(
@@ -171,7 +152,7 @@ function summary(
     portalUrl,
     key,
     environment,
-  }: { apiUrl: string; portalUrl: string; key: { key: string; secret: string }; environment: object },
+  }: { apiUrl: string; portalUrl: string; key: Readonly<Record<string, string>>; environment: object },
 ): string {
   // The parts have the settings of whoever starts the stack, so the commands need them too: the platform's currency, for example.
   const inherited = Object.fromEntries(
@@ -184,7 +165,9 @@ ${running.map(([name, part]) => `  ${name.padEnd(18)}${part.place}${processOf(pa
 
 A key was issued. Its secret is not shown again. Try:
 
-  curl -s -H 'X-API-Key: ${key.key}' -H 'X-API-Secret: ${key.secret}' '${apiUrl}/projects?limit=3'
+  curl -s ${Object.entries(key)
+    .map(([name, value]) => `-H '${name}: ${value}'`)
+    .join(' ')} '${apiUrl}/projects?limit=3'
 
 Open ${portalUrl} for the portal: the mails that it sends are printed here. End a process above with kill -9, and see what happens.
 For the commands (events append, keys, status, explain, rejects, purge, rebuild), paste this in another terminal first:

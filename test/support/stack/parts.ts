@@ -1,17 +1,15 @@
 /** The parts of `npm run stack`, each with its start on its port and the reason of its end. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type ClickHouse, startClickHouse } from '../clickhouse/clickhouse.ts'
 import type { ShardServers } from '../clickhouse/shards.ts'
 import { launchProcess } from '../deployment/service-process.ts'
 import { type KafkaBroker, startKafka } from '../kafka/broker.ts'
+import { newestKafka } from '../kafka/jars.ts'
 import { killedOften } from '../kafka/test-properties.ts'
+import { endProgram, killAtExit, untilAnswers } from '../runner/programs.ts'
 import { startApicurio } from '../servers/apicurio.ts'
 import type { Part, RunningPart } from './supervisor.ts'
 
@@ -19,8 +17,6 @@ import type { Part, RunningPart } from './supervisor.ts'
 export const plainPassword = 'pledgeview'
 
 const rules = fileURLToPath(new URL('../../../deploy/alerts/*.rules.yml', import.meta.url))
-const startMsMax = 60_000
-const lookMs = 50
 
 export const hasPrometheus = spawnSync('prometheus', ['--version']).status === 0
 
@@ -31,7 +27,7 @@ export function kafkaPart(port: number): Part & { remove(): Promise<void> } {
     name: 'Kafka',
     async start() {
       if (broker) await broker.resume()
-      else broker = await startKafka('4.4.0', killedOften, port)
+      else broker = await startKafka(newestKafka, killedOften, port)
       return { ...runningOf(broker.child(), `127.0.0.1:${port}`), stop: async () => {} }
     },
     remove: async () => broker?.stop(),
@@ -82,7 +78,7 @@ export function registryPart(port: number, onStart: () => Promise<unknown>): Par
 
 export function redisPart(port: number): Part {
   const args = ['--bind', '127.0.0.1', '--port', String(port), '--save', '', '--appendonly', 'no']
-  return listeningPart('Redis', 'redis-server', args, port, `redis://127.0.0.1:${port}`)
+  return readyPart('Redis', 'redis-server', args, 'Ready to accept connections', `redis://127.0.0.1:${port}`)
 }
 
 /** Prometheus with the alert rules, which looks at the ops ports each five seconds. */
@@ -108,7 +104,8 @@ export function prometheusPart(
     `--storage.tsdb.path=${join(directory, 'prometheus')}`,
     `--web.listen-address=127.0.0.1:${port}`,
   ]
-  return listeningPart('Prometheus', 'prometheus', args, port, `http://127.0.0.1:${port}/alerts`)
+  const sign = 'Server is ready to receive web requests'
+  return readyPart('Prometheus', 'prometheus', args, sign, `http://127.0.0.1:${port}/alerts`)
 }
 
 /** A process of the program. */
@@ -129,33 +126,31 @@ export function programPart(
   }
 }
 
-/** A program of this machine that is ready when its port accepts connections. */
-function listeningPart(
+/** A program of this machine that prints this sign when it is ready. */
+function readyPart(
   name: string,
   program: string,
   args: readonly string[],
-  port: number,
+  sign: string,
   place: string,
 ): Part {
   return {
     name,
     async start() {
       const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+      killAtExit(child)
       let output = ''
       for (const stream of [child.stdout, child.stderr])
         stream.on('data', (data: Buffer) => {
           output = (output + data.toString()).slice(-4_000)
         })
       const running = runningOf(child, place, () => output)
-      const deadline = performance.now() + startMsMax
-      while (!(await accepts(port))) {
-        if (hasEnded(child)) throw new Error(await running.ended)
-        if (performance.now() > deadline) {
-          await running.stop()
-          throw new Error(`it did not listen on port ${port} within ${startMsMax / 1000} s`)
-        }
-        await sleep(lookMs)
-      }
+      await untilAnswers(
+        child,
+        name,
+        async () => output.includes(sign),
+        () => output,
+      )
       return running
     },
   }
@@ -164,20 +159,11 @@ function listeningPart(
 function runningOf(child: ChildProcess, place: string, output = () => ''): RunningPart {
   const ended = new Promise<string>(resolve => {
     const end = () => resolve(reasonOf(child, output()))
-    if (hasEnded(child)) end()
+    if (child.exitCode !== null || child.signalCode !== null) end()
     child.once('close', end)
     child.once('error', ({ message }) => resolve(message))
   })
-  return {
-    place,
-    pid: child.pid,
-    kill: () => void child.kill('SIGKILL'),
-    ended,
-    async stop() {
-      if (!hasEnded(child)) child.kill('SIGTERM')
-      await ended
-    },
-  }
+  return { place, pid: child.pid, ended, stop: () => endProgram(child, 'SIGTERM') }
 }
 
 /** How it ended, and the last error that it logged. */
@@ -189,28 +175,4 @@ function reasonOf({ exitCode, signalCode }: ChildProcess, output: string): strin
     lines.findLast(line => /"level":"?(50|60|error|fatal)|^\S*(Error|error)\b/.test(line)) ??
     lines.at(-1)
   return signalCode !== null || said === undefined || said === '' ? how : `${how}, ${said.slice(0, 500)}`
-}
-
-function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode !== null || signalCode !== null
-}
-
-async function accepts(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
-}
-
-export function temporaryFolder(): { path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), 'pledgeview-stack-'))
-  return {
-    path,
-    remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
-  }
 }

@@ -1,7 +1,6 @@
-/**
- * Starts the parts of `npm run stack`, says at once when one ends, and why, and starts it again as systemd would: after a second, or
- * after a minute if it ended `startsMax` times within one. The others go on.
- */
+/** Starts the parts of `npm run stack`, says at once when one ends, and why, and starts it again. The others go on. */
+import { setTimeout as sleep } from 'node:timers/promises'
+
 export interface Part {
   name: string
   /** Starts it, or starts it again with its data. Resolves once it is ready; rejects with the reason. */
@@ -12,36 +11,17 @@ export interface RunningPart {
   /** Shown beside the name. */
   place: string
   pid?: number | undefined
-  kill?: () => void
   /** Resolves with the reason when it has ended. */
   ended: Promise<string>
   stop(): Promise<unknown>
 }
 
-export interface Supervisor {
-  /** Resolves when the part runs. Rejects if it cannot be started, again and again. */
-  start(part: Part): Promise<RunningPart>
-  /** Stops all, the last first. */
-  stop(): Promise<void>
-}
+// What is said of a part that ends again and again can still be read.
+const pauseMs = 2_000
 
-interface Dependencies {
-  say: (text: string) => void
-  sleep: (ms: number) => Promise<unknown>
-  nowMs: () => number
-}
-
-const startsMax = 5
-const withinMs = 60_000
-const pauseMs = 1_000
-
-export function superviseParts({ say, sleep, nowMs }: Dependencies): Supervisor {
+export function superviseParts(say: (text: string) => void) {
   const running = new Map<Part, RunningPart>()
   let isStopping = false
-  // A run that fails to stop leaves no process behind.
-  process.once('exit', () => {
-    for (const { kill } of running.values()) kill?.()
-  })
 
   async function launch(part: Part): Promise<RunningPart> {
     const started = await part.start()
@@ -51,15 +31,10 @@ export function superviseParts({ say, sleep, nowMs }: Dependencies): Supervisor 
   }
 
   async function watch(part: Part, first: RunningPart): Promise<void> {
-    const ends: number[] = []
     let reason = await first.ended
     while (!isStopping) {
-      ends.push(nowMs())
-      const isOften = ends.filter(at => at > nowMs() - withinMs).length >= startsMax
-      say(
-        `${part.name} ended: ${reason}\n  ${isOften ? `${startsMax} times within a minute, so it is started again in a minute. The rest goes on.` : 'It is started again.'}`,
-      )
-      await sleep(isOften ? withinMs : pauseMs)
+      say(`${part.name} ended: ${reason}\n  It is started again.`)
+      await sleep(pauseMs, undefined, { ref: false })
       if (isStopping) return
       try {
         const started = await launch(part)
@@ -72,21 +47,15 @@ export function superviseParts({ say, sleep, nowMs }: Dependencies): Supervisor 
   }
 
   return {
-    async start(part) {
+    /** Resolves when the part runs. Rejects if it cannot be started. */
+    async start(part: Part): Promise<RunningPart> {
       say(`starting ${part.name} ...`)
-      for (let starts = 1; ; starts++) {
-        try {
-          const started = await launch(part)
-          void watch(part, started)
-          return started
-        } catch (cause) {
-          if (starts === startsMax || isStopping) throw cause
-          say(`${part.name} did not start: ${(cause as Error).message}\n  It is started again.`)
-          await sleep(pauseMs)
-        }
-      }
+      const started = await launch(part)
+      void watch(part, started)
+      return started
     },
-    async stop() {
+    /** Stops all, the last first. */
+    async stop(): Promise<void> {
       isStopping = true
       for (const part of [...running.keys()].toReversed()) await running.get(part)?.stop()
     },

@@ -21,20 +21,16 @@ export function createClickHouseEngine(tables: Tables): Engine {
         query: query.replace(`INSERT INTO ${target}`, `INSERT INTO ${staged}`),
         query_params,
       })
-      const hasCampaigns = target.endsWith('.campaigns')
-      const key = hasCampaigns ? 'campaign_id' : `''`
+      const key = target.endsWith('.campaigns') ? 'campaign_id' : `''`
       const ids = await tables.rows<{ id: string }>({ query: `SELECT ${key} AS id FROM ${staged}` })
-      return {
-        rows: ids.length,
-        async publish({ onlySome = false } = {}) {
-          const shown = ids.map(({ id }) => id).filter(id => !onlySome || isOfFirstBlock(id))
-          await tables.run({
-            query: `INSERT INTO ${target} SELECT * FROM ${staged} WHERE ${key} IN {shown:Array(String)}
-                    SETTINGS async_insert = 0`,
-            query_params: { shown },
-          })
-          await tables.run({ query: `DROP TABLE ${staged}` })
-        },
+      return async onlySome => {
+        const shown = ids.map(({ id }) => id).filter(id => !onlySome || isOfFirstBlock(id))
+        await tables.run({
+          query: `INSERT INTO ${target} SELECT * FROM ${staged} WHERE ${key} IN {shown:Array(String)}
+                  SETTINGS async_insert = 0`,
+          query_params: { shown },
+        })
+        await tables.run({ query: `DROP TABLE ${staged}` })
       }
     },
 

@@ -11,6 +11,7 @@ import {
 } from '../../../../services/tables/port.ts'
 import type { Fates, WriteFate } from '../fates.ts'
 import { aloneMsMax, type HeavyCampaign } from '../heavy-campaign.ts'
+import { foldMsMax } from '../scenario.ts'
 import type { VirtualTime } from '../virtual-time.ts'
 import type { Engine } from './engine.ts'
 import type { KindOf, WriteKind } from './statement-kinds.ts'
@@ -20,19 +21,7 @@ export interface Life {
   awake(): Promise<void>
 }
 
-export interface ClickHouse {
-  /** ClickHouse's clock, Unix ms. It steps now and then. */
-  clock(): number
-  /** Sets the clock forward or, by a negative time, back. */
-  stepClock(byMs: number): void
-  /** The tables as a projector with this life sees them. */
-  connect(life: Life): Tables
-  /** The tables as the query service sees them. */
-  connectReader(): Pick<Tables, 'rows'>
-  /** Statements that may still make something visible, also those that have not arrived. */
-  busy(): number
-  counts(): Counts
-}
+export type ClickHouse = ReturnType<typeof createClickHouse>
 
 /** What happened in a world. */
 export interface Counts {
@@ -47,7 +36,6 @@ export interface ClickHouseDependencies {
   kindOf: KindOf
   time: VirtualTime
   fates: Fates
-  foldMsMax: number
   /** A campaign whose fold takes more than the common fold may take. */
   heavy: HeavyCampaign | undefined
   /** Ms since the world's start. */
@@ -62,8 +50,8 @@ interface Writing {
   isAlone: boolean
 }
 
-export function createClickHouse(dependencies: ClickHouseDependencies): ClickHouse {
-  const { engine, kindOf, time, fates, foldMsMax, heavy, elapsedMs } = dependencies
+export function createClickHouse(dependencies: ClickHouseDependencies) {
+  const { engine, kindOf, time, fates, heavy, elapsedMs } = dependencies
   const processes = new Set<Statement>()
   const counts: Counts = { late: 0, alone: 0 }
   let busy = 0
@@ -90,16 +78,12 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
       // Some statements read well after their stamp. What they show can only be newer because of it.
       const readAfterMs = runMs % 3 === 0 ? Math.floor(runMs / 2) : 0
       if (readAfterMs > 0) await time.sleep(readAfterMs)
-      const staged = await time.outside(engine.stage(statement, kind, startedAt))
+      const publish = await time.outside(engine.stage(statement, kind, startedAt))
       await time.sleep(runMs - readAfterMs)
-      await time.outside(staged.publish({ onlySome }))
+      await time.outside(publish(onlySome))
     } finally {
       processes.delete(process)
     }
-  }
-
-  function msMaxOf({ isAlone }: Writing): number {
-    return isAlone ? aloneMsMax : foldMsMax
   }
 
   async function suffer(writing: Writing, fate: WriteFate): Promise<void> {
@@ -121,7 +105,7 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
       case 'refused': {
         const { someAfterMs } = fate
         if (someAfterMs !== undefined) await whileBusy(() => execute(writing, someAfterMs, true))
-        await time.sleep(msMaxOf(writing) - (someAfterMs ?? 0))
+        await time.sleep((writing.isAlone ? aloneMsMax : foldMsMax) - (someAfterMs ?? 0))
         throw refused('TIMEOUT_EXCEEDED')
       }
       default:
@@ -182,14 +166,18 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
   }
 
   return {
+    /** Statements that may still make something visible, also those that have not arrived. */
     busy: () => busy,
     counts: () => counts,
+    /** ClickHouse's clock, Unix ms. It steps now and then. */
     clock,
-    stepClock(byMs) {
+    /** Sets the clock forward or, by a negative time, back. */
+    stepClock(byMs: number): void {
       steppedMs += byMs
     },
 
-    connect(life) {
+    /** The tables as a projector with this life sees them. */
+    connect(life: Life): Tables {
       /** There and back. A process that was stopped meanwhile continues from here when it wakes. */
       async function call<T>(work: () => Promise<T>): Promise<T> {
         await life.awake()
@@ -209,7 +197,8 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
       }
     },
 
-    connectReader: () => ({
+    /** The tables as the query service sees them. */
+    connectReader: (): Pick<Tables, 'rows'> => ({
       async rows<Row>(statement: Statement) {
         await time.sleep(fates.wayMs())
         const runMs = fates.queryRunMs()

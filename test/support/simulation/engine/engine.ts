@@ -5,19 +5,15 @@
 import type { Statement, TableInsert } from '../../../../services/tables/port.ts'
 import type { WriteKind } from './statement-kinds.ts'
 
-/** Rows that a statement has made and that are not visible yet. */
-export interface StagedRows {
-  rows: number
-  /** Makes them visible. `onlySome`: only those of `isOfFirstBlock`, as if the statement was cancelled between two blocks. */
-  publish(options?: { onlySome?: boolean }): Promise<void>
-}
+/** Makes a statement's rows visible. `onlySome`: those of `isOfFirstBlock`, as if it was cancelled between two blocks. */
+export type Publish = (onlySome: boolean) => Promise<void>
 
 /** Times are Unix milliseconds of ClickHouse's clock. */
 export interface Engine {
   /** Reads now. `now64` is the given time, at which the statement started. */
   read(statement: Statement, startedAt: number): Promise<unknown[]>
   /** Runs a statement that writes on what is visible now, without making its rows visible. */
-  stage(statement: Statement, kind: WriteKind, startedAt: number): Promise<StagedRows>
+  stage(statement: Statement, kind: WriteKind, startedAt: number): Promise<Publish>
   insert(insert: TableInsert): Promise<void>
   /** The campaigns that a fold looks at. */
   touchedBy(statement: Statement): Promise<readonly string[]>

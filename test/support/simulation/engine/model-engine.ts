@@ -2,82 +2,49 @@
 import type { Statement } from '../../../../services/tables/port.ts'
 import { allSafeguards, type Safeguards } from '../safeguards.ts'
 import type { Engine } from './engine.ts'
-import {
-  epochHolders,
-  historyMarks,
-  holdsEpoch,
-  leaderOf,
-  pendingBatches,
-  pieceCampaigns,
-  quarantineRows,
-  touchedIds,
-  writtenBy,
-} from './model-fold.ts'
-import {
-  changedEntries,
-  changesRows,
-  nextEntries,
-  projectRows,
-  removalsRows,
-  snapshotRows,
-} from './model-lists.ts'
+import * as fold from './model-fold.ts'
+import * as lists from './model-lists.ts'
 import { emptyState, insertInto, type ModelState } from './model-state.ts'
-import type { KindOf } from './statement-kinds.ts'
+import type { KindOf, ReadKind, StatementKind } from './statement-kinds.ts'
+
+type Read = (state: ModelState, statement: Statement, startedAt: number, safeguards: Safeguards) => object[]
+
+// What runs is known to the world (clickhouse.ts).
+const reads: Readonly<Record<Exclude<ReadKind, 'running'>, Read>> = {
+  'pending batches': fold.pendingBatches,
+  // There are none in the simulation.
+  'long runs': () => [],
+  'epoch holders': fold.epochHolders,
+  'holds epoch': fold.holdsEpoch,
+  clock: (state, _, now) => [{ now, watermark: state.watermark, ...fold.leaderOf(state) }],
+  'history marks': fold.historyMarks,
+  'piece campaigns': fold.pieceCampaigns,
+  quarantine: fold.quarantineRows,
+  snapshot: lists.snapshotRows,
+  removals: lists.removalsRows,
+  projects: lists.projectRows,
+  changes: lists.changesRows,
+  'changed entries': lists.changedEntries,
+  'next entries': lists.nextEntries,
+}
+const readsByKind = new Map<StatementKind, Read>(Object.entries(reads) as [ReadKind, Read][])
 
 export function createModelEngine(kindOf: KindOf, safeguards: Safeguards = allSafeguards): Engine {
   const state = emptyState()
   return {
     async read(statement, startedAt) {
-      return read(state, safeguards, { statement, startedAt, kind: kindOf(statement) })
+      const read = readsByKind.get(kindOf(statement))
+      if (!read) throw new Error(`the model does not read: ${kindOf(statement)}`)
+      return read(state, statement, startedAt, safeguards)
     },
 
     async stage(statement, kind, startedAt) {
-      const { rows, publish } = writtenBy(state, safeguards, { statement, kind, startedAt })
-      return { rows, publish: async ({ onlySome = false } = {}) => publish(onlySome) }
+      const publish = fold.writtenBy(state, safeguards, { statement, kind, startedAt })
+      return async onlySome => publish(onlySome)
     },
 
-    touchedBy: async statement => touchedIds(state, statement),
+    touchedBy: async statement => fold.touchedIds(state, statement),
 
     insert: async insert => insertInto(state, insert),
-  }
-}
-
-function read(
-  state: ModelState,
-  safeguards: Safeguards,
-  { statement, startedAt, kind }: { statement: Statement; startedAt: number; kind: ReturnType<KindOf> },
-): object[] {
-  switch (kind) {
-    case 'pending batches':
-      return pendingBatches(state)
-    // There are none in the simulation.
-    case 'long runs':
-      return []
-    case 'epoch holders':
-      return epochHolders(state)
-    case 'holds epoch':
-      return holdsEpoch(state, statement)
-    case 'clock':
-      return [{ now: startedAt, watermark: state.watermark, ...leaderOf(state) }]
-    case 'history marks':
-      return historyMarks(state)
-    case 'piece campaigns':
-      return pieceCampaigns(state, statement)
-    case 'quarantine':
-      return quarantineRows(state)
-    case 'snapshot':
-      return snapshotRows(state, statement, startedAt, safeguards)
-    case 'removals':
-      return removalsRows(state, statement, startedAt, safeguards)
-    case 'projects':
-      return projectRows(state, statement)
-    case 'changes':
-      return changesRows(state, statement, startedAt, safeguards)
-    case 'changed entries':
-      return changedEntries(state, statement)
-    case 'next entries':
-      return nextEntries(state, statement)
-    default:
-      throw new Error(`the model does not read: ${kind}`)
   }
 }

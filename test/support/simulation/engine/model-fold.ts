@@ -12,11 +12,8 @@ import {
 } from './model-state.ts'
 import { epochOf, type WriteKind } from './statement-kinds.ts'
 
-/** What a statement has computed, and how it becomes visible. */
-export interface Written {
-  rows: number
-  publish: (onlySome: boolean) => void
-}
+/** Makes visible what a statement has computed. */
+type Publish = (onlySome: boolean) => void
 
 interface StepParameters {
   holder: string
@@ -38,14 +35,14 @@ interface TouchedParameters extends StepParameters, RunParameters {
   campaign?: string
 }
 
-const nothing: Written = { rows: 0, publish() {} }
+const nothing: Publish = () => {}
 
 /** Computes what a statement writes. It starts now, when ClickHouse's clock shows `startedAt`. */
 export function writtenBy(
   state: ModelState,
   safeguards: Safeguards,
   { statement, kind, startedAt }: { statement: Statement; kind: WriteKind; startedAt: number },
-): Written {
+): Publish {
   const isLeading = () => holds(state, statement)
   switch (kind) {
     case 'take epoch':
@@ -83,16 +80,10 @@ function stampsOf(state: ModelState, { stampAtWatermark }: Safeguards, startedAt
   return id => Math.max(stamp, (latestRow(state, id)?.updatedAt ?? 0) + 1)
 }
 
-function shown({ campaigns }: ModelState, rows: readonly ReadRow[]): Written {
-  return {
-    rows: rows.length,
-    publish(onlySome) {
-      for (const row of rows) {
-        if (!onlySome || isOfFirstBlock(row.id)) {
-          campaigns.set(row.id, [...(campaigns.get(row.id) ?? []), row])
-        }
-      }
-    },
+function shown({ campaigns }: ModelState, rows: readonly ReadRow[]): Publish {
+  return onlySome => {
+    for (const row of rows.filter(({ id }) => !onlySome || isOfFirstBlock(id)))
+      campaigns.set(row.id, [...(campaigns.get(row.id) ?? []), row])
   }
 }
 
@@ -119,15 +110,12 @@ function withdrawnRows(state: ModelState, statement: Statement, stampOf: StampOf
   })
 }
 
-function progress(state: ModelState, rows: readonly ProgressRow[]): Written {
-  return {
-    rows: rows.length,
-    publish() {
-      for (const row of rows) {
-        const { projector, foldId } = row
-        if ((state.progress.get(projector)?.foldId ?? 0n) <= foldId) state.progress.set(projector, row)
-      }
-    },
+function progress(state: ModelState, rows: readonly ProgressRow[]): Publish {
+  return () => {
+    for (const row of rows) {
+      const { projector, foldId } = row
+      if ((state.progress.get(projector)?.foldId ?? 0n) <= foldId) state.progress.set(projector, row)
+    }
   }
 }
 
@@ -136,7 +124,7 @@ function foldedProgress({ query_params }: Statement): ProgressRow[] {
   return projectors.map((projector, n) => ({ projector, sequence: lasts[n] ?? 0, foldId: BigInt(fold_id) }))
 }
 
-function quarantined({ quarantine }: ModelState, { query_params }: Statement): Written {
+function quarantined({ quarantine }: ModelState, { query_params }: Statement): Publish {
   const { campaign, is_quarantined, failures, reason, fold_id } = query_params as {
     campaign: string
     is_quarantined: boolean
@@ -145,31 +133,21 @@ function quarantined({ quarantine }: ModelState, { query_params }: Statement): W
     fold_id: string
   }
   const row = { isQuarantined: is_quarantined, failures, reason, foldId: BigInt(fold_id) }
-  return {
-    rows: 1,
-    publish() {
-      if ((quarantine.get(campaign)?.foldId ?? 0n) <= row.foldId) quarantine.set(campaign, row)
-    },
+  return () => {
+    if ((quarantine.get(campaign)?.foldId ?? 0n) <= row.foldId) quarantine.set(campaign, row)
   }
 }
 
-function nextWatermark(state: ModelState, { query_params }: Statement): Written {
-  const reached = Number(query_params?.reached)
-  return {
-    rows: 1,
-    publish() {
-      state.watermark = Math.max(state.watermark, reached)
-    },
+function nextWatermark(state: ModelState, { query_params }: Statement): Publish {
+  return () => {
+    state.watermark = Math.max(state.watermark, Number(query_params?.reached))
   }
 }
 
-function marked(state: ModelState, { query_params }: Statement): Written {
+function marked(state: ModelState, { query_params }: Statement): Publish {
   const { noted, derived, begun } = query_params as unknown as HistoryMarks
-  return {
-    rows: 1,
-    publish() {
-      if (noted >= state.marks.noted) state.marks = { noted, derived, begun }
-    },
+  return () => {
+    if (noted >= state.marks.noted) state.marks = { noted, derived, begun }
   }
 }
 
@@ -179,9 +157,9 @@ export function historyMarks({ marks, campaigns }: ModelState): object[] {
   return [{ ...marks, unnoted: since(marks.noted), underived: since(marks.derived) }]
 }
 
-function takeEpoch(state: ModelState, { query_params }: Statement): Written {
+function takeEpoch(state: ModelState, { query_params }: Statement): Publish {
   const row = { epoch: latestEpoch(state) + 1n, holder: String(query_params?.holder) }
-  return { rows: 1, publish: () => void state.epochs.push(row) }
+  return () => void state.epochs.push(row)
 }
 
 /** Whether a statement's epoch and holder are the highest pair that was taken. */

@@ -11,17 +11,6 @@ export interface LedgerCampaign {
   content: string
 }
 
-export interface BatchRow {
-  projector: string
-  sequence: number
-  campaignIds: readonly string[]
-}
-
-export interface EpochRow {
-  epoch: bigint
-  holder: string
-}
-
 /** How far the batches of a run of a projector are folded. */
 export interface ProgressRow {
   projector: string
@@ -39,14 +28,6 @@ export interface ReadRow {
   campaign: LedgerCampaign
 }
 
-/** What is recorded of a campaign in quarantine, or of one that was. */
-export interface QuarantineRow {
-  isQuarantined: boolean
-  failures: number
-  reason: string
-  foldId: bigint
-}
-
 export interface HistoryMarks {
   noted: number
   derived: number
@@ -55,8 +36,8 @@ export interface HistoryMarks {
 
 export interface ModelState {
   ledger: Map<string, LedgerCampaign>
-  batches: BatchRow[]
-  epochs: EpochRow[]
+  batches: { projector: string; sequence: number; campaignIds: readonly string[] }[]
+  epochs: { epoch: bigint; holder: string }[]
   /** By projector, and by what they say. Of each, the row of the highest fold. */
   progress: Map<string, ProgressRow>
   /** The highest watermark that was written, Unix ms. */
@@ -65,7 +46,8 @@ export interface ModelState {
   marks: HistoryMarks
   /** The rows of each campaign, in the order in which they became visible. */
   campaigns: Map<string, ReadRow[]>
-  quarantine: Map<string, QuarantineRow>
+  /** What is recorded of each campaign in quarantine, or of one that was. */
+  quarantine: Map<string, { isQuarantined: boolean; failures: number; reason: string; foldId: bigint }>
 }
 
 export function emptyState(): ModelState {
@@ -120,7 +102,7 @@ function addCampaign({ ledger }: ModelState, row: DecodedRow): void {
   if (known === undefined || known.version <= campaign.version) ledger.set(String(id), campaign)
 }
 
-function batchOf(row: DecodedRow): BatchRow {
+function batchOf(row: DecodedRow): ModelState['batches'][number] {
   return {
     projector: String(row.projector),
     sequence: Number(row.sequence),

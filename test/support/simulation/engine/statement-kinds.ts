@@ -5,44 +5,15 @@
  * without numbers. A statement with a shape that no builder produces is refused.
  */
 
-import {
-  copyDaysStatement,
-  deriveDaysStatement,
-  marksStatement,
-  recordNotedStatement,
-} from '../../../../services/projector/fold/days.ts'
-import {
-  epochHoldersStatement,
-  holdsEpochStatement,
-  takeEpochStatement,
-} from '../../../../services/projector/fold/fold-epochs.ts'
+import * as days from '../../../../services/projector/fold/days.ts'
+import * as epochs from '../../../../services/projector/fold/fold-epochs.ts'
 import { untilNoFoldRuns } from '../../../../services/projector/fold/fold-leadership.ts'
-import {
-  longRunsStatement,
-  pendingBatchesStatement,
-  recordFoldedStatement,
-} from '../../../../services/projector/fold/fold-progress.ts'
-import {
-  foldCampaignsStatement,
-  foldKeysStatement,
-  noteGapStatement,
-  pieceCampaignsStatement,
-} from '../../../../services/projector/fold/fold-statements.ts'
-import {
-  quarantineStatement,
-  recordQuarantineStatement,
-  withdrawStatement,
-} from '../../../../services/projector/fold/quarantine.ts'
-import { advanceWatermarkStatement, clockStatement } from '../../../../services/projector/fold/watermark.ts'
+import * as progress from '../../../../services/projector/fold/fold-progress.ts'
+import * as fold from '../../../../services/projector/fold/fold-statements.ts'
+import * as quarantine from '../../../../services/projector/fold/quarantine.ts'
+import * as watermark from '../../../../services/projector/fold/watermark.ts'
 import { projectsStatement } from '../../../../services/query/campaigns/campaign-rows.ts'
-import {
-  campaignChangesStatement,
-  changedEntriesStatement,
-  type ListQuery,
-  nextEntriesStatement,
-  removalsStatement,
-  snapshotStatement,
-} from '../../../../services/query/lists/list-statements.ts'
+import * as lists from '../../../../services/query/lists/list-statements.ts'
 import type { Databases, Statement } from '../../../../services/tables/port.ts'
 
 /** Statements of the fold that write. */
@@ -112,31 +83,34 @@ function addFold(add: Add, databases: Databases): void {
   const bounds = [undefined, 1].flatMap(latest => [undefined, 1].map(dayEndsAt => ({ latest, dayEndsAt })))
   for (const bound of bounds) {
     for (const touched of [...batches, { campaign: '' }]) {
-      add('fold', foldCampaignsStatement(databases, { ...step, ...bound }, { touched, platformDigits: 2 }))
+      add(
+        'fold',
+        fold.foldCampaignsStatement(databases, { ...step, ...bound }, { touched, platformDigits: 2 }),
+      )
     }
-    add('note gap', noteGapStatement(databases, { ...step, ...bound }))
-    add('withdraw', withdrawStatement(databases, { ...step, ...bound }))
+    add('note gap', fold.noteGapStatement(databases, { ...step, ...bound }))
+    add('withdraw', quarantine.withdrawStatement(databases, { ...step, ...bound }))
   }
   for (const touched of [...batches, { campaign: '' }])
-    add('piece campaigns', pieceCampaignsStatement(databases, step, touched))
+    add('piece campaigns', fold.pieceCampaignsStatement(databases, step, touched))
   const campaign = { campaign: '', isQuarantined: true, failures: 0, reason: '' }
-  add('record quarantine', recordQuarantineStatement(databases, step, campaign))
-  add('quarantine', quarantineStatement(databases))
-  add('fold keys', foldKeysStatement(databases, step))
-  add('pending batches', pendingBatchesStatement(databases, []))
-  add('long runs', longRunsStatement(databases))
-  add('record folded', recordFoldedStatement(databases, step, { runs: [], elapsedMs: 0 }))
-  add('take epoch', takeEpochStatement(databases, '', { past: '' }))
-  add('epoch holders', epochHoldersStatement(databases))
-  add('holds epoch', holdsEpochStatement(databases, step.term))
-  add('advance watermark', advanceWatermarkStatement(databases, step, 0))
-  add('clock', clockStatement(databases))
-  const days = { since: 0, begun: 0 }
-  add('history marks', marksStatement(databases))
-  add('note days', copyDaysStatement('note', databases, step, days))
-  add('note days', copyDaysStatement('follow', databases, step, days))
-  add('derive days', deriveDaysStatement(databases, step, { ...days, platformDigits: 2 }))
-  add('record noted', recordNotedStatement(databases, step, { noted: 0, derived: 0, begun: 0 }))
+  add('record quarantine', quarantine.recordQuarantineStatement(databases, step, campaign))
+  add('quarantine', quarantine.quarantineStatement(databases))
+  add('fold keys', fold.foldKeysStatement(databases, step))
+  add('pending batches', progress.pendingBatchesStatement(databases, []))
+  add('long runs', progress.longRunsStatement(databases))
+  add('record folded', progress.recordFoldedStatement(databases, step, { runs: [], elapsedMs: 0 }))
+  add('take epoch', epochs.takeEpochStatement(databases, '', { past: '' }))
+  add('epoch holders', epochs.epochHoldersStatement(databases))
+  add('holds epoch', epochs.holdsEpochStatement(databases, step.term))
+  add('advance watermark', watermark.advanceWatermarkStatement(databases, step, 0))
+  add('clock', watermark.clockStatement(databases))
+  const since = { since: 0, begun: 0 }
+  add('history marks', days.marksStatement(databases))
+  add('note days', days.copyDaysStatement('note', databases, step, since))
+  add('note days', days.copyDaysStatement('follow', databases, step, since))
+  add('derive days', days.deriveDaysStatement(databases, step, { ...since, platformDigits: 2 }))
+  add('record noted', days.recordNotedStatement(databases, step, { noted: 0, derived: 0, begun: 0 }))
   const rows = async <Row>(running: Statement): Promise<Row[]> => {
     add('running', running)
     return [{ statements: 0 }] as Row[]
@@ -149,14 +123,14 @@ function addLists(add: Add, databases: Databases): void {
   add('projects', projectsStatement([], databases, 1))
   for (const isCounted of [true, false]) {
     const bounds = { idsMax: 1, isCounted, msMax: 1 }
-    add('changes', campaignChangesStatement(0, databases, bounds))
-    add('changed entries', changedEntriesStatement([], databases, bounds))
+    add('changes', lists.campaignChangesStatement(0, databases, bounds))
+    add('changed entries', lists.changedEntriesStatement([], databases, bounds))
   }
-  add('next entries', nextEntriesStatement('', databases, { rowsMax: 1, msMax: 1 }))
-  add('removals', removalsStatement(0, databases, { keptMs: 1, msMax: 1 }))
+  add('next entries', lists.nextEntriesStatement('', databases, { rowsMax: 1, msMax: 1 }))
+  add('removals', lists.removalsStatement(0, databases, { keptMs: 1, msMax: 1 }))
   for (const updatedSince of [null, 0]) {
-    const query: ListQuery = { status: null, category: null, sort: 'newest', updatedSince }
-    add('snapshot', snapshotStatement(query, databases, 1))
+    const query: lists.ListQuery = { status: null, category: null, sort: 'newest', updatedSince }
+    add('snapshot', lists.snapshotStatement(query, databases, 1))
   }
 }
 

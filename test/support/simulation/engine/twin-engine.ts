@@ -2,51 +2,39 @@
  * Two engines that get the same statements at the same times, to compare the model of ClickHouse with ClickHouse: every answer
  * of one is compared with that of the other. The world continues with the real one's answers.
  */
+import type { TableInsert } from '../../../../services/tables/port.ts'
 import type { Engine } from './engine.ts'
 import type { KindOf } from './statement-kinds.ts'
 
-export interface TwinEngine {
-  engine: Engine
-  /** Answers that differed, as text. */
-  differences: string[]
-  /** Answers that were compared. */
-  compared(): number
-}
-
-export function createTwinEngine(real: Engine, model: Engine, kindOf: KindOf): TwinEngine {
+export function createTwinEngine(real: Engine, model: Engine, kindOf: KindOf) {
   const differences: string[] = []
   let compared = 0
   return {
+    /** Answers that differed, as text. */
     differences,
+    /** How many answers were compared. */
     compared: () => compared,
     engine: {
-      async read(statement, startedAt) {
-        const [rows, modelled] = await Promise.all([
-          real.read(statement, startedAt),
-          model.read(statement, startedAt),
-        ])
+      async read(...asked: Parameters<Engine['read']>) {
+        const [rows, modelled] = await Promise.all([real.read(...asked), model.read(...asked)])
         compared++
         const [is, should] = [normal(modelled, rows), normal(rows, rows)]
-        if (is !== should) differences.push(`${kindOf(statement)}: ${should}, and in the model ${is}`)
+        if (is !== should) differences.push(`${kindOf(asked[0])}: ${should}, and in the model ${is}`)
         return rows
       },
-      async stage(statement, kind, startedAt) {
-        const first = await real.stage(statement, kind, startedAt)
-        const second = await model.stage(statement, kind, startedAt)
-        return {
-          rows: first.rows,
-          async publish(options) {
-            await first.publish(options)
-            await second.publish(options)
-          },
+      async stage(...given: Parameters<Engine['stage']>) {
+        const [first, second] = [await real.stage(...given), await model.stage(...given)]
+        return async (onlySome: boolean) => {
+          await first(onlySome)
+          await second(onlySome)
         }
       },
-      touchedBy: statement => model.touchedBy(statement),
-      async insert(insert) {
+      touchedBy: model.touchedBy,
+      async insert(insert: TableInsert) {
         await real.insert(insert)
         await model.insert(insert)
       },
-    },
+    } satisfies Engine,
   }
 }
 
