@@ -10,7 +10,6 @@ export interface Panel {
   id: number
   type: string
   title: string
-  gridPos: { h: number; w: number; x: number; y: number }
   datasource?: { type: string; uid: string }
   targets?: { rawSql?: string; queryType?: string; expr?: string; datasource: { uid: string } }[]
 }

@@ -1,6 +1,6 @@
 /**
- * The Grafana boards: each query of Prometheus is valid and asks for metrics that the program has. examples.test.ts asks those of
- * ClickHouse.
+ * The Grafana boards: what they refer to is there, and each query of Prometheus is valid and asks for metrics that the program has.
+ * examples.test.ts asks those of ClickHouse.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,7 +10,23 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { idleGauges } from '../../support/projector/gauges.ts'
 import { needs } from '../../support/runner/requirements.ts'
-import { expandPromQl, promQueries } from './board-files.ts'
+import { boards, boardsFolder, expandPromQl, promQueries } from './board-files.ts'
+
+test('each board has a uid of its own, and data sources that are provisioned', () => {
+  expect(new Set(boards.map(({ json }) => json.uid)).size).toBe(boards.length)
+  const provisioned = readFileSync(join(boardsFolder, 'provisioning/datasources/pledgeview.yml'), 'utf8')
+  const uids = [...provisioned.matchAll(/uid: (\S+)/g)].map(([, uid]) => uid)
+  expect(uids).toHaveLength(2)
+  for (const { json } of boards) {
+    expect(new Set(json.panels.map(({ id }) => id)).size).toBe(json.panels.length)
+    const panels = json.panels.flatMap(({ datasource, targets = [] }) => [
+      ...(datasource ? [datasource.uid] : []),
+      ...targets.map(target => target.datasource.uid),
+    ])
+    for (const uid of [...panels, ...json.templating.list.map(({ datasource }) => datasource.uid)])
+      expect(uids).toContain(uid)
+  }
+})
 
 describe('the queries of Prometheus', () => {
   const folder = mkdtempSync(join(tmpdir(), 'pledgeview-boards-'))
@@ -21,17 +37,6 @@ describe('the queries of Prometheus', () => {
     reason: 'promtool is not installed (Debian: prometheus)',
   }
 
-  async function namesOfMetrics(): Promise<Set<string>> {
-    const metrics = createMetrics()
-    idleGauges({ metrics })
-    const known = await metrics.registry.getMetricsAsJSON()
-    return new Set(
-      known.flatMap(({ name, type }) =>
-        type === 'histogram' ? ['bucket', 'sum', 'count'].map(part => `${name}_${part}`) : [name],
-      ),
-    )
-  }
-
   test('those of the boards and of the alert rules ask for metrics that the program has', async () => {
     const rules = new URL('../../../deploy/alerts/pledgeview.rules.yml', import.meta.url)
     const texts = [...promQueries().map(({ text }) => text), readFileSync(rules, 'utf8')]
@@ -39,8 +44,12 @@ describe('the queries of Prometheus', () => {
       text => text.match(/\b(?:pledgeview|process|nodejs)_[a-z0-9_]+(?=[{[)\s,<>=]|$)/gm) ?? [],
     )
     expect(new Set(asked).size).toBeGreaterThan(25)
-    const there = await namesOfMetrics()
-    expect([...new Set(asked)].filter(name => !there.has(name))).toEqual([])
+    const metrics = createMetrics()
+    idleGauges({ metrics })
+    const there = (await metrics.registry.getMetricsAsJSON()).flatMap(({ name, type }) =>
+      type === 'histogram' ? ['bucket', 'sum', 'count'].map(part => `${name}_${part}`) : [name],
+    )
+    expect([...new Set(asked)].filter(name => !there.includes(name))).toEqual([])
   })
 
   test('are valid', context => {

@@ -51,23 +51,21 @@ const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })
 
 describe('a retry', () => {
   test.each([
-    ['a value that was left out', { value: null }, { value: 5_000_000 }],
-    ['a value that was cut', {}, { value: 5_000_000 }],
-    ['a key that was cut', {}, { key: 900_000 }],
-    ['headers that were left out', {}, { headers: 900_000 }],
-  ])('appends no record with %s, never takes it for a deletion, and names it', async (_, record, more) => {
-    const reject = rejectOf({ ...newRecordOf(pledge), ...record })
-    const { appended, outcome } = await retry([[{ ...reject, sizes: { ...reject.sizes, ...more } }]])
-    expect(appended).toEqual([])
-    expect(outcome).toMatchObject({ matched: 1, retried: 0, omitted: 1, no_event: 0 })
-    expect(outcome.omitted_places).toEqual([`pledges/0/${reject.record.offset}`])
-  })
-
-  test('appends no record without the headers that were too many to keep, and names it', async () => {
-    const { appended, outcome } = await retry([[rejectOf(newRecordOf(pledge), { headerCount: 1_001 })]])
-    expect(appended).toEqual([])
-    expect(outcome).toMatchObject({ matched: 1, retried: 0, omitted: 1 })
-  })
+    ['a value that was left out', { value: null }, { value: 5_000_000 }, {}],
+    ['a value that was cut', {}, { value: 5_000_000 }, {}],
+    ['a key that was cut', {}, { key: 900_000 }, {}],
+    ['headers that were left out', {}, { headers: 900_000 }, {}],
+    ['headers that were too many to keep', {}, {}, { headerCount: 1_001 }],
+  ])(
+    'appends no record with %s, never takes it for a deletion, and names it',
+    async (_, record, sizes, more) => {
+      const reject = rejectOf({ ...newRecordOf(pledge), ...record }, more)
+      const { appended, outcome } = await retry([[{ ...reject, sizes: { ...reject.sizes, ...sizes } }]])
+      expect(appended).toEqual([])
+      expect(outcome).toMatchObject({ matched: 1, retried: 0, omitted: 1, no_event: 0 })
+      expect(outcome.omitted_places).toEqual([`pledges/0/${reject.record.offset}`])
+    },
+  )
 
   test('appends key, value and all headers as they came', async () => {
     const headers: Header[] = [
@@ -155,23 +153,14 @@ describe('the arguments of the rejects commands', () => {
     expect(readFilter({ since: text, topic: 'pledges' }, now)).toEqual({ since: expected, topic: 'pledges' })
   })
 
-  test.each([
-    '',
-    '2',
-    '-2h',
-    '2y',
-    'yesterday',
-    '2026-13-01',
-    '2026-02-30',
-    '2026-11-01T08:30',
-    '1762000000000',
-  ])('%j is none, and the option is named', text =>
+  const noTimes = ['', '2', '-2h', '2y', 'yesterday', '2026-13-01', '2026-02-30', '2026-11-01T08:30']
+  test.each(noTimes)('%j is none, and the option is named', text =>
     expect(() => readFilter({ until: text }, now)).toThrow(/--until takes a time like/),
   )
 
   test('a place is topic, partition and offset', () => {
     expect(readPlace('api-keys/3/17')).toEqual({ topic: 'api-keys', partition: 3, offset: 17 })
-    for (const text of [
+    const noPlaces = [
       '',
       'pledges',
       'pledges/1',
@@ -179,8 +168,8 @@ describe('the arguments of the rejects commands', () => {
       'pledges/1/2/3',
       'orders/0/1',
       'pledges/-1/2',
-    ])
-      expect(() => readPlace(text), text).toThrow(UsageError)
+    ]
+    for (const text of noPlaces) expect(() => readPlace(text), text).toThrow(UsageError)
   })
 })
 

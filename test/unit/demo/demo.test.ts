@@ -20,8 +20,6 @@ const all = [...sampleEvents(endMs)]
 const history = all.filter(({ data }) => data.changed_at <= endMs)
 const campaignsOf = (events: StateEvent[]) =>
   events.flatMap(event => (event.type === 'campaign' ? [event.data] : []))
-const pledgesOf = (events: StateEvent[]) =>
-  events.flatMap(event => (event.type === 'pledge' ? [event.data] : []))
 const toChange = (event: StateEvent): ChangeEvent => ({ ...event, key: keyOf(event) })
 const modelOf = (events: StateEvent[]) => readModelOf(events.map(toChange))
 
@@ -64,26 +62,14 @@ describe('the recorded sample', () => {
     expect(versionsOutOfOrder(all)).toEqual([])
   })
 
-  test('it shows every status, category, currency and form of tier, over two years', () => {
+  test('it shows every status, and both forms of tier, over two years', () => {
     const now = new Map(campaignsOf(history).map(campaign => [campaign.campaign_id, campaign]))
-    const statuses = new Set([...now.values()].map(({ status }) => status))
-    expect(statuses).toEqual(
-      new Set(['DRAFT', 'SUBMITTED', 'APPROVED', 'LIVE', 'FUNDED', 'FAILED', 'CANCELLED', 'SUSPENDED']),
-    )
-    expect(new Set(pledgesOf(history).map(({ status }) => status))).toEqual(
-      new Set(['PENDING', 'ACTIVE', 'CANCELLED', 'REFUNDED', 'FAILED']),
-    )
-    const { campaigns, categories, platform } = modelOf(history)
-    expect(categories.size).toBe(12)
-    expect(new Set([...campaigns.values()].map(({ campaign }) => campaign.currency)).size).toBe(8)
-    const tiers = [...campaigns.values()].flatMap(({ rewards }) => rewards.map(({ remaining }) => remaining))
-    expect(tiers).toContain(null)
-    expect(tiers).toContain(0n)
-    expect(tiers.some(remaining => remaining !== null && remaining > 0n)).toBe(true)
-    const launches = [...campaigns.values()].map(({ campaign }) => campaign.launch_date ?? endMs)
+    expect(new Set([...now.values()].map(({ status }) => status)).size).toBe(8)
+    const campaigns = [...modelOf(history).campaigns.values()]
+    const tiers = campaigns.flatMap(({ rewards }) => rewards.map(({ remaining }) => remaining))
+    expect(tiers).toEqual(expect.arrayContaining([null, 0n]))
+    const launches = campaigns.map(({ campaign }) => campaign.launch_date ?? endMs)
     expect(Math.min(...launches)).toBeLessThan(endMs - 700 * day)
-    expect(platform.projectsTotal).toBeGreaterThan(300)
-    expect(platform.totalPledges).toBeGreaterThan(10_000)
   })
 
   test('it is believable now and at the end of all campaigns', () => {
@@ -106,32 +92,11 @@ describe('the recorded sample', () => {
 })
 
 describe('the trickle', () => {
-  test('about one event a second: pledges come, grow and are withdrawn; a campaign launches, one ends, followers come', () => {
+  test('about one event a second keeps the rules of the contract, with versions that grow', () => {
     const events = runOf({ from: endMs + second, to: endMs + hour, everyMs: second })
     expect(events.length).toBeGreaterThan(0.5 * 3_600)
     expect(events.length).toBeLessThan(2 * 3_600)
     expect(events.flatMap(event => faultOf(toChange(event)) ?? [])).toEqual([])
-    const known = new Map(history.map(event => [keyOf(event), event.data]))
-    const seen = new Set<string>()
-    for (const { data, ...event } of events) {
-      const key = keyOf({ data, ...event } as StateEvent)
-      const before = known.get(key)
-      known.set(key, data)
-      if (!before || !('status' in before)) continue
-      if (before.status !== data.status) seen.add(`${before.status} -> ${data.status}`)
-      if (
-        'follower_count' in before &&
-        'follower_count' in data &&
-        data.follower_count > before.follower_count
-      )
-        seen.add('followers')
-      if ('amount_minor' in before && 'amount_minor' in data && data.amount_minor > before.amount_minor)
-        seen.add('raised')
-    }
-    expect([...seen]).toEqual(
-      expect.arrayContaining(['APPROVED -> LIVE', 'ACTIVE -> CANCELLED', 'followers', 'raised']),
-    )
-    expect(seen.has('LIVE -> FUNDED') || seen.has('LIVE -> FAILED')).toBe(true)
     expect(versionsOutOfOrder([...history, ...events])).toEqual([])
   })
 
@@ -167,19 +132,13 @@ describe('the trickle', () => {
     expectBelievable([...history, ...runs.flat()])
   })
 
-  test('no batch is larger than its bound, however long the pause was', () => {
+  test('a clock that stands still or goes back breaks nothing, and no batch is larger than its bound', () => {
     const trickle = demoTrickle({ endMs, random: randomOf(1), eventsPerSecond: 50 })
-    const sizes = Array.from({ length: 30 }, () => trickle.next(endMs + 60 * day).length)
-    expect(Math.max(...sizes)).toBe(batchEventsMax)
-    expect(sizes.at(-1)).toBeLessThan(batchEventsMax)
-  })
-
-  test('a clock that stands still or goes back breaks nothing', () => {
-    const trickle = demoTrickle({ endMs, random: randomOf(1), eventsPerSecond: 20 })
-    const times = [hour, hour, 1_000, 2_000, 3_000, -day, hour + 1_000, hour + 2_000]
-    const events = times.flatMap(time => trickle.next(endMs + time))
-    expect(versionsOutOfOrder(events)).toEqual([])
-    expect(events.length).toBeGreaterThan(20)
+    const times = [hour, hour, 1_000, 2_000, 3_000, -day, hour + 1_000, ...Array(30).fill(60 * day)]
+    const batches = times.map(time => trickle.next(endMs + time))
+    expect(versionsOutOfOrder(batches.flat())).toEqual([])
+    expect(Math.max(...batches.map(({ length }) => length))).toBe(batchEventsMax)
+    expect(batches.at(-1)?.length).toBeLessThan(batchEventsMax)
   })
 })
 
@@ -190,13 +149,10 @@ describe('writing the demo to the log', () => {
     close: async () => {},
   }
 
-  test('the history is appended in bounded batches, and the same one again after an interruption', async () => {
-    const steps: number[] = []
-    const { appended } = await appendDemo(writer, endMs, events => steps.push(events))
-    expect(appended).toBe(history.length)
-    expect(steps.at(-1)).toBe(appended)
-    expect(steps.length).toBeGreaterThan(appended / 2_000)
+  test('the history is appended in batches, and the same one again after an interruption', async () => {
+    await appendDemo(writer, endMs)
     const first = records.splice(0)
+    expect(first).toHaveLength(history.length)
     await appendDemo(writer, endMs)
     expect(records.splice(0)).toEqual(first)
   })

@@ -134,47 +134,39 @@ test('a cookie that was changed is not believed', async () => {
   expect((await browser.get(callback)).status).toBe(400)
 })
 
-test('an answer of the provider that is too large is not read, also if it is small before it is unpacked', async () => {
-  const large = createServer((_, response) => {
-    const url = `http://127.0.0.1:${(large.address() as AddressInfo).port}`
-    const endpoints = { issuer: url, authorization_endpoint: `${url}/auth`, token_endpoint: `${url}/token` }
-    const configuration = JSON.stringify({ ...endpoints, more: 'x'.repeat(8 * 1024 ** 2) })
-    response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
-    response.end(gzipSync(configuration))
-  })
-  await new Promise<void>(resolve => large.listen(0, '127.0.0.1', resolve))
-  const oidc = {
-    issuer: `http://127.0.0.1:${(large.address() as AddressInfo).port}`,
-    ...{ clientId: 'portal', clientSecret: 'a secret of the tests' },
-  }
-  const other = await startTestPortal({ options: { oidc } })
-  onTestFinished(async () => {
-    await other.close()
-    large.closeAllConnections()
-    large.close()
-  })
-  expect((await other.browser().get('/sign-in/provider')).status).toBe(503)
-})
-
-test('a callback that is sent again and again reaches the provider only so often', async () => {
-  let asked = 0
-  const refusing = createServer(({ url = '' }, response) => {
-    const issuer = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+/** A portal whose provider answers like this to what it is asked besides its configuration, which has `more` in it, packed. */
+async function portalOf({ more = '', answer }: { more?: string; answer?: () => object } = {}) {
+  const provider = createServer(({ url = '' }, response) => {
+    const issuer = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`
     const endpoints = { authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token` }
-    if (url === '/token') asked++
-    response.writeHead(url === '/token' ? 400 : 200, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(url === '/token' ? { error: 'invalid_grant' } : { issuer, ...endpoints }))
+    const body = url === '/token' ? answer?.() : { issuer, ...endpoints, more }
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+    response.writeHead(url === '/token' ? 400 : 200, headers).end(gzipSync(JSON.stringify(body)))
   })
-  await new Promise<void>(resolve => refusing.listen(0, '127.0.0.1', resolve))
-  const issuer = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+  await new Promise<void>(resolve => provider.listen(0, '127.0.0.1', resolve))
+  const issuer = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`
   const oidc = { issuer, clientId: 'portal', clientSecret: 'a secret of the tests' }
   const other = await startTestPortal({ options: { oidc } })
   onTestFinished(async () => {
     await other.close()
-    refusing.closeAllConnections()
-    refusing.close()
+    provider.closeAllConnections()
+    provider.close()
   })
-  const browser = other.browser()
+  return other.browser()
+}
+
+test('an answer of the provider that is too large is not read, also if it is small before it is unpacked', async () => {
+  const browser = await portalOf({ more: 'x'.repeat(8 * 1024 ** 2) })
+  expect((await browser.get('/sign-in/provider')).status).toBe(503)
+})
+
+test('a callback that is sent again and again reaches the provider only so often', async () => {
+  let asked = 0
+  const answer = () => {
+    asked++
+    return { error: 'invalid_grant' }
+  }
+  const browser = await portalOf({ answer })
   const begun = await browser.get('/sign-in/provider')
   const state = new URL(begun.location ?? '').searchParams.get('state') ?? ''
   const cookie = browser.cookies.get('pledgeview-provider') ?? ''

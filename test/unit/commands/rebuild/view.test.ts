@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
-  progressJson,
-  progressLine,
-  resultJson,
   resultText,
+  statusJson,
   statusText,
   unfinishedText,
 } from '../../../../services/commands/rebuild/view.ts'
@@ -62,40 +60,14 @@ function reportOf(state: RebuildState, more: Partial<RebuildReport> = {}): Rebui
   return { ...state, isAlive: false, isPreviousKept: false, isHalfDropped: false, ...more }
 }
 
-describe('the progress of a rebuild', () => {
-  const state = stateOf('reading log', { progress: reading })
-
-  test('has phase, percent, rate, time left and lag in one line of a terminal of 80 columns', () => {
-    const text = progressLine(state)
-    expect(text).toBe('reading log: 43%, 125,000 records/s, 20:07 left, lag 12,340,000')
-    expect(text.length).toBeLessThan(80)
-  })
-
-  test('is one object for a program, in whole percent', () => {
-    expect(progressJson(state)).toEqual({
-      type: 'progress',
-      id: '20261121',
-      phase: 'reading log',
-      percent: 43,
-      done: 1_770_000,
-      of: 4_110_000,
-      unit: 'records',
-      per_second: 125_000,
-      eta_seconds: 1_207,
-      lag_records: 12_340_000,
-    })
-  })
-})
-
 describe('the end of a rebuild', () => {
   test('says what changed, how to roll back, and how to free the disk', () => {
     const text = resultText(reportOf(stateOf('rebuilt', { differences, rejects: 5 })))
     expect(text).toContain('Rebuilt, in 2.4 s: 4,110,000 records read, 5 of them rejected.')
     expect(text).toContain('Campaigns: 1,200 the same, 1 added, 2 removed, 3 different.')
     expect(text).toContain('4 more changed during the comparison')
-    expect(text).toContain(
-      'pledgeview rebuild rollback returns to them, pledgeview rebuild drop frees their disk',
-    )
+    for (const command of ['rebuild rollback', 'rebuild drop'])
+      expect(text).toContain(`pledgeview ${command}`)
   })
 
   test('of a dry run names the fields, most frequent first, and examples field by field', () => {
@@ -105,40 +77,19 @@ describe('the end of a rebuild', () => {
     expect(text).toContain('  c1: different\n    title: Old -> New\n  c2: removed\n')
   })
 
-  test('for a program has seconds by phase, counts and the failure', () => {
-    const failed = reportOf(stateOf('verifying', { differences, failure: 'campaign c1 is gone' }))
-    expect(resultJson(failed)).toEqual({
-      type: 'result',
-      id: '20261121',
-      outcome: 'stopped',
-      phase: 'verifying',
-      seconds: { preparing: 0.1, 'reading log': 2.345 },
-      records: 4_110_000,
-      rejects: 0,
-      differences: {
-        same: 1_200,
-        added: 1,
-        removed: 2,
-        different: 3,
-        in_motion: 4,
-        fields: differences.fields,
-        examples: differences.examples,
-      },
-      failure: 'campaign c1 is gone',
-    })
-  })
-
-  test('of an interrupted one says how to continue, and how to give it up', () => {
-    expect(unfinishedText(reportOf(stateOf('folding')))).toContain('rebuild drop')
-    const back = stateOf('verifying', { request: { ...wholeRequest, kind: 'rollback' } })
-    expect(unfinishedText(reportOf(back))).toContain('Run pledgeview rebuild rollback again')
+  test('of an interrupted rollback says how to continue, and how to give it up', () => {
+    const text = unfinishedText(
+      reportOf(stateOf('verifying', { request: { ...wholeRequest, kind: 'rollback' } })),
+    )
+    expect(text).toContain('Run pledgeview rebuild rollback again')
+    expect(text).toContain('rebuild drop')
   })
 })
 
 describe('the status of a rebuild', () => {
-  test('of a running one has phase, percent, rate, time left, lag and the phases behind it', () => {
-    const text = statusText(reportOf(stateOf('reading log', { progress: reading }), { isAlive: true }))
-    expect(text.split('\n')).toEqual([
+  test('of a running one has phase, percent, rate, time left, lag and the phases behind it, also for a program', () => {
+    const running = reportOf(stateOf('reading log', { progress: reading, differences }), { isAlive: true })
+    expect(statusText(running).split('\n')).toEqual([
       'rebuild      rebuild 20261121, begun 2026-11-21T05:34:00.000Z',
       'phase        reading log',
       'progress     43%, 125,000 records/s, 20:07 left, lag 12,340,000',
@@ -146,12 +97,23 @@ describe('the status of a rebuild', () => {
       'process      alive',
       '',
     ])
+    const { rebuild } = statusJson(running) as { rebuild: object }
+    expect(rebuild).toMatchObject({
+      ...{ id: '20261121', outcome: 'running', phase: 'reading log', type: 'rebuild', is_alive: true },
+      ...{ seconds: { preparing: 0.1, 'reading log': 2.345 }, records: 4_110_000, rejects: 0 },
+      ...{ percent: 43, done: 1_770_000, of: 4_110_000, unit: 'records' },
+      ...{ per_second: 125_000, eta_seconds: 1_207, lag_records: 12_340_000 },
+      differences: { same: 1_200, different: 3, in_motion: 4 },
+    })
   })
 
   test('of a failed one says that no process works on it, since when, and why', () => {
-    const text = statusText(reportOf(stateOf('verifying', { failure: 'campaign c1 is gone' })))
-    expect(text).toContain('no process works on it; the last heartbeat was 31 s ago')
-    expect(text).toContain('failure      campaign c1 is gone')
+    const failed = reportOf(stateOf('verifying', { failure: 'campaign c1 is gone' }))
+    expect(statusText(failed)).toContain('no process works on it; the last heartbeat was 31 s ago')
+    expect(statusText(failed)).toContain('failure      campaign c1 is gone')
+    expect(statusJson(failed)).toMatchObject({
+      rebuild: { outcome: 'stopped', failure: 'campaign c1 is gone' },
+    })
   })
 })
 

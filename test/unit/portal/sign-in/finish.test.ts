@@ -5,25 +5,6 @@ import { ownPath } from '../../../../services/portal/sign-in/finish.ts'
 const portal = 'https://portal.example'
 const pieces = '/ // . .. %2e %2E%2e \\ \t @ : ? # evil.com https: a %2f'.split(' ')
 
-test.each([
-  '/.//evil.com',
-  '/a/..//evil.com',
-  '/%2e//evil.com/x',
-  '/..//evil.com',
-  '//evil.com',
-  '/\\evil.com',
-])('%j, which leads to another site, is refused', text => {
-  expect(ownPath(text)).toBeUndefined()
-})
-
-test.each([
-  ['/access', '/access'],
-  ['/a/../account?from=mail', '/account?from=mail'],
-  ['/docs//caches', '/docs//caches'],
-])('%j leads to %j', (text, path) => {
-  expect(ownPath(text)).toBe(path)
-})
-
 test('whatever the text, a browser stays on the portal', () => {
   const paths = fc
     .array(fc.oneof(fc.constantFrom(...pieces), fc.string({ maxLength: 3 })))
@@ -41,6 +22,6 @@ test('whatever the text, a browser stays on the portal', () => {
         expect(ownPath(path)).toBe(path)
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: 1_000, examples: [['/.//evil.com'], ['/\\evil.com']] },
   )
 })

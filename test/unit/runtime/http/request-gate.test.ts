@@ -2,11 +2,10 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, test, vi } from 'vitest'
 import { createConnections } from '../../../../services/runtime/http/connections.ts'
-import { createSharedTurn, gateRequests } from '../../../../services/runtime/http/request-gate.ts'
+import { createSharedTurn } from '../../../../services/runtime/http/request-gate.ts'
 import { connectRaw } from '../../../support/query/raw-http.ts'
 
 let server: Server
@@ -121,42 +120,20 @@ describe('a server with gates', () => {
   })
 })
 
-describe('the turn that the connections of strangers share', () => {
-  beforeEach(() => void vi.useFakeTimers())
-  afterEach(() => void vi.useRealTimers())
-
-  it('lasts two milliseconds, and a connection that has left the line gets none', () => {
-    const turn = createSharedTurn()
-    const served: string[] = []
-    expect(turn.take()).toBe(true)
-    expect(turn.take()).toBe(false)
-    const leave = turn.wait(() => served.push('gone'))
-    for (const name of ['first', 'second']) turn.wait(() => served.push(name))
-    leave()
-    vi.advanceTimersByTime(1)
-    expect(served).toEqual([])
-    vi.advanceTimersByTime(1)
-    expect(served).toEqual(['first'])
-    vi.advanceTimersByTime(2)
-    expect(served).toEqual(['first', 'second'])
-  })
-
-  it('is waited for by a connection that is not read, and has no parser', () => {
-    const turn = createSharedTurn()
-    expect(turn.take()).toBe(true)
-    const socket = new PassThrough()
-    socket.pause()
-    // A real socket has a buffer of its own for each read, too.
-    socket.write(Buffer.alloc(100))
-    let parsers = 0
-    const serve = () => {
-      parsers++
-      socket.on('data', () => {})
-    }
-    gateRequests(socket as unknown as Socket, serve, () => turn).open()
-    vi.advanceTimersByTime(1)
-    expect([parsers, socket.readableFlowing]).toEqual([0, false])
-    vi.advanceTimersByTime(1)
-    expect([parsers, socket.readableFlowing]).toEqual([1, true])
-  })
+test('the turn that strangers share lasts two milliseconds, and a connection that has left the line gets none', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const turn = createSharedTurn()
+  const served: string[] = []
+  expect(turn.take()).toBe(true)
+  expect(turn.take()).toBe(false)
+  const leave = turn.wait(() => served.push('gone'))
+  for (const name of ['first', 'second']) turn.wait(() => served.push(name))
+  leave()
+  vi.advanceTimersByTime(1)
+  expect(served).toEqual([])
+  vi.advanceTimersByTime(1)
+  expect(served).toEqual(['first'])
+  vi.advanceTimersByTime(2)
+  expect(served).toEqual(['first', 'second'])
 })
