@@ -1,5 +1,5 @@
 /** Announcements reach each contact once, and again those of which a mail was given up. */
-import { expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { versions } from '../../../../contracts/api/versions.ts'
 import type { EventWriter } from '../../../../services/log/port.ts'
 import { type Announcement, announce } from '../../../../services/portal/notices/announcement.ts'
@@ -11,18 +11,23 @@ import { account, useNotices } from '../../../support/portal/notices-world.ts'
 
 const world = useNotices()
 const { portal, held, noAddressIsHeld, waiting, haveKey } = world
+const ofLog = () => openNotices({ ...world.log, writer: world.writer })
 
-test('an announcement goes to each contact of an active key once, however often it is made', async () => {
+function make(change: Partial<Announcement> = {}) {
+  const announcement = { name: 'v1-ends', subject: 'Version 1 ends', text: 'In 2028.\n', isDry: false }
+  return announce({ ...world.log, notices: ofLog(), portalKey }, { ...announcement, ...change }, world.now)
+}
+
+beforeEach(async () => {
   world.now = Date.now()
   await haveKey('pv_live_QUIET001', { minutes: 1, ok: 0, refused: 0 })
+})
+
+test('an announcement goes to each contact of an active key once, however often it is made', async () => {
   await haveKey('pv_live_BUSY0001', { minutes: 1, ok: 1, refused: 0 })
   const server = await startMailServer()
   world.closers.push(() => server.close())
   const { sender, notices: ofKeys } = portal({ mailer: server.mailer() })
-  const notices = openNotices({ ...world.log, writer: world.writer })
-  const announcement = { name: 'v1-ends', subject: 'Version 1 ends', text: 'In 2028.\n', isDry: false }
-  const make = (change: Partial<Announcement> = {}) =>
-    announce({ ...world.log, notices, portalKey }, { ...announcement, ...change }, world.now)
   const none = { invalid: 0, waiting: 0, sent: 0, given_up: 0, settled_before: 0 }
 
   expect(await make({ isDry: true, version: versions[0] })).toEqual({ ...none, addresses: 1, noted: 1 })
@@ -51,14 +56,12 @@ test('an announcement goes to each contact of an active key once, however often 
   expect(await make()).toEqual({ ...none, addresses: 2, noted: 0, sent: 2 })
   expect(await sender.sendDue()).toBe(0)
   // Nothing is kept of them after 30 days, but that they were.
-  await notices.removeSettled(world.now + 1)
+  await ofLog().removeSettled(world.now + 1)
   await expect.poll(held).toBe('[]')
   expect(await make()).toEqual({ ...none, addresses: 2, noted: 0, settled_before: 2 })
 })
 
 test('an announcement that was given up is noted again by the next run, and no other', async () => {
-  world.now = Date.now()
-  await haveKey('pv_live_QUIET001', { minutes: 1, ok: 0, refused: 0 })
   await haveKey('pv_live_GONE0001', { minutes: 1, ok: 0, refused: 0 })
   let refusal: MailError | undefined = new MailError('no such user', { isRefusedAddress: true })
   const sent: string[] = []
@@ -67,9 +70,6 @@ test('an announcement that was given up is noted again by the next run, and no o
     sent.push(to)
   }
   const { sender } = portal({ mailer: { send } })
-  const notices = openNotices({ ...world.log, writer: world.writer })
-  const announcement = { name: 'v1-ends', subject: 'Version 1 ends', text: 'In 2028.\n', isDry: false }
-  const make = () => announce({ ...world.log, notices, portalKey }, announcement, world.now)
   for (let run = 1; run <= 3; run++) {
     await make()
     await waiting(run === 1 ? 2 : 1)
@@ -83,8 +83,6 @@ test('an announcement that was given up is noted again by the next run, and no o
 })
 
 test('an announcement that was sent while the log was away is not made again', async () => {
-  world.now = Date.now()
-  await haveKey('pv_live_QUIET001', { minutes: 1, ok: 0, refused: 0 })
   let sent = 0
   let isAway = false
   const send = async () => {
@@ -97,8 +95,6 @@ test('an announcement that was sent while the log was away is not made again', a
   }
   const notices = openNotices({ ...world.log, writer: { append } })
   const { sender } = portal({ mailer: { send }, notices })
-  const announcement = { name: 'v1-ends', subject: 'Version 1 ends', text: 'In 2028.\n', isDry: false }
-  const make = () => announce({ ...world.log, notices, portalKey }, announcement, world.now)
   await make()
   await waiting(1)
   await expect(sender.sendDue()).rejects.toThrow('the log is away')
