@@ -1,8 +1,7 @@
 /**
  * Looks at a page as people meet it: on a phone and on a wide screen, light and dark. It must not scroll sideways, and axe-core
- * must find nothing serious. With SCREENSHOTS_FOLDER set to a folder it also leaves pictures there.
+ * must find nothing serious.
  */
-import { join } from 'node:path'
 import axe, { type RunOnly } from 'axe-core'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
@@ -14,14 +13,11 @@ const ofAppearance: RunOnly = {
   type: 'rule',
   values: ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'],
 }
-/** Colours depend on the scheme, what stands where on the width: two looks see each of them. The others are for pictures. */
-const looks: readonly { width: number; colorScheme: 'light' | 'dark'; runOnly?: RunOnly }[] = [
+/** Colours depend on the scheme, what stands where on the width: two looks see each of them. */
+const looks = [
   { width: 1_280, colorScheme: 'light', runOnly: everything },
   { width: 390, colorScheme: 'dark', runOnly: ofAppearance },
-  { width: 390, colorScheme: 'light' },
-  { width: 1_280, colorScheme: 'dark' },
-]
-const folder = process.env.SCREENSHOTS_FOLDER
+] as const
 
 /**
  * Leaves the page as it was: wide and light. Axe needs timers, which a page without scripts does not have. `part`: axe has seen the rest
@@ -35,16 +31,11 @@ export async function lookAt(
   // A click on a link ends as soon as the next page has begun: half of it and no style may be there yet.
   await page.waitForLoadState('load')
   for (const { width, colorScheme, runOnly } of looks) {
-    if (!runOnly && !folder) continue
     await page.emulateMedia({ colorScheme })
     await page.setViewportSize({ width, height })
     const where = `${name}, ${width} px, ${colorScheme}`
-    if (runOnly) {
-      expect(await page.evaluate(overflowInPage), `${where}: scrolls sideways`).toEqual([])
-      if (scripts) expect(await faultsOf(page, part ? everything : runOnly, part), where).toBe('')
-    }
-    if (folder)
-      await page.screenshot({ path: join(folder, `${name}-${width}-${colorScheme}.png`), fullPage: true })
+    expect(await page.evaluate(overflowInPage), `${where}: scrolls sideways`).toEqual([])
+    if (scripts) expect(await faultsOf(page, part ? everything : runOnly, part), where).toBe('')
   }
   await page.emulateMedia({ colorScheme: 'light' })
   await page.setViewportSize({ width: 1_280, height })

@@ -6,17 +6,11 @@ import type { Portal } from './service.ts'
 /** `part`: of the page, the rest of which was looked at before. */
 export type Look = (name: string, part?: string) => Promise<void>
 
-export const noLook: Look = async () => {}
-
-interface SignUp {
-  portal: Portal
-  email: string
-  by: 'link' | 'code'
-  look: Look
-}
-
-/** From the first page to the empty page of the API access. */
-export async function signUp(page: Page, { portal, email, by, look }: SignUp): Promise<void> {
+/** From the first page to the empty page of the API access, by the link of the mail. */
+export async function signUp(
+  page: Page,
+  { portal, email, look }: { portal: Portal; email: string; look: Look },
+): Promise<void> {
   await page.goto(portal.url)
   await look('landing')
   await page.getByRole('link', { name: 'Get a key' }).click()
@@ -28,13 +22,9 @@ export async function signUp(page: Page, { portal, email, by, look }: SignUp): P
   await look('sign-in-code')
   const mail = portal.mailTo(email)
   if (!mail) throw new Error(`no sign-in mail to ${email} was printed`)
-  if (by === 'link') {
-    await page.goto(mail.link)
-    await page.getByText(email).waitFor()
-    await look('sign-in-link')
-  } else {
-    await page.getByLabel('Code').fill(mail.code)
-  }
+  await page.goto(mail.link)
+  await page.getByText(email).waitFor()
+  await look('sign-in-link')
   await page
     .getByRole('main')
     .getByRole('button', { name: 'Sign in' })
@@ -97,6 +87,14 @@ export async function findRequest(page: Page, look: Look): Promise<void> {
   expect(await page.getByText(id ?? 'none', { exact: true }).count()).toBe(1)
   await look('requests')
   await page.goto(new URL(path, page.url()).href)
+}
+
+/** Saves the key whose page is open. */
+export async function editKey(page: Page, look: Look): Promise<void> {
+  await page.getByRole('link', { name: 'Edit' }).click()
+  await look('key-edit')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('The key was saved.').waitFor()
 }
 
 /** Creates a key like the one whose page is open; the old one works on. */

@@ -2,8 +2,8 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { reach } from './keyboard.ts'
-import { type Portal, statusOf } from './service.ts'
-import { createKey, type Look, noLook, openKey } from './steps.ts'
+import type { Portal } from './service.ts'
+import type { Look } from './steps.ts'
 
 /** Each look may load a page. */
 const soon = { timeout: 60_000 }
@@ -54,22 +54,9 @@ export async function openExample(page: Page, { url }: Portal): Promise<void> {
   await page.getByText('pledged_in_currency').first().waitFor()
 }
 
-/** The pages of an account with, at the end, as many keys as it can have. */
-export async function tourAccess(page: Page, portal: Portal, look: Look): Promise<void> {
-  await createKey(page, noLook)
-  await sendFromReference(page, look)
-  await openKey(page, portal)
-  await look('key-unused')
-  await page.getByRole('link', { name: 'Edit' }).click()
-  await look('key-edit')
-  await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('The key was saved.').waitFor()
-  for (let keys = 1; keys < 3; keys++) {
-    await page.goto(`${portal.url}/access`)
-    await createKey(page, noLook)
-    expect(await statusOf(await textOf(page, '#curl'))).toBe(200)
-  }
-  await page.goto(`${portal.url}/access`)
+/** The pages of an account that has as many keys as it can have. */
+export async function lookAtFullAccess(page: Page, { url }: Portal, look: Look): Promise<void> {
+  await page.goto(`${url}/access`)
   await page.getByText('You have 3 of 3 active keys.').waitFor()
   expect(await page.getByRole('link', { name: 'Create a key' }).count()).toBe(0)
   await look('access-three-keys')
@@ -79,8 +66,8 @@ export async function tourAccess(page: Page, portal: Portal, look: Look): Promis
 }
 
 /** The account up to its deletion. */
-export async function tourAccount(page: Page, portal: Portal, look: Look): Promise<void> {
-  await page.goto(`${portal.url}/account`)
+export async function deleteAccount(page: Page, { url }: Portal, look: Look): Promise<void> {
+  await page.goto(`${url}/account`)
   await look('account')
   await page.getByRole('main').getByRole('link', { name: 'Delete the account' }).click()
   await look('account-delete')
@@ -90,7 +77,7 @@ export async function tourAccount(page: Page, portal: Portal, look: Look): Promi
 }
 
 /** From the page of a new key, whose key and secret go along. */
-async function sendFromReference(page: Page, look: Look): Promise<void> {
+export async function sendFromReference(page: Page, look: Look): Promise<void> {
   await page.getByRole('link', { name: 'Open the reference with this key' }).click()
   await page.getByRole('heading', { name: 'Reference', exact: true }).waitFor()
   // By keyboard alone, as the rest of the path is without scripts.
@@ -104,8 +91,4 @@ async function sendFromReference(page: Page, look: Look): Promise<void> {
   const line = await page.locator('code', { hasText: '/api/v1/projects/%27' }).textContent()
   expect(line?.match(/'/g)).toHaveLength(2)
   expect(line).toMatch(/^[!-~ \n]*$/)
-}
-
-async function textOf(page: Page, selector: string): Promise<string> {
-  return (await page.locator(selector).textContent()) ?? ''
 }

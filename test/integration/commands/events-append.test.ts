@@ -75,27 +75,6 @@ describe('appending events', () => {
     expect(await appendedPledges()).toEqual([3, 4])
   })
 
-  test('appends tombstones and all types, each to its topic', async () => {
-    await append(
-      streamOf([
-        formatEvent(campaignEvent({ campaign_id: 'c_1' })),
-        '{"type":"pledge","key":"c_1/p_1","data":null}',
-        '{"type":"api-key","key":"pv_live_1","data":null}',
-      ]),
-    )
-    expect(
-      (await appendedRecords()).map(({ topic, key, value }) => [
-        topic,
-        Buffer.from(key ?? []).toString(),
-        value === null,
-      ]),
-    ).toEqual([
-      ['api-keys', 'pv_live_1', true],
-      ['campaigns', 'c_1', false],
-      ['pledges', 'c_1/p_1', true],
-    ])
-  })
-
   test('names the line to go on from when the log fails, with whole batches appended before', async () => {
     const writer = await openJournalWriter(journal)
     const first25 = range(1, 25).map(pledgeLine)
@@ -129,14 +108,23 @@ describe('appending events', () => {
 })
 
 describe('the command events append', () => {
-  test('makes the data directory for its owner alone, appends a file, and says what it did', async () => {
-    const file = write('events.ndjson', `${pledgeLine(1)}\n${pledgeLine(2)}\n`)
+  test('makes the data directory for its owner alone, appends a file with each type to its topic, and says what it did', async () => {
+    const tombstones = ['pledge","key":"c_1/p_1', 'api-key","key":"pv_live_1'].map(
+      entity => `{"type":"${entity}","data":null}\n`,
+    )
+    const campaign = formatEvent(campaignEvent({ campaign_id: 'c_1' }))
+    const file = write('events.ndjson', `${campaign}\n${tombstones.join('')}`)
     const dataDir = join(directory, 'data')
     const run = await runWith({ file, dataDir })
     expect(run).toMatchObject({ code: 0, stderr: '' })
-    expect(run.stdout).toMatch(/^2 events appended, of 2 lines, in \d+\.\d s\n$/)
+    expect(run.stdout).toMatch(/^3 events appended, of 3 lines, in \d+\.\d s\n$/)
     expect(statSync(dataDir).mode & 0o777).toBe(0o700)
-    expect(await appendedPledges(join(dataDir, 'journal.sqlite'))).toEqual([1, 2])
+    const records = await appendedRecords(join(dataDir, 'journal.sqlite'))
+    expect(records.map(({ topic, key, value }) => [topic, String(key), value === null])).toEqual([
+      ['api-keys', 'pv_live_1', true],
+      ['campaigns', 'c_1', false],
+      ['pledges', 'c_1/p_1', true],
+    ])
   })
 
   test('fails with line, field and the way on, on stderr and as one JSON object', async () => {
@@ -176,15 +164,13 @@ describe('the command events append', () => {
     expect(stderr.slice(0, -1)).not.toMatch(/[\p{Cc}\p{Cf}]/u)
   })
 
-  test('says so of an empty file, and of one that ends before the line to begin with', async () => {
-    const empty = write('empty', '')
-    expect(await runWith({ file: empty })).toMatchObject({
-      code: 0,
-      stdout: `${empty} is empty: nothing was appended\n`,
-    })
-    const short = write('short', `${pledgeLine(1)}\n`)
-    const run = await runWith({ file: short, fromLine: 7 })
-    expect(run).toMatchObject({ code: 0, stdout: `${short} ends with line 1: nothing was appended\n` })
+  test.each([
+    ['an empty file', '', 1, 'is empty'],
+    ['one that ends before the line to begin with', `${pledgeLine(1)}\n`, 7, 'ends with line 1'],
+  ])('says so of %s', async (_, content, fromLine, why) => {
+    const file = write('events.ndjson', content)
+    const stdout = `${file} ${why}: nothing was appended\n`
+    expect(await runWith({ file, fromLine })).toMatchObject({ code: 0, stdout })
   })
 
   test('says so if the data directory cannot be one, or its journal is something else', async () => {
@@ -228,13 +214,8 @@ describe('the command events append', () => {
   )
 
   test('shows progress on a terminal, on stderr, and leaves nothing of it', async () => {
-    const file = write(
-      'events.ndjson',
-      range(1, 3_000)
-        .map(i => `${pledgeLine(i)}\n`)
-        .join(''),
-    )
-    const run = await runWith({ file }, '', { isTTY: true })
+    const input = `${range(1, 3_000).map(pledgeLine).join('\n')}\n`
+    const run = await runWith({ file: write('events.ndjson', input) }, '', { isTTY: true })
     const paints = run.stderr.split('\r\x1b[K')
     expect(paints[1]).toMatch(/^appending \[[#-]{24}\] \d+%/)
     expect(paints.at(-1)).toBe('')

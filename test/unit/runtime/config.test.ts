@@ -114,20 +114,30 @@ describe('the configuration', () => {
     expect(() => proxies('10.0.0.0/8,0.0.0.0/0')).toThrow('"0.0.0.0/0" is every address')
   })
 
-  test('the portal is at the root of its host: an address with more is refused with the name of its setting', () => {
-    const portalUrl = (url: string) => readConfig({ PLEDGEVIEW_PORTAL_URL: url }).PLEDGEVIEW_PORTAL_URL
-    for (const url of ['https://portal.example', 'http://localhost:8081/', 'https://Portal.example:443/']) {
-      expect(portalUrl(url)).toBe(url)
-    }
-    for (const more of ['/portal', '/portal/', '/?a=b', '/#top']) {
-      expect(() => portalUrl(`https://portal.example${more}`)).toThrow('PLEDGEVIEW_PORTAL_URL: has more than')
-    }
-    expect(() => portalUrl('https://ada:secret@portal.example')).toThrow(
-      'PLEDGEVIEW_PORTAL_URL: has more than',
-    )
-    expect(() => portalUrl('portal.example')).toThrow(
-      'PLEDGEVIEW_PORTAL_URL: is not an http or https address',
-    )
+  test.each([
+    // It is at the root of its host.
+    ['PORTAL', 'https://portal.example/portal', 'has more than'],
+    ['PORTAL', 'https://portal.example/?a=b', 'has more than'],
+    ['PORTAL', 'https://portal.example/#top', 'has more than'],
+    ['PORTAL', 'https://ada:secret@portal.example', 'has more than'],
+    ['PORTAL', 'portal.example', 'is not an http or https address'],
+    // It stands on a public page, and the settings of clients have no room for a path.
+    ['SQL', 'https://a:b@sql.example', 'has a password'],
+    ['SQL', 'https://sql.example/?password=b', 'has a password'],
+    ['SQL', 'https://data.example/sql?user=analyst', 'has a path'],
+    ['SQL', 'sql.example', 'is not an http'],
+  ])('the address of %s may not be %s: it %s', (name, url, fault) => {
+    expect(() => readConfig({ [`PLEDGEVIEW_${name}_URL`]: url })).toThrow(`PLEDGEVIEW_${name}_URL: ${fault}`)
+  })
+
+  test.each([
+    [
+      'PLEDGEVIEW_PORTAL_URL',
+      ['https://portal.example', 'http://localhost:8081/', 'https://Portal.example:443/'],
+    ],
+    ['PLEDGEVIEW_SQL_URL', ['https://sql.example/?user=analyst', 'https://sql.example?user=analyst']],
+  ])('%s is kept as it is', (name, urls) => {
+    for (const url of urls) expect(readConfig({ [name]: url })).toMatchObject({ [name]: url })
   })
 
   test('a wrong secret is not repeated in the message', () => {

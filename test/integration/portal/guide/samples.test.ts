@@ -15,54 +15,32 @@ import {
 } from '../../../../services/portal/guide/samples/samples.ts'
 import { outputOf, pythonEnvironment } from '../../../clients/programs.ts'
 import { makeDataDirectory } from '../../../support/deployment/service-process.ts'
-import { type QueryService, useQueryService } from '../../../support/query/service.ts'
+import { useQueryService } from '../../../support/query/service.ts'
 import { campaignRow } from '../../../support/query/tables.ts'
 import { run } from '../../../support/runner/programs.ts'
-import { needs, type Requirement } from '../../../support/runner/requirements.ts'
+import { needs, shellWithCurl } from '../../../support/runner/requirements.ts'
 
 const ids = Array.from({ length: 130 }, (_, n) => `c${String(n).padStart(3, '0')}`)
 const python = pythonEnvironment('samples', path('../../../clients/python-api/httpx.txt'))
 const languages = [
-  { extension: 'sh', program: 'sh', version: ['-c', 'curl --version'] },
-  { extension: 'ts', program: process.execPath, version: ['--version'] },
-  { extension: 'py', program: python.program('python'), version: ['-c', 'import httpx'] },
+  { extension: 'sh', program: 'sh', requirement: shellWithCurl },
+  { extension: 'ts', program: process.execPath, requirement: { isMet: true, reason: '' } },
+  { extension: 'py', program: python.program('python'), requirement: await python.requirement() },
 ] as const
 
-const unpacks = ['tar', ['--version']] as const
-
-// What it lacks is said where a sample is skipped.
-await python.requirement()
-const requirements = new Map<string, Requirement>()
-for (const { extension, program, version } of languages) {
-  // The samples in TypeScript need the package.
-  const needed = [[program, version] as const, ...(extension === 'ts' ? [unpacks] : [])]
-  const failed = await Promise.all(
-    needed.map(async call => ((await runs(...call)) ? [] : call.flat().join(' '))),
-  )
-  const reason = `${failed.flat().join(' and ')} does not run`
-  requirements.set(extension, { isMet: failed.flat().length === 0, reason })
-}
-
 const client = makeDataDirectory()
+const service = useQueryService()
 const running: ChildProcess[] = []
-let service: QueryService
 let work: ReturnType<typeof makeDataDirectory>
 
-// If no sample can run, nothing is started.
-if ([...requirements.values()].some(({ isMet }) => isMet)) {
-  service = useQueryService()
-  beforeAll(async () => {
-    const tarball = packClient(client.path)
-    if (requirements.get('ts')?.isMet) await outputOf('tar', ['-xzf', tarball, '-C', client.path])
-  }, 360_000)
-  beforeEach(async () => {
-    await service.store().putCampaigns(ids.map(id => campaignRow(id)))
-    const { tables, databases } = service.store()
-    await tables.run({
-      query: `INSERT INTO ${databases.read}.watermarks (shard, reached) SELECT '', now64(3, 'UTC')`,
-    })
-  })
-}
+// The samples in TypeScript need the package.
+beforeAll(async () => {
+  await outputOf('tar', ['-xzf', packClient(client.path), '-C', client.path])
+}, 360_000)
+beforeEach(async () => {
+  await service.store().putCampaigns(ids.map(id => campaignRow(id)))
+  await service.store().advanceWatermark()
+})
 afterAll(() => client.remove())
 beforeEach(() => {
   work = makeDataDirectory()
@@ -74,9 +52,7 @@ afterEach(async () => {
   work.remove()
 })
 
-for (const { extension, program } of languages) {
-  const requirement = requirements.get(extension) ?? { isMet: false, reason: '' }
-
+for (const { extension, program, requirement } of languages) {
   test(`first-call.${extension} shows three campaigns`, async context => {
     needs(context, requirement)
     const printed = await outputOf(program, [write('first-call', extension)], options())
@@ -171,13 +147,6 @@ function options() {
     PYTHONDONTWRITEBYTECODE: '1',
   }
   return { cwd: work.path, environment, env: { ...process.env, ...environment } }
-}
-
-function runs(program: string, version: readonly string[]): Promise<boolean> {
-  return outputOf(program, version).then(
-    () => true,
-    () => false,
-  )
 }
 
 function path(name: string): string {

@@ -205,6 +205,7 @@ describe('a key', () => {
     const { status, text } = await person.browser.get('/access')
     expect(status).toBe(200)
     expect(text).toContain('The usage of keys cannot be read at the moment')
+    expect(text).not.toContain('no counted use')
     expect((await person.browser.get(path)).text).toContain('not known now')
     expect((await person.browser.post(`${path}/revoke`)).location).toBe('/access?done=revoked')
   })

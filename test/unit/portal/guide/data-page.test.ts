@@ -6,7 +6,6 @@ import { playLink, readExamples } from '../../../../services/portal/guide/data-e
 import { dataContent, examplesSection } from '../../../../services/portal/guide/data-page.ts'
 import type { DataPictures } from '../../../../services/portal/guide/readings.ts'
 import { timeBars } from '../../../../services/portal/html/bars.ts'
-import { readConfig } from '../../../../services/runtime/config.ts'
 import { readPublicViews } from '../../../../services/tables/schema/public-views.ts'
 
 const examples = readExamples('crowdfunding')
@@ -118,19 +117,6 @@ describe('the examples', () => {
     expect(text.match(/cannot be shown at the moment/g)).toHaveLength(examples.length - 1)
     const empty = new Map(examples.map(({ name }) => [name, []]))
     expect(examplesSection(examples, undefined, empty).text).toContain('The answer has no rows')
-  })
-
-  test('an address with a password is refused, because it would stand on a public page', () => {
-    for (const address of ['https://a:b@sql.example', 'https://sql.example/?password=b'])
-      expect(() => readConfig({ PLEDGEVIEW_SQL_URL: address })).toThrow('PLEDGEVIEW_SQL_URL: has a password')
-    expect(() => readConfig({ PLEDGEVIEW_SQL_URL: 'sql.example' })).toThrow('not an http')
-  })
-
-  test('an address with a path is refused, because the settings of clients have no room for it', () => {
-    const withPath = { PLEDGEVIEW_SQL_URL: 'https://data.example/sql?user=analyst' }
-    expect(() => readConfig(withPath)).toThrow('PLEDGEVIEW_SQL_URL: has a path')
-    for (const address of ['https://sql.example/?user=analyst', 'https://sql.example?user=analyst'])
-      expect(readConfig({ PLEDGEVIEW_SQL_URL: address })).toMatchObject({ PLEDGEVIEW_SQL_URL: address })
   })
 })
 
