@@ -1,6 +1,6 @@
 /** Chromium of this machine, and windows that note everything that a page complains about. */
 import { existsSync } from 'node:fs'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import { type Browser, chromium } from 'playwright-core'
 import type { Requirement } from '../support/runner/requirements.ts'
 
 const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
@@ -15,13 +15,6 @@ const stepMsMax = 30_000
 /** Nor is a program of hundreds of megabytes that is read from the disk for the first time. */
 const startMsMax = 120_000
 
-export interface Window {
-  page: Page
-  /** Errors on the console, uncaught exceptions, and what the page's policy kept from loading. */
-  complaints: readonly string[]
-  close(): Promise<void>
-}
-
 export function openChromium(): Promise<Browser> {
   return chromium.launch({
     ...(program !== undefined && { executablePath: program }),
@@ -32,7 +25,7 @@ export function openChromium(): Promise<Browser> {
 }
 
 /** A window of its own: no cookies yet, and animations off, so that a picture does not depend on the moment. */
-export async function openWindow(browser: Browser, { scripts }: { scripts: boolean }): Promise<Window> {
+export async function openWindow(browser: Browser, { scripts }: { scripts: boolean }) {
   const context = await browser.newContext({
     javaScriptEnabled: scripts,
     reducedMotion: 'reduce',
@@ -41,6 +34,7 @@ export async function openWindow(browser: Browser, { scripts }: { scripts: boole
   })
   context.setDefaultTimeout(stepMsMax)
   const page = await context.newPage()
+  /** Errors on the console, uncaught exceptions, and what the page's policy kept from loading. */
   const complaints: string[] = []
   page.on('console', message => {
     // Chromium also names the status of the page itself, for example 422 for a form with faults. That is meant.

@@ -6,16 +6,11 @@ import { openJournalWriter } from '../../services/log/local/journal.ts'
 import { makeDataDirectory, startServiceProcess } from '../support/deployment/service-process.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/events/sample-events.ts'
 
-export interface Portal {
-  url: string
-  /** The link and the code of the latest sign-in mail to this address. */
-  mailTo(email: string): { link: string; code: string } | undefined
-  close(): Promise<void>
-}
+export type Portal = Awaited<ReturnType<typeof startPortal>>
 
 const campaigns = 3
 
-export async function startPortal(): Promise<Portal> {
+export async function startPortal() {
   const directory = makeDataDirectory()
   const service = await startServiceProcess(['--no-demo', '--data-dir', directory.path])
   const writer = await openJournalWriter(join(directory.path, 'journal.sqlite'))
@@ -27,7 +22,8 @@ export async function startPortal(): Promise<Portal> {
   await writer.close()
   return {
     url: /Open the portal: (\S+)/.exec(service.output())?.[1] ?? '',
-    mailTo: email => latestMail(service.output(), email),
+    /** The link and the code of the latest sign-in mail to this address. */
+    mailTo: (email: string) => latestMail(service.output(), email),
     async close() {
       await service.stop()
       directory.remove()

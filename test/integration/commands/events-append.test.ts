@@ -7,7 +7,6 @@ import { formatEvent } from '../../../contracts/events/ndjson.ts'
 import { openJournalTarget } from '../../../services/commands/events/append-target.ts'
 import {
   type AppendProgress,
-  EventsAppendError,
   eventsAppend,
   runEventsAppend,
 } from '../../../services/commands/events/events.ts'
@@ -44,10 +43,10 @@ describe('appending events', () => {
     async (line, _, breakLine, reason) => {
       const good = range(1, 40).map(pledgeLine)
       const broken = good.map((text, i) => (i + 1 === line ? breakLine(text) : text))
-      const error = await failureOf(append(streamOf(broken)))
-      expect(error).toMatchObject({ line, appended: line - 1, field: 'line' })
-      expect(error.reason).toMatch(reason)
-      expect(error.message).toMatch(new RegExp(`line ${line} .*--from-line ${line}`, 's'))
+      await expect(append(streamOf(broken))).rejects.toMatchObject({
+        ...{ line, appended: line - 1, field: 'line', reason: expect.stringMatching(reason) },
+        message: expect.stringMatching(new RegExp(`line ${line} .*--from-line ${line}`, 's')),
+      })
       expect(await appendedPledges()).toEqual(range(1, line - 1))
       expect(await append(streamOf(good), { fromLine: line })).toEqual({ lines: 40, appended: 41 - line })
       expect(await appendedPledges()).toEqual(range(1, 40))
@@ -56,9 +55,9 @@ describe('appending events', () => {
 
   test('says of a last line that has no end and is not whole that it seems cut off', async () => {
     const input = `${pledgeLine(1)}\n${pledgeLine(2).slice(0, -5)}`
-    const error = await failureOf(append(Readable.from([input])))
-    expect(error).toMatchObject({ line: 2, field: 'line', appended: 1 })
-    expect(error.reason).toMatch(/is the last one, has no line end and seems cut off/)
+    const reason = expect.stringContaining('is the last one, has no line end and seems cut off')
+    const fault = { line: 2, field: 'line', appended: 1, reason }
+    await expect(append(Readable.from([input]))).rejects.toMatchObject(fault)
     expect(await appendedPledges()).toEqual([1])
   })
 
@@ -89,10 +88,10 @@ describe('appending events', () => {
       },
       batchRowsMax: batchRows,
     })
-    const error = await failureOf(failing)
-    expect(error).toMatchObject({ line: batchRows + 1, field: undefined, appended: batchRows })
-    expect(error.reason).toMatch(/^could not be appended: /)
-    await append(streamOf(first25), { fromLine: error.line })
+    const reason = expect.stringMatching(/^could not be appended: /)
+    const fault = { line: batchRows + 1, field: undefined, appended: batchRows, reason }
+    await expect(failing).rejects.toMatchObject(fault)
+    await append(streamOf(first25), { fromLine: batchRows + 1 })
     expect(await appendedPledges()).toEqual(range(1, 25))
   })
 
@@ -101,8 +100,8 @@ describe('appending events', () => {
       yield Buffer.from(`${pledgeLine(1)}\n${pledgeLine(2)}\n${pledgeLine(3).slice(0, 9)}`)
       throw new Error('EIO: i/o error, read')
     }
-    const error = await failureOf(append(failing()))
-    expect(error).toMatchObject({ line: 3, appended: 2, reason: 'could not be read: EIO: i/o error, read' })
+    const fault = { line: 3, appended: 2, reason: 'could not be read: EIO: i/o error, read' }
+    await expect(append(failing())).rejects.toMatchObject(fault)
     expect(await appendedPledges()).toEqual([1, 2])
   })
 })
@@ -241,15 +240,6 @@ async function append(
   } finally {
     await writer.close()
   }
-}
-
-async function failureOf(work: Promise<unknown>): Promise<EventsAppendError> {
-  const failure = await work.then(
-    () => undefined,
-    (cause: unknown) => cause,
-  )
-  if (failure instanceof EventsAppendError) return failure
-  throw new Error('it did not fail as it should', { cause: failure })
 }
 
 async function appendedRecords(path = journal): Promise<readonly LogRecord[]> {

@@ -162,21 +162,20 @@ describe('rejects show', () => {
     expect((await run('list')).stdout).not.toContain('\u001b')
   })
 
-  test('of a record that was cut says so, and a retry names its place and appends nothing', async () => {
-    const value = Buffer.concat([
-      newRecordOf(pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })).value ?? Buffer.alloc(0),
-      Buffer.alloc(5_000_000),
-    ])
-    await put([
-      reject({ topic: 'pledges', key: Buffer.from('a/p'), value }, { offset: 9, reason: 'trailing data' }),
-    ])
-    expect(await json('show', 'pledges/0/9')).toMatchObject({
+  test('of a record that was cut says so, and a retry names its place and appends nothing: it might look like a deletion', async () => {
+    const whole = newRecordOf(pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }))
+    const value = Buffer.concat([whole.value ?? Buffer.alloc(0), Buffer.alloc(5_000_000)])
+    const long: Header = ['long', Buffer.alloc(1_100_000)]
+    const cut = [{ value }, { key: Buffer.alloc(70_000) }, { headers: [long] }, { headerCount: 1_001 }]
+    await put(cut.map((part, n) => reject({ ...whole, ...part }, { offset: 6 + n, reason: 'trailing data' })))
+    expect(await json('show', 'pledges/0/6')).toMatchObject({
       ...{ value_bytes: value.length, value_omitted: true, cut: { value_bytes: value.length } },
       reason_now: expect.stringContaining(`value: 4,194,304 of ${value.length.toLocaleString('en')} bytes`),
     })
-    const { code, stdout } = await appendsNothing(() => run('retry', 'pledges/0/9'))
+    const { code, stdout } = await appendsNothing(() => run('retry', '--all-matching'))
     expect(code).toBe(1)
-    expect(stdout).toContain('have their producer append them again: pledges/0/9\n')
+    const [, places = ''] = /have their producer append them again: (.*)/.exec(stdout) ?? []
+    expect(places.split(', ').toSorted()).toEqual([6, 7, 8, 9].map(offset => `pledges/0/${offset}`))
   })
 
   test('of a place that is not kept fails and names it', async () => {

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { endProgram, killAtExit, untilAnswers } from '../../support/runner/programs.ts'
 import type { Requirement } from '../../support/runner/requirements.ts'
-import { type DnsServer, startDns } from './dns.ts'
+import { startDns } from './dns.ts'
 
 export const balancerConfiguration = fileURLToPath(
   new URL('../../../deploy/balancer/haproxy.cfg', import.meta.url),
@@ -22,22 +22,10 @@ export const haproxyProgram: Requirement = {
   reason: 'no haproxy is installed (Debian: haproxy), or this is not Linux',
 }
 
-/** The ports of every process behind the balancer. */
-export interface ProcessPorts {
-  api: number
-  ops: number
-}
+export type Balancer = Awaited<ReturnType<typeof startBalancer>>
 
-export interface Balancer {
-  apiUrl: string
-  opsUrl: string
-  dns: DnsServer
-  /** Asks it to end as the compose file does (the STOPSIGNAL of the official image), and resolves with its exit code. */
-  stop(): Promise<number | null>
-}
-
-/** Starts it on free ports. Resolves when its ops port answers. */
-export async function startBalancer(processes: ProcessPorts): Promise<Balancer> {
+/** Starts it on free ports, before processes that all have these ports. Resolves when its ops port answers. */
+export async function startBalancer(processes: { api: number; ops: number }) {
   const folder = mkdtempSync(join(tmpdir(), 'pledgeview-balancer-'))
   const dns = await startDns()
   const ports = { api: await freePort(), portal: await freePort(), ops: await freePort() }
@@ -61,11 +49,11 @@ export async function startBalancer(processes: ProcessPorts): Promise<Balancer> 
       output = (output + data).slice(-100_000)
     })
   }
-  async function stop(): Promise<number | null> {
+  /** Asks it to end as the compose file does: the STOPSIGNAL of the official image. */
+  async function stop(): Promise<void> {
     await endProgram(child, 'SIGUSR1')
     await dns.close()
     rmSync(folder, { recursive: true })
-    return child.exitCode
   }
   const opsUrl = `http://127.0.0.1:${ports.ops}`
   const answers = async () => (await fetch(`${opsUrl}/healthz`)).ok
@@ -73,12 +61,7 @@ export async function startBalancer(processes: ProcessPorts): Promise<Balancer> 
     await stop()
     throw cause
   })
-  return {
-    apiUrl: `http://127.0.0.1:${ports.api}`,
-    opsUrl,
-    dns,
-    stop,
-  }
+  return { apiUrl: `http://127.0.0.1:${ports.api}`, opsUrl, dns, stop }
 }
 
 /** Replaces each text, which has to be there. */

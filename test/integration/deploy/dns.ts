@@ -2,17 +2,10 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 
-export interface DnsServer {
-  port: number
-  /** From now on, the addresses of a name; none means that the name does not exist. */
-  set(name: string, addresses: readonly string[]): void
-  close(): Promise<void>
-}
-
 const typeA = 1
 const noSuchName = 3
 
-export async function startDns(): Promise<DnsServer> {
+export async function startDns() {
   const names = new Map<string, readonly string[]>()
   const socket = createSocket('udp4')
   socket.on('message', (query, from) => socket.send(answerTo(query, names), from.port, from.address))
@@ -20,7 +13,8 @@ export async function startDns(): Promise<DnsServer> {
   await once(socket, 'listening')
   return {
     port: socket.address().port,
-    set: (name, addresses) => void names.set(name, addresses),
+    /** From now on, the addresses of a name; none means that the name does not exist. */
+    set: (name: string, addresses: readonly string[]) => void names.set(name, addresses),
     async close() {
       await once(socket.close(), 'close')
     },

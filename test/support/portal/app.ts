@@ -12,26 +12,11 @@ import type { Account } from '../../../services/portal/ports.ts'
 import { createSessions } from '../../../services/portal/sign-in/sessions.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
 import { freePort } from '../../../services/runtime/free-port.ts'
-import { type TestClock, testClock } from '../query/app.ts'
+import { testClock } from '../query/app.ts'
 import { type Browser, createBrowser } from './browser.ts'
 import { memoryAccounts, memoryKeys, memoryMailer, memoryNotices } from './memory-ports.ts'
 
-export interface TestPortal {
-  url: string
-  clock: TestClock
-  accounts: ReturnType<typeof memoryAccounts>
-  keys: ReturnType<typeof memoryKeys>
-  mailer: ReturnType<typeof memoryMailer>
-  notices: ReturnType<typeof memoryNotices>
-  /** The log lines. */
-  log: string[]
-  browser(): Browser
-  /** A person whose browser is signed in. */
-  signIn(email: string): Promise<Person>
-  /** Ends the app as the service does. */
-  end(): Promise<void>
-  close(): Promise<void>
-}
+export type TestPortal = Awaited<ReturnType<typeof startTestPortal>>
 
 export interface Person {
   account: Account
@@ -51,7 +36,7 @@ export async function startTestPortal({
   port: givenPort,
   options = {},
   overrides = {},
-}: TestPortalSettings = {}): Promise<TestPortal> {
+}: TestPortalSettings = {}) {
   const clock = testClock()
   const log: string[] = []
   const port = givenPort ?? (await freePort())
@@ -87,14 +72,17 @@ export async function startTestPortal({
   await app.listen({ host: '127.0.0.1', port })
   const sessions = createSessions(dependencies)
   return {
+    // `log`: the lines.
     ...{ url, clock, accounts, keys, mailer, notices, log },
     browser: () => createBrowser(url),
-    async signIn(email) {
+    /** A person whose browser is signed in. */
+    async signIn(email: string): Promise<Person> {
       const account = await dependencies.accounts.ofVerifiedEmail(email)
       const browser = createBrowser(url)
       browser.cookies.set(createCookies(url).session.name, await sessions.begin(account))
       return { account, browser }
     },
+    /** Ends the app as the service does. */
     end: () => closePortalApp(app),
     async close() {
       app.server.closeAllConnections()

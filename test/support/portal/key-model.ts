@@ -2,30 +2,16 @@
 import { randomBytes } from 'node:crypto'
 import { type KeyAdmin, keyDirectory } from '../../../services/api-keys/api-keys.ts'
 import { openJournalWriter } from '../../../services/log/local/journal.ts'
-import { createPortalKeys, type PortalKeys } from '../../../services/portal/keys/portal-keys.ts'
-import type { Databases, Tables } from '../../../services/tables/port.ts'
-import type { ClickHouse } from '../clickhouse/clickhouse.ts'
+import { createPortalKeys } from '../../../services/portal/keys/portal-keys.ts'
 import { openModelTables } from '../projector/model-tables.ts'
 import { openTestJournal, startProjector } from '../projector/running-projector.ts'
 
 export const pepper = 'pepper'.repeat(8)
 
-export interface KeyPortal {
-  admin: KeyAdmin
-  keys: PortalKeys
-}
+export type KeyModel = Awaited<ReturnType<typeof openKeyModel>>
+export type KeyPortal = Awaited<ReturnType<KeyModel['openPortal']>>
 
-export interface KeyModel {
-  tables: Tables
-  databases: Databases
-  clickHouse: ClickHouse
-  journal: string
-  /** A portal with its own writer. */
-  openPortal(): Promise<KeyPortal>
-  close(): Promise<void>
-}
-
-export async function openKeyModel(): Promise<KeyModel> {
+export async function openKeyModel() {
   const closers: (() => unknown)[] = []
   const model = await openModelTables()
   closers.push(() => model.dispose())
@@ -44,6 +30,7 @@ export async function openKeyModel(): Promise<KeyModel> {
     databases,
     clickHouse: model.clickHouse,
     journal,
+    /** A portal with its own writer. */
     async openPortal() {
       const writer = await openJournalWriter(journal)
       closers.push(() => writer.close())

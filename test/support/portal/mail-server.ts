@@ -6,17 +6,10 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import { createSmtpMailer } from '../../../services/portal/notices/smtp-mailer.ts'
 import type { Mailer } from '../../../services/portal/ports.ts'
 
-export interface MailServer {
-  url: string
-  mails: { to: string[]; email: Email }[]
-  /** How many mails each address has. */
-  counts(): Record<string, number>
-  mailer(sendMsMax?: number): Mailer
-  close(): Promise<void>
-}
+export type MailServer = Awaited<ReturnType<typeof startMailServer>>
 
-export async function startMailServer(options: SMTPServerOptions = {}): Promise<MailServer> {
-  const mails: MailServer['mails'] = []
+export async function startMailServer(options: SMTPServerOptions = {}) {
+  const mails: { to: string[]; email: Email }[] = []
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
@@ -35,6 +28,7 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
   return {
     url,
     mails,
+    /** How many mails each address has. */
     counts() {
       const counts: Record<string, number> = {}
       for (const address of mails.flatMap(({ to }) => to)) counts[address] = (counts[address] ?? 0) + 1

@@ -1,11 +1,8 @@
 /** A journal with a projector that runs: what is appended is in the ledgers a moment later. It has only the projector's loop, without a fold. */
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { portalKeyOf, portalTopics } from '../../../contracts/events/portal-event.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventWriter, LogRecord } from '../../../services/log/port.ts'
 import { recordOf } from '../../../services/portal/own-events.ts'
 import { addDelivery, emptyBatch, ledgerInserts } from '../../../services/projector/ingest/batch.ts'
@@ -13,52 +10,30 @@ import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { noticeEvent } from '../events/accounts.ts'
-import { fromStart } from '../events/starts.ts'
 import { startIngest } from '../projector/ingest-loop.ts'
 import { hashBacker, type ModelTables } from '../projector/model-tables.ts'
+import { openTestJournal } from '../projector/running-projector.ts'
 
-export interface ProjectedLog {
-  tables: Tables
-  databases: Databases
-  /** A writer of one more process. */
-  openWriter(): Promise<EventWriter>
-  /** Everything that is in the portal's topics, without the code under test. The records of a key are in their order. */
-  records(): Promise<LogRecord[]>
-  /** Empties the ledgers, once everything in the log is in them. */
-  clear(): Promise<void>
-  close(): Promise<void>
-}
+export type ProjectedLog = Awaited<ReturnType<typeof projectedJournal>>
 
-export async function projectedJournal(model: ModelTables): Promise<ProjectedLog> {
+export async function projectedJournal(model: ModelTables) {
   const { tables } = model
-  const directory = mkdtempSync(join(tmpdir(), 'projected-'))
-  const path = join(directory, 'journal.sqlite')
   const databases = await model.freshDatabases()
-  const closers: (() => unknown)[] = [
-    () => rmSync(directory, { recursive: true }),
-    () => model.giveBack(databases),
-  ]
-  const reader = await openJournalReader(path, { consumer: 'projector', starts: fromStart, lookMs: 2 })
-  closers.push(() => reader.close())
-  const ingest = startIngest({
-    ...{ reader, tables, databases, now: Date.now },
-    circuitBreaker: {
-      PLEDGEVIEW_REJECT_SHARE_MAX: 0,
-      PLEDGEVIEW_REJECT_WINDOW_RECORDS: 100,
-      PLEDGEVIEW_REJECTS_MIN: 1,
-    },
-    settings: { batchMsMax: 5, idleMsMax: 50, retryMsMax: 10_000 },
-  })
-  closers.push(() => ingest.stop())
+  const journal = await openTestJournal()
+  const { path, reader } = journal
+  const settings = { batchMsMax: 5, idleMsMax: 50 }
+  const ingest = startIngest({ reader, tables, databases, now: Date.now, settings })
+  const writers: EventWriter[] = []
   return {
-    tables,
-    databases,
+    ...{ tables, databases },
+    /** A writer of one more process. */
     async openWriter() {
       const writer = await openJournalWriter(path)
-      closers.push(() => writer.close())
+      writers.push(writer)
       return writer
     },
-    async records() {
+    /** Everything that is in the portal's topics, without the code under test. The records of a key are in their order. */
+    async records(): Promise<LogRecord[]> {
       const db = new DatabaseSync(path, { readOnly: true })
       const records = portalTopics.flatMap(topic =>
         db
@@ -72,11 +47,10 @@ export async function projectedJournal(model: ModelTables): Promise<ProjectedLog
       db.close()
       return records
     },
+    /** Empties the ledgers, once everything in the log is in them. */
     async clear() {
       const marker = noticeEvent(`marker-${randomUUID()}`)
-      const writer = await openJournalWriter(path)
-      await writer.append([recordOf(marker)])
-      await writer.close()
+      await journal.writer.append([recordOf(marker)])
       const { base: database } = databases
       const id = { id: portalKeyOf(marker) }
       const found = () =>
@@ -89,7 +63,10 @@ export async function projectedJournal(model: ModelTables): Promise<ProjectedLog
         await tables.run({ query: `TRUNCATE TABLE ${database}.${table}` })
     },
     async close() {
-      for (const closer of closers.splice(0).reverse()) await closer()
+      await ingest.stop()
+      for (const writer of writers) await writer.close()
+      await journal.close()
+      await model.giveBack(databases)
     },
   }
 }

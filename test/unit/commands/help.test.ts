@@ -43,12 +43,6 @@ describe.each(calls)('pledgeview $words', ({ words, help }) => {
   })
 })
 
-test('the help of a subcommand holds nothing of its siblings', async () => {
-  const { stdout } = await runHere(['rejects', 'show', '--help'])
-  expect(stdout).not.toContain('--all-matching')
-  expect(stdout).not.toContain('--by-reason')
-})
-
 test('a wrong call prints the usage of its own subcommand, and exits with 2', async () => {
   const { code, stdout, stderr } = await runHere(['rejects', 'list', '--limit', '0'])
   expect(code).toBe(2)

@@ -24,11 +24,11 @@ const fixedIds: Schemas = {
 }
 let offset = 0
 
-function rejectOf(record: NewRecord, more: Partial<StoredReject> = {}): StoredReject {
+function rejectOf(record: NewRecord): StoredReject {
   const place = { partition: 0, offset: offset++, appendedAt: 0 }
   const sizes = { key: record.key?.length ?? 0, value: record.value?.length ?? 0, headers: 0 }
   const headerCount = record.headers?.length ?? 0
-  return { record: { ...record, ...place }, reason: 'as it was', rejectedAt: 0, sizes, headerCount, ...more }
+  return { record: { ...record, ...place }, reason: 'as it was', rejectedAt: 0, sizes, headerCount }
 }
 
 /** Retries the parts one after the other, into a log that has these versions already. */
@@ -50,23 +50,6 @@ async function retry(
 const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })
 
 describe('a retry', () => {
-  test.each([
-    ['a value that was left out', { value: null }, { value: 5_000_000 }, {}],
-    ['a value that was cut', {}, { value: 5_000_000 }, {}],
-    ['a key that was cut', {}, { key: 900_000 }, {}],
-    ['headers that were left out', {}, { headers: 900_000 }, {}],
-    ['headers that were too many to keep', {}, {}, { headerCount: 1_001 }],
-  ])(
-    'appends no record with %s, never takes it for a deletion, and names it',
-    async (_, record, sizes, more) => {
-      const reject = rejectOf({ ...newRecordOf(pledge), ...record }, more)
-      const { appended, outcome } = await retry([[{ ...reject, sizes: { ...reject.sizes, ...sizes } }]])
-      expect(appended).toEqual([])
-      expect(outcome).toMatchObject({ matched: 1, retried: 0, omitted: 1, no_event: 0 })
-      expect(outcome.omitted_places).toEqual([`pledges/0/${reject.record.offset}`])
-    },
-  )
-
   test('appends key, value and all headers as they came', async () => {
     const headers: Header[] = [
       ['trace', Buffer.from('a b')],

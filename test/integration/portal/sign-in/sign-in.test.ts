@@ -149,18 +149,6 @@ describe('asking for a mail', () => {
     expect(portal.mailer.mails).toHaveLength(max + 1)
   })
 
-  test('is refused when a network has asked for too many, until the time that the answer says', async () => {
-    const browser = portal.browser()
-    const { max } = mailLimits.network
-    for (let count = 0; count < max; count++) await askForMail(browser, `ada+${count}@example.com`)
-    const { answer } = await askForMail(browser, 'eve@example.com')
-    expect(answer.status).toBe(429)
-    expect(answer.text).toContain('in an hour')
-    expect(portal.mailer.mails).toHaveLength(max)
-    portal.clock.advance(Number(answer.headers.get('retry-after')) * 1000)
-    expect((await askForMail(browser, 'eve@example.com')).answer.status).toBe(303)
-  })
-
   test('refuses what is no address, and shows it escaped', async () => {
     const { answer } = await askForMail(
       portal.browser(),
