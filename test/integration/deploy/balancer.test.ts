@@ -1,8 +1,7 @@
 /** The balancer of the compose file, in front of two real query processes, and of two servers that fail. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { request } from 'node:http'
-import { createServer, type Server, type Socket } from 'node:net'
+import { createServer, type RequestListener, request, type Server } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { errorBody } from '../../../contracts/api/errors.ts'
 import { hashSecret } from '../../../services/api-keys/credentials.ts'
@@ -171,15 +170,14 @@ test('a request that was sent is never sent again, so it counts once', async () 
   const servers: Server[] = []
   let received = 0
   try {
+    // Takes a request, and ends the connection without an answer.
+    const fail: RequestListener = ({ socket }) => {
+      received++
+      socket.destroy()
+    }
+    const ready: RequestListener = (_, response) => response.end('{}')
     for (const host of hosts) {
-      // Takes a request, and ends the connection without an answer.
-      const fail = (socket: Socket) => {
-        received++
-        socket.destroy()
-      }
-      servers.push(await listen(host, ports.api, socket => socket.once('data', () => fail(socket))))
-      const ready = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}'
-      servers.push(await listen(host, ports.ops, socket => socket.once('data', () => socket.end(ready))))
+      servers.push(createServer(fail).listen(ports.api, host), createServer(ready).listen(ports.ops, host))
     }
     balancer.dns.set('query', hosts)
     await expect.poll(() => statusOf(`${balancer.opsUrl}/readyz`)).toBe(200)
@@ -201,16 +199,6 @@ async function expectOwnError(response: Response, status: number): Promise<void>
   expect([headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')]).toEqual(['120', '0'])
   // A Unix time, in seconds.
   expect(Math.abs(Number(headers.get('x-ratelimit-reset')) - Date.now() / 1000)).toBeLessThan(60)
-}
-
-async function listen(
-  host: string,
-  port: number,
-  onConnection: (socket: Socket) => unknown,
-): Promise<Server> {
-  const server = createServer(socket => onConnection(socket.on('error', () => undefined))).listen(port, host)
-  await once(server, 'listening')
-  return server
 }
 
 async function statusOf(url: string, headers: Record<string, string> = {}): Promise<number> {

@@ -15,6 +15,7 @@ import { readConfig } from '../../../services/runtime/config.ts'
 import { makeTestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 import { startTestPortal, type TestPortal } from '../../support/portal/app.ts'
 import { type Browser, createBrowser } from '../../support/portal/browser.ts'
+import { connectRaw, sendRaw } from '../../support/query/raw-http.ts'
 import { balancerConfiguration } from '../deploy/balancer.ts'
 
 let portal: TestPortal
@@ -80,21 +81,15 @@ test('a request without a Host is refused', async () => {
 
 test('one address has a bounded number of connections, and its idle ones make room for new ones', async () => {
   const port = Number(new URL(portal.url).port)
-  const open = async () => {
-    const socket = connect(port, '127.0.0.1')
-    socket.on('error', () => undefined)
-    socket.write('GET /sign-in HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    const isAnswered = await new Promise<boolean>(resolve => {
-      socket.once('data', () => resolve(true))
-      socket.once('close', () => resolve(false))
-    })
-    return { socket, isAnswered }
+  const opened = await Promise.all(Array.from({ length: 50 }, () => connectRaw(port)))
+  const request = 'GET /sign-in HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  for (const connection of opened) {
+    connection.send(request)
+    expect(await connection.next()).toMatchObject({ status: 200 })
   }
-  const opened: Awaited<ReturnType<typeof open>>[] = []
-  for (let count = 0; count < 55; count++) opened.push(await open())
-  expect(opened.filter(({ isAnswered }) => isAnswered)).toHaveLength(55)
-  await expect.poll(() => opened.filter(({ socket }) => socket.destroyed)).toEqual(opened.slice(0, 5))
-  for (const { socket } of opened) socket.destroy()
+  expect(await sendRaw(port, request)).toMatchObject([{ status: 200 }])
+  expect(await opened[0]?.next()).toBeUndefined()
+  for (const connection of opened) connection.close()
 })
 
 test('the balancer waits for an answer for longer than the portal lets a request be silent', async () => {

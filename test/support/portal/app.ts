@@ -23,12 +23,6 @@ export interface Person {
   browser: Browser
 }
 
-export interface TestPortalSettings {
-  port?: number
-  options?: Partial<PortalOptions>
-  overrides?: Partial<PortalDependencies>
-}
-
 export const portalKey = '0'.repeat(64)
 
 /** Listens when it resolves. `overrides` takes the place of ports in memory. */
@@ -36,7 +30,11 @@ export async function startTestPortal({
   port: givenPort,
   options = {},
   overrides = {},
-}: TestPortalSettings = {}) {
+}: {
+  port?: number
+  options?: Partial<PortalOptions>
+  overrides?: Partial<PortalDependencies>
+} = {}) {
   const clock = testClock()
   const log: string[] = []
   const port = givenPort ?? (await freePort())

@@ -5,7 +5,7 @@ import { UsageError } from '../../../services/commands/command.ts'
 import { readFilter, readPlace, rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
 import { createRetry, type RetryOutcome } from '../../../services/commands/rejects/retry.ts'
 import type { Schemas } from '../../../services/commands/rejects/source.ts'
-import type { Header, NewRecord, PartitionLag } from '../../../services/log/port.ts'
+import type { NewRecord, PartitionLag } from '../../../services/log/port.ts'
 import { untilProjected } from '../../../services/projector/positions/projected.ts'
 import { entityOf } from '../../../services/tables/ledger-versions.ts'
 import { reasonKind } from '../../../services/tables/rejects.ts'
@@ -50,16 +50,6 @@ async function retry(
 const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })
 
 describe('a retry', () => {
-  test('appends key, value and all headers as they came', async () => {
-    const headers: Header[] = [
-      ['trace', Buffer.from('a b')],
-      ['source', Buffer.from('shop')],
-      ['trace', Buffer.from('c')],
-    ]
-    const record = { ...newRecordOf(pledge), headers }
-    expect((await retry([[rejectOf(record)]])).appended).toEqual([record])
-  })
-
   test('decodes with what the registry knows by now, once it was asked', async () => {
     const value = Buffer.from(encodeState(pledge as StateEvent))
     value.writeUInt32BE(999, 1)
