@@ -1,16 +1,14 @@
 /** The rejects commands beside an embedded service: what they find, what they show, and what a retry does to the read model. */
-import { PassThrough } from 'node:stream'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { encodeState } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
-import { runCommand } from '../../../services/commands/command.ts'
-import { rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
 import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
 import { type EmbeddedService, startEmbeddedService } from '../../../services/embedded/service.ts'
 import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { Header, NewRecord } from '../../../services/log/port.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
+import { runHere } from '../../support/deployment/run-here.ts'
 import { makeDataDirectory } from '../../support/deployment/service-process.ts'
 import { journalEnds } from '../../support/events/journal-ends.ts'
 import { readModelOf } from '../../support/events/model.ts'
@@ -304,13 +302,8 @@ async function appendsNothing<T>(work: () => Promise<T>): Promise<T> {
   return done
 }
 
-async function run(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
-  const entry = { summary: '', load: async () => rejectsCommand }
-  const code = await runCommand({ rejects: entry }, ['rejects', ...args, '--data-dir', directory.path], {
-    ...{ stdin, stdout, stderr },
-  })
-  return { code, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') }
+function run(...args: string[]) {
+  return runHere(['rejects', ...args, '--data-dir', directory.path])
 }
 
 async function json<T>(...args: string[]): Promise<T> {

@@ -1,8 +1,8 @@
 /** What `npm start` prints to paste, and which flags it refuses. */
-import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { keyHint, startCommand } from '../../../services/commands/start.ts'
+import { keyHint } from '../../../services/commands/start.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
+import { runHere } from '../../support/deployment/run-here.ts'
 
 test.each([
   ['.pledgeview', {}, ''],
@@ -17,7 +17,6 @@ test.each([
 )
 
 test('--unkind without the demo is refused', async () => {
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
-  const running = startCommand.run(['--unkind', '--no-demo'], { stdin, stdout, stderr })
-  await expect(running).rejects.toThrow('--unkind needs the demo: give it without --no-demo')
+  const stderr = expect.stringContaining('--unkind needs the demo: give it without --no-demo')
+  expect(await runHere(['start', '--unkind', '--no-demo'])).toMatchObject({ code: 2, stderr })
 })

@@ -8,11 +8,6 @@ import { guideContent, limits } from '../../../../services/portal/guide/guide.ts
 import { landingContent } from '../../../../services/portal/guide/landing.ts'
 import { type Document, operationsOf } from '../../../../services/portal/guide/openapi.ts'
 import { referenceContent } from '../../../../services/portal/guide/reference.ts'
-import {
-  sampleLanguages,
-  sampleNames,
-  sampleText,
-} from '../../../../services/portal/guide/samples/samples.ts'
 import { statusContent } from '../../../../services/portal/status/status-page.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 
@@ -67,15 +62,6 @@ test('the limits that the pages name are those of the contract and of the servic
   expect(limits).toMatchObject({ pageSizeDefault: limitDefault, pageSizeMax: limitMax })
   expect(limits.cacheSeconds * 1000).toBe(readConfig({}).PLEDGEVIEW_CACHE_MS)
   expect(limits.statsCacheSeconds * 1000).toBe(readConfig({}).PLEDGEVIEW_STATS_CACHE_MS)
-})
-
-test('every sample calls the API of this portal, and none has another address', () => {
-  for (const name of sampleNames)
-    for (const { extension } of sampleLanguages(name)) {
-      const text = sampleText(name, extension, apiUrl)
-      expect(text).toContain('https://data.example')
-      expect(text).not.toMatch(/api\.example|\.\.\//)
-    }
 })
 
 test('key and secret have no name, so no form can put them into an address', () => {
