@@ -44,14 +44,9 @@ describe('the usage of a key', () => {
     const run = await startRun('first')
     const parameters = { ...listDefaults, category: 'pv_secret_1', limit: 2 }
     const list = { route: '/api/v1/projects', status: 200, parameters }
-    const count = (key: string, request: Omit<AnsweredRequest, 'method' | 'admission' | 'isDeprecated'>) =>
-      run.count(
-        key,
-        request.status,
-        false,
-        { ...request, method: 'GET', admission: null, isDeprecated: false },
-        7.4,
-      )
+    const answered = { method: 'GET', admission: null, isDeprecated: false }
+    const count = (key: string, request: Pick<AnsweredRequest, 'id' | 'route' | 'status' | 'parameters'>) =>
+      run.count(key, request.status, false, { ...answered, ...request }, 7.4)
     count('k', { ...list, id: 'aa-1' })
     now += 1
     const detail = { route: '/api/v1/projects/:slug', status: 404, parameters: { slug: 'pv_secret_2' } }

@@ -13,18 +13,11 @@ const signIn = { email: 'ada@example.com', next: undefined }
 let store: PortalStore
 let attempts: Attempts
 let now = 0
-let isLogAway: boolean
+let accounts: ReturnType<typeof memoryAccounts>
 beforeEach(() => {
   store = openSqliteStore({ path: ':memory:', now: () => now })
-  const accounts = memoryAccounts(() => now)
-  const people = {
-    async ofVerifiedEmail(email: string) {
-      if (isLogAway) throw new Error('the log is away')
-      return accounts.ofVerifiedEmail(email)
-    },
-  }
-  attempts = createAttempts(store, people, '0'.repeat(64), () => now)
-  isLogAway = false
+  accounts = memoryAccounts(() => now)
+  attempts = createAttempts(store, accounts, '0'.repeat(64), () => now)
 })
 afterEach(() => store.close())
 
@@ -63,10 +56,11 @@ test('the codes of an address can be tried 50 times an hour, however many are as
 
 test('a link and a code are not spent while the account cannot be read', async () => {
   const { id, code, link } = await attempts.begin(signIn, { isMailed: true })
-  isLogAway = true
+  const { ofVerifiedEmail } = accounts
+  accounts.ofVerifiedEmail = () => Promise.reject(new Error('the log is away'))
   await expect(attempts.useLink(link)).rejects.toThrow('away')
   await expect(attempts.useCode(id, code)).rejects.toThrow('away')
-  isLogAway = false
+  accounts.ofVerifiedEmail = ofVerifiedEmail
   expect(await attempts.useCode(id, code)).toEqual(signIn)
   expect(await attempts.useLink(link)).toBeUndefined()
 })

@@ -29,7 +29,7 @@ const page = (data: object[], more: object = {}) => ({
 })
 const numbers = (stats.example as { data: object }).data
 const detail = (project.example as { data: { rewards: object[] } }).data
-const [tier] = detail.rewards
+const oversold = { ...detail.rewards[0], quantity_available: 2, quantity_remaining: 3 }
 const removals = ['2026-01-02', '2026-01-01'].map((day, id) => ({
   id: `${id}`,
   updated_at: `${day}T00:00:00.000Z`,
@@ -57,16 +57,7 @@ test.each<[Invariant, () => Invariant[]]>([
   ['answer-allowlist', () => answered({ data: { a: 1, backer_id: 'b' } }, {}, { data: { a: 1 } })],
   ['answer-lifetime', () => answered({}, { createdAt: 2, expiresAt: 1 })],
   ['campaign-totals', () => answered({ data: { ...projectExample, pledged_amount: -1 } })],
-  [
-    'campaign-rewards',
-    () =>
-      answered({
-        data: {
-          ...detail,
-          rewards: [{ ...tier, quantity_available: 2, quantity_remaining: 3 }],
-        },
-      }),
-  ],
+  ['campaign-rewards', () => answered({ data: { ...detail, rewards: [oversold] } })],
   ['page-size', () => answered(page([projectExample], { total: 2, limit: 0, has_more: true }))],
   ['page-end', () => answered(page([projectExample], { has_more: true }))],
   ['page-twice', () => answered(page([projectExample, projectExample]))],
