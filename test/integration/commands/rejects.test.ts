@@ -89,7 +89,7 @@ describe('rejects list', () => {
     expect(shown.reason).toBe('schema id 9 is unknown')
   })
 
-  test('is refused with exit code 2 if the call is wrong, and so are the other commands', async () => {
+  test('is refused with exit code 2 and its own usage if the call is wrong, and so are the other commands', async () => {
     const calls: [args: string[], message: string][] = [
       [['list', '--since', 'yesterday'], '--since takes a time'],
       [['list', '--dry-run'], '--dry-run'],
@@ -100,8 +100,11 @@ describe('rejects list', () => {
       [['retry', 'pledges/0/1', '--since', '2h'], 'a filter goes with --all-matching'],
       [['drop'], 'list, show and retry'],
     ]
-    for (const [args, message] of calls)
-      expect(await run(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
+    for (const [args, message] of calls) {
+      const { code, stdout, stderr } = await run(...args)
+      expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(message)])
+      expect(stderr.match(/usage: pledgeview rejects/g)).toHaveLength(1)
+    }
   })
 })
 

@@ -42,13 +42,3 @@ describe.each(calls)('pledgeview $words', ({ words, help }) => {
     for (const option of shown) expect(described).toContain(option)
   })
 })
-
-test('a wrong call prints the usage of its own subcommand, and exits with 2', async () => {
-  const { code, stdout, stderr } = await runHere(['rejects', 'list', '--limit', '0'])
-  expect(code).toBe(2)
-  expect(stdout).toBe('')
-  expect(stderr).toContain('--limit takes a whole number')
-  expect(stderr).toContain('usage: pledgeview rejects list')
-  expect(stderr).toContain('pledgeview rejects list --help')
-  expect(stderr).not.toContain('rejects retry')
-})

@@ -80,16 +80,6 @@ test('the first page names what is unknown, and does not invent it', () => {
   expect(text.match(/<dd>unknown<\/dd>/g)).toHaveLength(2)
 })
 
-test('no page says that every change can be read: none of them sees those that wait in the log', () => {
-  const live = { status: 'Up to date', campaigns: 1, as_of: 0 } as const
-  for (const { text } of [
-    landingContent({ live, apiUrl, isSignedIn: false }),
-    statusContent(live, { days: [], incidents: [] }),
-    guideContent({ apiUrl, hasPackage: true, document }),
-  ])
-    expect(text).toMatch(/hanges that still wait in the platform(&#39;|')s log/)
-})
-
 test('the shares of a day end at 100 %, also if they add up to a little more by rounding', () => {
   const days = [{ day: '2026-11-22', fresh: 1_430, behind: 5, away: 5 }]
   const { text } = statusContent({ status: 'Up to date', campaigns: 1, as_of: 0 }, { days, incidents: [] })
