@@ -79,6 +79,7 @@ describe('as Kustomize renders them', () => {
         runAsNonRoot: true,
         seccompProfile: { type: 'RuntimeDefault' },
       })
+      expect(securityContext.runAsUser).toBeGreaterThan(0)
       expect(`USER ${securityContext.runAsUser}:${securityContext.runAsGroup}`).toBe(
         /^USER .*$/m.exec(dockerfile)?.[0],
       )

@@ -1,22 +1,11 @@
 /** A browser without JavaScript for tests of the portal: it keeps cookies, does not follow redirects, and sends forms. */
 
-export interface Browser {
-  cookies: Map<string, string>
-  get(path: string, headers?: Record<string, string>): Promise<Answer>
-  /** Sends a form, as a page of the portal does. */
-  post(path: string, fields?: Record<string, string>, headers?: Record<string, string>): Promise<Answer>
-}
-
-export interface Answer {
-  status: number
-  headers: Headers
-  text: string
-  location: string | undefined
-}
+export type Browser = ReturnType<typeof createBrowser>
+export type Answer = Awaited<ReturnType<Browser['get']>>
 
 /** A browser. Without `cookies` it has not been at this address yet. */
-export function createBrowser(url: string, cookies = new Map<string, string>()): Browser {
-  async function send(path: string, init: RequestInit): Promise<Answer> {
+export function createBrowser(url: string, cookies = new Map<string, string>()) {
+  async function send(path: string, init: RequestInit) {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     const headers = { ...(cookie && { cookie }), ...(init.headers as Record<string, string>) }
     const response = await fetch(new URL(path, url), { ...init, headers, redirect: 'manual' })
@@ -39,8 +28,9 @@ export function createBrowser(url: string, cookies = new Map<string, string>()):
 
   return {
     cookies,
-    get: (path, headers = {}) => send(path, { headers }),
-    post: (path, fields = {}, headers = {}) =>
+    get: (path: string, headers: Record<string, string> = {}) => send(path, { headers }),
+    /** Sends a form, as a page of the portal does. */
+    post: (path: string, fields: Record<string, string> = {}, headers: Record<string, string> = {}) =>
       send(path, {
         method: 'POST',
         headers: { 'content-type': 'application/x-www-form-urlencoded', origin: url, ...headers },

@@ -1,13 +1,9 @@
-/** What the Kubernetes manifests and the image promise that needs no tool; the rest is in test/integration/deploy. */
+/** What the Kubernetes manifests promise that needs no tool; the rest is in test/integration/deploy. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { readConfig } from '../../../services/runtime/config.ts'
 
 const read = (name: string) => readFileSync(new URL(`../../../${name}`, import.meta.url), 'utf8')
-
-test("the image's user is a number that is not root's, so that runAsNonRoot can be checked", () => {
-  expect(read('deploy/Dockerfile')).toMatch(/^USER [1-9]\d*:[1-9]\d*$/m)
-})
 
 test('a migration only adds, so that the processes of the version before go on while it runs', () => {
   const folder = new URL('../../../contracts/tables/', import.meta.url)

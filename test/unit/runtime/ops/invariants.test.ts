@@ -3,7 +3,6 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import { projectExample } from '../../../../contracts/api/examples.ts'
 import { assertAnswer } from '../../../../services/query/campaigns/assertions.ts'
-import { endpoints } from '../../../../services/query/endpoints/all.ts'
 import { project } from '../../../../services/query/endpoints/project.ts'
 import { stats } from '../../../../services/query/endpoints/stats.ts'
 import {
@@ -45,13 +44,6 @@ test('is counted in the metric and logged at most once a minute, and the work go
   expect(text).toContain('pledgeview_invariants_broken_total{name="key-hash"} 3')
   expect(text).toContain('pledgeview_invariants_broken_total{name="epoch-grows"} 0')
 })
-
-test.each(endpoints.map(one => [one.path, one] as const))(
-  'the example of %s breaks none',
-  (_, { schema, example }) => {
-    expect(answered(example, {}, schema.parse(example))).toEqual([])
-  },
-)
 
 test.each<[Invariant, () => Invariant[]]>([
   ['answer-allowlist', () => answered({ data: { a: 1, backer_id: 'b' } }, {}, { data: { a: 1 } })],
