@@ -119,7 +119,8 @@ describe('the command events append', () => {
     expect(run.stdout).toMatch(/^3 events appended, of 3 lines, in \d+\.\d s\n$/)
     expect(statSync(dataDir).mode & 0o777).toBe(0o700)
     const records = await appendedRecords(join(dataDir, 'journal.sqlite'))
-    expect(records.map(({ topic, key, value }) => [topic, String(key), value === null])).toEqual([
+    const seen = records.map(({ topic, key, value }) => [topic, `${Buffer.from(key ?? [])}`, value === null])
+    expect(seen).toEqual([
       ['api-keys', 'pv_live_1', true],
       ['campaigns', 'c_1', false],
       ['pledges', 'c_1/p_1', true],

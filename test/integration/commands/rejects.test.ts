@@ -167,7 +167,7 @@ describe('rejects show', () => {
     const whole = newRecordOf(pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }))
     const value = Buffer.concat([whole.value ?? Buffer.alloc(0), Buffer.alloc(5_000_000)])
     const long: Header = ['long', Buffer.alloc(1_100_000)]
-    const cut = [{ value }, { key: Buffer.alloc(70_000) }, { headers: [long] }, { headerCount: 1_001 }]
+    const cut = [{ value }, { key: Buffer.alloc(70_000) }, { headers: [long] }, { omittedHeaders: 1_001 }]
     await put(cut.map((part, n) => reject({ ...whole, ...part }, { offset: 6 + n, reason: 'trailing data' })))
     expect(await json('show', 'pledges/0/6')).toMatchObject({
       ...{ value_bytes: value.length, value_omitted: true, cut: { value_bytes: value.length } },
