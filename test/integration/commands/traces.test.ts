@@ -16,7 +16,7 @@ import {
   statementTracer,
 } from '../../../services/runtime/traces.ts'
 import { makeDataDirectory, runCli, startServiceProcess } from '../../support/deployment/service-process.ts'
-import { campaignEvent } from '../../support/events/sample-events.ts'
+import { campaignEvent, newRecordOf } from '../../support/events/sample-events.ts'
 import { needs } from '../../support/runner/requirements.ts'
 
 interface ReceivedSpan {
@@ -120,14 +120,8 @@ test('a batch links to the traces of its records', async () => {
   const headersOf = (...values: string[]) => ({
     headers: values.map((value): Header => ['traceparent', Buffer.from(value)]),
   })
-  const record = {
-    topic: 'pledges',
-    partition: 0,
-    offset: 0,
-    key: null,
-    value: null,
-    appendedAt: 0,
-  } as LogRecord
+  const event = campaignEvent({ campaign_id: 'any' })
+  const record: LogRecord = { ...newRecordOf(event), partition: 0, offset: 0, appendedAt: 0 }
   decodeTraced(
     trace,
     [record, { ...record, ...headersOf('?', traceparent) }, { ...record, ...headersOf('?') }],

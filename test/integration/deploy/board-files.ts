@@ -8,7 +8,6 @@ const folder = join(boardsFolder, 'dashboards')
 
 export interface Panel {
   id: number
-  type: string
   title: string
   datasource?: { type: string; uid: string }
   targets?: { rawSql?: string; queryType?: string; expr?: string; datasource: { uid: string } }[]

@@ -50,11 +50,10 @@ describe('as Kustomize renders them', () => {
   })
 
   test('every file is part of what is rendered, and every image is the one of the compose file', () => {
-    expect(
-      workloads()
-        .map(({ metadata }) => metadata.name)
-        .toSorted(),
-    ).toEqual([...['pledgeview-migrate', 'pledgeview-portal', 'pledgeview-projector', 'pledgeview-query']])
+    const names = workloads().map(({ metadata }) => metadata.name)
+    expect(names.toSorted()).toEqual([
+      ...['pledgeview-migrate', 'pledgeview-portal', 'pledgeview-projector', 'pledgeview-query'],
+    ])
     const [, image] = /image: (pledgeview:\S+)/.exec(compose) ?? []
     for (const workload of workloads()) expect(podOf(workload).containers[0].image).toBe(image)
   })

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -53,7 +53,7 @@ describe('secrets from files', () => {
 
   test.each([
     ['is not there', () => join(folder, 'nowhere'), 'cannot be read: ENOENT'],
-    ['is a folder', () => aFolder(), 'cannot be read: EISDIR'],
+    ['is a folder', () => folder, 'cannot be read: EISDIR'],
     ['is empty', () => file(''), 'is empty'],
     ['has a newline and nothing else', () => file('\n'), 'is empty'],
     ['is no text', () => file(Buffer.from([0xff, 0xfe])), 'is not UTF-8 text'],
@@ -98,11 +98,5 @@ function file(content: string | Uint8Array): string {
   const path = join(folder, String(written++))
   writeFileSync(path, content)
   chmodSync(path, 0o400)
-  return path
-}
-
-function aFolder(): string {
-  const path = join(folder, String(written++))
-  mkdirSync(path)
   return path
 }

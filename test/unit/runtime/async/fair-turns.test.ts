@@ -20,17 +20,14 @@ const defaults: FairTurnsSettings = {
 function openWork(turns: FairTurns) {
   const started: string[] = []
   const ends: (() => void)[] = []
-  const results: Promise<unknown>[] = []
   return {
     started,
-    results,
     ask(key: string, name: string, isGone = () => false) {
       const result = turns.run({ key, isGone }, () => {
         started.push(name)
         return new Promise<void>(resolve => ends.push(resolve))
       })
       result.catch(() => undefined)
-      results.push(result)
       return result
     },
     /** Ends what runs, one piece after the other, until nothing is left. */
