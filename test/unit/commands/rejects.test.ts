@@ -5,7 +5,7 @@ import { UsageError } from '../../../services/commands/command.ts'
 import { readFilter, readPlace, rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
 import { createRetry, type RetryOutcome } from '../../../services/commands/rejects/retry.ts'
 import type { Schemas } from '../../../services/commands/rejects/source.ts'
-import type { NewRecord, PartitionLag } from '../../../services/log/port.ts'
+import type { Header, NewRecord, PartitionLag } from '../../../services/log/port.ts'
 import { untilProjected } from '../../../services/projector/positions/projected.ts'
 import { entityOf } from '../../../services/tables/ledger-versions.ts'
 import { reasonKind } from '../../../services/tables/rejects.ts'
@@ -50,7 +50,8 @@ async function retry(
 const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })
 
 describe('a retry', () => {
-  test('decodes with what the registry knows by now, once it was asked', async () => {
+  test('decodes with what the registry knows by now, once it was asked, and appends all headers as they came', async () => {
+    const headers = ['a b', 'c'].map((text): Header => ['trace', Buffer.from(text)])
     const value = Buffer.from(encodeState(pledge as StateEvent))
     value.writeUInt32BE(999, 1)
     let isLearned = false
@@ -61,8 +62,8 @@ describe('a retry', () => {
       },
       untilAskedAgain: async () => undefined,
     }
-    const parts = () => [[rejectOf({ ...newRecordOf(pledge), value })]]
-    expect((await retry(parts(), { schemas: registry })).appended).toMatchObject([{ value }])
+    const parts = () => [[rejectOf({ ...newRecordOf(pledge), value, headers })]]
+    expect((await retry(parts(), { schemas: registry })).appended).toMatchObject([{ value, headers }])
     expect((await retry(parts())).appended).toEqual([])
   })
 
