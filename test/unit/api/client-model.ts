@@ -50,8 +50,6 @@ export interface Standstill {
 export interface ModelSettings {
   happenings: readonly Happening[]
   standstills?: readonly Standstill[]
-  /** Whether pages have `X-Snapshot-Id`. Default: true. Earlier versions of the service have none. */
-  namesSnapshots?: boolean
   /** Since when it tells removals, in milliseconds from the start. Default: it does not. */
   removalsFrom?: number
   /** When the process that answers has removals switched off. */
@@ -100,14 +98,7 @@ interface Snapshot {
 
 export function createServiceModel(settings: ModelSettings): ServiceModel {
   const { latencyMs = () => 0, fault = () => undefined, evicts = () => false, process = () => 0 } = settings
-  const {
-    standstills = [],
-    namesSnapshots = true,
-    removalsFrom,
-    removalsOff,
-    digests = 'all',
-    copy,
-  } = settings
+  const { standstills = [], removalsFrom, removalsOff, digests = 'all', copy } = settings
   const timeline = settings.happenings
     .map(happening => ({ ...happening, stamp: startsAt + happening.at }))
     .sort((a, b) => a.stamp + a.visibleAfterMs - (b.stamp + b.visibleAfterMs))
@@ -235,7 +226,7 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
     pages.set(path, body)
     return answer(body, createdAt, {
       'x-data-as-of': asOf,
-      ...(namesSnapshots && { 'x-snapshot-id': id }),
+      'x-snapshot-id': id,
       ...(offset === 0 && tellsDigest(query) && digest !== undefined && { 'x-data-digest': digest }),
     })
   }

@@ -25,14 +25,6 @@ function walk(node: Json, visit: (node: { [name: string]: Json }) => void): void
 }
 
 describe('the OpenAPI document', () => {
-  it('has no reference without a target', () => {
-    const missing: string[] = []
-    walk(document, node => {
-      if (typeof node.$ref === 'string' && find(node.$ref) === undefined) missing.push(node.$ref)
-    })
-    expect(missing).toEqual([])
-  })
-
   it('names the headers of every response of every status', () => {
     const responses: Json[] = Object.values(find('#/components/responses') as { [name: string]: Json })
     walk(document.paths ?? null, node => {
@@ -90,10 +82,6 @@ describe('the OpenAPI document', () => {
     const marked = marks(JSON.parse(JSON.stringify(buildOpenApi({ version: '0.0.0', apiVersions }))))
     expect(marked).toContainEqual(['listProjects', true])
     expect(marked).not.toContainEqual([expect.stringMatching(/^(get|list)/), false])
-  })
-
-  it('closes no object, because fields may be added', () => {
-    walk(document, node => expect(node).not.toHaveProperty('additionalProperties'))
   })
 
   it.each(operations)('has a complete and valid example of $path', ({ schema, example }) => {

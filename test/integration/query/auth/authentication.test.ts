@@ -50,12 +50,18 @@ describe('credentials', () => {
 
 describe('the rate limit', () => {
   it('names the second at which it admits again, and admits then', async () => {
-    await Promise.all(Array.from({ length: 120 }, () => app.get('/stats', valid)))
+    const now = Math.floor(app.clock.now() / 1000)
+    expect((await ask(keyHeaders(valid))).headers['x-ratelimit-reset']).toBe(String(now))
+    await Promise.all(Array.from({ length: 119 }, () => app.get('/stats', valid)))
     const denied = await ask(keyHeaders(valid))
     expect([denied.status, codeIn(denied)]).toEqual([429, 'rate_limited'])
     expect(denied.headers).toMatchObject({ 'x-ratelimit-limit': '120', 'x-ratelimit-remaining': '0' })
+    // A window ends a millisecond after 60 s, and both numbers are rounded up.
+    expect(denied.headers).toMatchObject({
+      'ratelimit-policy': '"default";q=120;w=60',
+      ratelimit: '"default";r=0;t=61',
+    })
     const reset = Number(denied.headers['x-ratelimit-reset'])
-    const now = Math.floor(app.clock.now() / 1000)
     expect(Number(denied.headers['retry-after'])).toBe(reset - now)
     app.clock.advance(reset * 1000 - app.clock.now())
     expect((await ask(keyHeaders(valid))).status).toBe(200)

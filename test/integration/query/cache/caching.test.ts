@@ -10,6 +10,9 @@ describe('caching', () => {
     await store().putCampaigns([campaignRow('a')])
     const first = await ask('/projects?limit=10')
     expect(first.headers).toMatchObject({ age: '0', 'cache-control': 'private, max-age=60' })
+    app().clock.advance(-1_000)
+    expect((await ask('/projects?limit=10')).headers.age).toBe('0')
+    app().clock.advance(1_000)
     await store().putCampaigns([campaignRow('b')])
     app().clock.advance(59_500)
     const second = await ask('/projects?limit=10')
@@ -24,7 +27,9 @@ describe('caching', () => {
     app().clock.advance(500)
     const third = await ask('/projects?limit=10')
     expect(third.json.pagination.total).toBe(2)
-    expect(third.headers['x-snapshot-id']).not.toBe(first.headers['x-snapshot-id'])
+    const other = await ask('/projects?limit=10&status=LIVE')
+    const answers = [first, third, other].map(({ headers }) => headers['x-snapshot-id'])
+    expect(new Set(answers).size).toBe(3)
   })
 
   it('sends the present snapshot with a 304 for a body of an earlier one', async () => {
@@ -51,11 +56,14 @@ describe('caching', () => {
       await store().putCampaigns([campaignRow('a')])
       const { headers } = await ask(path)
       expect(headers.etag).toMatch(/^W\/"[\w-]{22}"$/)
-      const confirmed = await ask(path, 304, { 'If-None-Match': `"other", ${headers.etag}` })
-      expect(confirmed.headers).toMatchObject({ etag: headers.etag, age: '0' })
-      expect(confirmed.headers['cache-control']).toBe(headers['cache-control'])
-      expect(confirmed.headers['x-data-as-of']).toBe(headers['x-data-as-of'])
-      expect(confirmed.headers['x-snapshot-id']).toBe(headers['x-snapshot-id'])
+      // Some proxies make a strong tag of it.
+      for (const tag of [headers.etag, headers.etag?.replace('W/', '')]) {
+        const confirmed = await ask(path, 304, { 'If-None-Match': `"other", ${tag}` })
+        expect(confirmed.headers).toMatchObject({ etag: headers.etag, age: '0' })
+        expect(confirmed.headers['cache-control']).toBe(headers['cache-control'])
+        expect(confirmed.headers['x-data-as-of']).toBe(headers['x-data-as-of'])
+        expect(confirmed.headers['x-snapshot-id']).toBe(headers['x-snapshot-id'])
+      }
       await ask(path, 200, { 'If-None-Match': 'W/"something else"' })
     },
   )

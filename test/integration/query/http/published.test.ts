@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { PublicAddresses } from '../../../../contracts/api/published-openapi.ts'
 import type { ApiVersion } from '../../../../contracts/api/versions.ts'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
+import { guideContent } from '../../../../services/portal/guide/guide.ts'
 import { serviceBodySchema } from '../../../../services/query/endpoints/service.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
 import { fakeTables, snapshotRow } from '../../../support/query/fake-tables.ts'
@@ -59,6 +60,13 @@ describe('an installation with addresses', () => {
   it('leads from 401 to the documentation', async () => {
     const { error } = await bodyOf(await app.get('/stats'))
     expect(error.message).toBe(`A valid API key and secret are required. See ${docs}#first-call`)
+    const document = {
+      info: { version: '' },
+      paths: {},
+      components: { schemas: {}, headers: {}, responses: {} },
+    }
+    const { text } = guideContent({ apiUrl: publicAddresses.apiUrl, hasPackage: false, document })
+    for (const anchor of ['first-call', 'error-not_found']) expect(text).toContain(`id="${anchor}"`)
   })
 
   it('leads from 404 to the documentation, with the same bytes for campaigns and for paths', async () => {
@@ -162,16 +170,26 @@ describe('a deprecated version', () => {
     )
   })
 
-  it('is found by a path that the router decodes', async () => {
-    const response = await at('/api/%76%31/stats')
-    expect({ status: response.status, link: response.headers.get('link') }).toEqual({
-      status: 401,
-      link: links,
-    })
+  it('leaves out what is not decided or not known', async () => {
+    const deprecation = { since: '2027-01-01T00:00:00Z', sunset: null, successor: null }
+    const overrides = { versions: [{ name: 'v1', basePath: '/api/v1', deprecation }] }
+    const other = await startTestApp({ tables: fakeTables().tables, overrides })
+    const { headers } = await other.get('/stats')
+    await other.close()
+    const named = ['deprecation', 'sunset', 'link'].map(name => headers.get(name))
+    expect(named).toEqual(['@1798761600', null, null])
   })
 
+  it.each(['/api/%76%31/stats', '/api/v1?limit=1', '/api/v1#x', 'HTTPS://host/api/v1'])(
+    'is found by the target %s',
+    async target => {
+      const [response] = await sendRaw(app.port, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
+      expect(response?.headers.link).toBe(links)
+    },
+  )
+
   it('is not what is called at the root or under another path', async () => {
-    for (const path of ['/', '/openapi.json', '/api/v10/stats']) {
+    for (const path of ['/', '/openapi.json', '/api/v10/stats', '/other/api/v1/stats']) {
       const response = await at(path, { headers: keyHeaders(reader) })
       expect(response.headers.has('deprecation')).toBe(false)
       await expect.poll(() => counted.at(-1)).toEqual({ status: response.status, isDeprecated: false })

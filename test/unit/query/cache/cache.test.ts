@@ -22,17 +22,6 @@ function open(bytesMax: number) {
 const lasting = { bytes: 10, createdAt: 0, expiresAt: 60_000 }
 
 describe('a fair store', () => {
-  it('lets an owner that fills it push out its own values, and not those of an owner that holds less', () => {
-    const { store } = open(200)
-    store.set('a', lasting, 'small')
-    store.set('b', lasting, 'small')
-    for (let n = 0; n < 1_000; n++) store.set(`${n}`, lasting, n % 2 === 0 ? 'large' : 'also large')
-    expect(store.get('a', 'small')).toBe(lasting)
-    expect(store.get('b', 'small')).toBe(lasting)
-    expect(store.get('999', 'also large')).toBe(lasting)
-    expect(store.get('0', 'large')).toBeUndefined()
-  })
-
   it('takes from the largest owner what it has not used for longest', () => {
     const { store } = open(36)
     for (const key of ['a', 'b', 'c']) store.set(key, lasting, 'one')
@@ -52,18 +41,6 @@ describe('a fair store', () => {
     store.get('shared', 'small')
     for (let n = 0; n < 100; n++) store.set(`${n}`, lasting, 'large')
     expect(store.get('shared', 'small')).toBe(lasting)
-  })
-
-  it('drops every expired value when it is told to, also behind one that lasts', () => {
-    const { store, clock } = open(1_000)
-    const expiring = { bytes: 10, createdAt: 0, expiresAt: 5 }
-    store.set('a', lasting, 'one')
-    store.set('b', expiring, 'one')
-    clock.advance(5)
-    store.dropExpired()
-    // The clock goes back, so that only what was dropped is missing.
-    clock.advance(-5)
-    expect(['a', 'b'].map(key => store.get(key, 'one'))).toEqual([lasting, undefined])
   })
 
   it('never holds more than its limit, and loses nothing while everything fits', () => {

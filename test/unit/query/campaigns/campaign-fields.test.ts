@@ -1,45 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { daysRemaining } from '../../../../contracts/api/conventions.ts'
-import { projectSchema } from '../../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../../contracts/events/currencies.ts'
-import { presentProject, presentTimestamp } from '../../../../services/query/campaigns/campaign-fields.ts'
 import { presentStats } from '../../../../services/query/endpoints/stats.ts'
-import { detailRow, statsRow } from '../../../support/query/fake-tables.ts'
-
-const now = Date.parse('2026-03-01T12:00:00.000Z')
-
-it('has null instead of a missing field', () => {
-  const whole = {
-    ...detailRow,
-    subtitle: 'Subtitle',
-    launch_date: detailRow.created_at,
-    end_date: '2026-03-03 12:00:00.001',
-  }
-  const project = presentProject(detailRow, now)
-  expect(projectSchema.parse(project)).toEqual(project)
-  expect(project).toMatchObject({ subtitle: null, launch_date: null, end_date: null, days_remaining: 0 })
-  expect(Object.keys(project)).toEqual(Object.keys(presentProject(whole, now)))
-})
-
-describe('days_remaining', () => {
-  const day = 86_400_000
-  const at = (time: number) => new Date(time).toISOString()
-  it.each([
-    ['a millisecond', now + 1, 1],
-    ['exactly a day', now + day, 1],
-    ['a day and a millisecond', now + day + 1, 2],
-    ['thirty days', now + 30 * day, 30],
-    ['nothing', now, 0],
-    ['less than nothing', now - 10 * day, 0],
-  ])('with %s to go', (_, end, days) => {
-    expect(daysRemaining(at(end), now)).toBe(days)
-  })
-
-  it('is 0 without an end', () => {
-    expect(daysRemaining(null, now)).toBe(0)
-  })
-})
+import { statsRow } from '../../../support/query/fake-tables.ts'
 
 describe('the statistics', () => {
   it('are 0 if the divisor is 0', () => {
@@ -102,8 +65,3 @@ function halfUp(dividend: bigint, divisor: bigint): bigint {
   const rest = dividend % divisor
   return dividend / divisor + (2n * rest >= divisor ? 1n : 0n)
 }
-
-it('shows timestamps as ISO 8601 in UTC with milliseconds', () => {
-  expect(presentTimestamp('1900-01-01 00:00:00.000')).toBe('1900-01-01T00:00:00.000Z')
-  expect(presentTimestamp('2299-12-31 23:59:59.999')).toBe('2299-12-31T23:59:59.999Z')
-})

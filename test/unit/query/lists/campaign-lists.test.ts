@@ -1,18 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createCache } from '../../../../services/query/cache/cache.ts'
-import {
-  createCampaignLists,
-  createRemovals,
-  createSqlListSource,
-  listKey,
-  snapshots as snapshotKind,
-} from '../../../../services/query/lists/campaign-lists.ts'
+import { listKey } from '../../../../services/query/lists/campaign-lists.ts'
 import { type IdList, joinedIdList, slotIdList } from '../../../../services/query/lists/id-list.ts'
 import type { ListQuery } from '../../../../services/query/lists/list-statements.ts'
-import { generationOf } from '../../../../services/tables/generations.ts'
-import type { Statement } from '../../../../services/tables/port.ts'
-import { testClock } from '../../../support/query/app.ts'
 
 /** The same ids in each form. */
 const forms: Record<string, (ids: readonly string[]) => IdList> = {
@@ -23,8 +13,6 @@ const forms: Record<string, (ids: readonly string[]) => IdList> = {
       slot => ids[slot] ?? '',
     ),
 }
-
-const newest: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
 
 describe.each(Object.entries(forms))('the ids of a page, %s', (_, listOf) => {
   it('are correct in whatever order the pages are read', () => {
@@ -68,42 +56,5 @@ describe('the key of a list', () => {
         expect(listKey(a) === listKey(b)).toBe(JSON.stringify(a) === JSON.stringify(b))
       }),
     )
-  })
-})
-
-describe('a snapshot', () => {
-  function open(rows: (statement: Statement) => unknown[], snapshotBytesMax = 1_000_000) {
-    const clock = testClock()
-    const statements: Statement[] = []
-    let snapshots = 0
-    const tables = {
-      rows: async <Row>(statement: Statement) => {
-        statements.push(statement)
-        return rows(statement) as Row[]
-      },
-    }
-    const databases = generationOf({ base: 'm', views: 'v' }, 1)
-    const source = {
-      ...createSqlListSource(tables, databases, 1000),
-      removals: createRemovals(tables, databases, { keptMs: 1, msMax: 1000 }),
-    }
-    const cache = createCache(snapshotKind, { bytesMax: snapshotBytesMax, now: clock.now })
-    const lists = createCampaignLists(source, cache, {
-      listCacheMs: 60_000,
-      newSnapshotId: () => `snapshot ${++snapshots}`,
-      now: clock.now,
-    })
-    return { clock, lists, statements }
-  }
-  const row = { ids: 'a/b/c', total: 3, as_of: '2026-03-01 12:00:00.000' }
-  const first = { limit: 2, offset: 0 }
-
-  it('has another id than the one before and than that of another query, with the same watermark', async () => {
-    const { clock, lists } = open(() => [row])
-    const pages = [await lists.page(newest, first), await lists.page({ ...newest, status: 'LIVE' }, first)]
-    clock.advance(60_000)
-    pages.push(await lists.page(newest, first))
-    expect(new Set(pages.map(({ asOf }) => asOf)).size).toBe(1)
-    expect(new Set(pages.map(({ snapshotId }) => snapshotId)).size).toBe(3)
   })
 })
