@@ -10,7 +10,8 @@ import { followedDatabases } from '../../../services/tables/generations.ts'
 import { defaultNames, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { startTestApp, type TestApp } from '../../support/query/app.ts'
 import { fakeTables, snapshotRow } from '../../support/query/fake-tables.ts'
-import { codeIn, expectEveryPromise, readResponse } from '../../support/query/shape.ts'
+import { expectContract } from '../../support/query/raw-http-contract.ts'
+import { expectEveryPromise, readResponse } from '../../support/query/shape.ts'
 
 let outage: Error | undefined
 let app: TestApp
@@ -79,9 +80,7 @@ describe('while ClickHouse is unavailable', () => {
   it.each(paths)('%s gives internal_error without the cause, and the log has the cause', async path => {
     outage = new TablesError('Code: 210. DB::NetException: connect to 10.1.2.3:8123', { retryable: true })
     const response = await ask(path)
-    expect([response.status, codeIn(response)]).toEqual([500, 'internal_error'])
-    expect(response.body).not.toMatch(/DB::|10\.1\.2\.3|Code/)
-    expect(response.headers['cache-control']).toBe('no-store')
+    expectContract(response, '500 internal_error')
     const logged = log.find(line => line.includes('request failed')) ?? ''
     expect(logged).toContain('DB::NetException')
     expect(JSON.parse(logged).requestId).toBe(response.headers['x-request-id'])
@@ -143,7 +142,8 @@ describe('while a connection to ClickHouse is silent', () => {
       tables: {
         ...{ run: away, insert: away, close: async () => {} },
         rows(statement, options) {
-          if (!statement.query.includes('generation_log')) return away()
+          const isLook = statement.query.includes('generation_log')
+          if (!isLook) return silentLooks > 1 ? silence(statement, options) : away()
           looks++
           return --silentLooks >= 0
             ? silence(statement, options)

@@ -60,36 +60,14 @@ describe('GET /projects/{slug}', () => {
 
 describe('GET /stats', () => {
   it('sums up the public campaigns, and agrees with the list', async () => {
+    const campaign = (id: string, status: string, category: string, platform: string, pledges: number) =>
+      campaignRow(id, { status, category, pledged_platform_amount: platform, pledge_count: pledges })
     await store().putCampaigns([
-      campaignRow('a', {
-        status: 'LIVE',
-        category: 'Games',
-        pledged_platform_amount: '0.1',
-        pledge_count: 1,
-        creator_id: 'x',
-      }),
-      campaignRow('b', {
-        status: 'FUNDED',
-        category: 'Games',
-        pledged_platform_amount: '0.2',
-        pledge_count: 2,
-        creator_id: 'x',
-      }),
-      campaignRow('c', {
-        status: 'FAILED',
-        category: 'Art',
-        pledged_platform_amount: '10',
-        pledge_count: 3,
-        creator_id: 'y',
-      }),
-      campaignRow('d', {
-        status: 'CANCELLED',
-        category: 'Film',
-        pledged_platform_amount: '0',
-        pledge_count: 0,
-        creator_id: 'z',
-      }),
-      campaignRow('e', { is_deleted: 1, category: 'Gone', creator_id: 'w' }),
+      { ...campaign('a', 'LIVE', 'Games', '0.1', 1), creator_id: 'x' },
+      { ...campaign('b', 'FUNDED', 'Games', '0.2', 2), creator_id: 'x' },
+      campaign('c', 'FAILED', 'Art', '10', 3),
+      campaign('d', 'CANCELLED', 'Film', '0', 0),
+      campaignRow('e', { is_deleted: 1, category: 'Gone' }),
     ])
     await store().putPledges([
       { campaign_id: 'a', pledge_id: '1', backer_hash: 1, counts: true },

@@ -1,8 +1,7 @@
 /** Direct answers: a client gets the same bytes as from the app. */
 import { channel } from 'node:diagnostics_channel'
 import fc from 'fast-check'
-import { LRUCache } from 'lru-cache'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import { createCache } from '../../../../services/query/cache/cache.ts'
 import { responses } from '../../../../services/query/cache/response-cache.ts'
@@ -31,7 +30,7 @@ interface Watched {
   app: TestApp
   credentials: Credentials
   send(step: Step): Promise<RawResponse | undefined>
-  /** Log lines, metrics and usage. */
+  /** Log lines, metrics, lookups of the cache and usage. */
   records: unknown[]
   close(): Promise<void>
 }
@@ -65,6 +64,10 @@ async function watch({ isDirect }: { isDirect: boolean }): Promise<Watched> {
     // The log leaves lines out if a second has too many of them.
     runtime: { monotonicMs: () => ++seconds * 1000 },
     overrides: {
+      cache: createCache(responses, {
+        ...{ bytesMax: 1_000_000, now: clock.now },
+        onLookup: isHit => records.push({ isHit }),
+      }),
       limiters: { keys: memory(), addresses: memory() },
       newRequestId: () => 'a request id',
       newSnapshotId: () => `snapshot ${++snapshots}`,
@@ -149,45 +152,6 @@ describe('a direct answer', () => {
   ])('is not given to a target that may hold a secret, which is not kept: %s', async target => {
     const [first, second] = await handledOf([{ target }, { target }])
     expect(second).toBe(first)
-  })
-
-  it('that is refused is no hit of the cache', async () => {
-    const lookups: boolean[] = []
-    const clock = testClock()
-    const app = await startTestApp({
-      ...{ tables: fakeTables().tables, clock, keyLimit: 2 },
-      overrides: {
-        cache: createCache(responses, {
-          ...{ bytesMax: 1_000_000, now: clock.now },
-          onLookup: isHit => lookups.push(isHit),
-        }),
-      },
-    })
-    try {
-      const credentials = app.issue()
-      const statuses: number[] = []
-      for (let n = 0; n < 3; n++) statuses.push((await app.get('/stats', credentials)).status)
-      expect(statuses).toEqual([200, 200, 429])
-      expect(lookups).toEqual([false, true])
-    } finally {
-      await app.close()
-    }
-  })
-
-  it('keeps no path where it cannot be given', async () => {
-    const kept = vi.spyOn(LRUCache.prototype, 'set')
-    const paths = () => kept.mock.calls.map(([key]) => key).filter(key => key === get.target)
-    const app = await startTestApp({ tables: fakeTables().tables, isDirect: false })
-    try {
-      await watched.send(get)
-      expect(paths()).toEqual([get.target])
-      const path = get.target.replace('/api/v1', '')
-      expect((await app.get(path, app.issue())).status).toBe(200)
-      expect(paths()).toEqual([get.target])
-    } finally {
-      await app.close()
-      kept.mockRestore()
-    }
   })
 
   it('to a client that has gone is reported with a status that no answer has, as an answer of the app is', async () => {

@@ -294,17 +294,6 @@ export const withoutPlaces = [
   edges('400 malformed_request', 'nothing', 'ends', { 'no request': 'GET\r\n\r\n' }),
 ]
 
-export const whileClickHouseIsAway = [
-  edges('500 internal_error', 'key', 'goes on', {
-    'a list': ask('GET /api/v1/projects'),
-    'a campaign': ask('GET /api/v1/projects/a-slug'),
-    'the statistics': stats(),
-    'an answer that the client has': stats('If-None-Match: *'),
-  }),
-  edges('400 invalid_parameter', 'key', 'goes on', { 'a malformed parameter': list('limit=0') }),
-  edges('401 unauthorized', 'address', 'goes on', { 'no credentials': as() }),
-]
-
 export const whileKeysAreUnknown = [
   edges('500 internal_error', 'nothing', 'goes on', {
     'a key': stats(),

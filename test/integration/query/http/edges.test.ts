@@ -3,7 +3,6 @@
  * which answers what the app has answered before.
  */
 import { describe, expect, it } from 'vitest'
-import { fakeTables } from '../../../support/query/fake-tables.ts'
 import { sendRaw } from '../../../support/query/raw-http.ts'
 import {
   ask,
@@ -16,14 +15,7 @@ import {
   useEdgeApp,
 } from '../../../support/query/raw-http-contract.ts'
 import { expectEveryPromise } from '../../../support/query/shape.ts'
-import {
-  answered,
-  credentials,
-  refused,
-  whileClickHouseIsAway,
-  whileKeysAreUnknown,
-  withoutPlaces,
-} from './edge-requests.ts'
+import { answered, credentials, refused, whileKeysAreUnknown, withoutPlaces } from './edge-requests.ts'
 
 const stats = (...headers: string[]) => ask('GET /api/v1/stats', ...headers)
 const post = (...headers: string[]) => ask('POST /api/v1/stats', ...headers)
@@ -43,14 +35,6 @@ describe('while no requests remain, for', () => {
     for (const one of [stats(), bare('GET /api/v1/stats'), bare('OPTIONS /')]) await sendRaw(port, one)
   })
   itAnswers(withoutPlaces, full)
-})
-
-describe('while ClickHouse is unavailable, to', () => {
-  const away = () => {
-    throw new Error('Code: 210. DB::NetException: connect to 10.1.2.3:8123')
-  }
-  const { tables } = fakeTables({ snapshot: away, projects: away, detail: away, stats: away })
-  itAnswers(whileClickHouseIsAway, useEdgeApp({ tables }))
 })
 
 describe('while the keys are not known, to', () => {

@@ -158,27 +158,6 @@ describe('the list index', () => {
     await expect.poll(async () => (await follower.current())?.index.size).toBe(1)
   })
 
-  it('reads only the campaigns that it does not have with their latest change', async () => {
-    const follower = follow()
-    await put(campaignRow('a'), campaignRow('b'))
-    await loaded(follower)
-    await follower.current()
-    const read = () => statements.filter(query => query.includes('changed_ids')).length
-    const before = read()
-    // Both changes are younger than the watermark.
-    for (let refresh = 0; refresh < 3; refresh++) await follower.current()
-    expect(read()).toBe(before)
-    await put(campaignRow('b', { status: 'FUNDED' }))
-    const { index } = await loaded(follower)
-    expect(read()).toBeGreaterThan(before)
-    const { total } = await index.select(
-      { ...everything, status: 'FUNDED' },
-      Date.now(),
-      async () => undefined,
-    )
-    expect(total).toBe(1)
-  })
-
   it('is refreshed before a list has to wait for that, and a failure is not thrown at a list that need not wait', async () => {
     let time = 0
     let isAway = false
@@ -242,19 +221,13 @@ describe('the rows of pages', () => {
       (await rows.read(ids, now())).map(row => JSON.parse(writtenAt(row, Date.now())) as Project)
   }
 
-  it('are read once while their campaigns do not change', async () => {
-    const read = await openRows()
-    const first = await read(['b', 'a'])
-    expect(first.map(row => row.title)).toEqual(['B', 'A'])
-    expect(await read(['a'])).toEqual([first[1]])
-    expect(rowStatements()).toBe(1)
-  })
-
   it('are read again when their campaigns have changed, and those alone', async () => {
     const read = await openRows()
-    await read(['a', 'b'])
+    const first = await read(['a', 'b'])
+    expect(await read(['b'])).toEqual([first[1]])
+    expect(rowStatements()).toBe(1)
     await put(campaignRow('b', { title: 'B2' }))
-    expect((await read(['a', 'b'])).map(row => row.title)).toEqual(['A', 'B2'])
+    expect((await read(['b', 'a'])).map(row => row.title)).toEqual(['B2', 'A'])
     expect(rowStatements()).toBe(2)
   })
 
