@@ -18,7 +18,6 @@ import {
   redisProgram,
   startRedis,
 } from '../../../support/servers/redis.ts'
-import { redisNow } from '../../../support/servers/redis-limiters.ts'
 
 interface LogLine {
   level: number
@@ -118,28 +117,6 @@ describe('a connection to Redis', () => {
     while (performance.now() < busyUntil);
     expect(await answer).toBe('PONG')
     expect(connection.isUp()).toBe(true)
-  })
-
-  it('calls back whenever it comes up', async () => {
-    const connection = await connected()
-    let ups = 0
-    connection.onUp(() => void ups++)
-    await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
-    await vi.waitUntil(() => ups === 2, 20_000)
-    await redis.kill()
-    await redis.restart()
-    await vi.waitUntil(() => ups === 3, 20_000)
-  })
-
-  it('knows the time of Redis within the length of a round trip', async () => {
-    const connection = await connected()
-    const before = await redisNow(redis)
-    const { earliest, latest } = await connection.run(async (_client, time) => time)
-    const after = await redisNow(redis)
-    expect(earliest).toBeLessThanOrEqual(after + 1)
-    expect(latest).toBeGreaterThanOrEqual(before)
-    expect(latest - earliest).toBeLessThanOrEqual(connection.deadlineMs)
-    expect(latest).toBeGreaterThanOrEqual(earliest)
   })
 
   it('logs one line per outage and one per recovery, and never a password', async () => {
