@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Client, ClientError, MirrorOptions } from '../../../contracts/api/client.ts'
 import { clients } from '../../clients/python-bridge.ts'
-import { createServiceModel, type ServiceModel } from './client-model.ts'
+import { createServiceModel, type ModelSettings, type ServiceModel } from './client-model.ts'
 import {
   clientOf,
   createCopy,
@@ -87,68 +87,54 @@ describe.each(clients)('a mirror, in $language', client => {
     )
   })
 
-  it('keeps nothing that is gone without a further walk, if the service tells removals', async () => {
+  it.each<[string, (at: number) => Partial<ModelSettings>, { killsMax: number; walks: boolean }]>([
+    [
+      'without a further walk, if the service tells removals',
+      () => ({ removalsFrom: -minuteMs }),
+      { killsMax: 5, walks: false },
+    ],
+    [
+      'after a comparison, if it was away for longer than removals are kept',
+      at => ({ removalsFrom: minuteMs + at / 2 }),
+      { killsMax: 0, walks: true },
+    ],
+    [
+      'without a further walk, if removals were switched off for a minute',
+      at => ({ removalsFrom: -minuteMs, removalsOff: { at, forMs: minuteMs } }),
+      { killsMax: 0, walks: false },
+    ],
+    [
+      'if removals were switched off for longer than they are kept',
+      at => ({ removalsFrom: at + 4 * minuteMs, removalsOff: { at, forMs: 5 * minuteMs } }),
+      { killsMax: 0, walks: true },
+    ],
+  ])('keeps nothing that is gone, %s', async (_, settingsAt, { killsMax, walks }) => {
+    const kills = fc.array(fc.nat(60), { maxLength: killsMax })
     await fc.assert(
-      fc.asyncProperty(world, fc.array(fc.nat(60), { maxLength: 5 }), async (world, kills) => {
-        const model = modelOf(world, { removalsFrom: -minuteMs })
-        const { copy, walks } = await mirrored(model, world, kills)
-        expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
-        expect(walks).toEqual([])
+      fc.asyncProperty(world, kills, fc.nat(worldMs), async (world, kills, at) => {
+        const model = modelOf(world, settingsAt(at))
+        const mirror = await mirrored(model, world, kills)
+        expect(differences(model, mirror.copy)).toEqual({ lost: [], gone: [] })
+        if (!walks) expect(mirror.walks).toEqual([])
       }),
-      { numRuns: runs(120) },
+      { numRuns: runs(100) },
     )
   })
 
   it('starts with a whole copy, and goes on from its watermark without a seam and without a walk', async () => {
-    const made = fc.record({
-      ...{ at: fc.nat(worldMs / 2), readAfterMs: fc.nat(minuteMs), breaksOff: fc.nat(2) },
-      startsAfterMs: fc.nat(worldMs / 2),
-    })
+    const copied = { at: fc.nat(worldMs / 2), readAfterMs: fc.nat(minuteMs), breaksOff: fc.nat(2) }
+    const made = fc.option(fc.record({ copy: fc.record(copied), startsAfterMs: fc.nat(worldMs / 2) }))
     await fc.assert(
       fc.asyncProperty(world, made, fc.array(fc.nat(60), { maxLength: 5 }), async (world, made, kills) => {
-        const { startsAfterMs, ...copy } = made
-        const model = modelOf(world, { removalsFrom: -minuteMs, copy })
-        await model.sleep(copy.at + copy.readAfterMs + startsAfterMs)
+        const model = modelOf(world, { removalsFrom: -minuteMs, ...(made && { copy: made.copy }) })
+        if (made) await model.sleep(made.copy.at + made.copy.readAfterMs + made.startsAfterMs)
         const mirror = await mirrored(model, world, kills, client => ({ from: () => client.wholeCopy() }))
         expect(differences(model, mirror.copy)).toEqual({ lost: [], gone: [] })
-        expect(model.requests.filter(path => /^\/projects(?!.*updated_since)/.test(path))).toEqual([])
+        // Without a whole copy it walks.
+        const walks = model.requests.filter(path => /^\/projects(?!.*updated_since)/.test(path))
+        if (made) expect(walks).toEqual([])
       }),
       { numRuns: runs(120) },
-    )
-  })
-
-  it('walks if there is no whole copy', async () => {
-    const [first] = fc.sample(world, { seed: 1, numRuns: 1 })
-    if (!first) throw new Error('there is no world')
-    const model = modelOf({ ...first, faults: [] }, { removalsFrom: -minuteMs })
-    const { copy } = await mirrored(model, first, [], client => ({ from: () => client.wholeCopy() }))
-    expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
-  })
-
-  it('compares its copy once if it was away for longer than removals are kept', async () => {
-    await fc.assert(
-      fc.asyncProperty(world, fc.integer({ min: 1, max: 10 }), async (world, minutes) => {
-        const model = modelOf(world, { removalsFrom: minutes * minuteMs })
-        const { copy } = await mirrored(model, world, [])
-        expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
-      }),
-      { numRuns: runs(60) },
-    )
-  })
-
-  it.each([
-    ['for a minute, without a further walk', minuteMs, -minuteMs],
-    ['for longer than they are kept', 5 * minuteMs, 4 * minuteMs],
-  ])('keeps nothing that left while removals were switched off: %s', async (_, forMs, keptAfterMs) => {
-    await fc.assert(
-      fc.asyncProperty(world, fc.nat(worldMs), async (world, at) => {
-        const removalsFrom = keptAfterMs < 0 ? keptAfterMs : at + keptAfterMs
-        const model = modelOf(world, { removalsFrom, removalsOff: { at, forMs } })
-        const { copy, walks } = await mirrored(model, world, [])
-        expect(differences(model, copy)).toEqual({ lost: [], gone: [] })
-        if (keptAfterMs < 0) expect(walks).toEqual([])
-      }),
-      { numRuns: runs(60) },
     )
   })
 

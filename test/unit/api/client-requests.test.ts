@@ -1,6 +1,4 @@
 /** Single requests of the client: sending, retries, waiting, caching, and refusals. */
-import { readFile } from 'node:fs/promises'
-import { stripTypeScriptTypes } from 'node:module'
 import { gzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Client, type ClientOptions, createClient } from '../../../contracts/api/client.ts'
@@ -327,21 +325,4 @@ describe.each(clients)('the cache period, in $language', client => {
     first.currency = 'EUR'
     expect((await client.stats()).currency).toBe('USD')
   })
-})
-
-it('uses only what every runtime with fetch has', async () => {
-  const folder = new URL('../../../contracts/', import.meta.url)
-  const pending = [new URL('api/client.ts', folder)]
-  const seen = new Set<string>()
-  for (const file of pending) {
-    if (seen.has(file.href)) continue
-    seen.add(file.href)
-    const text = stripTypeScriptTypes(await readFile(file, 'utf8'))
-    for (const [, specifier = ''] of text.matchAll(/^(?:import|export) (?!type )[^'"]*?from '([^']+)'/gm)) {
-      expect(specifier, file.pathname).toMatch(/^\.\.?\//)
-      pending.push(new URL(specifier, file))
-    }
-  }
-  expect([...seen].map(href => href.slice(folder.href.length))).not.toContain('api/schemas.ts')
-  expect(seen.size).toBeGreaterThan(8)
 })

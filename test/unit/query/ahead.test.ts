@@ -189,19 +189,14 @@ it('shows nothing after a purge that was computed or begun before it, and is ahe
 })
 
 it('lets the service start after five seconds, however long the first computation takes', async () => {
-  const time = manualTime()
-  const never = new Promise<never>(() => {})
-  const [compute, computeAhead] = [() => never, () => never]
-  const cache = createCache(responses, { bytesMax: 1_000, now: time.now })
-  const work = { compute, computeAhead, onError: () => {} }
-  const stats = createAhead(key, cache, periodMs, work, { ...time, random: () => 0 })
+  const { world, processes } = startProcesses(1, true, Number.POSITIVE_INFINITY)
+  const [process] = processes as [Ahead]
   let isStarted = false
-  void stats.run(new AbortController().signal)
-  void stats.started().then(() => {
+  void process.started().then(() => {
     isStarted = true
   })
-  await time.pass(4_500)
+  await world.pass(4_500)
   expect(isStarted).toBe(false)
-  await time.pass(1_000)
+  await world.pass(1_000)
   expect(isStarted).toBe(true)
 })

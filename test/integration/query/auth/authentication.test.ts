@@ -23,6 +23,7 @@ const ask = async (headers: Record<string, string>, path = '/stats'): Promise<An
 describe('credentials', () => {
   it('give the same 401 for every cause, except for request id, date and the counters of the bucket', async () => {
     const revoked = app.issue()
+    expect((await ask(keyHeaders(revoked))).status).toBe(200)
     app.revoke(revoked.key)
     const unknown = { key: `${valid.key.slice(0, -4)}zzzz`, secret: valid.secret }
     const causes: Record<string, string>[] = [
@@ -85,39 +86,25 @@ describe('the rate limit', () => {
     expect(accepted.headers['x-ratelimit-remaining']).toBe('119')
   })
 
-  it('separates addresses behind a trusted proxy, and trusts no other forwarder', async () => {
-    const remaining = async (trustProxy: string[], forwarded: string) => {
-      const behind = await startTestApp({
-        tables: fakeTables().tables,
-        addressLimit: 10,
-        options: { PLEDGEVIEW_TRUST_PROXY: trustProxy },
-      })
-      await behind.get('/stats', undefined, { 'X-Forwarded-For': '203.0.113.1' })
-      const second = await behind.get('/stats', undefined, { 'X-Forwarded-For': forwarded })
-      await behind.close()
-      return second.headers.get('x-ratelimit-remaining')
-    }
-    expect(await remaining(['127.0.0.0/8'], '203.0.113.2')).toBe('9')
-    expect(await remaining(['127.0.0.0/8'], '203.0.113.1')).toBe('8')
-    expect(await remaining([], '203.0.113.2')).toBe('8')
-    expect(await remaining(['192.0.2.0/24'], '203.0.113.2')).toBe('8')
-  })
-
-  it('believes of X-Forwarded-For what the trusted proxies added, and nothing that the client wrote before', async () => {
-    const trustProxy = readConfig({ PLEDGEVIEW_TRUST_PROXY: '127.0.0.1,10.0.0.0/8' }).PLEDGEVIEW_TRUST_PROXY
+  // A client may write the first address itself. Each proxy adds the one from which it was asked.
+  it.each([
+    ['separates addresses behind a trusted proxy', '127.0.0.0/8', '203.0.113.2', 9],
+    ['counts an address behind a trusted proxy', '127.0.0.0/8', '203.0.113.1', 8],
+    ['believes no forwarder if none is trusted', '', '203.0.113.2', 8],
+    ['believes no forwarder that is not trusted', '192.0.2.0/24', '203.0.113.2', 8],
+    ['believes what each of two proxies added', '127.0.0.1,10.0.0.0/8', '203.0.113.2, 10.0.0.5', 9],
+    ['believes nothing before it', '127.0.0.1,10.0.0.0/8', '203.0.113.2, 203.0.113.1, 10.0.0.5', 8],
+  ])('%s', async (_, trusted, forwarded, remaining) => {
+    const { PLEDGEVIEW_TRUST_PROXY } = readConfig({ PLEDGEVIEW_TRUST_PROXY: trusted })
     const behind = await startTestApp({
       tables: fakeTables().tables,
       addressLimit: 10,
-      options: { PLEDGEVIEW_TRUST_PROXY: trustProxy },
+      options: { PLEDGEVIEW_TRUST_PROXY },
     })
-    const statuses: number[] = []
-    for (let tried = 0; tried < 12; tried++) {
-      // The client writes the first address. One proxy adds the client's own, and the next proxy adds the first one's.
-      const forwarded = `203.0.113.${tried}, 198.51.100.9, 10.0.0.5`
-      statuses.push((await behind.get('/stats', undefined, { 'X-Forwarded-For': forwarded })).status)
-    }
+    await behind.get('/stats', undefined, { 'X-Forwarded-For': '203.0.113.1' })
+    const second = await behind.get('/stats', undefined, { 'X-Forwarded-For': forwarded })
     await behind.close()
-    expect(statuses).toEqual([...Array(10).fill(401), 429, 429])
+    expect(second.headers.get('x-ratelimit-remaining')).toBe(String(remaining))
   })
 })
 

@@ -24,14 +24,10 @@ async function openTwo(settings: TestCacheSettings = {}, other: TestCacheSetting
   const keyPrefix = `test:${process.pid}:${Date.now()}:${prefixes++}:`
   const a = await openCache(redis(), { keyPrefix, ...settings })
   const b = await openCache(redis(), { keyPrefix, ...settings, ...other })
-  return {
-    keyPrefix,
-    a,
-    b,
-    close() {
-      for (const { connection } of [a, b]) connection.close()
-    },
-  }
+  onTestFinished(() => {
+    for (const { connection } of [a, b]) connection.close()
+  })
+  return { keyPrefix, a, b }
 }
 
 /** A load that the test ends. */
@@ -63,7 +59,7 @@ async function untilPast(ms: number): Promise<void> {
 
 describe('the response cache of several processes over one Redis', () => {
   it('lets the next process load after a failed load, and rejects only for the callers of that load', async () => {
-    const { a, b, close } = await openTwo()
+    const { a, b } = await openTwo()
     const load = openLoad(() => entryOf('never', a.now))
     const first = a.cache.get('key', load.load)
     await load.untilRunning()
@@ -72,29 +68,26 @@ describe('the response cache of several processes over one Redis', () => {
     await expect(first).rejects.toThrow('the tables are unavailable')
     expect(await second).toBe('second')
     expect(await open(a, 'third')).toBe('second')
-    close()
   })
 
   it('loads again what has more than its lifetime left, because the clock of Redis was set back', async () => {
-    const { keyPrefix, a, b, close } = await openTwo()
+    const { keyPrefix, a, b } = await openTwo()
     await open(a, 'before')
     const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
     await redis().client.pexpire(place, 3_600_000)
     expect(await open(b, 'after')).toBe('after')
     // All others use that one.
     expect(await redis().client.pttl(place)).toBeLessThan(600_000)
-    close()
   })
 
   it('leaves no lock after a failed load', async () => {
-    const { keyPrefix, a, close } = await openTwo()
+    const { keyPrefix, a } = await openTwo()
     await expect(a.cache.get('key', never)).rejects.toThrow()
     expect(await redis().client.keys(`${keyPrefix}*`)).toEqual([])
-    close()
   })
 
   it('lets another process load when the lock of a slow process has expired, and both return the first stored value', async () => {
-    const { a, b, close } = await openTwo({ lockMs: 100 })
+    const { a, b } = await openTwo({ lockMs: 100 })
     const slow = openLoad(() => entryOf('slow', a.now))
     const first = a.cache.get('key', slow.load)
     await slow.untilRunning()
@@ -102,23 +95,21 @@ describe('the response cache of several processes over one Redis', () => {
     slow.end()
     expect(bodyOf(await first)).toBe('quick')
     expect(await open(a, 'other')).toBe('quick')
-    close()
   })
 
   it('makes no process wait longer than two lock periods, whichever process has the lock', async () => {
-    const { keyPrefix, a, b, close } = await openTwo({ lockMs: 100 })
+    const { keyPrefix, a, b } = await openTwo({ lockMs: 100 })
     const dead = openLoad(() => entryOf('dead', a.now))
     void a.cache.get('key', dead.load)
     await dead.untilRunning()
     const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
     await redis().client.set(place, 'L of a process that never releases it')
     expect(await open(b, 'alive')).toBe('alive')
-    close()
   })
 
   it('does not release a lock that another process has taken over', async () => {
     // The second one has its lock until its load ends, however slow the machine is.
-    const { a, b, close } = await openTwo({ lockMs: 300 }, { lockMs: 60_000 })
+    const { a, b } = await openTwo({ lockMs: 300 }, { lockMs: 60_000 })
     const failing = openLoad(() => entryOf('never', a.now))
     const running = openLoad(() => entryOf('stored', b.now))
     const first = a.cache.get('key', failing.load)
@@ -133,13 +124,12 @@ describe('the response cache of several processes over one Redis', () => {
     expect(bodyOf(await second)).toBe('stored')
     expect(bodyOf(await waiting)).toBe('stored')
     expect(third.isRunning()).toBe(false)
-    close()
   })
 
   it.each([-600_000, 600_000])(
     'expires an entry in time if the clock of another process is %i ms off',
     async offMs => {
-      const { a, b, close } = await openTwo({}, { now: () => Date.now() + offMs })
+      const { a, b } = await openTwo({}, { now: () => Date.now() + offMs })
       const loaded = entryOf('first', a.now, 2_500)
       await a.cache.get('key', async () => loaded)
       await untilPast(100)
@@ -151,46 +141,41 @@ describe('the response cache of several processes over one Redis', () => {
       await vi.waitUntil(() => Date.now() >= loaded.expiresAt + 5, 20_000)
       expect(await open(b, 'second')).toBe('second')
       expect(await open(a, 'third')).toBe('second')
-      close()
     },
   )
 
   it('keeps a value that is too large for Redis local, and makes no other process wait', async () => {
-    const { keyPrefix, a, b, close } = await openTwo({ valueBytesMax: 1024 })
+    const { keyPrefix, a, b } = await openTwo({ valueBytesMax: 1024 })
     expect(await open(a, 'a'.repeat(2048))).toBe('a'.repeat(2048))
     expect(await redis().client.keys(`${keyPrefix}*`)).toEqual([])
     expect(bodyOf(await a.cache.get('key', never))).toBe('a'.repeat(2048))
     expect(await open(b, 'b'.repeat(2048))).toBe('b'.repeat(2048))
-    close()
   })
 
   it('treats an unreadable value as missing', async () => {
-    const { keyPrefix, a, b, close } = await openTwo()
+    const { keyPrefix, a, b } = await openTwo()
     await open(a, 'stored')
     const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
     await redis().client.set(place, 'V of something else', 'KEEPTTL')
     expect(await open(b, 'own')).toBe('own')
-    close()
   })
 
   it('bounds the end that a value takes over, if the clock of Redis is another one by now', async () => {
-    const { keyPrefix, a, close } = await openTwo({ deadlineMs: 1_000 })
+    const { keyPrefix, a } = await openTwo({ deadlineMs: 1_000 })
     const sharedUntil = Date.now() + 3_600_000
     await a.cache.get('key', async () => ({ ...entryOf('x', a.now, 2_000), sharedUntil }))
     const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
     expect(await redis().client.pttl(place)).toBeLessThanOrEqual(3_000 + 1_000)
-    close()
   })
 
   it('leaves nothing in Redis after its expiry, and never the key itself', async () => {
-    const { keyPrefix, a, close } = await openTwo()
+    const { keyPrefix, a } = await openTwo()
     await a.cache.get('project a-very-private-slug', async () => entryOf('x', a.now, 60_000))
     const keys = await redis().client.keys(`${keyPrefix}*`)
     expect(keys).toHaveLength(1)
     expect(keys[0]).not.toContain('slug')
     expect(await redis().client.pttl(keys[0] ?? '')).toBeGreaterThan(0)
     expect(await redis().client.pttl(keys[0] ?? '')).toBeLessThanOrEqual(60_000)
-    close()
   })
 })
 

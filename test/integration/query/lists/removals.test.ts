@@ -92,13 +92,12 @@ describe('GET /removals', () => {
     ] as const) {
       const other = await startTestApp({ tables, databases, options: { PLEDGEVIEW_REMOVALS_DAYS: days } })
       const response = await other.get('/removals', other.issue())
+      await other.close()
       expect(response.status).toBe(status)
+      if (status === 404) continue
       const { data, kept_since } = (await response.json()) as { data: object[]; kept_since: string }
       const asOf = Date.parse(response.headers.get('x-data-as-of') ?? '')
-      if (status === 200)
-        expect({ data, kept: asOf - Date.parse(kept_since) }).toMatchObject({ kept: 6 * day })
-      if (status === 200) expect(data).toHaveLength(3)
-      await other.close()
+      expect([data.length, asOf - Date.parse(kept_since)]).toEqual([3, 6 * day])
     }
   })
 })

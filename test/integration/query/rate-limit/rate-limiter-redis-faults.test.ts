@@ -3,7 +3,7 @@
  * afterwards.
  */
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { RateDecision, RateLimiter } from '../../../../services/query/rate-limit/rate-limiter.ts'
 import type { RedisRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-redis.ts'
 import { yieldToEventLoop } from '../../../../services/runtime/async/sleep.ts'
@@ -14,14 +14,12 @@ import { type RedisProcess, redisProgram, startRedis } from '../../../support/se
 import { openLimiters, redisNow, untilAlone, untilShared } from '../../../support/servers/redis-limiters.ts'
 
 let redis: RedisProcess
-const closers: (() => Promise<void>)[] = []
 
 beforeEach(async context => {
   needs(context, redisProgram)
   redis = await startRedis()
 })
 afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
   await redis?.close()
 })
 
@@ -29,7 +27,7 @@ const minute = 60_000
 
 async function open<Count extends 1 | 2>(count: Count, limit: number, windowMs = minute, deadlineMs = 1000) {
   const opened = await openLimiters(redis, count, { limit, windowMs }, { deadlineMs })
-  closers.push(opened.close)
+  onTestFinished(opened.close)
   return opened
 }
 
@@ -118,11 +116,11 @@ describe('the limiter after Redis came back', () => {
   it('counts a hit once if Redis admitted it and the reply was lost', async () => {
     const port = await freePort()
     const proxy = await startProxy({ port, targetPort: redis.port })
-    closers.push(() => proxy.close())
+    onTestFinished(() => proxy.close())
     const settings = { limit: 10, windowMs: minute }
     const url = `redis://127.0.0.1:${port}`
     const { limiters, keyOf, close } = await openLimiters({ url }, 1, settings, { deadlineMs: 1000 })
-    closers.push(close)
+    onTestFinished(close)
     const [limiter] = limiters
     proxy.holdAnswers()
     expect(await admittedOf(limiter, 4)).toBe(4)

@@ -1,6 +1,6 @@
 /** The limiter over a working Redis: exact across processes, by Redis's clock. */
-import { describe, expect, it } from 'vitest'
-import type { RateDecision } from '../../../../services/query/rate-limit/rate-limiter.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { RateDecision, RateLimiterSettings } from '../../../../services/query/rate-limit/rate-limiter.ts'
 import { testClock } from '../../../support/query/app.ts'
 import { connectTo } from '../../../support/servers/redis.ts'
 import { openLimiters, redisNow, untilRedisSays } from '../../../support/servers/redis-limiters.ts'
@@ -39,10 +39,16 @@ describeRateLimiter('Redis, away', async settings => {
   }
 })
 
+async function openShared<Count extends 1 | 2>(count: Count, settings: RateLimiterSettings) {
+  const opened = await openLimiters(redis(), count, settings)
+  onTestFinished(opened.close)
+  return opened
+}
+
 describe('the limiter of several processes over one Redis', () => {
   it('never admits more than the limit within any window of running traffic, and uses all of it', async () => {
     const settings = { limit: 10, windowMs: 300 }
-    const { limiters, close } = await openLimiters(redis(), 2, settings)
+    const { limiters } = await openShared(2, settings)
     const admitted: { from: number; to: number }[] = []
     const end = performance.now() + 2000
     const knock = async (limiter: (typeof limiters)[number]) => {
@@ -59,12 +65,11 @@ describe('the limiter of several processes over one Redis', () => {
       if (last) expect(last.to - first.from).toBeGreaterThan(settings.windowMs)
     }
     expect(admitted.length).toBeGreaterThan(3 * settings.limit)
-    await close()
   })
 
   it('removes from the local window the hits that Redis refused', async () => {
     const settings = { limit: 5, windowMs: 2000 }
-    const { limiters, close } = await openLimiters(redis(), 2, settings)
+    const { limiters } = await openShared(2, settings)
     const [a, b] = limiters
     await Promise.all(Array.from({ length: 5 }, () => a.hit('a')))
     const fullUntil = (await redisNow(redis())) + settings.windowMs
@@ -73,35 +78,32 @@ describe('the limiter of several processes over one Redis', () => {
     expect(allowedOf(denied)).toBe(0)
     await untilRedisSays(redis(), fullUntil + 1)
     expect(allowedOf(await Promise.all(Array.from({ length: 20 }, () => b.hit('a'))))).toBe(5)
-    await close()
   })
 
   it('counts hits for one window after the clock of Redis was set back, not until it has caught up', async () => {
     const settings = { limit: 2, windowMs: 300 }
-    const { limiters, keyOf, close } = await openLimiters(redis(), 1, settings)
+    const { limiters, keyOf } = await openShared(1, settings)
     const [limiter] = limiters
     const tomorrow = (await redisNow(redis())) + 86_400_000
     await redis().client.zadd(keyOf('a'), tomorrow, 'hit 1', tomorrow, 'hit 2')
     expect(await limiter.hit('a')).toMatchObject({ allowed: false })
     await untilRedisSays(redis(), (await redisNow(redis())) + settings.windowMs + 1)
     expect(await limiter.hit('a')).toMatchObject({ allowed: true, remaining: 1 })
-    await close()
   })
 
   it('stores at most the limit per bucket, and not the name of the bucket', async () => {
     const settings = { limit: 3, windowMs: 5000 }
-    const { limiters, keyOf, keyPrefix, close } = await openLimiters(redis(), 2, settings)
+    const { limiters, keyOf, keyPrefix } = await openShared(2, settings)
     for (const limiter of [...limiters, ...limiters, ...limiters]) await limiter.hit('pv_live_0123456789')
     expect(await redis().client.zcard(keyOf('pv_live_0123456789'))).toBe(3)
     const stored = await redis().client.keys(`${keyPrefix}*`)
     expect(stored.toSorted()).toEqual([keyOf('pv_live_0123456789'), `${keyPrefix}windows`].toSorted())
     expect(keyOf('pv_live_0123456789')).not.toContain('0123456789')
-    await close()
   })
 
   it('removes windows in which no hit counts, whichever buckets are hit next', async () => {
     const settings = { limit: 20, windowMs: 200 }
-    const { limiters, keyPrefix, close } = await openLimiters(redis(), 2, settings)
+    const { limiters, keyPrefix } = await openShared(2, settings)
     const [a, b] = limiters
     await Promise.all(Array.from({ length: 20 }, (_, n) => a.hit(`bucket ${n}`)))
     const stored = () => redis().client.keys(`${keyPrefix}*`)
@@ -110,7 +112,6 @@ describe('the limiter of several processes over one Redis', () => {
     for (let hit = 0; hit < 10; hit++) await b.hit('another')
     // The window of this bucket, and the list of windows.
     expect(await stored()).toHaveLength(2)
-    await close()
   })
 })
 

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
-import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, test, vi } from 'vitest'
 import { readScope } from '../../../../contracts/api/conventions.ts'
 import {
   type Credentials,
@@ -22,7 +22,7 @@ import { snapshots } from '../../../../services/query/lists/campaign-lists.ts'
 import { redisState, type SharedState } from '../../../../services/query/shared-state.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createRuntime } from '../../../../services/runtime/runtime.ts'
-import { keyHeaders, pepper, startTestApp, type TestApp } from '../../../support/query/app.ts'
+import { pepper, startTestApp, type TestApp } from '../../../support/query/app.ts'
 import { detailRow, fakeTables } from '../../../support/query/fake-tables.ts'
 import { needs } from '../../../support/runner/requirements.ts'
 import { newPrefix, type RedisProcess, redisProgram, startRedis } from '../../../support/servers/redis.ts'
@@ -39,6 +39,7 @@ let redis: RedisProcess
 let credentials: Credentials
 let key: ApiKey
 let processes: [QueryProcess, QueryProcess]
+const opened: QueryProcess[] = []
 
 beforeEach(() => {
   credentials = { key: generateApiKey(randomBytes), secret: generateSecret(randomBytes) }
@@ -86,22 +87,28 @@ async function openProcess(
       snapshots: createCache(snapshots, { ...memory, shared: caches?.snapshots }),
     },
   })
-  return { app, parts }
+  const process = { app, parts }
+  opened.push(process)
+  return process
+}
+
+async function closeAll(): Promise<void> {
+  for (const { app, parts } of opened.splice(0)) {
+    await app.close()
+    parts.close()
+  }
 }
 
 /** Resolves when every process reports the expected state of its limits and caches. */
-async function untilThey(expected: 'share' | 'do not share'): Promise<void> {
+async function untilThey(expected: 'share' | 'do not share', they = processes): Promise<void> {
   const detail = expected === 'share' ? sharedDetail : aloneDetail
-  await vi.waitFor(
-    () => expect(processes.map(({ parts }) => parts.check().detail)).toEqual([detail, detail]),
-    { timeout: 60_000, interval: 5 },
-  )
+  await vi.waitFor(() => expect(they.map(({ parts }) => parts.check().detail)).toEqual([detail, detail]), {
+    timeout: 60_000,
+    interval: 5,
+  })
 }
 
-const get = (n: number, path: string) =>
-  fetch(`http://127.0.0.1:${processes[n % 2 === 0 ? 0 : 1].app.port}/api/v1${path}`, {
-    headers: keyHeaders(credentials),
-  })
+const get = (n: number, path: string) => processes[n % 2 === 0 ? 0 : 1].app.get(path, credentials)
 
 const snapshotOf = (page: Response) => page.headers.get('x-snapshot-id')
 
@@ -146,10 +153,7 @@ describe('two query processes over one Redis', () => {
     await untilThey('share')
   })
   afterEach(async () => {
-    for (const { app, parts } of processes ?? []) {
-      await app.close()
-      parts.close()
-    }
+    await closeAll()
     await redis?.close()
   })
 
@@ -168,60 +172,35 @@ describe('two query processes over one Redis', () => {
   it('give a page in one form until its snapshot expires, however late its clock was read', async () => {
     const slow = await delayTimes(redis.port, 200)
     const prefix = newPrefix()
+    onTestFinished(slow.close)
     const settings = { url: slow.url, listCacheMs: 1_500, keyLimit: 100_000 }
-    const pair = [
-      await openProcess('a', prefix, 'one', settings),
-      await openProcess('b', prefix, 'one', settings),
-    ]
-    try {
-      for (const { parts } of pair) await expect.poll(() => parts.check().detail).toContain(sharedDetail)
-      const forms = new Map<string | null, Set<string>>()
-      while (forms.size < 4) {
-        const pages = await Promise.all(
-          pair.map(({ app }) =>
-            fetch(`http://127.0.0.1:${app.port}/api/v1/projects`, { headers: keyHeaders(credentials) }),
-          ),
-        )
-        for (const page of pages) {
-          const id = snapshotOf(page)
-          forms.set(id, (forms.get(id) ?? new Set()).add(await page.text()))
-        }
+    const open = (name: string) => openProcess(name, prefix, 'one', settings)
+    const pair: typeof processes = [await open('a'), await open('b')]
+    await untilThey('share', pair)
+    const forms = new Map<string | null, Set<string>>()
+    while (forms.size < 4) {
+      for (const page of await Promise.all(pair.map(({ app }) => app.get('/projects', credentials)))) {
+        const id = snapshotOf(page)
+        forms.set(id, (forms.get(id) ?? new Set()).add(await page.text()))
       }
-      expect([...forms.values()].map(({ size }) => size)).toEqual([1, 1, 1, 1])
-    } finally {
-      for (const { app, parts } of pair) {
-        await app.close()
-        parts.close()
-      }
-      slow.close()
     }
+    expect([...forms.values()].map(({ size }) => size)).toEqual([1, 1, 1, 1])
   })
 
   it('share no answer and no list with a process on other tables, but the limit of the key', async () => {
     const prefix = newPrefix()
     const [old, next] = [await openProcess('old', prefix, 'old'), await openProcess('next', prefix, 'next')]
-    try {
-      for (const { parts } of [old, next]) {
-        await expect.poll(() => parts.check().detail).toContain(sharedDetail)
-      }
-      const ask = async ({ app }: QueryProcess, path: string) => {
-        const response = await fetch(`http://127.0.0.1:${app.port}/api/v1${path}`, {
-          headers: keyHeaders(credentials),
-        })
-        return { text: await response.text(), left: Number(response.headers.get('x-ratelimit-remaining')) }
-      }
-      for (const path of ['/projects?limit=3', '/projects?limit=3&offset=3', '/projects/a-slug']) {
-        expect((await ask(old, path)).text).toContain('as old has it')
-        expect((await ask(next, path)).text).toContain('as next has it')
-      }
-      expect((await ask(old, '/projects?limit=3')).left).toBe(120 - 7)
-      expect((await ask(next, '/projects?limit=3')).left).toBe(120 - 8)
-    } finally {
-      for (const { app, parts } of [old, next]) {
-        await app.close()
-        parts.close()
-      }
+    await untilThey('share', [old, next])
+    const ask = async ({ app }: QueryProcess, path: string) => {
+      const response = await app.get(path, credentials)
+      return { text: await response.text(), left: Number(response.headers.get('x-ratelimit-remaining')) }
     }
+    for (const path of ['/projects?limit=3', '/projects?limit=3&offset=3', '/projects/a-slug']) {
+      expect((await ask(old, path)).text).toContain('as old has it')
+      expect((await ask(next, path)).text).toContain('as next has it')
+    }
+    expect((await ask(old, '/projects?limit=3')).left).toBe(120 - 7)
+    expect((await ask(next, '/projects?limit=3')).left).toBe(120 - 8)
   })
 
   it('show by the id that they have different snapshots under one watermark, while Redis is away', async () => {
@@ -270,18 +249,14 @@ describe('two query processes over one Redis', () => {
 
 test('a query process that has never reached its Redis names Unix times, as one that has', async () => {
   const url = 'redis://127.0.0.1:1'
-  const { app, parts } = await openProcess('alone', newPrefix(), 'one', { url, keyLimit: 2 })
-  try {
-    const answers = []
-    for (let asked = 0; asked < 3; asked++) answers.push(await app.get('/stats', credentials))
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
-    const resets = answers.map(({ headers }) => Number(headers.get('x-ratelimit-reset')) - Date.now() / 1000)
-    for (const seconds of resets) expect(Math.abs(seconds)).toBeLessThan(90)
-    const pause = Number(answers[2]?.headers.get('retry-after'))
-    expect(pause).toBeGreaterThan(50)
-    expect(pause).toBeLessThan(90)
-  } finally {
-    await app.close()
-    parts.close()
-  }
+  onTestFinished(closeAll)
+  const { app } = await openProcess('alone', newPrefix(), 'one', { url, keyLimit: 2 })
+  const answers = []
+  for (let asked = 0; asked < 3; asked++) answers.push(await app.get('/stats', credentials))
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+  const resets = answers.map(({ headers }) => Number(headers.get('x-ratelimit-reset')) - Date.now() / 1000)
+  for (const seconds of resets) expect(Math.abs(seconds)).toBeLessThan(90)
+  const pause = Number(answers[2]?.headers.get('retry-after'))
+  expect(pause).toBeGreaterThan(50)
+  expect(pause).toBeLessThan(90)
 })
