@@ -88,15 +88,11 @@ describe('while ClickHouse is unavailable', () => {
 })
 
 describe('while ClickHouse is slow', () => {
-  let release: () => void
-  let running: number
-  beforeEach(async () => {
+  it('a bounded number of statements runs, a bounded number waits, and the others are refused at once', async () => {
     await app.close()
-    running = 0
+    let running = 0
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
     const { tables } = fakeTables()
-    const held = new Promise<void>(resolve => {
-      release = resolve
-    })
     app = await startTestApp({
       // One key may fill the bounds of ClickHouse here.
       options: { statementsMax: 2, waitingStatementsMax: 3, uncachedPerKeyMax: 8 },
@@ -109,9 +105,6 @@ describe('while ClickHouse is slow', () => {
       },
     })
     valid = app.issue()
-  })
-
-  it('a bounded number of statements runs, a bounded number waits, and the others are refused at once', async () => {
     const statuses: number[] = []
     const asked = Array.from({ length: 8 }, async (_, n) => {
       const { status } = await ask(`/projects?updated_since=2026-01-0${n + 1}`)

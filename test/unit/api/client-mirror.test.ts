@@ -19,6 +19,8 @@ import {
   worldMs,
 } from './client-worlds.ts'
 
+type Held = () => Iterable<string>
+
 /** A download may break off, too. */
 function onBreak(error: ClientError): void {
   if (error.message !== 'the whole copy broke off') onOutage(error)
@@ -40,54 +42,21 @@ describe.each(clients)('a mirror, in $language', client => {
     await fc.assert(
       fc.asyncProperty(world, kills, async (world, kills) => {
         const model = modelOf(world)
-        const copy = createCopy()
-        const store = memoryStore()
-        const signal = model.endAt(worldMs + 10 * minuteMs)
-        await untilOver(signal, async () => {
-          for (const kill of [...kills, Infinity]) {
-            let taken = 0
-            for await (const change of clientOf(model).mirror({
-              pageSize: world.pageSize,
-              store,
-              onOutage,
-              signal,
-            })) {
-              // Killed before this change is put into the copy.
-              if (taken++ >= kill) break
-              copy.apply(change)
-            }
-          }
-        })
-        expect(differences(model, copy.projects).lost).toEqual([])
+        const { copy } = await mirrored(model, world, kills, () => ({}))
+        expect(differences(model, copy).lost).toEqual([])
       }),
       { numRuns: runs(60) },
     )
   })
 
-  it('that reconciles ends with exactly the public campaigns', async () => {
-    await fc.assert(
-      fc.asyncProperty(world, async world => {
-        const model = modelOf(world)
-        const copy = createCopy()
-        const signal = model.endAt(worldMs + 30 * minuteMs)
-        const reconcile = { everyMs: 5 * minuteMs, held: () => copy.projects.keys() }
-        await untilOver(signal, async () => {
-          for await (const change of clientOf(model).mirror({
-            pageSize: world.pageSize,
-            reconcile,
-            onOutage,
-            signal,
-          })) {
-            copy.apply(change)
-          }
-        })
-        expect(differences(model, copy.projects)).toEqual({ lost: [], gone: [] })
-      }),
-      { numRuns: runs(60) },
-    )
-  })
-
-  it.each<[string, (at: number) => Partial<ModelSettings>, { killsMax: number; walks: boolean }]>([
+  it.each<
+    [string, (at: number) => Partial<ModelSettings>, { killsMax: number; walks: boolean; everyMs?: number }]
+  >([
+    [
+      'after each comparison, if the service tells no removals',
+      () => ({}),
+      { killsMax: 0, walks: true, everyMs: 5 * minuteMs },
+    ],
     [
       'without a further walk, if the service tells removals',
       () => ({ removalsFrom: -minuteMs }),
@@ -108,12 +77,13 @@ describe.each(clients)('a mirror, in $language', client => {
       at => ({ removalsFrom: at + 4 * minuteMs, removalsOff: { at, forMs: 5 * minuteMs } }),
       { killsMax: 0, walks: true },
     ],
-  ])('keeps nothing that is gone, %s', async (_, settingsAt, { killsMax, walks }) => {
+  ])('keeps nothing that is gone, %s', async (_, settingsAt, { killsMax, walks, everyMs }) => {
     const kills = fc.array(fc.nat(60), { maxLength: killsMax })
     await fc.assert(
       fc.asyncProperty(world, kills, fc.nat(worldMs), async (world, kills, at) => {
         const model = modelOf(world, settingsAt(at))
-        const mirror = await mirrored(model, world, kills)
+        const more = (held: Held) => ({ reconcile: { held, ...(everyMs && { everyMs }) } })
+        const mirror = await mirrored(model, world, kills, more)
         expect(differences(model, mirror.copy)).toEqual({ lost: [], gone: [] })
         if (!walks) expect(mirror.walks).toEqual([])
       }),
@@ -128,7 +98,10 @@ describe.each(clients)('a mirror, in $language', client => {
       fc.asyncProperty(world, made, fc.array(fc.nat(60), { maxLength: 5 }), async (world, made, kills) => {
         const model = modelOf(world, { removalsFrom: -minuteMs, ...(made && { copy: made.copy }) })
         if (made) await model.sleep(made.copy.at + made.copy.readAfterMs + made.startsAfterMs)
-        const mirror = await mirrored(model, world, kills, client => ({ from: () => client.wholeCopy() }))
+        const mirror = await mirrored(model, world, kills, (held, client) => ({
+          from: () => client.wholeCopy(),
+          reconcile: { held },
+        }))
         expect(differences(model, mirror.copy)).toEqual({ lost: [], gone: [] })
         // Without a whole copy it walks.
         const walks = model.requests.filter(path => /^\/projects(?!.*updated_since)/.test(path))
@@ -181,7 +154,7 @@ async function mirrored(
   model: ServiceModel,
   { pageSize }: World,
   kills: readonly number[],
-  moreOf: (client: Client) => Pick<MirrorOptions, 'from'> = () => ({}),
+  moreOf: (held: Held, client: Client) => Pick<MirrorOptions, 'from' | 'reconcile'>,
 ) {
   const copy = createCopy()
   const store = memoryStore()
@@ -194,14 +167,14 @@ async function mirrored(
     },
   }
   const signal = model.endAt(worldMs + 30 * minuteMs)
-  const reconcile = { held: () => copy.projects.keys() }
   await untilOver(signal, async () => {
     for (const kill of [...kills, Infinity]) {
       let taken = 0
       const client = clientOf(model)
-      const options = { ...moreOf(client), pageSize, store: saving, reconcile, signal }
-      const changes = client.mirror({ ...options, onOutage: options.from ? onBreak : onOutage })
-      for await (const change of changes) {
+      const more = moreOf(() => copy.projects.keys(), client)
+      const options = { ...more, pageSize, store: saving, onOutage: more.from ? onBreak : onOutage, signal }
+      for await (const change of client.mirror(options)) {
+        // Killed before this change is put into the copy.
         if (taken++ >= kill) break
         copy.apply(change)
       }

@@ -25,6 +25,10 @@ function walk(node: Json, visit: (node: { [name: string]: Json }) => void): void
 }
 
 describe('the OpenAPI document', () => {
+  const onEvery =
+    'X-Request-Id X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset Access-Control-Allow-Origin Deprecation Sunset Link'.split(
+      ' ',
+    )
   it('names the headers of every response of every status', () => {
     const responses: Json[] = Object.values(find('#/components/responses') as { [name: string]: Json })
     walk(document.paths ?? null, node => {
@@ -32,18 +36,7 @@ describe('the OpenAPI document', () => {
     })
     for (const response of responses as { headers?: object; $ref?: string }[]) {
       if (response.$ref !== undefined) continue
-      expect(Object.keys(response.headers ?? {})).toEqual(
-        expect.arrayContaining([
-          'X-Request-Id',
-          'X-RateLimit-Limit',
-          'X-RateLimit-Remaining',
-          'X-RateLimit-Reset',
-          'Access-Control-Allow-Origin',
-          'Deprecation',
-          'Sunset',
-          'Link',
-        ]),
-      )
+      expect(Object.keys(response.headers ?? {})).toEqual(expect.arrayContaining(onEvery))
     }
   })
 

@@ -180,29 +180,12 @@ describe('the response cache of several processes over one Redis', () => {
 })
 
 describe('the response cache over a Redis of its own', () => {
-  async function openOwn() {
+  it('never returns an entry that Redis stored after its expiry', async context => {
+    needs(context, redisProgram)
     const own = await startRedis()
     onTestFinished(() => own.close())
     const cache = await openCache(own, { deadlineMs: 1000 })
     onTestFinished(() => cache.connection.close())
-    return { own, cache }
-  }
-
-  it('returns the loaded value, or the error of the load, if Redis is killed during the load', async context => {
-    needs(context, redisProgram)
-    const { own, cache } = await openOwn()
-    const answer = cache.cache.get('key', async () => {
-      await own.kill()
-      return entryOf('loaded', cache.now)
-    })
-    expect(bodyOf(await answer)).toBe('loaded')
-    expect(bodyOf(await cache.cache.get('key', never))).toBe('loaded')
-    await expect(cache.cache.get('other', never)).rejects.toThrow('should not have been loaded')
-  })
-
-  it('never returns an entry that Redis stored after its expiry', async context => {
-    needs(context, redisProgram)
-    const { own, cache } = await openOwn()
     let ended = 0
     const answer = cache.cache.get('key', async () => {
       own.pause()

@@ -63,10 +63,7 @@ function provesItsPromises(open: () => Promise<{ cache: ResponseCache; close(): 
   })
 
   it('loads once for all callers while the load runs', async () => {
-    let release = () => {}
-    const loading = new Promise<void>(resolve => {
-      release = resolve
-    })
+    const { promise: loading, resolve: release } = Promise.withResolvers<void>()
     const waiting = Array.from({ length: 20 }, () =>
       cache.get('key', async () => {
         await loading

@@ -19,9 +19,8 @@ describe('a request in progress', () => {
   let app: TestApp
   beforeEach(async () => {
     isAsked = false
-    const held = new Promise<void>(resolve => {
-      release = resolve
-    })
+    const { promise: held, resolve } = Promise.withResolvers<void>()
+    release = resolve
     const { tables } = fakeTables()
     app = await startTestApp({
       tables: {
@@ -109,10 +108,8 @@ describe('a connection on which a request does not arrive in time', () => {
     expect((await connection.next())?.status).toBe(status)
     expect(await connection.next()).toBeUndefined()
   })
-})
 
-describe('a connection on which half a request comes after a whole one', () => {
-  it('gets 408 and is closed', async () => {
+  it('gets 408 and is closed if half a request comes after a whole one', async () => {
     const { app, connection } = await connectTo({ headersTimeoutMs: 1_500, requestTimeoutMs: 60_000 })
     connection.send(`${statsRequest(app)}GET /api`)
     expect((await connection.next())?.status).toBe(200)

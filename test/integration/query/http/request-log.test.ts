@@ -115,20 +115,13 @@ describe('a log line', () => {
   })
 
   it('is written for a request whose client went before its turn, with a status that no answer has', async () => {
-    await app.close()
     let requests = 0
     const held: ((rows: object[]) => void)[] = []
     const tables = { rows: <Row>() => new Promise<Row[]>(resolve => held.push(resolve as () => void)) }
-    app = await startTestApp({
-      tables,
-      log,
-      options: { uncachedPerKeyMax: 1 },
-      overrides: {
-        onRequestDone: request => done.push(request),
-        newRequestId: () => `request-${++requests}`,
-      },
-    })
-    valid = app.issue()
+    const newRequestId = () => `request-${++requests}`
+    const onRequestDone = (request: RequestDone) => done.push(request)
+    await restart({ tables, options: { uncachedPerKeyMax: 1 }, overrides: { onRequestDone, newRequestId } })
+    const valid = app.issue()
     const first = app.get('/projects/first', valid)
     await expect.poll(() => held, { timeout: 20_000 }).toHaveLength(1)
     const leaving = await connectRaw(app.port)

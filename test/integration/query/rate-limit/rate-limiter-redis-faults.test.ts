@@ -4,7 +4,7 @@
  */
 
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import type { RateDecision, RateLimiter } from '../../../../services/query/rate-limit/rate-limiter.ts'
+import type { RateLimiter } from '../../../../services/query/rate-limit/rate-limiter.ts'
 import type { RedisRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-redis.ts'
 import { yieldToEventLoop } from '../../../../services/runtime/async/sleep.ts'
 import { freePort } from '../../../../services/runtime/free-port.ts'
@@ -37,12 +37,9 @@ async function kill(limiters: readonly RedisRateLimiter[]): Promise<void> {
   await untilAlone(limiters)
 }
 
-async function hits(limiter: RateLimiter, count: number, bucket = 'a'): Promise<RateDecision[]> {
-  return Promise.all(Array.from({ length: count }, () => limiter.hit(bucket)))
-}
-
-async function admittedOf(limiter: RateLimiter, count: number, bucket = 'a'): Promise<number> {
-  return (await hits(limiter, count, bucket)).filter(({ allowed }) => allowed).length
+async function admittedOf(limiter: RateLimiter, count: number): Promise<number> {
+  const decisions = await Promise.all(Array.from({ length: count }, () => limiter.hit('a')))
+  return decisions.filter(({ allowed }) => allowed).length
 }
 
 describe('the limiter without Redis', () => {

@@ -14,22 +14,6 @@ const keyOf = (secret: string): ApiKey => ({ key: 'k', secretHash: hashSecret('p
 
 describe('the verifier of secrets', () => {
   it('agrees with the stored hash for any sequence of secrets', () => {
-    const secrets = fc.constantFrom(
-      ...[
-        'right',
-        'wrong',
-        '',
-        'right ',
-        'Right',
-        'right\0',
-        '\u0172ight',
-        long,
-        `${long}r`,
-        cut.right,
-        cut.wrong,
-      ],
-    )
-    const known = fc.constantFrom('first', 'second', 'long', 'longer', 'cut', 'other letters', 'unknown')
     const right: Record<string, string> = {
       first: 'right',
       second: 'Right',
@@ -38,6 +22,9 @@ describe('the verifier of secrets', () => {
       cut: cut.right,
       'other letters': '\u0172ight',
     }
+    const wrong = ['wrong', '', 'right ', 'right\0', cut.wrong]
+    const secrets = fc.constantFrom(...Object.values(right), ...wrong)
+    const known = fc.constantFrom(...Object.keys(right), 'unknown')
     fc.assert(
       fc.property(fc.array(fc.tuple(known, secrets), { size: 'large' }), asked => {
         const verify = createSecretVerifier('pepper')
