@@ -87,35 +87,33 @@ describe('while ClickHouse is unavailable', () => {
   })
 })
 
-describe('while ClickHouse is slow', () => {
-  it('a bounded number of statements runs, a bounded number waits, and the others are refused at once', async () => {
-    await app.close()
-    let running = 0
-    const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    const { tables } = fakeTables()
-    app = await startTestApp({
-      // One key may fill the bounds of ClickHouse here.
-      options: { statementsMax: 2, waitingStatementsMax: 3, uncachedPerKeyMax: 8 },
-      tables: {
-        rows: async (statement, call) => {
-          running++
-          await held
-          return tables.rows(statement, call)
-        },
+it('while ClickHouse is slow, a bounded number of statements runs, a bounded number waits, and the others are refused at once', async () => {
+  await app.close()
+  let running = 0
+  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const { tables } = fakeTables()
+  app = await startTestApp({
+    // One key may fill the bounds of ClickHouse here.
+    options: { statementsMax: 2, waitingStatementsMax: 3, uncachedPerKeyMax: 8 },
+    tables: {
+      rows: async (statement, call) => {
+        running++
+        await held
+        return tables.rows(statement, call)
       },
-    })
-    valid = app.issue()
-    const statuses: number[] = []
-    const asked = Array.from({ length: 8 }, async (_, n) => {
-      const { status } = await ask(`/projects?updated_since=2026-01-0${n + 1}`)
-      statuses.push(status)
-    })
-    await expect.poll(() => statuses).toEqual([500, 500, 500])
-    expect(running).toBe(2)
-    release()
-    await Promise.all(asked)
-    expect(statuses).toEqual([500, 500, 500, 200, 200, 200, 200, 200])
+    },
   })
+  valid = app.issue()
+  const statuses: number[] = []
+  const asked = Array.from({ length: 8 }, async (_, n) => {
+    const { status } = await ask(`/projects?updated_since=2026-01-0${n + 1}`)
+    statuses.push(status)
+  })
+  await expect.poll(() => statuses).toEqual([500, 500, 500])
+  expect(running).toBe(2)
+  release()
+  await Promise.all(asked)
+  expect(statuses).toEqual([500, 500, 500, 200, 200, 200, 200, 200])
 })
 
 describe('while a connection to ClickHouse is silent', () => {

@@ -39,6 +39,25 @@ describe.each(clients)('a walk that crosses from one snapshot to the next, in $l
   })
 })
 
+describe.each(clients)('reconcile, in $language', client => {
+  playedBy(client)
+
+  it('does not remove a campaign that moved to a page that was read already', async () => {
+    const founded = [...'abcdefgh'].map((id, place) => happening(before, id, state(100 - 10 * place)))
+    const model = createServiceModel({
+      happenings: [...founded, happening(3600, 'h', state(200))],
+      latencyMs: () => 1000,
+      evicts: request => request === 4,
+    })
+    const told: string[] = []
+    for await (const change of clientOf(model).reconcile({ held: ['a', 'h'], pageSize: 1 })) {
+      told.push(change.type === 'removed' ? `${change.id} is removed` : change.project.id)
+    }
+    expect(told).toContain('h')
+    expect(told.filter(text => text.endsWith('removed'))).toEqual([])
+  })
+})
+
 describe.each(clients)('a mirror, in $language', client => {
   playedBy(client)
 

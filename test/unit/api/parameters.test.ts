@@ -87,6 +87,8 @@ describe('updated_since', () => {
     ['2026-01-02T03:04:05,678Z', '2026-01-02T03:04:05.678Z'],
     ['2026-01-02T03:04:05.678999Z', '2026-01-02T03:04:05.678Z'],
     ['2026-01-02T03:04:05+02:00', '2026-01-02T01:04:05.000Z'],
+    // A plus that was not percent-encoded arrives as a space.
+    ['2026-01-02T03:04:05 02:00', '2026-01-02T01:04:05.000Z'],
     ['2026-01-02T03:04:05-05:30', '2026-01-02T08:34:05.000Z'],
     ['2026-01-02T03:04:05+0200', '2026-01-02T01:04:05.000Z'],
     ['2026-01-02T03:04:05+02', '2026-01-02T01:04:05.000Z'],
@@ -98,12 +100,6 @@ describe('updated_since', () => {
     const time = readTimestamp(text)
     expect(time).toBeTypeOf('number')
     expect(new Date(time ?? 0).toISOString()).toBe(instant)
-  })
-
-  it('reads a plus that was not percent-encoded, which arrives as a space', () => {
-    const instant = Date.UTC(2026, 0, 2, 1, 4, 5)
-    expect(parametersOf('updated_since=2026-01-02T03:04:05+02:00').updatedSince).toBe(instant)
-    expect(parametersOf('updated_since=2026-01-02T03:04:05%2B02:00').updatedSince).toBe(instant)
   })
 
   it.each([

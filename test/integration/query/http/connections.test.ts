@@ -14,19 +14,18 @@ const preflight = 'OPTIONS /api/v1/stats HTTP/1.1\r\nHost: x\r\n\r\n'
 const statsRequest = (app: TestApp) => rawRequest('GET /api/v1/stats', app.issue())
 
 describe('a request in progress', () => {
-  let release = () => {}
+  let held: PromiseWithResolvers<void>
   let isAsked = false
   let app: TestApp
   beforeEach(async () => {
     isAsked = false
-    const { promise: held, resolve } = Promise.withResolvers<void>()
-    release = resolve
+    held = Promise.withResolvers()
     const { tables } = fakeTables()
     app = await startTestApp({
       tables: {
         rows: async statement => {
           isAsked = true
-          await held
+          await held.promise
           return tables.rows(statement)
         },
       },
@@ -38,7 +37,7 @@ describe('a request in progress', () => {
     const responses = sendRaw(app.port, statsRequest(app))
     await expect.poll(() => isAsked).toBe(true)
     const closed = app.close()
-    release()
+    held.resolve()
     const [response] = await responses
     await closed
     if (response === undefined) throw new Error('no response')
@@ -56,7 +55,7 @@ describe('a request in progress', () => {
     await expect.poll(() => isAsked).toBe(true)
     socket.resetAndDestroy()
     const other = sendRaw(app.port, statsRequest(app))
-    release()
+    held.resolve()
     expect((await other).map(({ status }) => status)).toEqual([200])
   })
 })

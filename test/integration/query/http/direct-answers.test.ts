@@ -221,31 +221,29 @@ const steps = fc.array(
   { minLength: 8, maxLength: 24, size: 'max' },
 )
 
-describe('a service with direct answers', () => {
-  it('answers, counts, measures and logs any sequence of requests as one without them', async () => {
-    let saved = 0
-    let digests = 0
-    await fc.assert(
-      fc.asyncProperty(steps, async sequence => {
-        const [direct, plain] = await Promise.all([watch({ isDirect: true }), watch({ isDirect: false })])
-        try {
-          for (const step of sequence) {
-            const before = handled
-            const expected = await plain.send(step)
-            const between = handled
-            expect(await direct.send(step)).toEqual(expected)
-            saved += 2 * between - before - handled
-            if (expected?.headers['x-data-digest'] === '1-00000000000000ff') digests++
-          }
-          expect(direct.records).toEqual(plain.records)
-        } finally {
-          await Promise.all([direct.close(), plain.close()])
+it('a service with direct answers answers, counts, measures and logs any sequence of requests as one without them', async () => {
+  let saved = 0
+  let digests = 0
+  await fc.assert(
+    fc.asyncProperty(steps, async sequence => {
+      const [direct, plain] = await Promise.all([watch({ isDirect: true }), watch({ isDirect: false })])
+      try {
+        for (const step of sequence) {
+          const before = handled
+          const expected = await plain.send(step)
+          const between = handled
+          expect(await direct.send(step)).toEqual(expected)
+          saved += 2 * between - before - handled
+          if (expected?.headers['x-data-digest'] === '1-00000000000000ff') digests++
         }
-      }),
-      { numRuns: 20 },
-    )
-    // Otherwise this has compared the app with itself.
-    expect(saved).toBeGreaterThan(0)
-    expect(digests).toBeGreaterThan(0)
-  })
+        expect(direct.records).toEqual(plain.records)
+      } finally {
+        await Promise.all([direct.close(), plain.close()])
+      }
+    }),
+    { numRuns: 20 },
+  )
+  // Otherwise this has compared the app with itself.
+  expect(saved).toBeGreaterThan(0)
+  expect(digests).toBeGreaterThan(0)
 })

@@ -179,56 +179,52 @@ describe('a connection without valid credentials', () => {
   })
 })
 
-describe('a connection', () => {
-  it('has one of its requests handled per turn of the event loop, however many it sends ahead', async () => {
-    let isOver = false
-    let inTurn = 0
-    let most = 0
-    const onRequestDone = () => {
-      most = Math.max(most, ++inTurn)
-    }
-    const countTurns = () => {
-      inTurn = 0
-      if (!isOver) setImmediate(countTurns)
-    }
-    onTestFinished(() => {
-      isOver = true
-    })
-    await start({ keyLimit: 2_000, overrides: { onRequestDone } })
-    countTurns()
-    const flood = await connection()
-    flood.send(statsRequest().repeat(1_000))
-    for (let answered = 0; answered < 1_000; answered++) expect((await flood.next())?.status).toBe(200)
-    expect(most).toBeLessThanOrEqual(2)
+it('a connection has one of its requests handled per turn of the event loop, however many it sends ahead', async () => {
+  let isOver = false
+  let inTurn = 0
+  let most = 0
+  const onRequestDone = () => {
+    most = Math.max(most, ++inTurn)
+  }
+  const countTurns = () => {
+    inTurn = 0
+    if (!isOver) setImmediate(countTurns)
+  }
+  onTestFinished(() => {
+    isOver = true
   })
+  await start({ keyLimit: 2_000, overrides: { onRequestDone } })
+  countTurns()
+  const flood = await connection()
+  flood.send(statsRequest().repeat(1_000))
+  for (let answered = 0; answered < 1_000; answered++) expect((await flood.next())?.status).toBe(200)
+  expect(most).toBeLessThanOrEqual(2)
 })
 
-describe('a flood of requests sent ahead without credentials', () => {
-  it.each([
-    [100, 64],
-    [400, 64],
-    [400, 256],
-  ])(
-    'on %i connections of %i KiB makes at most one request for each, and others are answered',
-    async (count, kib) => {
-      await start()
-      const valid = statsRequest()
-      const built = countRequests()
-      const bytes = Buffer.from(httpRoot.repeat((kib * 1024) / httpRoot.length))
-      const flood = Array.from({ length: count }, () => connect(app.port, '127.0.0.1'))
-      onTestFinished(() => {
-        for (const socket of flood) socket.destroy()
-      })
-      const ends = flood.map(
-        socket => new Promise(resolve => socket.on('error', () => {}).on('close', resolve)),
-      )
-      for (const socket of flood) socket.end(bytes).resume()
-      const answers = await Promise.all(
-        Array.from({ length: 20 }, async () => exchange(await connection(), valid)),
-      )
-      expect(answers).toEqual(answers.map(() => 200))
-      await Promise.all(ends)
-      expect(built()).toBeLessThanOrEqual(count + answers.length)
-    },
-  )
-})
+it.each([
+  [100, 64],
+  [400, 64],
+  [400, 256],
+])(
+  'a flood of requests sent ahead without credentials on %i connections of %i KiB makes at most one request for each, and others are answered',
+  async (count, kib) => {
+    await start()
+    const valid = statsRequest()
+    const built = countRequests()
+    const bytes = Buffer.from(httpRoot.repeat((kib * 1024) / httpRoot.length))
+    const flood = Array.from({ length: count }, () => connect(app.port, '127.0.0.1'))
+    onTestFinished(() => {
+      for (const socket of flood) socket.destroy()
+    })
+    const ends = flood.map(
+      socket => new Promise(resolve => socket.on('error', () => {}).on('close', resolve)),
+    )
+    for (const socket of flood) socket.end(bytes).resume()
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, async () => exchange(await connection(), valid)),
+    )
+    expect(answers).toEqual(answers.map(() => 200))
+    await Promise.all(ends)
+    expect(built()).toBeLessThanOrEqual(count + answers.length)
+  },
+)

@@ -13,14 +13,11 @@ let greedy: Credentials
 let other: Credentials
 /** The lists that ClickHouse was asked for, by the year of their `updated_since`. */
 let selected: number[]
-let gate: Promise<unknown>
-let open: () => void
+let gate: PromiseWithResolvers<void>
 
 beforeEach(async () => {
   selected = []
-  const { promise, resolve } = Promise.withResolvers<void>()
-  gate = promise
-  open = resolve
+  gate = Promise.withResolvers()
   const { tables } = fakeTables({
     snapshot: ({ query_params }: Statement) => {
       selected.push(new Date(query_params?.updated_since as number).getUTCFullYear())
@@ -36,7 +33,7 @@ beforeEach(async () => {
     tables: {
       async rows<Row>(statement: Statement) {
         const rows = await tables.rows<Row>(statement)
-        if (statement.query.includes('groupArray(campaign_id)')) await gate
+        if (statement.query.includes('groupArray(campaign_id)')) await gate.promise
         return rows
       },
     },
@@ -47,7 +44,7 @@ beforeEach(async () => {
   other = app.issue()
 })
 afterEach(async () => {
-  open()
+  gate.resolve()
   await app.close()
 })
 
@@ -63,13 +60,13 @@ describe('a key with many distinct lists', () => {
     await expect.poll(() => selected).toContain(otherYear)
     // Of the greedy key only a few have started, though none has ended.
     expect(selected.length).toBeLessThanOrEqual(3)
-    open()
+    gate.resolve()
     expect((await answer).status).toBe(200)
     for (const each of answers) expect((await each).status).toBe(200)
   })
 
   it('does not push out the snapshot of another key', async () => {
-    open()
+    gate.resolve()
     const first = await app.get(list(otherYear), other)
     for (const year of greedyYears) expect((await app.get(list(year), greedy)).status).toBe(200)
     const second = await app.get(list(otherYear, 10), other)
@@ -91,7 +88,7 @@ describe('a key with many distinct lists', () => {
     leaving.abort()
     await Promise.all(answers)
     await expect.poll(() => app.connections()).toBe(0)
-    open()
+    gate.resolve()
     expect((await app.get(list(otherYear), greedy)).status).toBe(200)
     expect(selected.length).toBeLessThanOrEqual(3)
   })

@@ -162,6 +162,7 @@ describe('a list of the index', () => {
 
   it('is computed in short parts, and has each campaign of its start once if the index changes between them', async () => {
     const ids = Array.from({ length: 100_000 }, (_, n) => `c${String(n).padStart(6, '0')}`)
+    const added = Array.from({ length: 30_000 }, (_, n) => `added ${n}`)
     for (const sort of ['newest', 'ending_soon'] as const) {
       const index = createListIndex({ sizeExpected: ids.length })
       index.put(alike(ids, 5))
@@ -170,13 +171,7 @@ describe('a list of the index', () => {
       const list = await index.select({ ...newest, sort, updatedSince: 5 }, -1, async () => {
         pauses++
         // Grows the columns, changes campaigns before and behind the place, and removes one.
-        if (pauses === 1)
-          index.put(
-            alike(
-              Array.from({ length: 30_000 }, (_, n) => `added ${n}`),
-              6,
-            ),
-          )
+        if (pauses === 1) index.put(alike(added, 6))
         index.put({ ...alike([ids[1] ?? '', ids.at(-2) ?? ''], 7), statuses: ['FUNDED', 'FUNDED'] })
         index.remove([ids[100] ?? ''])
       })
