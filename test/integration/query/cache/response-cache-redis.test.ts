@@ -179,27 +179,25 @@ describe('the response cache of several processes over one Redis', () => {
   })
 })
 
-describe('the response cache over a Redis of its own', () => {
-  it('never returns an entry that Redis stored after its expiry', async context => {
-    needs(context, redisProgram)
-    const own = await startRedis()
-    onTestFinished(() => own.close())
-    const cache = await openCache(own, { deadlineMs: 1000 })
-    onTestFinished(() => cache.connection.close())
-    let ended = 0
-    const answer = cache.cache.get('key', async () => {
-      own.pause()
-      const entry = entryOf('short', cache.now, 400)
-      ended = entry.expiresAt
-      return entry
-    })
-    expect(bodyOf(await answer)).toBe('short')
-    await vi.waitUntil(() => Date.now() >= ended, 20_000)
-    own.resume()
-    expect(await isUpWithin(cache.connection, 10_000)).toBe(true)
-    const { keyPrefix } = cache
-    const other = await openCache(own, { keyPrefix, deadlineMs: 1000 })
-    onTestFinished(() => other.connection.close())
-    expect(await open(other, 'next')).toBe('next')
+it('the response cache never returns an entry that Redis stored after its expiry', async context => {
+  needs(context, redisProgram)
+  const own = await startRedis()
+  onTestFinished(() => own.close())
+  const cache = await openCache(own, { deadlineMs: 1000 })
+  onTestFinished(() => cache.connection.close())
+  let ended = 0
+  const answer = cache.cache.get('key', async () => {
+    own.pause()
+    const entry = entryOf('short', cache.now, 400)
+    ended = entry.expiresAt
+    return entry
   })
+  expect(bodyOf(await answer)).toBe('short')
+  await vi.waitUntil(() => Date.now() >= ended, 20_000)
+  own.resume()
+  expect(await isUpWithin(cache.connection, 10_000)).toBe(true)
+  const { keyPrefix } = cache
+  const other = await openCache(own, { keyPrefix, deadlineMs: 1000 })
+  onTestFinished(() => other.connection.close())
+  expect(await open(other, 'next')).toBe('next')
 })

@@ -155,27 +155,21 @@ describe('a connection on which nothing moves', () => {
   })
 })
 
-describe('connections beyond the limit', () => {
-  let app: TestApp
-  beforeEach(async () => {
-    app = await startTestApp({ tables: fakeTables().tables, options: { PLEDGEVIEW_CONNECTIONS_MAX: 2 } })
-  })
-  afterEach(() => app.close())
-
-  it('are closed on arrival, while those within it are served, until there is room again', async () => {
-    const first = await connectRaw(app.port)
-    const second = await connectRaw(app.port)
-    for (const connection of [first, second]) {
-      connection.send(preflight)
-      expect((await connection.next())?.status).toBe(204)
-    }
-    const third = await connectRaw(app.port)
-    third.send(preflight)
-    expect(await third.next()).toBeUndefined()
-    first.send(preflight)
-    expect((await first.next())?.status).toBe(204)
-    second.close()
-    await expect.poll(() => sendRaw(app.port, preflight)).toHaveLength(1)
-    first.close()
-  })
+it('connections beyond the limit are closed on arrival, while those within it are served, until there is room', async () => {
+  const app = await startTestApp({ tables: fakeTables().tables, options: { PLEDGEVIEW_CONNECTIONS_MAX: 2 } })
+  onTestFinished(() => app.close())
+  const first = await connectRaw(app.port)
+  const second = await connectRaw(app.port)
+  for (const connection of [first, second]) {
+    connection.send(preflight)
+    expect((await connection.next())?.status).toBe(204)
+  }
+  const third = await connectRaw(app.port)
+  third.send(preflight)
+  expect(await third.next()).toBeUndefined()
+  first.send(preflight)
+  expect((await first.next())?.status).toBe(204)
+  second.close()
+  await expect.poll(() => sendRaw(app.port, preflight)).toHaveLength(1)
+  first.close()
 })

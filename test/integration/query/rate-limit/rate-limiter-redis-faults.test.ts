@@ -42,19 +42,17 @@ async function admittedOf(limiter: RateLimiter, count: number): Promise<number> 
   return decisions.filter(({ allowed }) => allowed).length
 }
 
-describe('the limiter without Redis', () => {
-  it('continues if Redis refuses to store, and shares again when it stores', async () => {
-    const { limiters, keyOf } = await open(1, 10)
-    const [limiter] = limiters
-    // As after a failover, when the address may lead to a read-only server.
-    await redis.client.replicaof('127.0.0.1', 1)
-    expect(await admittedOf(limiter, 4)).toBe(4)
-    expect(limiter.isShared()).toBe(false)
-    await redis.client.replicaof('NO', 'ONE')
-    await untilShared(limiters)
-    expect(await admittedOf(limiter, 20)).toBe(6)
-    await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(10)
-  })
+it('the limiter continues if Redis refuses to store, and shares again when it stores', async () => {
+  const { limiters, keyOf } = await open(1, 10)
+  const [limiter] = limiters
+  // As after a failover, when the address may lead to a read-only server.
+  await redis.client.replicaof('127.0.0.1', 1)
+  expect(await admittedOf(limiter, 4)).toBe(4)
+  expect(limiter.isShared()).toBe(false)
+  await redis.client.replicaof('NO', 'ONE')
+  await untilShared(limiters)
+  expect(await admittedOf(limiter, 20)).toBe(6)
+  await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(10)
 })
 
 describe('the limiter over a Redis whose memory is full', () => {
@@ -166,20 +164,18 @@ describe('the limiter after Redis came back', () => {
   })
 })
 
-describe('the commands of the limiter', () => {
-  it('are one per hit, and none for a hit that the local window refuses', async () => {
-    const { limiters } = await open(1, 3)
-    const [limiter] = limiters
-    const asked = async () => {
-      const commands = (await redis.client.info('commandstats')).matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)
-      return commands.reduce((sum, [, calls]) => sum + Number(calls), 0)
-    }
-    const before = await asked()
-    for (let n = 1; n <= 3; n++) {
-      expect((await limiter.hit('a')).allowed).toBe(true)
-      expect(await asked()).toBe(before + n)
-    }
-    for (let n = 0; n < 10; n++) expect((await limiter.hit('a')).allowed).toBe(false)
-    expect(await asked()).toBe(before + 3)
-  })
+it('the commands of the limiter are one per hit, and none for a hit that the local window refuses', async () => {
+  const { limiters } = await open(1, 3)
+  const [limiter] = limiters
+  const asked = async () => {
+    const commands = (await redis.client.info('commandstats')).matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)
+    return commands.reduce((sum, [, calls]) => sum + Number(calls), 0)
+  }
+  const before = await asked()
+  for (let n = 1; n <= 3; n++) {
+    expect((await limiter.hit('a')).allowed).toBe(true)
+    expect(await asked()).toBe(before + n)
+  }
+  for (let n = 0; n < 10; n++) expect((await limiter.hit('a')).allowed).toBe(false)
+  expect(await asked()).toBe(before + 3)
 })

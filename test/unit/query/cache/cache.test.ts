@@ -43,6 +43,18 @@ describe('a fair store', () => {
     expect(store.get('shared', 'small')).toBe(lasting)
   })
 
+  it('drops every expired value when it is told to, also behind one that lasts', () => {
+    const { store, clock } = open(1_000)
+    const expiring = { bytes: 10, createdAt: 0, expiresAt: 5 }
+    store.set('a', lasting, 'one')
+    store.set('b', expiring, 'one')
+    clock.advance(5)
+    store.dropExpired()
+    // The clock goes back, so that only what was dropped is missing.
+    clock.advance(-5)
+    expect(['a', 'b'].map(key => store.get(key, 'one'))).toEqual([lasting, undefined])
+  })
+
   it('never holds more than its limit, and loses nothing while everything fits', () => {
     const step = fc.record({
       key: fc.constantFrom(...'abcdefgh'),
