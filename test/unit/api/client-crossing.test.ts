@@ -21,10 +21,10 @@ function happening(at: number, id: string, state: CampaignState | null): Happeni
   return { at, visibleAfterMs: 0, id, state }
 }
 
-describe.each(clients)('a walk that crosses from one snapshot to the next, in $language', client => {
+describe.each(clients)('in $language,', client => {
   playedBy(client)
 
-  it('gives up after a bounded number of pages if every page comes from a different snapshot', async () => {
+  it('a walk gives up after a bounded number of pages if every page comes from a different snapshot', async () => {
     const model = createServiceModel({
       happenings: Array.from({ length: 16 }, (_, place) => happening(before, `c${place}`, state(place))),
       latencyMs: () => 1000,
@@ -37,12 +37,8 @@ describe.each(clients)('a walk that crosses from one snapshot to the next, in $l
     await expect(read()).rejects.toMatchObject({ code: 'unstable_walk' })
     expect(model.requests.length).toBeLessThan(200)
   })
-})
 
-describe.each(clients)('reconcile, in $language', client => {
-  playedBy(client)
-
-  it('does not remove a campaign that moved to a page that was read already', async () => {
+  it('reconcile does not remove a campaign that moved to a page that was read already', async () => {
     const founded = [...'abcdefgh'].map((id, place) => happening(before, id, state(100 - 10 * place)))
     const model = createServiceModel({
       happenings: [...founded, happening(3600, 'h', state(200))],
@@ -56,12 +52,8 @@ describe.each(clients)('reconcile, in $language', client => {
     expect(told).toContain('h')
     expect(told.filter(text => text.endsWith('removed'))).toEqual([])
   })
-})
 
-describe.each(clients)('a mirror, in $language', client => {
-  playedBy(client)
-
-  it('refuses a store that another iteration uses, until that iteration has ended', async () => {
+  it('a mirror refuses a store that another iteration uses, until that iteration has ended', async () => {
     const client = clientOf(createServiceModel({ happenings: [happening(before, 'c1', state(1))] }))
     const store = memoryStore()
     const first = client.mirror({ store })
@@ -71,13 +63,13 @@ describe.each(clients)('a mirror, in $language', client => {
     await expect(client.reconcile({ held: [], store }).next()).resolves.toMatchObject({ done: false })
   })
 
-  it('does not report an unchanged campaign twice', async () => {
+  it('a mirror does not report an unchanged campaign twice', async () => {
     // The first poll finds it again, because a watermark lags behind.
     const model = createServiceModel({ happenings: [happening(-1000, 'c1', state(100))] })
     expect(await told(model, model.now, {}, 5 * minuteMs)).toEqual(['c1'])
   })
 
-  it('is told of more removals than can be read from one snapshot, and of the changes after them', async () => {
+  it('a mirror is told of more removals than can be read from one snapshot, and of the changes after them', async () => {
     const gone = Array.from({ length: 1_200 }, (_, number) => `gone ${number}`)
     const model = createServiceModel({
       happenings: [
@@ -93,7 +85,7 @@ describe.each(clients)('a mirror, in $language', client => {
     expect(await told(model, model.now, { store }, 20 * minuteMs)).toEqual([...gone, 'kept'])
   })
 
-  it('goes on in time if the clock of its consumer is set back', async () => {
+  it('a mirror goes on in time if the clock of its consumer is set back', async () => {
     const model = createServiceModel({
       happenings: [happening(10 * minuteMs, 'late', state(1))],
       removalsFrom: before,
