@@ -25,6 +25,14 @@ function walk(node: Json, visit: (node: { [name: string]: Json }) => void): void
 }
 
 describe('the OpenAPI document', () => {
+  it('has no reference without a target', () => {
+    const missing: string[] = []
+    walk(document, node => {
+      if (typeof node.$ref === 'string' && find(node.$ref) === undefined) missing.push(node.$ref)
+    })
+    expect(missing).toEqual([])
+  })
+
   const onEvery =
     'X-Request-Id X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset Access-Control-Allow-Origin Deprecation Sunset Link'.split(
       ' ',
@@ -75,6 +83,10 @@ describe('the OpenAPI document', () => {
     const marked = marks(JSON.parse(JSON.stringify(buildOpenApi({ version: '0.0.0', apiVersions }))))
     expect(marked).toContainEqual(['listProjects', true])
     expect(marked).not.toContainEqual([expect.stringMatching(/^(get|list)/), false])
+  })
+
+  it('closes no object, because fields may be added', () => {
+    walk(document, node => expect(node).not.toHaveProperty('additionalProperties'))
   })
 
   it.each(operations)('has a complete and valid example of $path', ({ schema, example }) => {
