@@ -131,16 +131,18 @@ describe.each(clients)('a request, in $language', client => {
   })
 })
 
-describe('a request without a response', () => {
-  it.each([0, 5])('ends at once when it is aborted after %d ms', { timeout: 5000 }, async delayMs => {
+it.each([0, 5])(
+  'a request without a response ends at once when it is aborted after %d ms',
+  { timeout: 5000 },
+  async delayMs => {
     const { client } = clientOf([], { runtime: { fetch: silent } })
     const controller = new AbortController()
     const answer = client.stats({ signal: controller.signal })
     if (delayMs > 0) setTimeout(() => controller.abort(new Error('enough')), delayMs)
     else controller.abort(new Error('enough'))
     await expect(answer).rejects.toThrow('enough')
-  })
-})
+  },
+)
 
 describe.each(clients)('a response without a valid X-Data-As-Of, in $language', client => {
   const clientOf = creator(client)

@@ -33,10 +33,6 @@ describe('the OpenAPI document', () => {
     expect(missing).toEqual([])
   })
 
-  const onEvery =
-    'X-Request-Id X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset Access-Control-Allow-Origin Deprecation Sunset Link'.split(
-      ' ',
-    )
   it('names the headers of every response of every status', () => {
     const responses: Json[] = Object.values(find('#/components/responses') as { [name: string]: Json })
     walk(document.paths ?? null, node => {
@@ -44,7 +40,18 @@ describe('the OpenAPI document', () => {
     })
     for (const response of responses as { headers?: object; $ref?: string }[]) {
       if (response.$ref !== undefined) continue
-      expect(Object.keys(response.headers ?? {})).toEqual(expect.arrayContaining(onEvery))
+      expect(Object.keys(response.headers ?? {})).toEqual(
+        expect.arrayContaining([
+          'X-Request-Id',
+          'X-RateLimit-Limit',
+          'X-RateLimit-Remaining',
+          'X-RateLimit-Reset',
+          'Access-Control-Allow-Origin',
+          'Deprecation',
+          'Sunset',
+          'Link',
+        ]),
+      )
     }
   })
 

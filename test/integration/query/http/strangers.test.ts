@@ -79,11 +79,12 @@ describe('the connections of one address', () => {
   })
 })
 
-describe('the connections of strangers', () => {
-  it.each([
-    ['of one address', { strangersPerAddressMax: 2 }],
-    ['of all addresses', { strangersMax: 2 }],
-  ])('%s are bounded: a new one takes the place of the oldest', async (_, options) => {
+it.each([
+  ['of one address', { strangersPerAddressMax: 2 }],
+  ['of all addresses', { strangersMax: 2 }],
+])(
+  'the connections of strangers %s are bounded: a new one takes the place of the oldest',
+  async (_, options) => {
     await start({ options })
     const member = await connection()
     expect(await exchange(member, statsRequest())).toBe(200)
@@ -98,8 +99,8 @@ describe('the connections of strangers', () => {
     expect(await strangers[1]?.next()).toBeUndefined()
     expect(await exchange(member, statsRequest())).toBe(200)
     expect(await exchange(third, preflight)).toBe(204)
-  })
-})
+  },
+)
 
 describe('a connection without valid credentials', () => {
   const brief = { strangerKeepAliveMs: 100, keepAliveTimeoutMs: 60_000 }
