@@ -34,10 +34,10 @@ const oneLeavesAfterAnHour = [
   { at: hourMs, visibleAfterMs: 0, id: 'c2', state: null },
 ]
 
-describe.each(clients)('a mirror, in $language', client => {
+describe.each(clients)('in $language,', client => {
   const runs = playedBy(client)
 
-  it('loses no change, whatever moves, fails or becomes visible late, and though its consumer is killed at any change', async () => {
+  it('a mirror loses no change, whatever moves, fails or becomes visible late, and though its consumer is killed at any change', async () => {
     const kills = fc.array(fc.nat(60), { maxLength: 10 })
     await fc.assert(
       fc.asyncProperty(world, kills, async (world, kills) => {
@@ -77,7 +77,7 @@ describe.each(clients)('a mirror, in $language', client => {
       at => ({ removalsFrom: at + 4 * minuteMs, removalsOff: { at, forMs: 5 * minuteMs } }),
       { killsMax: 0, walks: true },
     ],
-  ])('keeps nothing that is gone, %s', async (_, settingsAt, { killsMax, walks, everyMs }) => {
+  ])('a mirror keeps nothing that is gone, %s', async (_, settingsAt, { killsMax, walks, everyMs }) => {
     const kills = fc.array(fc.nat(60), { maxLength: killsMax })
     await fc.assert(
       fc.asyncProperty(world, kills, fc.nat(worldMs), async (world, kills, at) => {
@@ -91,7 +91,7 @@ describe.each(clients)('a mirror, in $language', client => {
     )
   })
 
-  it('starts with a whole copy, and goes on from its watermark without a seam and without a walk', async () => {
+  it('a mirror starts with a whole copy, and goes on from its watermark without a seam and without a walk', async () => {
     const copied = { at: fc.nat(worldMs / 2), readAfterMs: fc.nat(minuteMs), breaksOff: fc.nat(2) }
     const made = fc.option(fc.record({ copy: fc.record(copied), startsAfterMs: fc.nat(worldMs / 2) }))
     await fc.assert(
@@ -111,7 +111,7 @@ describe.each(clients)('a mirror, in $language', client => {
     )
   })
 
-  it('that is restarted every 23 hours compares its copy once a start, if the service does not tell removals', async () => {
+  it('a mirror that is restarted every 23 hours compares its copy once a start, if the service does not tell removals', async () => {
     const model = createServiceModel({ happenings: oneLeavesAfterAnHour })
     const [copy, store] = [createCopy(), memoryStore()]
     const reconcile = { held: () => copy.projects.keys() }
@@ -129,7 +129,7 @@ describe.each(clients)('a mirror, in $language', client => {
     expect(walks).toHaveLength(3)
   })
 
-  it('compares its copy in time though its clock was set back two days', async () => {
+  it('a mirror compares its copy in time though its clock was set back two days', async () => {
     const model = createServiceModel({ happenings: oneLeavesAfterAnHour })
     const copy = createCopy()
     let setBackMs = 0
@@ -146,6 +146,28 @@ describe.each(clients)('a mirror, in $language', client => {
       for await (const change of client.mirror({ store, reconcile, signal })) copy.apply(change)
     })
     expect([...copy.projects.keys()]).toEqual(['c1'])
+  })
+
+  it('reconcile reports no removal that is only an artefact of the walk', async () => {
+    await fc.assert(
+      fc.asyncProperty(world, async world => {
+        const held = new Set(Array.from({ length: 40 }, (_, n) => `c${n}`))
+        const model = modelOf(world)
+        // No campaign becomes public or stops being public, so the set is the same at the end.
+        const staying = modelOf({
+          ...world,
+          happenings: world.happenings.filter(({ at, state }) => at < 0 || state),
+        })
+        for (const run of [model, staying]) {
+          const atStart = run.publicCampaigns()
+          const removed = await removedBy(run, held, world.pageSize)
+          if (run === staying) expect(removed.filter(id => atStart.has(id))).toEqual([])
+          const left = new Set(world.happenings.filter(({ state }) => !state).map(({ id }) => id))
+          expect(removed.filter(id => atStart.has(id) && !left.has(id))).toEqual([])
+        }
+      }),
+      { numRuns: runs(60) },
+    )
   })
 })
 
@@ -185,32 +207,6 @@ async function mirrored(
     .filter(path => path.startsWith('/projects') && !path.includes('updated_since'))
   return { copy: copy.projects, walks }
 }
-
-describe.each(clients)('reconcile, in $language', client => {
-  const runs = playedBy(client)
-
-  it('reports no removal that is only an artefact of the walk', async () => {
-    await fc.assert(
-      fc.asyncProperty(world, async world => {
-        const held = new Set(Array.from({ length: 40 }, (_, n) => `c${n}`))
-        const model = modelOf(world)
-        // No campaign becomes public or stops being public, so the set is the same at the end.
-        const staying = modelOf({
-          ...world,
-          happenings: world.happenings.filter(({ at, state }) => at < 0 || state),
-        })
-        for (const run of [model, staying]) {
-          const atStart = run.publicCampaigns()
-          const removed = await removedBy(run, held, world.pageSize)
-          if (run === staying) expect(removed.filter(id => atStart.has(id))).toEqual([])
-          const left = new Set(world.happenings.filter(({ state }) => !state).map(({ id }) => id))
-          expect(removed.filter(id => atStart.has(id) && !left.has(id))).toEqual([])
-        }
-      }),
-      { numRuns: runs(60) },
-    )
-  })
-})
 
 /** Ids that a reconciliation removes and does not add again. If the pages moved too often, it starts again. */
 async function removedBy(model: ServiceModel, held: Set<string>, pageSize: number): Promise<string[]> {
