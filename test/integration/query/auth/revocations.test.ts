@@ -51,6 +51,20 @@ describe('a revoked key', () => {
     return service.keyRing
   }
 
+  test('is refused although nothing folds: the leader is dead, or has a backlog', async () => {
+    const databases = await model.freshDatabases()
+    const ingest = createIngest(model.tables, databases)
+    const { foldWorker } = createTestFoldWorker(model.tables, databases)
+    await foldWorker.acquireLeadership()
+    await ingest([active('k'), active('kept')])
+    await foldWorker.fold()
+    const keyRing = await startQuery(databases)
+    expect(keyRing.lookup('k')).toBeDefined()
+    await ingest([revoked('k')])
+    await vi.waitFor(() => expect(keyRing.lookup('k')).toBeUndefined(), soon)
+    expect(keyRing.lookup('kept')).toBeDefined()
+  })
+
   test('is looked for so often that a look may take its whole time', async () => {
     // From an answer to the next look. The machine makes some longer, and none shorter.
     const pauses: number[] = []

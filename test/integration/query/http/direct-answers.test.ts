@@ -45,7 +45,7 @@ interface Step {
   waitMs: number
 }
 
-const limit = 12
+const limit = 6
 
 async function watch({ isDirect }: { isDirect: boolean }): Promise<Watched> {
   const records: unknown[] = []

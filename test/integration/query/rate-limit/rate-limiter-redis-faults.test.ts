@@ -108,6 +108,20 @@ describe('the limiter after Redis came back', () => {
     expect(await admittedOf(b, 20)).toBe(0)
   })
 
+  it('knows after a restart of Redis the hits of every process before it', async () => {
+    const { limiters, keyOf } = await open(2, 10)
+    const [a, b] = limiters
+    expect(await admittedOf(a, 3)).toBe(3)
+    expect(await admittedOf(b, 4)).toBe(4)
+    await kill(limiters)
+    await redis.restart()
+    await untilShared(limiters)
+    expect(await admittedOf(a, 1)).toBe(1)
+    expect(await admittedOf(b, 20)).toBe(2)
+    expect(await redis.client.zcard(keyOf('a'))).toBe(10)
+    expect(await admittedOf(a, 20)).toBe(0)
+  })
+
   it('counts a hit once if Redis admitted it and the reply was lost', async () => {
     const port = await freePort()
     const proxy = await startProxy({ port, targetPort: redis.port })

@@ -47,6 +47,13 @@ export function describeRateLimiter(
       }
     })
 
+    it('never admits more than the limit across the boundary of two fixed windows', async () => {
+      await harness.advance(settings.windowMs - ((await harness.now()) % settings.windowMs) - 300)
+      await hits(settings.limit)
+      await harness.advance(600)
+      expect(allowedOf(await hits(settings.limit))).toBe(0)
+    })
+
     it('makes room one by one, as hits leave the window', async () => {
       await hits(2)
       await harness.advance(settings.windowMs / 2)
