@@ -238,6 +238,24 @@ test('statistics that are kept ahead of requests are forgotten at a purge', asyn
   await app.close()
 })
 
+test('an app that forgets closes at once while ClickHouse hangs', { timeout: 30_000 }, async () => {
+  const looked = Promise.withResolvers<void>()
+  const app = await startTestApp({
+    tables: {
+      rows: (_, { signal } = {}) => {
+        looked.resolve()
+        return new Promise((_, reject) => {
+          signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+        })
+      },
+    },
+    options: { PLEDGEVIEW_QUERY_MS_MAX: 120_000 },
+    overrides: { forgets: true },
+  })
+  await looked.promise
+  await app.close()
+})
+
 test('an outage of a minute is at most two lines of the log', async () => {
   const ending = new AbortController()
   let [looks, lines] = [0, 0]
