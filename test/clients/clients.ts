@@ -91,7 +91,13 @@ const pom = path('java/pom.xml')
 const jars: Jars = { name: basename(cacheOf('sql-client-java', pom)), pom, versions: {} }
 
 export const clickHouseJdbc: Client<JavaSeen> = {
-  requirement: () => jarsRequirement(jars),
+  // Java runs a source file only with its compiler.
+  async requirement() {
+    const compiler = await requirementOf('javac', async () => {
+      await outputOf('javac', ['-version'])
+    })
+    return compiler.isMet ? jarsRequirement(jars) : compiler
+  },
   run: job => run('java', ['-cp', `${folderOf(jars)}/*`, path('java/Client.java')], job),
 }
 

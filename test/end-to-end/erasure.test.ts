@@ -231,6 +231,7 @@ describe('an erasure request', () => {
     expect(await pledgeview('rebuild', 'drop')).toMatchObject({ code: 0 })
     const interrupted = await slowRebuild()
     expect(await interrupted.stop('SIGINT')).toBe(1)
+    expect(interrupted.output()).toContain('Run the same command again to continue')
     const status = { code: 0, stdout: expect.stringContaining('it was interrupted') }
     expect(await pledgeview('rebuild', 'status')).toMatchObject(status)
     expect(await rebuilt()).toMatchObject({ outcome: 'rebuilt', differences: { same: 2 } })

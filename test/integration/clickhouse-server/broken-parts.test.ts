@@ -72,6 +72,16 @@ describe('tables with a part', () => {
     await close()
   })
 
+  test('that are moved away as the message says open again, empty', async () => {
+    truncateSync(join(part, 'data.bin'), 100)
+    await startFailure()
+    rmSync(join(directory.path, 'tables'), { recursive: true })
+    const { tables, close } = await directory.open()
+    const rows = await tables.rows({ query: 'SELECT count() AS rows FROM crowdfunding.campaigns' })
+    expect(rows).toEqual([{ rows: 0 }])
+    await close()
+  })
+
   async function startFailure(): Promise<ServerStartError> {
     const failure = await directory.open().catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(ServerStartError)

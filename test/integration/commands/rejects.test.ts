@@ -167,7 +167,14 @@ describe('rejects show', () => {
     const whole = newRecordOf(pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }))
     const value = Buffer.concat([whole.value ?? Buffer.alloc(0), Buffer.alloc(5_000_000)])
     const long: Header = ['long', Buffer.alloc(1_100_000)]
-    const cut = [{ value }, { key: Buffer.alloc(70_000) }, { headers: [long] }, { omittedHeaders: 1_001 }]
+    const noValue = { value: null, omittedValueBytes: value.length }
+    const cut = [
+      { value },
+      { key: Buffer.alloc(70_000) },
+      { headers: [long] },
+      { omittedHeaders: 1_001 },
+      noValue,
+    ]
     await put(cut.map((part, n) => reject({ ...whole, ...part }, { offset: 6 + n, reason: 'trailing data' })))
     expect(await json('show', 'pledges/0/6')).toMatchObject({
       ...{ value_bytes: value.length, value_omitted: true, cut: { value_bytes: value.length } },
@@ -176,7 +183,9 @@ describe('rejects show', () => {
     const { code, stdout } = await appendsNothing(() => run('retry', '--all-matching'))
     expect(code).toBe(1)
     const [, places = ''] = /have their producer append them again: (.*)/.exec(stdout) ?? []
-    expect(places.split(', ').toSorted()).toEqual([6, 7, 8, 9].map(offset => `pledges/0/${offset}`))
+    expect(new Set(places.split(', '))).toEqual(
+      new Set([6, 7, 8, 9, 10].map(offset => `pledges/0/${offset}`)),
+    )
   })
 
   test('of a place that is not kept fails and names it', async () => {

@@ -162,7 +162,7 @@ describe('the rights', () => {
     await expect(as('pledgeview_analyst').run({ query })).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
   })
 
-  test('let nobody read a hash of a person: of all tables, only those of the states have any, and nobody reads these', async () => {
+  test('let nobody read a hash of a person: of all tables, only those of the states have any', async () => {
     const states = await rowsOf<{ name: string }>(
       shards.tables,
       `SELECT DISTINCT concat(database, '.', table) AS name FROM system.columns WHERE database != 'system' AND type LIKE '%AggregateFunction%' ORDER BY name`,

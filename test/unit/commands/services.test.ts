@@ -46,6 +46,10 @@ test('what fails while it closes is logged, and the exit code is 1', async () =>
   expect(log).toContain('"error":"not written"')
 })
 
+test('it does not end with exit code 0 if its work can never end', async () => {
+  expect((await endOf('await aborted', () => {})).code).toBe(13)
+})
+
 test('a fault in native code ends it', async () => {
   expect(await endOf(waits, child => child.kill('SIGSEGV'))).toMatchObject({ signal: 'SIGSEGV' })
 })

@@ -178,12 +178,16 @@ describe('the pictures', () => {
     clock.advance(2_000)
     await expect.poll(async () => (await read()).about?.campaigns).toBe(3)
     expect(counted).toMatchObject({ statements: 2 * statements, atOnceMost: 1 })
-    const last = await read()
+    let last = await read()
     clock.advance(59_000)
     expect(await read()).toBe(last)
     expect(counted.statements).toBe(2 * statements)
-    state = 'silent'
     clock.advance(1_000)
+    await expect.poll(read).not.toBe(last)
+    expect(counted.statements).toBe(3 * statements)
+    last = await read()
+    state = 'silent'
+    clock.advance(60_000)
     expect(await read()).toBe(last)
   })
 

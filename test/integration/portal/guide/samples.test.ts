@@ -5,7 +5,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { packageName, packClient } from '../../../../contracts/api/client-package/pack.ts'
 import { errorBody } from '../../../../contracts/api/errors.ts'
 import {
@@ -17,26 +17,26 @@ import { outputOf, pythonEnvironment } from '../../../clients/programs.ts'
 import { makeDataDirectory } from '../../../support/deployment/service-process.ts'
 import { useQueryService } from '../../../support/query/service.ts'
 import { campaignRow } from '../../../support/query/tables.ts'
-import { run } from '../../../support/runner/programs.ts'
+import { requirementOf, run } from '../../../support/runner/programs.ts'
 import { needs, shellWithCurl } from '../../../support/runner/requirements.ts'
 
 const ids = Array.from({ length: 130 }, (_, n) => `c${String(n).padStart(3, '0')}`)
 const python = pythonEnvironment('samples', path('../../../clients/python-api/httpx.txt'))
+const client = makeDataDirectory()
+// The samples in TypeScript need the package.
+const unpacked = await requirementOf('tar', async () => {
+  await outputOf('tar', ['-xzf', packClient(client.path), '-C', client.path])
+})
 const languages = [
   { extension: 'sh', program: 'sh', requirement: shellWithCurl },
-  { extension: 'ts', program: process.execPath, requirement: { isMet: true, reason: '' } },
+  { extension: 'ts', program: process.execPath, requirement: unpacked },
   { extension: 'py', program: python.program('python'), requirement: await python.requirement() },
 ] as const
 
-const client = makeDataDirectory()
 const service = useQueryService()
 const running: ChildProcess[] = []
 let work: ReturnType<typeof makeDataDirectory>
 
-// The samples in TypeScript need the package.
-beforeAll(async () => {
-  await outputOf('tar', ['-xzf', packClient(client.path), '-C', client.path])
-}, 360_000)
 beforeEach(async () => {
   await service.store().putCampaigns(ids.map(id => campaignRow(id)))
   await service.store().advanceWatermark()

@@ -222,4 +222,20 @@ describe('runaway traffic', () => {
     expect(await look()).toBe(1)
     expect(server.counts()).toEqual({ 'pv_live_runaway1@board.example': 2 })
   })
+
+  test('is looked for by one portal at a time', async () => {
+    let looks = 0
+    const tables = {
+      async rows() {
+        looks++
+        return []
+      },
+    }
+    const portals = [1, 2, 3].map(() => portal({ tables }))
+    await Promise.all(portals.map(({ sender }) => sender.look()))
+    expect(looks).toBe(1)
+    world.now += 5 * minuteMs
+    await Promise.all(portals.map(({ sender }) => sender.look()))
+    expect(looks).toBe(2)
+  })
 })

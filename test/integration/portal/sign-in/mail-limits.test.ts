@@ -88,3 +88,11 @@ test('the cookie is of no use for another address, and none can be made up', asy
   browser.cookies.set('pledgeview-known', `${cookie.startsWith('A') ? 'B' : 'A'}${cookie.slice(1)}`)
   expect(await getsMail(browser, '192.0.2.1')).toBe(false)
 })
+
+test('a portal behind https that trusts no proxy warns when it starts', async () => {
+  const warning = 'PLEDGEVIEW_TRUST_PROXY is empty'
+  expect(portal.log.join('')).not.toContain(warning)
+  await portal.close()
+  portal = await startTestPortal({ options: { portalUrl: 'https://portal.example' } })
+  expect(portal.log.join('')).toContain(warning)
+})

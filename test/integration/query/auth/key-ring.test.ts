@@ -182,6 +182,17 @@ describe('the key ring', () => {
       expect(Math.max(...read)).toBeLessThan(keyCount / 4)
     })
 
+    it('reads a small part of them when one is revoked', async () => {
+      await putMany(keyCount)
+      const ring = openSlowRing(0, {})
+      await ring.start()
+      read.length = 0
+      await store.putKeys([keyRow('key 7', { is_active: false })])
+      await expect.poll(() => ring.lookup('key 7')).toBeUndefined()
+      expect(read.reduce((sum, rows) => sum + rows, 0)).toBeLessThan(10)
+      expect(ring.lookup('key 8')).toBeDefined()
+    })
+
     it('goes on with a load where it failed, and knows the keys that it has read already', async () => {
       await putMany(keyCount)
       const ring = openSlowRing(0, { pageKeysMax: keyCount / 8 }, times => times % 2 === 0)

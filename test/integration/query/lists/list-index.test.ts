@@ -158,6 +158,27 @@ describe('the list index', () => {
     await expect.poll(async () => (await follower.current())?.index.size).toBe(1)
   })
 
+  it('reads only the campaigns that it does not have with their latest change', async () => {
+    const follower = follow()
+    await put(campaignRow('a'), campaignRow('b'))
+    await loaded(follower)
+    await follower.current()
+    const read = () => statements.filter(query => query.includes('changed_ids')).length
+    const before = read()
+    // Both changes are younger than the watermark.
+    for (let refresh = 0; refresh < 3; refresh++) await follower.current()
+    expect(read()).toBe(before)
+    await put(campaignRow('b', { status: 'FUNDED' }))
+    const { index } = await loaded(follower)
+    expect(read()).toBeGreaterThan(before)
+    const { total } = await index.select(
+      { ...everything, status: 'FUNDED' },
+      Date.now(),
+      async () => undefined,
+    )
+    expect(total).toBe(1)
+  })
+
   it('is refreshed before a list has to wait for that, and a failure is not thrown at a list that need not wait', async () => {
     let time = 0
     let isAway = false

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
+  progressJson,
+  resultJson,
   resultText,
   statusJson,
   statusText,
@@ -75,6 +77,11 @@ describe('the end of a rebuild', () => {
     expect(text).toContain('The live tables are unchanged')
     expect(text).toMatch(/ {2}pledged_amount {2}3\n {2}title {11}1\n/)
     expect(text).toContain('  c1: different\n    title: Old -> New\n  c2: removed\n')
+  })
+
+  test('and its progress can be told apart by a program', () => {
+    const lines = [progressJson(stateOf('folding')), resultJson(reportOf(stateOf('rebuilt')))]
+    expect(lines).toMatchObject([{ type: 'progress' }, { type: 'result' }])
   })
 
   test('of an interrupted rollback says how to continue, and how to give it up', () => {

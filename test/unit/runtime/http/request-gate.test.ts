@@ -2,10 +2,11 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, onTestFinished, test, vi } from 'vitest'
 import { createConnections } from '../../../../services/runtime/http/connections.ts'
-import { createSharedTurn } from '../../../../services/runtime/http/request-gate.ts'
+import { createSharedTurn, gateRequests } from '../../../../services/runtime/http/request-gate.ts'
 import { connectRaw } from '../../../support/query/raw-http.ts'
 
 let server: Server
@@ -136,4 +137,25 @@ test('the turn that strangers share lasts two milliseconds, and a connection tha
   expect(served).toEqual(['first'])
   vi.advanceTimersByTime(2)
   expect(served).toEqual(['first', 'second'])
+})
+
+test('a connection that waits for its turn is not read, and has no parser', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const turn = createSharedTurn()
+  expect(turn.take()).toBe(true)
+  const socket = new PassThrough()
+  socket.pause()
+  // A real socket has a buffer of its own for each read, too.
+  socket.write(Buffer.alloc(100))
+  let parsers = 0
+  const serve = () => {
+    parsers++
+    socket.on('data', () => {})
+  }
+  gateRequests(socket as unknown as Socket, serve, () => turn).open()
+  vi.advanceTimersByTime(1)
+  expect([parsers, socket.readableFlowing]).toEqual([0, false])
+  vi.advanceTimersByTime(1)
+  expect([parsers, socket.readableFlowing]).toEqual([1, true])
 })
