@@ -1,6 +1,6 @@
 /** What a purge does with the tables, for an erasure request: the usage of deleted keys, campaigns in quarantine, and a rebuild meanwhile. */
 import { pino } from 'pino'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { type Copies, purge as purgeCopies } from '../../../services/erasure/purge.ts'
 import { purgeTables } from '../../../services/erasure/tables.ts'
@@ -16,10 +16,14 @@ import {
 } from '../../../services/tables/generations.ts'
 import { campaignEvent, campaignTombstone } from '../../support/events/sample-events.ts'
 import { openRebuildableModel, platformHistory } from '../../support/generations/rebuilds.ts'
+import { lead, stepOf } from '../../support/projector/fold-records.ts'
 import { createIngest } from '../../support/projector/model-tables.ts'
 import { keptRejects, storeAt } from '../../support/projector/reject-filters.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 import { createTestRecorder, readUsage } from '../../support/query/usage.ts'
+
+// A busy machine is no failure.
+vi.setConfig({ testTimeout: 120_000 })
 
 const model = useModelTables()
 const logger = pino({ level: 'silent' })
@@ -40,22 +44,17 @@ test('a purge names each campaign whose old state it cannot reach, and none that
     tables,
     databases,
   )([...ids.map(campaign_id => campaignEvent({ campaign_id })), campaignTombstone('deleted')])
-  await tables.run({
-    query: `INSERT INTO ${databases.ledger}.fold_epochs (epoch, holder) SELECT 1, 'leader'`,
-  })
+  await lead(tables, databases)
   for (const [n, campaign] of ids.entries()) {
-    const step = {
-      term: { epoch: 1n, holder: 'leader' },
-      foldId: (1n << 32n) + BigInt(n),
-      pieces: 1,
-      piece: 0,
-      msMax: 60_000,
-      memoryBytesMax: 2 ** 31,
-    }
     const failures = campaign === 'folded alone' ? 0 : 2
     const isQuarantined = campaign !== 'released'
     await tables.run(
-      recordQuarantineStatement(databases, step, { campaign, failures, reason: 'TIMEOUT', isQuarantined }),
+      recordQuarantineStatement(databases, stepOf(n), {
+        campaign,
+        failures,
+        reason: 'TIMEOUT',
+        isQuarantined,
+      }),
     )
   }
 
@@ -65,12 +64,10 @@ test('a purge names each campaign whose old state it cannot reach, and none that
     ['campaign failing', false],
     ['campaign folded alone', true],
   ])
-  await model.drop(databases)
+  await model.giveBack(databases)
 })
 
-test('a purge removes the usage of deleted keys, and leaves that of others', {
-  timeout: 120_000,
-}, async () => {
+test('a purge removes the usage of deleted keys, and leaves that of others', async () => {
   const { tables } = model
   const databases = await model.freshDatabases()
   const usage = createTestRecorder(tables, databases, 'p')
@@ -109,9 +106,7 @@ test('a purge removes the usage of deleted keys, and leaves that of others', {
     expect(again).toContainEqual(expect.objectContaining({ copy, done: 'no deleted key' }))
 })
 
-test('a purge resets the settings that a killed one has left, also of tables that have nothing to purge', {
-  timeout: 120_000,
-}, async () => {
+test('a purge resets the settings that a killed one has left, also of tables that have nothing to purge', async () => {
   const { tables } = model
   const databases = await model.freshDatabases()
   const engines = () =>
@@ -134,9 +129,7 @@ test('a purge resets the settings that a killed one has left, also of tables tha
   expect(await engines()).toEqual(before)
 })
 
-test('a purge removes the rejects of deleted accounts and of their notices, and leaves those of an account that was signed up again', {
-  timeout: 120_000,
-}, async () => {
+test('a purge removes the rejects of deleted accounts and of their notices, and leaves those of an account that was signed up again', async () => {
   const { tables } = model
   const databases = await model.freshDatabases()
   await tables.run({
@@ -164,9 +157,7 @@ test('a purge removes the rejects of deleted accounts and of their notices, and 
   expect(left.toSorted()).toEqual(['accounts/again', 'accounts/removed', 'notices/gone', 'notices/of again'])
 })
 
-test('a purge during which another generation becomes current says that it is not done, and drops nothing: the next one is', {
-  timeout: 120_000,
-}, async () => {
+test('a purge during which another generation becomes current says that it is not done, and drops nothing: the next one is', async () => {
   const live = await openRebuildableModel(model)
   await live.append(platformHistory(5))
   await live.settled()

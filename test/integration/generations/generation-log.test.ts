@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import {
   AttemptLost,
   noteDropped as dropIfNotCurrent,
@@ -21,25 +21,18 @@ import {
   foundGenerations,
   generationsOf,
   isPromotion,
-  openRebuildableModel,
-  platformHistory,
   type RebuildableModel,
 } from '../../support/generations/rebuilds.ts'
+import { useRebuildable } from '../../support/generations/use-rebuildable.ts'
 import { column } from '../../support/projector/fold-records.ts'
-import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
-const model = useModelTables()
 let live: RebuildableModel
-
-beforeEach(async () => {
-  live = await openRebuildableModel(model)
+useRebuildable(5, opened => {
+  live = opened
 })
-afterEach(() => live.close())
 
 describe('a running rebuild', () => {
   test('refuses a second rebuild and a drop; interrupted, a drop leaves nothing of it', async () => {
-    await live.append(platformHistory(10))
-    await live.settled()
     const reached = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
     const slow = obstructed(live.tables, {
@@ -75,8 +68,6 @@ describe('a clock of ClickHouse that steps back by an hour while a rebuild runs'
   }
 
   test('hides none of its phases: its report is that of its end, and so are its heartbeats', async () => {
-    await live.append(platformHistory(5))
-    await live.settled()
     const signs: unknown[] = []
     await live.rebuild({
       async onPhase(phase) {
@@ -91,8 +82,6 @@ describe('a clock of ClickHouse that steps back by an hour while a rebuild runs'
   })
 
   test('does not keep the next process from taking it over ten seconds after its last heartbeat', async () => {
-    await live.append(platformHistory(5))
-    await live.settled()
     let isDead = false
     const die = () => {
       if (isDead) throw new Error('it was killed')
@@ -115,8 +104,6 @@ describe('a clock of ClickHouse that steps back by an hour while a rebuild runs'
 
 describe('a rebuild that another process took over', () => {
   test('does not begin its next step', async () => {
-    await live.append(platformHistory(10))
-    await live.settled()
     const log = { tables: live.tables, base: live.databases.base }
     const phases: string[] = []
     const run = live.rebuild({
@@ -168,11 +155,7 @@ describe('a generation that is noted as dropped', () => {
   const noteDropped = (generation: number) =>
     writeRow({ tables: live.tables, base: live.databases.base }, { kind: 'dropped', generation })
 
-  beforeEach(async () => {
-    await live.append(platformHistory(5))
-    await live.settled()
-    await live.rebuild()
-  })
+  beforeEach(() => live.rebuild())
 
   test('while a rollback to it runs is not promoted', async () => {
     const tables = obstructed(live.tables, {
@@ -205,8 +188,6 @@ describe('a drop that is interrupted', () => {
     })
 
   test('is told, and ended by the next one: no copy stays unnoticed', async () => {
-    await live.append(platformHistory(5))
-    await live.settled()
     await live.rebuild()
     await expect(interrupted()).rejects.toThrow('interrupted')
     expect(await rebuildStatus(live)).toMatchObject({
@@ -220,8 +201,6 @@ describe('a drop that is interrupted', () => {
   })
 
   test('is no end of an open rebuild: that goes on with another generation', async () => {
-    await live.append(platformHistory(5))
-    await live.settled()
     await expect(killedWhileVerifying()).rejects.toThrow('killed')
     await expect(interrupted()).rejects.toThrow('interrupted')
     await live.rebuild()
@@ -237,11 +216,6 @@ describe('a backup that has only the current generation, and is restored', () =>
     await migrate(live.tables, live.databases)
     expect(await foundGenerations(live)).toEqual([3 - lost])
   }
-
-  beforeEach(async () => {
-    await live.append(platformHistory(5))
-    await live.settled()
-  })
 
   test('has no previous tables: they are not made empty, what needs them is refused until a drop, and then a rebuild works', async () => {
     await live.rebuild()
@@ -284,8 +258,6 @@ describe('a backup that has only the current generation, and is restored', () =>
 })
 
 test('a rebuild that begins again after twelve hours forgets the consumer of the one before', async () => {
-  await live.append(platformHistory(5))
-  await live.settled()
   await expect(killedWhileVerifying()).rejects.toThrow('killed')
   const consumers = () => {
     const file = new DatabaseSync(live.journal, { readOnly: true })

@@ -1,5 +1,5 @@
 /** What a promotion does while it holds the fold: each of its steps is needed. kills.test.ts kills it at some of them. */
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { openJournalReader } from '../../../services/log/local/journal.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
@@ -11,28 +11,17 @@ import {
   pledgeEvent,
 } from '../../support/events/sample-events.ts'
 import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/generations/damage.ts'
-import {
-  isStamps,
-  openRebuildableModel,
-  platformHistory,
-  type RebuildableModel,
-  stampsOf,
-} from '../../support/generations/rebuilds.ts'
+import { isStamps, type RebuildableModel, stampsOf } from '../../support/generations/rebuilds.ts'
+import { useRebuildable } from '../../support/generations/use-rebuildable.ts'
 import { clockOf, column } from '../../support/projector/fold-records.ts'
 import { positionsIn } from '../../support/projector/positions.ts'
 import { createStampClock } from '../../support/projector/stamp-clock.ts'
-import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 const hourMs = 3_600_000
-const model = useModelTables()
 let live: RebuildableModel
-
-beforeEach(async () => {
-  live = await openRebuildableModel(model)
-  await live.append(platformHistory(20))
-  await live.settled()
+useRebuildable(20, opened => {
+  live = opened
 })
-afterEach(() => live.close())
 
 // A busy machine is no failure.
 vi.setConfig({ testTimeout: 480_000 })
@@ -121,20 +110,6 @@ test.each([
     expect(ahead).toEqual([])
   },
 )
-
-test('a refused piece of a fold is split at once, as in an ordinary fold', async () => {
-  const next = generationOf(live.databases, live.databases.generation + 1)
-  const pieces: unknown[] = []
-  const tables = obstructed(live.tables, {
-    before(call) {
-      if (!isCampaignFold(call) || !call.text.includes(next.read)) return
-      pieces.push(call.query_params.pieces)
-      if (pieces.length === 1) throw timeoutExceeded()
-    },
-  })
-  await live.rebuild({ tables })
-  expect(Number(pieces[1])).toBeGreaterThan(Number(pieces[0]))
-})
 
 test('a campaign that cannot be folded ends the rebuild, which names it and says why', async () => {
   const next = generationOf(live.databases, live.databases.generation + 1)

@@ -1,5 +1,5 @@
 /** The promotion of a generation: late, and beside leaders that lag behind. kills.test.ts kills it at some of its statements. */
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { AttemptLost } from '../../../services/generations/attempts.ts'
 import { dropOthers } from '../../../services/generations/rebuilds.ts'
@@ -30,27 +30,19 @@ vi.setConfig({ testTimeout: 480_000, hookTimeout: 120_000 })
 
 // Whoever waits for a promotion gives it up after ten seconds, and not after a minute.
 const hurry = 6
+const aReading: TablesCall = { kind: 'rows', text: '', query_params: {} }
 
 const model = useModelTables()
 let live: RebuildableModel
 let events: ChangeEvent[]
-let closers: (() => unknown)[]
 
 beforeEach(() => {
-  closers = []
   events = platformHistory(20)
 })
-afterEach(async () => {
-  for (const close of closers.toReversed()) await close()
-})
+afterEach(() => live.close())
 
-async function onOneServer(): Promise<void> {
-  live = await openRebuildableModel(model, { hurry })
-}
-
-async function open(onServers = onOneServer): Promise<void> {
-  await onServers()
-  closers.push(() => live.close())
+async function open(tables = model.tables): Promise<void> {
+  live = await openRebuildableModel({ tables, freshDatabases: () => model.freshDatabases() }, { hurry })
   await live.append(events)
   await live.settled()
 }
@@ -65,156 +57,150 @@ async function expectTruth(): Promise<void> {
   expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
 }
 
-describe('on one server', () => {
-  test('a row that comes after its attempt was given up changes nothing', async () => {
-    await open()
-    let isStill = false
-    const goOn = Promise.withResolvers<void>()
-    const from = live.databases.generation
-    const still = obstructed(live.tables, {
-      async before({ text }) {
-        if (isStill) return goOn.promise
-        if (!isPromotion(text)) return
-        isStill = true
-        await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])
-        // The projectors give it up, and fold.
-        await live.settled()
-        goOn.resolve()
-      },
-    })
-    await expect(live.rebuild({ tables: still })).rejects.toBeInstanceOf(AttemptLost)
-    expect(live.databases.generation).toBe(from)
-    await expectTruth()
-    await live.rebuild()
-    await expectTruth()
-    expect(live.databases.generation).toBe(from + 1)
-  })
-
-  test('a process that was taken for dead, and wakes up while the next one stamps, takes nothing from it', async () => {
-    await open()
-    for (const sql of [spoiltTitle, inventedCampaign]) await damage(live, sql)
-    const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
-    const next = generationOf(live.databases, live.databases.generation + 1)
-    const [asleep, awake, hasTried, isOver] = [1, 2, 3, 4].map(() => Promise.withResolvers<void>())
-    let isPromoting = false
-    let takes = 0
-    const sleeper = obstructed(live.tables, {
-      async before({ text }) {
-        isPromoting ||= text.includes(`INSERT INTO ${live.databases.ledger}.fold_epochs`)
-        if (!isPromoting) return
-        asleep?.resolve()
-        await awake?.promise
-        // It does not learn from the log that another took over.
-        if (text.includes('.generation_log')) await isOver?.promise
-      },
-      after({ text }) {
-        if (isPromoting && text.includes(`INSERT INTO ${next.ledger}.fold_epochs`)) hasTried?.resolve()
-        if (isPromoting && text.includes('.fold_epochs (epoch') && ++takes === takesMax) hasTried?.resolve()
-      },
-    })
-    const first = live.rebuild({ tables: sleeper })
-    first.catch(() => {})
-    await asleep?.promise
-    await live.rebuild({
-      tables: obstructed(live.tables, {
-        async before({ text }) {
-          if (!isStamps(text)) return
-          awake?.resolve()
-          await hasTried?.promise
-        },
-      }),
-    })
-    isOver?.resolve()
-    await expect(first).rejects.toBeInstanceOf(SupersededFoldWorker)
-    await expectTruth()
-    const changed = `SELECT DISTINCT campaign_id AS value FROM ${live.databases.read}.campaign_changes
-      WHERE updated_at >= '${since}' AND campaign_id != '' ORDER BY value`
-    expect(await column(live.tables, changed)).toEqual(['c1', 'c2', 'ghost'])
-  })
-
-  test.each([
-    { what: 'stamps', later: 1, isLost: isStamps },
-    { what: 'keys', later: 0, isLost: (text: string) => /INSERT INTO \w+\.api_keys/.test(text) },
-  ])(
-    'a late copy of the statement that took its epoch ends it: it promotes nothing without its $what',
-    async ({ later, isLost }) => {
-      await open()
-      const from = live.databases.generation
-      const { ledger } = generationOf(live.databases, from + later)
-      let taken: TablesCall | undefined
-      const repeating = obstructed(live.tables, {
-        async before(call) {
-          if (call.text.includes(`INSERT INTO ${ledger}.fold_epochs`)) taken = call
-          if (!taken || !isLost(call.text)) return
-          const { text: query, query_params } = taken
-          taken = undefined
-          await live.tables.run({ query, query_params })
-        },
-      })
-      await expect(live.rebuild({ tables: repeating })).rejects.toBeInstanceOf(AttemptLost)
-      expect(live.databases.generation).toBe(from)
-      await live.rebuild()
-      await expectTruth()
+test('a row that comes after its attempt was given up changes nothing', async () => {
+  await open()
+  let isStill = false
+  const goOn = Promise.withResolvers<void>()
+  const from = live.databases.generation
+  const still = obstructed(live.tables, {
+    async before({ text }) {
+      if (isStill) return goOn.promise
+      if (!isPromotion(text)) return
+      isStill = true
+      await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])
+      // The projectors give it up, and fold.
+      await live.settled()
+      goOn.resolve()
     },
-  )
-
-  test('a leader that has not noticed the row writes nothing any more, and does not get the fold back', async () => {
-    await open()
-    const before = presentOf(live.databases)
-    await live.stopProjector()
-    const { foldWorker: follower } = createTestFoldWorker(live.tables, live.databases)
-    await follower.acquireLeadership()
-    const { foldWorker } = createTestFoldWorker(live.tables, before)
-    await foldWorker.acquireLeadership()
-    await damage(live, spoiltTitle)
-    await live.rebuild()
-    await createIngest(live.tables, before, 'late')([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])
-    const rows = () => column(live.tables, `SELECT count() AS value FROM ${before.read}.campaigns`)
-    const written = await rows()
-    await expect(foldWorker.fold()).rejects.toBeInstanceOf(FoldPaused)
-    await expect(foldWorker.acquireLeadership()).rejects.toBeInstanceOf(FoldPaused)
-    expect(await rows()).toEqual(written)
-    // Its databases have followed the row in the middle of its term. That is no second projector.
-    await live.databases.follow(live.tables)
-    await createIngest(live.tables, live.databases, 'again')(events.slice(0, 3))
-    await expect(follower.fold()).rejects.toBeInstanceOf(FoldPaused)
-    await live.startProjector()
-    await expectTruth()
   })
-
-  test.each([
-    { name: 'a projector that stood still', stands: () => true },
-    { name: 'a projector whose insert stood still', stands: ({ kind }: TablesCall) => kind === 'insert' },
-    {
-      name: 'a projector whose positions stood still',
-      stands: ({ kind, text }: TablesCall) => kind === 'insert' && text.endsWith('.positions'),
-    },
-  ])('$name until its generation was dropped follows the row, and loses nothing', async ({ stands }) => {
-    let still: Promise<void> | undefined
-    let former = ''
-    let hasFollowed = false
-    const tables = obstructed(model.tables, {
-      before: call => {
-        if (former !== '' && live.databases.ledger !== former)
-          hasFollowed ||= call.text.includes(`${live.databases.ledger}.positions`)
-        return stands(call) ? still : undefined
-      },
-    })
-    await open(async () => {
-      live = await openRebuildableModel({ tables, freshDatabases: () => model.freshDatabases() }, { hurry })
-    })
-    former = live.databases.ledger
-    const goOn = Promise.withResolvers<void>()
-    still = goOn.promise
-    await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])
-    await live.rebuild({ tables: model.tables })
-    await dropOthers({ ...live, tables: model.tables })
-    // Whatever of it does not stand still has followed the row by then, and has found its new positions.
-    if (!stands(aReading)) await vi.waitUntil(() => hasFollowed, { timeout: 60_000, interval: 20 })
-    still = undefined
-    goOn.resolve()
-    await expectTruth()
-  })
+  await expect(live.rebuild({ tables: still })).rejects.toBeInstanceOf(AttemptLost)
+  expect(live.databases.generation).toBe(from)
+  await expectTruth()
+  await live.rebuild()
+  await expectTruth()
+  expect(live.databases.generation).toBe(from + 1)
 })
 
-const aReading: TablesCall = { kind: 'rows', text: '', query_params: {} }
+test('a process that was taken for dead, and wakes up while the next one stamps, takes nothing from it', async () => {
+  await open()
+  for (const sql of [spoiltTitle, inventedCampaign]) await damage(live, sql)
+  const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
+  const next = generationOf(live.databases, live.databases.generation + 1)
+  const [asleep, awake, hasTried, isOver] = [1, 2, 3, 4].map(() => Promise.withResolvers<void>())
+  let isPromoting = false
+  let takes = 0
+  const sleeper = obstructed(live.tables, {
+    async before({ text }) {
+      isPromoting ||= text.includes(`INSERT INTO ${live.databases.ledger}.fold_epochs`)
+      if (!isPromoting) return
+      asleep?.resolve()
+      await awake?.promise
+      // It does not learn from the log that another took over.
+      if (text.includes('.generation_log')) await isOver?.promise
+    },
+    after({ text }) {
+      if (isPromoting && text.includes(`INSERT INTO ${next.ledger}.fold_epochs`)) hasTried?.resolve()
+      if (isPromoting && text.includes('.fold_epochs (epoch') && ++takes === takesMax) hasTried?.resolve()
+    },
+  })
+  const first = live.rebuild({ tables: sleeper })
+  first.catch(() => {})
+  await asleep?.promise
+  await live.rebuild({
+    tables: obstructed(live.tables, {
+      async before({ text }) {
+        if (!isStamps(text)) return
+        awake?.resolve()
+        await hasTried?.promise
+      },
+    }),
+  })
+  isOver?.resolve()
+  await expect(first).rejects.toBeInstanceOf(SupersededFoldWorker)
+  await expectTruth()
+  const changed = `SELECT DISTINCT campaign_id AS value FROM ${live.databases.read}.campaign_changes
+    WHERE updated_at >= '${since}' AND campaign_id != '' ORDER BY value`
+  expect(await column(live.tables, changed)).toEqual(['c1', 'c2', 'ghost'])
+})
+
+test.each([
+  { what: 'stamps', later: 1, isLost: isStamps },
+  { what: 'keys', later: 0, isLost: (text: string) => /INSERT INTO \w+\.api_keys/.test(text) },
+])(
+  'a late copy of the statement that took its epoch ends it: it promotes nothing without its $what',
+  async ({ later, isLost }) => {
+    await open()
+    const from = live.databases.generation
+    const { ledger } = generationOf(live.databases, from + later)
+    let taken: TablesCall | undefined
+    const repeating = obstructed(live.tables, {
+      async before(call) {
+        if (call.text.includes(`INSERT INTO ${ledger}.fold_epochs`)) taken = call
+        if (!taken || !isLost(call.text)) return
+        const { text: query, query_params } = taken
+        taken = undefined
+        await live.tables.run({ query, query_params })
+      },
+    })
+    await expect(live.rebuild({ tables: repeating })).rejects.toBeInstanceOf(AttemptLost)
+    expect(live.databases.generation).toBe(from)
+    await live.rebuild()
+    await expectTruth()
+  },
+)
+
+test('a leader that has not noticed the row writes nothing any more, and does not get the fold back', async () => {
+  await open()
+  const before = presentOf(live.databases)
+  await live.stopProjector()
+  const { foldWorker: follower } = createTestFoldWorker(live.tables, live.databases)
+  await follower.acquireLeadership()
+  const { foldWorker } = createTestFoldWorker(live.tables, before)
+  await foldWorker.acquireLeadership()
+  await damage(live, spoiltTitle)
+  await live.rebuild()
+  await createIngest(live.tables, before, 'late')([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])
+  const rows = () => column(live.tables, `SELECT count() AS value FROM ${before.read}.campaigns`)
+  const written = await rows()
+  await expect(foldWorker.fold()).rejects.toBeInstanceOf(FoldPaused)
+  await expect(foldWorker.acquireLeadership()).rejects.toBeInstanceOf(FoldPaused)
+  expect(await rows()).toEqual(written)
+  // Its databases have followed the row in the middle of its term. That is no second projector.
+  await live.databases.follow(live.tables)
+  await createIngest(live.tables, live.databases, 'again')(events.slice(0, 3))
+  await expect(follower.fold()).rejects.toBeInstanceOf(FoldPaused)
+  await live.startProjector()
+  await expectTruth()
+})
+
+test.each([
+  { name: 'a projector that stood still', stands: () => true },
+  { name: 'a projector whose insert stood still', stands: ({ kind }: TablesCall) => kind === 'insert' },
+  {
+    name: 'a projector whose positions stood still',
+    stands: ({ kind, text }: TablesCall) => kind === 'insert' && text.endsWith('.positions'),
+  },
+])('$name until its generation was dropped follows the row, and loses nothing', async ({ stands }) => {
+  let still: Promise<void> | undefined
+  let former = ''
+  let hasFollowed = false
+  const tables = obstructed(model.tables, {
+    before: call => {
+      if (former !== '' && live.databases.ledger !== former)
+        hasFollowed ||= call.text.includes(`${live.databases.ledger}.positions`)
+      return stands(call) ? still : undefined
+    },
+  })
+  await open(tables)
+  former = live.databases.ledger
+  const goOn = Promise.withResolvers<void>()
+  still = goOn.promise
+  await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])
+  await live.rebuild({ tables: model.tables })
+  await dropOthers({ ...live, tables: model.tables })
+  // Whatever of it does not stand still has followed the row by then, and has found its new positions.
+  if (!stands(aReading)) await vi.waitUntil(() => hasFollowed, { timeout: 60_000, interval: 20 })
+  still = undefined
+  goOn.resolve()
+  await expectTruth()
+})

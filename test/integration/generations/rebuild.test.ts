@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
@@ -14,28 +14,25 @@ import {
   emptyLog,
   generationsOf,
   isStamps,
-  openRebuildableModel,
   platformHistory,
   type RebuildableModel,
   stampsOf,
 } from '../../support/generations/rebuilds.ts'
+import { useRebuildable } from '../../support/generations/use-rebuildable.ts'
 import { column, restTables } from '../../support/projector/fold-records.ts'
 import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
 import { backUpTables, positionsIn, watermarkIn } from '../../support/projector/positions.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
-import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
-const model = useModelTables()
+const campaigns = 30
+const events = platformHistory(campaigns)
 let live: RebuildableModel
-
-beforeEach(async () => {
-  live = await openRebuildableModel(model)
+useRebuildable(campaigns, opened => {
+  live = opened
 })
-afterEach(() => live.close())
 
 describe('the rejects of a rebuild', () => {
   test('are not stored again: a dry run stores none, and a rebuild stores only those that are new, once', async () => {
-    await live.append(platformHistory(5))
     const bad = Array.from({ length: 19 }, (_, n) => ({
       topic: 'pledges' as const,
       key: Buffer.from(`c1/bad${n}`),
@@ -92,9 +89,6 @@ describe('the rejects of a rebuild', () => {
 
 describe('a rebuild of wrong tables', () => {
   test('repairs it, and a poller fetches only the rows that differ', async () => {
-    const events = platformHistory(30)
-    await live.append(events)
-    await live.settled()
     for (const sql of [spoiltTitle, lostCampaign, inventedCampaign]) await damage(live, sql)
     const before = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
     const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
@@ -126,8 +120,6 @@ describe('a rebuild of wrong tables', () => {
   })
 
   test('has a dry run that reports what would change, field by field, and leaves nothing behind', async () => {
-    await live.append(platformHistory(30))
-    await live.settled()
     await damage(live, spoiltTitle)
     await damage(live, inventedCampaign)
     const before = await readViews(live.tables, live.databases)
@@ -144,9 +136,6 @@ describe('a rebuild of wrong tables', () => {
   })
 
   test('can be rolled back: the previous tables are live again, with everything that arrived meanwhile', async () => {
-    const events = platformHistory(30)
-    await live.append(events)
-    await live.settled()
     await damage(live, inventedCampaign)
     await live.rebuild()
     const more = [
@@ -170,8 +159,6 @@ describe('a rebuild of wrong tables', () => {
   })
 
   test('can be rolled back to tables that had a campaign in quarantine: it stays shown, and keeps its stamp', async () => {
-    await live.append(platformHistory(10))
-    await live.settled()
     const { ledger, read } = generationOf(live.databases, live.databases.generation)
     await live.rebuild()
     await live.settled()
@@ -217,8 +204,6 @@ describe('a rebuild of wrong tables', () => {
   ])(
     'can be rolled back %s: what was hidden while the previous tables were given up stays hidden',
     async (_, rest) => {
-      await live.append(platformHistory(10))
-      await live.settled()
       const previous = generationOf(live.databases, live.databases.generation)
       let isHidden = false
       const tables = obstructed(live.tables, {
@@ -312,8 +297,6 @@ describe('a rebuild of tables that were restored from a backup', () => {
 
 describe('what must not be promoted', () => {
   test('a history without everything that is live stops it and is named; with the loss accepted it continues', async () => {
-    await live.append(platformHistory(10))
-    await live.settled()
     const before = await readViews(live.tables, live.databases)
     emptyLog(live)
     await live.append([campaignEvent({ campaign_id: 'late', version: 3 })])
@@ -328,8 +311,6 @@ describe('what must not be promoted', () => {
   })
 
   test('read tables that do not match their ledger stop it, and the campaign is named', async () => {
-    await live.append(platformHistory(12))
-    await live.settled()
     const next = generationOf(live.databases, 2)
     const failure = await live
       .rebuild({

@@ -109,24 +109,28 @@ describe('API keys', () => {
     await expect(revokeKey(admin, 'pv_live_no_such_key')).rejects.toThrow('no key')
   })
 
-  test('a key that is not folded in time is deleted again', async () => {
-    let nowMs = 0
-    const blind: KeyDirectory = { find: async () => [], ofAccount: async () => [] }
-    const monotonicMs = () => {
-      nowMs += 1_000
-      return nowMs
-    }
-    await expect(issueKey({ ...admin, directory: blind, monotonicMs }, wanted('1'))).rejects.toThrow(
+  test.each<[string, string, () => Partial<KeyAdmin>]>([
+    [
+      'that is not folded in time',
       'not folded within 15 s',
-    )
-    await expect.poll(foldedKeys).toEqual([{ is_active: 0, is_unrevoked: 0 }])
-    expect(await statuses()).toEqual([])
-  })
-
-  test('a key that may be in the log although its append failed is deleted again, so it takes no place', async () => {
-    await expect(issueKey({ ...admin, writer: losing('first') }, wanted('1'))).rejects.toThrow(
+      () => {
+        let nowMs = 0
+        const blind: KeyDirectory = { find: async () => [], ofAccount: async () => [] }
+        return { directory: blind, monotonicMs: () => (nowMs += 1_000) }
+      },
+    ],
+    [
+      'that may be in the log although its append failed',
       'the answer was lost',
-    )
+      () => ({ writer: losing('first') }),
+    ],
+    [
+      'whose state cannot be read',
+      'the service is gone',
+      () => ({ directory: { ...directory, find: () => Promise.reject(new Error('the service is gone')) } }),
+    ],
+  ])('a key %s is deleted again, so it takes no place', async (_, reason, broken) => {
+    await expect(issueKey({ ...admin, ...broken() }, wanted('1'))).rejects.toThrow(reason)
     await expect.poll(foldedKeys).toEqual([{ is_active: 0, is_unrevoked: 0 }])
     expect(await statuses()).toEqual([])
   })
@@ -139,18 +143,6 @@ describe('API keys', () => {
     const [{ key } = { key: '' }] = await directory.ofAccount(account)
     expect(refusal.message).toContain(`the key ${keyPrefix(key)} may become active`)
     expect(refusal.message).toContain('revoke it')
-  })
-
-  test('a key whose state cannot be read is deleted again', async () => {
-    const broken: KeyDirectory = {
-      find: () => Promise.reject(new Error('the service is gone')),
-      ofAccount: directory.ofAccount,
-    }
-    await expect(issueKey({ ...admin, directory: broken }, wanted('1'))).rejects.toThrow(
-      'the service is gone',
-    )
-    await expect.poll(foldedKeys).toEqual([{ is_active: 0, is_unrevoked: 0 }])
-    expect(await statuses()).toEqual([])
   })
 
   test('an account that has revoked thousands of keys still sees those that are active', async () => {

@@ -83,13 +83,6 @@ const campaign = (campaign_id: string, version = 1, more = {}) =>
   campaignEvent({ campaign_id, version, title: `${campaign_id} ${version}`, ...more })
 
 describe('a projector', () => {
-  test('reads on from the positions in the tables', async () => {
-    await project(campaign('a'), campaign('b'))
-    expect(await project(campaign('c'))).toBe(1)
-    expect(Object.keys(await changedSince(0))).toEqual(['a', 'b', 'c'])
-    expect(warnings).toEqual([])
-  })
-
   test('fills new tables from the start of the log, and no stamp of theirs is below a watermark of the lost ones', async () => {
     await project(campaign('a'), campaign('b'))
     const since = await watermark()

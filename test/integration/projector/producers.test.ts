@@ -121,6 +121,9 @@ test('stale versions and one version for two states are told by topic, with thei
     pledge(7, 101, 'q'),
     pledge(3, 900, 'gone'),
     pledge(8, 100, 'r'),
+    // After others of the same batch.
+    pledge(7, 100, 'r'),
+    pledge(8, 101, 'r'),
     key(2),
     key(3, 'cd'.repeat(32), 'k2'),
     key(4),
@@ -133,17 +136,20 @@ test('stale versions and one version for two states are told by topic, with thei
         topic: 'api-keys',
         stale: 1,
         conflicting: 1,
-        examples: ['stale api-keys/0/5', 'conflicting api-keys/0/6'],
+        examples: ['stale api-keys/0/7', 'conflicting api-keys/0/8'],
       },
       { topic: 'campaigns', stale: 1, conflicting: 0, examples: ['stale campaigns/0/0'] },
       {
-        ...{ topic: 'pledges', stale: 2, conflicting: 1 },
-        examples: ['stale pledges/0/1', 'conflicting pledges/0/2', 'stale pledges/0/3'],
+        ...{ topic: 'pledges', stale: 3, conflicting: 2 },
+        examples: [
+          ...['stale pledges/0/1', 'conflicting pledges/0/2', 'stale pledges/0/3'],
+          ...['stale pledges/0/5', 'conflicting pledges/0/6'],
+        ],
       },
     ].map(one => ({ ...one, last_at: expect.stringMatching(/^2\S+Z$/) })),
   )
-  expect(await compared('pledges', 'stale')).toBe(2)
-  expect(await compared('pledges', 'conflicting')).toBe(1)
+  expect(await compared('pledges', 'stale')).toBe(3)
+  expect(await compared('pledges', 'conflicting')).toBe(2)
   expect(await compared('pledges', 'in_order')).toBe(1)
 })
 
@@ -250,7 +256,7 @@ test('what is read again after a restore accuses no producer', async () => {
   expect(await compared('campaigns', 'stale')).toBe(1)
 })
 
-test('pledges of campaigns that never came, and claims beyond the quantity of a tier, are told with examples until they are mended', async () => {
+test('pledges of campaigns that never came, claims beyond the quantity of a tier, and slugs that several public campaigns have, are told with examples until they are mended', async () => {
   start()
   const reward = sampleReward({ reward_id: 'early', quantity_available: 2 })
   const claim = (pledge_id: string) => pledgeEvent({ campaign_id: 'c', pledge_id, reward_id: 'early' })
@@ -259,7 +265,9 @@ test('pledges of campaigns that never came, and claims beyond the quantity of a 
       campaign_id: 'c',
       rewards: [reward, sampleReward({ reward_id: 'free', quantity_available: null })],
     }),
-    campaignEvent({ campaign_id: 'draft', status: 'DRAFT' }),
+    campaignEvent({ campaign_id: 'draft', status: 'DRAFT', slug: 'slug-a' }),
+    // The API finds one of them by the slug: the one that is named first.
+    ...['b', 'a'].map(campaign_id => campaignEvent({ campaign_id, slug: 'slug-a' })),
     ...['a', 'b', 'd', 'e'].map(claim),
     pledgeEvent({ campaign_id: 'c', pledge_id: 'f', reward_id: 'free' }),
     pledgeEvent({ campaign_id: 'draft', pledge_id: 'p' }),
@@ -277,6 +285,11 @@ test('pledges of campaigns that never came, and claims beyond the quantity of a 
     },
     oversold_tiers: { tiers: 1, claims: 2, examples: ['c/early'] },
   })
+  const { tables } = await wholeStatus()
+  expect(tables?.shared_slugs).toEqual({
+    count: 1,
+    examples: [{ slug: 'slug-a', campaign_ids: ['a', 'b'] }],
+  })
   expect(await printed()).toMatch(
     /^unknown +2 pledges of 1 campaigns that never came: lost, these since 2\S+Z$/m,
   )
@@ -285,6 +298,7 @@ test('pledges of campaigns that never came, and claims beyond the quantity of a 
     const text = await metrics.registry.metrics()
     expect(text).toContain('\npledgeview_unknown_campaign_pledges 2\n')
     expect(text).toContain('\npledgeview_oversold_claims 2\n')
+    expect(text).toContain('\npledgeview_shared_slugs 1\n')
   }, wait)
 
   await project(
@@ -296,30 +310,3 @@ test('pledges of campaigns that never came, and claims beyond the quantity of a 
     oversold_tiers: { tiers: 0, claims: 0, examples: [] },
   })
 }, 120_000)
-
-// The API finds one of them by it, so an operator has to learn of it.
-test('a slug that several public campaigns have is in the metrics of the leader and in the status, the campaign that the API shows first', async () => {
-  const named = (campaign_id: string, slug: string, status: 'LIVE' | 'DRAFT' = 'LIVE') =>
-    campaignEvent({ campaign_id, slug, status })
-  const all = [
-    named('c2', 'lanterns'),
-    named('c1', 'lanterns'),
-    named('c3', 'boats'),
-    named('c4', 'boats', 'DRAFT'),
-  ]
-  await world.writer.append(all.map(newRecordOf))
-  start()
-  await project()
-  if (projector === undefined) return expect.unreachable()
-  await projector.service.beforeScrape()
-  expect(await metrics.registry.metrics()).toContain('\npledgeview_shared_slugs 1\n')
-  const { tables } = await statusOf({
-    projector: projector.service,
-    tables: world.tables,
-    databases: world.databases,
-  })
-  expect(tables?.shared_slugs).toEqual({
-    count: 1,
-    examples: [{ slug: 'lanterns', campaign_ids: ['c1', 'c2'] }],
-  })
-})

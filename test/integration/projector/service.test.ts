@@ -38,9 +38,9 @@ describe('the projector', () => {
   const own = useProjector({ mayFail: true })
   const { start } = own
 
-  test('folds what is appended, while it runs and after a restart', async () => {
+  test('folds what is appended, while it runs and after a restart, and counts what it accepts and rejects', async () => {
     const world = smallWorld()
-    await own.writer.append(world.map(newRecordOf))
+    await own.writer.append([...world.map(newRecordOf), noEvent])
     const first = start()
     await first.drained()
     expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf(world)))
@@ -52,6 +52,10 @@ describe('the projector', () => {
     )
     await first.stop()
     await expect(first.done).resolves.toBeUndefined()
+    expect(first.service.health()).toMatchObject({ records: 7, rejects: 1 })
+    const text = await first.metrics.registry.metrics()
+    expect(text).toContain('pledgeview_events_total{topic="pledges",outcome="rejected"} 1')
+    expect(text).toContain('pledgeview_events_total{topic="campaigns",outcome="accepted"} 2')
     const latest = campaignEvent({ campaign_id: 'b', version: 2 })
     await own.writer.append([newRecordOf(latest)])
     const second = start()
@@ -74,21 +78,20 @@ describe('the projector', () => {
     return world
   }
 
-  test('is not drained until it has folded what an earlier run committed but did not fold', async () => {
-    const world = await ingested()
-    expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf([])))
-    const { drained } = start()
-    await drained()
-    expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf(world)))
-  })
-
-  test('folds what a killed run has not, also if the tables rested until the batch log had lost it', async () => {
-    const world = await ingested()
-    await restTables(own)
-    const { drained } = start()
-    await drained()
-    expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf(world)))
-  })
+  test.each([
+    ['', async () => {}],
+    [', also if the tables rested until the batch log had lost it', restTables],
+  ])(
+    'is not drained until it has folded what an earlier run committed but did not fold%s',
+    async (_, rest) => {
+      const world = await ingested()
+      expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf([])))
+      await rest(own)
+      const { drained } = start()
+      await drained()
+      expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf(world)))
+    },
+  )
 
   test('is not drained until it has tried alone what its fold left out because the server was busy', async () => {
     const world = [campaignEvent({ campaign_id: 'a' }), pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })]
@@ -104,9 +107,16 @@ describe('the projector', () => {
     expect(await readViews(own.tables, own.databases)).toEqual(expectedReading(readModelOf(world)))
   })
 
-  test('stops both loops at too many rejects, those of earlier runs too, says why, and writes none of them until an operator lets them pass', async () => {
+  test('stops both loops at too many rejects, those of earlier runs too, says why, and writes nothing of that batch until an operator lets them pass', async () => {
     // A run alone stays below the limit with them.
     const bad = Array.from({ length: 15 }, () => noEvent)
+    const withPledge = (pledge_id: string) => [
+      ...bad,
+      newRecordOf(pledgeEvent({ campaign_id: 'a', pledge_id })),
+    ]
+    // The place of the first, the reason, and the way on.
+    const tooMany =
+      /^Too many of the recent records were rejected.*pledges\/0 offset \d+: the first byte is 9.*PLEDGEVIEW_REJECT_SHARE_MAX=1/
     async function runWith(more: readonly NewRecord[], settings: Record<string, string> = {}) {
       await own.writer.append(more)
       const positions = positionsIn(own)
@@ -118,19 +128,23 @@ describe('the projector', () => {
       const hasEnded = async () => service.health().failure !== undefined || (await service.isDrained())
       await vi.waitUntil(hasEnded, soon)
       const isStopped = !(await service.isDrained())
-      if (isStopped) await expect(done).rejects.toThrow(/^Too many of the recent records were rejected/)
+      if (isStopped) await expect(done).rejects.toThrow(tooMany)
       else await stop()
       await reader.close()
-      return { isStopped, rejects: (await keptRejects(own.tables, own.databases)).length }
+      const { ledger } = own.databases
+      const pledges = await own.tables.rows({ query: `SELECT 1 FROM ${ledger}.pledge_ledger FINAL` })
+      const rejects = await keptRejects(own.tables, own.databases)
+      return { isStopped, rejects: rejects.length, pledges: pledges.length }
     }
     for (const round of [1, 2, 3]) {
-      expect(await runWith(bad), `round ${round}`).toEqual({ isStopped: round > 1, rejects: bad.length })
+      const ofRound = { isStopped: round > 1, rejects: bad.length, pledges: 1 }
+      expect(await runWith(withPledge(`p${round}`)), `round ${round}`).toEqual(ofRound)
     }
     // The documented way on. Later runs do not count what passed.
     const all = await runWith([], { PLEDGEVIEW_REJECT_SHARE_MAX: '1' })
-    expect(all).toEqual({ isStopped: false, rejects: 3 * bad.length })
-    const later = await runWith([...bad, ...smallWorld().map(newRecordOf)])
-    expect(later).toEqual({ isStopped: false, rejects: 4 * bad.length })
+    expect(all).toEqual({ isStopped: false, rejects: 3 * bad.length, pledges: 3 })
+    const later = await runWith(withPledge('p4'))
+    expect(later).toEqual({ isStopped: false, rejects: 4 * bad.length, pledges: 4 })
   })
 
   test('stops both loops if the fold cannot go on', async () => {
@@ -146,16 +160,6 @@ describe('the projector', () => {
     await own.writer.append([newRecordOf(campaignEvent({ campaign_id: 'later' }))])
     const [campaigns] = await service.lag()
     expect(campaigns).toMatchObject({ committed: 3, end: 4 })
-  })
-
-  test('counts what it accepts and rejects', async () => {
-    await own.writer.append([...smallWorld().map(newRecordOf), noEvent])
-    const { service, metrics, drained } = start()
-    await drained()
-    expect(service.health()).toMatchObject({ records: 6, rejects: 1 })
-    const text = await metrics.registry.metrics()
-    expect(text).toContain('pledgeview_events_total{topic="pledges",outcome="rejected"} 1')
-    expect(text).toContain('pledgeview_events_total{topic="campaigns",outcome="accepted"} 2')
   })
 
   describe('on the probe of its loop', () => {

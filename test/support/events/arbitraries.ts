@@ -174,7 +174,8 @@ const longMax = 2n ** 63n - 1n
 const timestampMin = Date.UTC(1900, 0, 1)
 const timestampMax = Date.UTC(2299, 11, 31, 23, 59, 59, 999)
 
-const plain: Values = {
+/** Values that keep the rules of most fields. */
+export const plain: Values = {
   text: text(),
   long: amount(),
   timestamp: timestamp(),

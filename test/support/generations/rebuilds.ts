@@ -82,22 +82,16 @@ export async function openRebuildableModel(
 }
 
 /**
- * Opens it on migrated tables, with the live projector running. `journal`: of another model, which has the same log. `now`: the own
- * clock of the projector and of rebuilds. `hurry`: how much faster the clock runs by which it gives an attempt up.
+ * Opens it on migrated tables, with the live projector running. `now`: the own clock of the projector and of rebuilds. `hurry`: how much
+ * faster the clock runs by which it gives an attempt up.
  */
 export async function openRebuildable(
   { tables, databases: own, cluster: servers }: RebuildTables,
   {
-    journal: shared,
     settings = {},
     now = Date.now,
     hurry = 1,
-  }: {
-    journal?: string
-    settings?: Readonly<Record<string, string>>
-    now?: () => number
-    hurry?: number
-  } = {},
+  }: { settings?: Readonly<Record<string, string>>; now?: () => number; hurry?: number } = {},
 ): Promise<RebuildableModel> {
   const config = readConfig({ ...environment, ...settings })
   const whole: typeof generationOf = (...of) => distributedDatabases(generationOf(...of))
@@ -109,8 +103,8 @@ export async function openRebuildable(
     shards: servers.shards.map(shard => ({ ...shard, databases: databases.ofShard })),
   }
   const directory = await mkdtemp(join(tmpdir(), 'pledgeview-rebuild-'))
-  const journal = shared ?? join(directory, 'journal.sqlite')
-  const consumer = shared === undefined ? 'projector' : 'second projector'
+  const journal = join(directory, 'journal.sqlite')
+  const consumer = 'projector'
   const writer = await openJournalWriter(journal)
   const history = await openJournalHistory(journal, consumer)
   let runs = 0

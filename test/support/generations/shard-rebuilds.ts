@@ -8,15 +8,12 @@ const dayLeftMsMin = 60_000
 // Several servers share the machine with other suites.
 const settings = { PLEDGEVIEW_RETRY_MS_MAX: '600000' }
 
-/** Opens it on the servers' tables. `journal`: see `openRebuildable`. */
+/** Opens it on the servers' tables. `hurry`: see `openRebuildable`. */
 export async function openRebuildableShards(
   { tables, databases, shards }: ShardServers,
-  {
-    settings: own = {},
-    ...log
-  }: { journal?: string; settings?: Readonly<Record<string, string>>; hurry?: number } = {},
+  options: { hurry?: number } = {},
 ): Promise<RebuildableModel> {
   await awayFromMidnight(dayLeftMsMin)
   const cluster = { name: clusterName, shards }
-  return openRebuildable({ tables, databases, cluster }, { ...log, settings: { ...settings, ...own } })
+  return openRebuildable({ tables, databases, cluster }, { ...options, settings })
 }

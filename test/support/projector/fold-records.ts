@@ -1,4 +1,5 @@
 /** Faults in what the private tables record of batches and folds. Each list is empty if everything is right. */
+import type { FoldStep } from '../../../services/projector/fold/fold-statements.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 
 export interface FoldFaults {
@@ -76,4 +77,15 @@ export async function clockOf(tables: Tables): Promise<number> {
 export async function column(tables: Tables, query: string): Promise<unknown[]> {
   const rows = await tables.rows<{ value: unknown }>({ query })
   return rows.map(({ value }) => value)
+}
+
+/** Makes a leader without a fold worker: its statements have the steps of `stepOf`. */
+export async function lead(tables: Tables, { ledger }: Databases): Promise<void> {
+  await tables.run({ query: `INSERT INTO ${ledger}.fold_epochs (epoch, holder) SELECT 1, 'leader'` })
+}
+
+/** The n-th step of a leader, with room for everything. */
+export function stepOf(n: number, term = { epoch: 1n, holder: 'leader' }): FoldStep {
+  const bounds = { msMax: 60_000, memoryBytesMax: 2 ** 31 }
+  return { term, foldId: (term.epoch << 32n) + BigInt(n), pieces: 1, piece: 0, ...bounds }
 }

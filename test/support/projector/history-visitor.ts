@@ -79,8 +79,16 @@ function lookStatement({ read }: Databases): string {
 export function expectedDays(notes: Notes): object[] {
   return [...publicNow(notes)].flatMap(([id, days]) => {
     let before: Noted | null | undefined
+    // A campaign that is shown again begins anew.
+    let complete = Number.POSITIVE_INFINITY
+    const launch = days.at(-1)?.[1]?.launchDay ?? null
     return days.flatMap(([day, noted]) => {
-      const isNew = before === undefined && noted?.launchDay != null && noted.launchDay >= day - 1
+      const isLaunched = noted?.launchDay != null && noted.launchDay >= day - 1
+      complete =
+        noted === null
+          ? Number.POSITIVE_INFINITY
+          : Math.min(complete, day, isLaunched ? (noted.launchDay ?? day) : day)
+      const isNew = before === undefined && isLaunched
       const from = before ?? (isNew ? { platform: 0n, backers: 0, pledges: 0 } : noted)
       const isOpening = !before && !isNew
       if (noted !== null || before !== undefined) before = noted
@@ -96,6 +104,8 @@ export function expectedDays(notes: Notes): object[] {
         newBackers: noted.backers - from.backers,
         newPledges: noted.pledges - from.pledges,
         opening: String(isOpening ? noted.platform : 0n),
+        launch,
+        complete,
       }
     })
   })

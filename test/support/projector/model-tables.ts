@@ -12,7 +12,6 @@ import {
   type FoldWorker,
 } from '../../../services/projector/fold/fold-worker.ts'
 import type { OnQuarantine } from '../../../services/projector/fold/quarantine.ts'
-import type { ClockStep } from '../../../services/projector/fold/watermark.ts'
 import { backerHasher } from '../../../services/projector/ingest/backer-hash.ts'
 import {
   addDelivery,
@@ -40,7 +39,6 @@ export interface ModelTables {
   freshDatabases(): Promise<Databases>
   /** Empties them, for another test: it takes a fifth of the time of a migration. Nobody may work on them, or have changed a table. */
   giveBack(databases: Databases): Promise<void>
-  drop(databases: Databases): Promise<void>
   dispose(): Promise<void>
 }
 
@@ -69,9 +67,6 @@ export async function openModelTables(): Promise<ModelTables> {
       await Promise.all(names.map(({ name }) => tables.run({ query: `TRUNCATE TABLE ${name} SYNC` })))
       await tables.run({ query: 'SYSTEM START MERGES' })
       empty.push(databases)
-    },
-    async drop(databases) {
-      for (const name of Object.values(databases)) await tables.run({ query: `DROP DATABASE ${name}` })
     },
     dispose: close,
   }
@@ -120,7 +115,6 @@ export function createTestFoldWorker(
     untilNoneRuns = async () => {},
     rememberWatermark = async watermark => watermark,
     now,
-    onClockStep = () => {},
     ...config
   }: Partial<FoldConfig> & {
     holder?: string
@@ -131,7 +125,6 @@ export function createTestFoldWorker(
     rememberWatermark?: (watermark: number) => Promise<number>
     /** The worker's own clock, Unix ms. Default: it believes ClickHouse's. */
     now?: () => number
-    onClockStep?: (step: ClockStep) => void
   } = {},
 ): TestFoldWorker {
   let nowMs = 0
@@ -156,7 +149,6 @@ export function createTestFoldWorker(
     onQuarantine,
     untilNoneRuns,
     rememberWatermark,
-    onClockStep,
     ...(now && { now }),
   })
   return {

@@ -30,16 +30,13 @@ export function useModelTables(): ModelTables {
     },
     freshDatabases: () => opened.freshDatabases(),
     giveBack: databases => opened.giveBack(databases),
-    drop: databases => opened.drop(databases),
     dispose: () => opened.dispose(),
   }
 }
 
 /** How events reach the fold, which promises the same result for every delivery. Each batch is folded before the next one arrives. */
 export interface Delivery {
-  /** How often all of the events are delivered. Default: once. */
-  times?: number
-  /** Events of one batch. Default: each time all of them in one batch. */
+  /** Events of one batch. Default: all of them. */
   batchSize?: number
   /** That of the platform, from the first delivery on. Default: USD. */
   currency?: string
@@ -79,15 +76,14 @@ export function useFreshModel(): FreshModel {
       return databases
     },
     ingest: events => ingest(events),
-    async project(events, { times = 1, batchSize = events.length, currency = 'USD' } = {}) {
+    async project(events, { batchSize = events.length, currency = 'USD' } = {}) {
       const config = { PLEDGEVIEW_PLATFORM_CURRENCY: currency }
       if (!leader) {
         leader = createTestFoldWorker(model.tables, databases, config).foldWorker
         await leader.acquireLeadership()
       }
-      const delivered = Array.from({ length: times }, () => events).flat()
-      for (let from = 0; from < delivered.length; from += batchSize) {
-        await ingest(delivered.slice(from, from + batchSize))
+      for (let from = 0; from < events.length; from += batchSize) {
+        await ingest(events.slice(from, from + batchSize))
         await leader.fold()
       }
     },

@@ -31,7 +31,7 @@ export const longSuites: readonly string[] = [
   'test/integration/tables/{every-setting,tables-migrate,tables-roles}.test.ts',
   'test/integration/shards/*.test.ts',
   'test/integration/projector/{freshness,properties,service}.test.ts',
-  'test/integration/projector/rewrite-loop.test.ts',
+  'test/integration/projector/privacy.test.ts',
   'test/integration/projector/fold/*.test.ts',
   'test/integration/portal/keys/portal-keys.test.ts',
   'test/integration/query/auth/revocations.test.ts',

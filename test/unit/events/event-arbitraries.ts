@@ -8,7 +8,7 @@ import {
   type Long,
   type StateEvent,
 } from '../../../contracts/events/event.ts'
-import { statesOf, type Values } from '../../support/events/arbitraries.ts'
+import { plain, statesOf, type Values } from '../../support/events/arbitraries.ts'
 
 const longMax = 2n ** 63n - 1n
 
@@ -21,14 +21,6 @@ const count: fc.Arbitrary<Long> = fc
   )
   .map(value => (Number.isSafeInteger(Number(value)) ? Number(value) : BigInt(value)))
 
-const timestamp = fc
-  .date({
-    min: new Date('1900-01-01T00:00:00Z'),
-    max: new Date('2299-12-31T23:59:59.999Z'),
-    noInvalidDate: true,
-  })
-  .map(date => date.getTime())
-
 const text = fc.string({ unit: 'binary' })
 const id = fc
   .string({ unit: 'binary', minLength: 1, maxLength: 20 })
@@ -37,16 +29,15 @@ const nonEmpty = fc.string({ unit: 'binary', minLength: 1 })
 const slug = fc
   .string({ unit: 'binary', minLength: 1, maxLength: 20 })
   .filter(value => !/[/\\?#%\s\p{Cc}]/u.test(value) && value !== '.' && value !== '..')
-const webAddress = fc.webUrl({ withFragments: true, withQueryParameters: true })
 
 const values: Values = {
+  ...plain,
   text,
   long: count,
-  timestamp,
   fields: {
+    ...plain.fields,
     ...{ campaign_id: id, pledge_id: id, key: id, account_id: id },
     ...{ backer_id: nonEmpty, creator_id: nonEmpty, reward_id: nonEmpty },
-    ...{ url: webAddress, image_url: webAddress, profile_url: webAddress, avatar_url: webAddress },
     slug,
     currency: fc.constantFrom(...currencyCodes),
     secret_hash: fc.stringMatching(/^[0-9a-f]{64}$/),

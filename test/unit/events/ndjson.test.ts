@@ -1,50 +1,19 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { encodeState } from '../../../contracts/events/codec.ts'
-import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { parseTimestamp } from '../../../contracts/events/json-forms.ts'
 import { formatEvent, parseEventLine } from '../../../contracts/events/ndjson.ts'
+import { campaignEvent, pledgeEvent, sampleReward } from '../../support/events/sample-events.ts'
 import { changeEvent, stateEvent } from './event-arbitraries.ts'
 
-const pledge = {
-  pledge_id: 'p_1',
-  campaign_id: 'c_1',
-  backer_id: 'b_1',
-  version: 7,
-  changed_at: '2026-03-01T10:00:00.000Z',
-  status: 'ACTIVE',
-  amount_minor: 2_500,
-  platform_amount_minor: 2_700,
-  reward_id: 'r_1',
-}
-
-const campaign = {
-  campaign_id: 'c_1',
-  version: 1,
-  changed_at: '2026-03-01T10:00:00.000Z',
-  status: 'LIVE',
-  slug: 'a-title',
-  url: 'https://platform.example/a-title',
-  title: 'A title',
-  category: 'Comics',
-  currency: 'EUR',
-  goal_amount_minor: 100,
-  campaign_type: 'ALL_OR_NOTHING',
-  project_type: 'COMIC',
-  is_staff_pick: false,
-  has_adult_content: false,
-  uses_ai: false,
-  tags: ['a'],
-  follower_count: 0,
-  created_at: '2026-02-01T10:00:00Z',
-  creator: { creator_id: 'u_1', name: 'n', profile_url: 'https://p.example' },
-  description: 'd',
-  risks: 'r',
-  rewards: [
-    { reward_id: 'r_1', title: 't', description: 'd', amount_minor: 1 },
-    { reward_id: 'r_2', title: 't', description: 'd', amount_minor: 2, quantity_available: 5 },
-  ],
-}
+const dataOf = (event: ChangeEvent) => JSON.parse(formatEvent(event)).data
+const pledge = dataOf(pledgeEvent({ campaign_id: 'c_1', pledge_id: 'p_1' }))
+const campaign = dataOf(
+  campaignEvent({
+    campaign_id: 'c_1',
+    rewards: [sampleReward({ reward_id: 'r_1' }), sampleReward({ reward_id: 'r_2', quantity_available: 5 })],
+  }),
+)
 
 describe('an event as a line', () => {
   test('comes back the same, from text and from bytes', () => {
@@ -54,15 +23,6 @@ describe('an event as a line', () => {
         expect(line).not.toContain('\n')
         expect(parseEventLine(line)).toEqual({ event })
         expect(parseEventLine(Buffer.from(line))).toEqual({ event })
-      }),
-    )
-  })
-
-  test('every event that was read can be encoded, so nothing that is appended is rejected later', () => {
-    fc.assert(
-      fc.property(changeEvent, event => {
-        const read = eventOf(parseEventLine(formatEvent(event)))
-        if (read.data !== null) expect(() => encodeState(read as StateEvent)).not.toThrow()
       }),
     )
   })
@@ -84,18 +44,6 @@ describe('an event as a line', () => {
       }),
       { numRuns: 1_000 },
     )
-  })
-
-  test('may leave out what may be null', () => {
-    const { reward_id: _, ...rest } = pledge
-    const event = eventOf(parseEventLine(pledgeLine(rest, {})))
-    expect(event.data).toHaveProperty('reward_id', null)
-    expect(eventOf(parseEventLine(campaignLine({}))).data).toMatchObject({
-      subtitle: null,
-      launch_date: null,
-      creator: { avatar_url: null },
-      rewards: [{ quantity_available: null }, { quantity_available: 5 }],
-    })
   })
 
   test('is read whatever its withdrawal erased: only its ids, version, time and status are needed', () => {
@@ -144,7 +92,6 @@ describe('integers', () => {
 
   test.each([
     ['1.5', 'is not a whole number, but 1.5'],
-    ['"1.5"', 'is not a whole number, but "1.5"'],
     ['"007"', 'is not a whole number, but "007"'],
     ['""', 'is not a whole number, but ""'],
     ['true', 'is not a whole number, but true'],
@@ -155,7 +102,6 @@ describe('integers', () => {
     ['-9007199254740993.0', 'is beyond 2^53 and not written as digits: write it as a decimal string'],
     ['1e19', 'is beyond 64 bits: 10000000000000000000'],
     ['-1', '-1 is negative'],
-    ['-9223372036854775808', '-9223372036854775808 is negative'],
   ])('are refused if they are not integers, or do not fit: %s', (json, reason) => {
     expect(parseEventLine(withVersion(json))).toEqual({ fault: { field: 'data.version', reason } })
   })
@@ -225,27 +171,16 @@ describe('a faulty line is refused with its field and a reason', () => {
     ['{"type":"backer","data":{}}', 'type', 'is not one of campaign, pledge, api-key, but "backer"'],
     ['{"type":"pledge"}', 'data', 'is missing (null deletes the entity)'],
     ['{"type":"pledge","data":[]}', 'data', 'is not an object, but []'],
-    ['{"type":"pledge","data":{}}', 'data.pledge_id', 'is missing'],
     ['{"type":"pledge","data":null}', 'key', 'is missing, and data is null'],
-    ['{"type":"pledge","key":"p_1","data":null}', 'key', 'is not campaign_id/pledge_id'],
     ['{"type":"campaign","key":"","data":null}', 'key', 'is empty'],
     ['{"type":"campaign","key":7,"data":null}', 'key', 'is not a string of Unicode text, but 7'],
     ['{"type":"campaign","key":"c","data":null,"extra":1}', 'extra', 'is not a field of an event'],
     [pledgeLine(pledge, { key: 'c_1/p_2' }), 'key', `is "c_1/p_2", but the entity's own is "c_1/p_1"`],
-    [pledgeLine({ ...pledge, amount_minor: -5 }, {}), 'data.amount_minor', '-5 is negative'],
-    [
-      pledgeLine({ ...pledge, status: 'ACTVE' }, {}),
-      'data.status',
-      /^is not one of UNKNOWN, PENDING, .*, but "ACTVE"$/,
-    ],
-    [pledgeLine({ ...pledge, reward: 'r_1' }, {}), 'data.reward', 'is not a field of the schema'],
     [pledgeLine({ ...pledge, version: null }, {}), 'data.version', 'is null'],
-    [pledgeLine({ ...pledge, pledge_id: 'a/b' }, {}), 'data.pledge_id', 'holds a slash'],
     [campaignLine({ title: 5 }), 'data.title', `${text} 5`],
     [campaignLine({ is_staff_pick: 'yes' }), 'data.is_staff_pick', 'is not true or false, but "yes"'],
     [campaignLine({ tags: 'a' }), 'data.tags', 'is not an array, but "a"'],
     [campaignLine({ tags: ['a', 5] }), 'data.tags[1]', `${text} 5`],
-    [campaignLine({ tags: ['a', null] }), 'data.tags[1]', `${text} null`],
     [campaignLine({ creator: null }), 'data.creator', 'is null'],
     [
       campaignLine({ creator: { creator_id: '', name: '', profile_url: '' } }),
@@ -253,13 +188,6 @@ describe('a faulty line is refused with its field and a reason', () => {
       'is empty',
     ],
     [campaignLine({ creator: { creator_id: 'u', name: '' } }), 'data.creator.profile_url', 'is missing'],
-    [campaignLine({ slug: 'a/b' }), 'data.slug', 'has "/", which a path segment cannot have'],
-    [
-      campaignLine({ url: 'javascript:alert(1)' }),
-      'data.url',
-      'is not a web address with http:// or https://',
-    ],
-    [campaignLine({ currency: 'EUX' }), 'data.currency', '"EUX" is not an ISO 4217 code'],
     [
       campaignLine({ created_at: '2026-02-30T00:00:00Z' }),
       'data.created_at',
@@ -276,16 +204,6 @@ describe('a faulty line is refused with its field and a reason', () => {
       campaignLine({ rewards: withReward({ amount_minor: -1 }) }),
       'data.rewards[2].amount_minor',
       '-1 is negative',
-    ],
-    [
-      campaignLine({ rewards: withReward({ amount_minor: 'x' }) }),
-      'data.rewards[2].amount_minor',
-      /^is not a whole number/,
-    ],
-    [
-      campaignLine({ rewards: withReward({ limit: 5 }) }),
-      'data.rewards[2].limit',
-      'is not a field of the schema',
     ],
     [
       campaignLine({ ['__proto__']: 1 }).replace('{"campaign_id"', '{"__proto__":{},"campaign_id"'),
@@ -333,10 +251,7 @@ function campaignLine(changes: object): string {
 }
 
 function withReward(changes: object): object[] {
-  return [
-    ...campaign.rewards,
-    { reward_id: 'r_3', title: 't', description: 'd', amount_minor: 1, ...changes },
-  ]
+  return [...campaign.rewards, { ...campaign.rewards[0], reward_id: 'r_3', ...changes }]
 }
 
 function eventOf(parsed: ReturnType<typeof parseEventLine>): ChangeEvent {

@@ -1,5 +1,4 @@
 import currencyTable from 'currency-codes'
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { currencyCodes, currencyDigits } from '../../../contracts/events/currencies.ts'
 import type { ApiKeyState, ChangeEvent } from '../../../contracts/events/event.ts'
@@ -19,13 +18,8 @@ import {
   sampleCampaign,
   sampleReward,
 } from '../../support/events/sample-events.ts'
-import { changeEvent } from './event-arbitraries.ts'
 
 describe('the rules of events', () => {
-  test('let through every event that keeps them', () => {
-    fc.assert(fc.property(changeEvent, event => faultOf(event) === undefined))
-  })
-
   test('bound the tiers of a campaign, so that one row stays small', () => {
     const withTiers = (count: number) =>
       campaignEvent({
@@ -168,40 +162,32 @@ describe('the rules of events', () => {
       })
   })
 
-  test('look at links only where somebody sees them, so that a withdrawal is never rejected for one', () => {
-    const links = {
-      slug: 'a/b',
-      url: 'javascript:alert(1)',
-      image_url: '',
-      creator: { ...creator, profile_url: '' },
-    }
-    for (const status of ['DRAFT', 'SUBMITTED', 'APPROVED', 'SUSPENDED', 'UNKNOWN'] as const)
-      expect(faultOf(campaignEvent({ campaign_id: 'c', status, ...links }))).toBeUndefined()
-    const integration = { name: '', url: '', contact_email: '' }
-    expect(faultOf(apiKeyEvent({ ...apiKey, status: 'REVOKED', integration }))).toBeUndefined()
-  })
-
   test('reject no withdrawal for what was erased with it: the state before it would stay', () => {
     const erased = {
       ...{ currency: '', goal_amount_minor: -1, follower_count: -1, launch_date: 9e15, rewards: [] },
       creator: { ...creator, creator_id: '' },
     }
+    const links = {
+      ...{ slug: 'a/b', url: 'javascript:alert(1)', image_url: '' },
+      creator: { ...creator, profile_url: '' },
+    }
     const reward = { reward_id: '', title: '', description: '', amount_minor: -1, quantity_available: -1 }
     for (const change of [
       erased,
+      links,
       { rewards: [reward] },
       { rewards: new Array(rewardsMax + 1).fill(reward) },
     ]) {
-      const withdrawn = campaignEvent({ campaign_id: 'c', ...change, status: 'SUSPENDED' })
-      expect(faultOf(withdrawn)).toBeUndefined()
+      for (const status of ['DRAFT', 'SUBMITTED', 'APPROVED', 'SUSPENDED', 'UNKNOWN'] as const)
+        expect(faultOf(campaignEvent({ campaign_id: 'c', ...change, status }))).toBeUndefined()
       expect(faultOf(campaignEvent({ campaign_id: 'c', ...change, status: 'LIVE' }))).toBeDefined()
     }
     const pledge = { campaign_id: 'c', pledge_id: 'p', backer_id: '', amount_minor: -1, reward_id: '' }
     expect(faultOf(pledgeEvent({ ...pledge, status: 'REFUNDED' }))).toBeUndefined()
     expect(faultOf(pledgeEvent({ ...pledge, status: 'ACTIVE' }))).toMatchObject({ field: 'backer_id' })
-    const key = { ...apiKey, secret_hash: '' }
+    const key = { ...apiKey, secret_hash: '', integration: { name: '', url: '', contact_email: '' } }
     expect(faultOf(apiKeyEvent({ ...key, status: 'REVOKED' }))).toBeUndefined()
-    expect(faultOf(apiKeyEvent({ ...key, status: 'ACTIVE' }))).toMatchObject({ field: 'secret_hash' })
+    expect(faultOf(apiKeyEvent({ ...key, status: 'ACTIVE' }))).toMatchObject({ field: 'integration.url' })
   })
 
   test('take a pledge’s key apart into the ids that it was made of', () => {

@@ -28,25 +28,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.nat(3) }) },
 )
 
-test('waits for a partition of a member whose process has ended, and reads it once the group has dropped that member', async () => {
-  const log = createMemoryLog()
-  for (let partition = 0; partition < partitions; partition++) append(log, partition)
-  log.lose(1)
-  const read = new Set<string>()
-  let isDone = false
-  const reading = ingestTo(dependenciesOf(log, read), log.ends(), new AbortController().signal).then(() => {
-    isDone = true
-  })
-  await expect.poll(() => log.committed()).toMatchObject({ 'campaigns/0': 1, 'campaigns/2': 1 })
-  // It looks at the log several times a second.
-  await delay(500)
-  expect(isDone).toBe(false)
-  log.reassign()
-  await reading
-  expect(read).toContain('campaigns/1 0')
-  expect(log.committed()).toEqual({ 'campaigns/0': 1, 'campaigns/1': 1, 'campaigns/2': 1 })
-})
-
 test('leaves out no record before the position, over rebalances that repeat records and that take partitions away', async () => {
   const rounds = fc.integer({ min: 1, max: 4 })
   const property = fc.asyncProperty(fc.array(step, { maxLength: 40 }), rounds, async (steps, roundsMax) => {
@@ -67,30 +48,16 @@ test('leaves out no record before the position, over rebalances that repeat reco
   await fc.assert(property, { numRuns: 30 })
 }, 120_000)
 
-test('ends when it is interrupted, also if the log does not answer', async () => {
-  const log = createMemoryLog()
-  append(log, 0)
-  const asked = Promise.withResolvers<void>()
-  const reader: EventReader = {
-    ...log.reader,
-    lag() {
-      asked.resolve()
-      return new Promise<never>(() => {})
-    },
-  }
-  const interruption = new AbortController()
-  const reading = ingestTo({ ...dependenciesOf(log, new Set()), reader }, log.ends(), interruption.signal)
-  await asked.promise
-  interruption.abort(new Error('interrupted'))
-  await expect(reading).rejects.toThrow('interrupted')
-})
-
-test('ends when it is interrupted, also while there is something left to read', async () => {
+test.each([
+  ['if the log does not answer', () => new Promise<never>(() => {})],
+  ['while there is something left to read', undefined],
+])('ends when it is interrupted, also %s', async (_, lag) => {
   const log = createMemoryLog()
   for (let partition = 0; partition < partitions; partition++) append(log, partition)
   log.lose(1)
+  const reader: EventReader = { ...log.reader, ...(lag && { lag }) }
   const interruption = new AbortController()
-  const reading = ingestTo(dependenciesOf(log, new Set()), log.ends(), interruption.signal)
+  const reading = ingestTo({ ...dependenciesOf(log, new Set()), reader }, log.ends(), interruption.signal)
   await expect.poll(() => log.committed()).toMatchObject({ 'campaigns/0': 1, 'campaigns/2': 1 })
   interruption.abort(new Error('interrupted'))
   await expect(reading).rejects.toThrow('interrupted')

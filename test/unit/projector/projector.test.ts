@@ -10,12 +10,6 @@ import { type IngestSetup, insertsOnly, startIngest } from '../../support/projec
 
 const settings = { batchMsMin: 25, batchMsMax: 250 }
 
-test('a record that comes after a quiet time waits only briefly', () => {
-  for (const sinceLastMs of [225, 250, 60_000, Number.POSITIVE_INFINITY]) {
-    expect(collectMsOf(settings, { isBacklog: false, sinceLastMs })).toBe(25)
-  }
-})
-
 test('no record waits longer than batchMsMax, and two batches end at least that long apart or after a quiet time', () => {
   const property = fc.property(
     fc.integer({ min: 1, max: 60_000 }),
@@ -79,13 +73,14 @@ test('a batch that is due takes more records while the batch before it is being 
   }
   append(log)
   expect(written).toEqual([])
+  expect([inserts, log.commits]).toEqual([1, []])
   release()
   await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 6 }), waiting)
   await stop()
   expect(written).toEqual([1, 4, 1])
 })
 
-test('records that are old when they come share batches as others do, and none ends a backlog', async () => {
+test('records that are old when they come share batches as others do, and none ends a backlog; a poll asks for at most 4 MiB', async () => {
   const log = createMemoryLog()
   let nowMs = 0
   let nextAt = 0
@@ -95,6 +90,8 @@ test('records that are old when they come share batches as others do, and none e
       ...log.reader,
       // One record in 50 ms.
       poll({ waitMsMax, ...bounds }, signal) {
+        // Decoding what it delivers blocks the process.
+        expect(bounds.bytesMax).toBe(4 * 1024 ** 2)
         nowMs = Math.max(nowMs, Math.min(nowMs + waitMsMax, nextAt))
         for (; nextAt <= nowMs; nextAt += 50) append(log, nowMs - 60_000)
         return log.reader.poll({ ...bounds, waitMsMax: 0 }, signal)
@@ -104,7 +101,7 @@ test('records that are old when they come share batches as others do, and none e
     storesRejects: false,
     decode: () => ({ reason: 'it is not an event' }),
     circuitBreaker: { PLEDGEVIEW_REJECT_SHARE_MAX: 1 },
-    settings: { ...settings, idleMsMax: 500 },
+    settings: { ...settings, idleMsMax: 500, batchBytesMax: 64 * 1024 ** 2 },
     events: { onLogged: ({ isEndOfBacklog }) => void batches.push({ loggedAt: nowMs, isEndOfBacklog }) },
     clock: { monotonicMs: () => nowMs, sleep },
     now: () => nowMs,
@@ -116,29 +113,6 @@ test('records that are old when they come share batches as others do, and none e
   expect(later.length).toBeGreaterThan(30)
   expect(later.length).toBeLessThan(45)
   expect(later.filter(({ isEndOfBacklog }) => isEndOfBacklog)).toEqual([])
-})
-
-test('a poll asks for at most 4 MiB, whatever a batch may have: decoding what it delivers blocks the process', async () => {
-  const log = createMemoryLog()
-  const asked: number[] = []
-  const { stop } = startIngest({
-    reader: {
-      ...log.reader,
-      poll(bounds, signal) {
-        asked.push(bounds.bytesMax)
-        return log.reader.poll(bounds, signal)
-      },
-    },
-    tables: insertsOnly(async () => {}),
-    storesRejects: false,
-    decode: () => ({ reason: 'it is not an event' }),
-    circuitBreaker: { PLEDGEVIEW_REJECT_SHARE_MAX: 1 },
-    settings: { ...settings, idleMsMax: 10, batchBytesMax: 64 * 1024 ** 2 },
-  })
-  append(log)
-  await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 1 }), waiting)
-  await stop()
-  expect(new Set(asked)).toEqual(new Set([4 * 1024 ** 2]))
 })
 
 const waiting = { timeout: 20_000, interval: 10 }

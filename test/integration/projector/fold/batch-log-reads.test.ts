@@ -18,6 +18,7 @@ import { createUnfolded } from '../../../../services/projector/waiting.ts'
 import { statementForm } from '../../../../services/tables/clickhouse/statements.ts'
 import type { Databases, Statement } from '../../../../services/tables/port.ts'
 import { campaignEvent } from '../../../support/events/sample-events.ts'
+import { lead, stepOf } from '../../../support/projector/fold-records.ts'
 import {
   createIngest,
   createTestFoldWorker,
@@ -42,16 +43,6 @@ async function writeBatches(
   })
 }
 
-/** A batch with an event of that age when it was written, which was that long ago. Seconds. */
-async function writeOld({ ledger }: Databases, age: { event: number; batch: number }): Promise<void> {
-  await tables.tables.run({
-    query: `INSERT INTO ${ledger}.batch_log (projector, sequence, campaign_ids, appended_at, oldest_at)
-            SELECT 'old', 1, ['a'], now64(3, 'UTC') - toIntervalSecond({batch:UInt32}) AS at, at - toIntervalSecond({event:UInt32})
-            SETTINGS async_insert = 0`,
-    query_params: age,
-  })
-}
-
 async function writeProgress({ ledger }: Databases, folded: Record<string, number>): Promise<void> {
   await tables.tables.run({ query: `TRUNCATE TABLE ${ledger}.fold_progress` })
   const names = Object.keys(folded)
@@ -65,22 +56,6 @@ async function writeProgress({ ledger }: Databases, folded: Record<string, numbe
   })
 }
 
-function stepOf(n: number) {
-  const term = { epoch: 1n, holder: 'leader' }
-  return {
-    term,
-    foldId: (1n << 32n) + BigInt(n),
-    pieces: 1,
-    piece: 0,
-    msMax: 60_000,
-    memoryBytesMax: 2 ** 31,
-  }
-}
-
-async function lead({ ledger }: Databases): Promise<void> {
-  await tables.tables.run({ query: `INSERT INTO ${ledger}.fold_epochs (epoch, holder) SELECT 1, 'leader'` })
-}
-
 describe('the fold', () => {
   // More projectors with many batches than the condition names one by one.
   const projectors = 310
@@ -89,7 +64,7 @@ describe('the fold', () => {
 
   test('finds every batch after its progress, and no other, whichever long runs it knows', async () => {
     const databases = await tables.freshDatabases()
-    await lead(databases)
+    await lead(tables.tables, databases)
     await writeBatches(databases, { projectors, from, to })
     const names = Array.from({ length: projectors }, (_, n) => `p${n}`)
     const sequence = fc.oneof(fc.nat({ max: 100 }), fc.integer({ min: from - 2, max: to + 2 }))
@@ -130,32 +105,12 @@ describe('the fold', () => {
     await check(Object.fromEntries(names.map(name => [name, to])))
   })
 
-  test('leaves a batch that comes after it has looked to the next one', async () => {
-    const databases = await tables.freshDatabases()
-    await lead(databases)
-    await writeBatches(databases, { projectors: 2, to: 1 })
-    const { runs = [] } = (await readPending(tables.tables, databases, [])) ?? {}
-    await writeBatches(databases, { projectors: 3, from: 1, to: 2 })
-    const touched = { foldId: 1n, runs, longRuns: [], hasQuarantine: false, isAgain: false }
-    const { query, parameters } = touchedCampaigns(databases, touched)
-    const ids = await tables.tables.rows<{ campaign_id: string }>({ query, query_params: parameters })
-    expect(ids.map(row => row.campaign_id).toSorted()).toEqual(['p0 1', 'p1 1'])
-    await tables.tables.run(recordFoldedStatement(databases, stepOf(1), { runs, elapsedMs: 1 }))
-    expect((await readUnfolded(tables.tables, databases)).map(({ first, last }) => [first, last])).toEqual([
-      ...[
-        [2, 2],
-        [2, 2],
-        [2, 2],
-      ],
-    ])
-  })
-
   test.each([
     { what: 'that are folded', projectors: 3, each: 100_000 },
     { what: 'of many runs that have ended', projectors: 100, each: 40_000 },
   ])('does not read the batches $what', async ({ projectors, each }) => {
     const databases = await tables.freshDatabases()
-    await lead(databases)
+    await lead(tables.tables, databases)
     await writeBatches(databases, { projectors, to: each })
     // As the log of a month is: its old parts are merged, and a run's batches stand together.
     await tables.tables.run({ query: `OPTIMIZE TABLE ${databases.ledger}.batch_log FINAL` })
@@ -194,7 +149,7 @@ test('what waits in the current generation is known at the first look after a pr
 
 test('the progress stays at one row for each run of a projector, however often it folds', async () => {
   const databases = await tables.freshDatabases()
-  await lead(databases)
+  await lead(tables.tables, databases)
   for (let fold = 0; fold < 20; fold++) {
     await writeBatches(databases, { projectors: 3, from: fold, to: fold + 1 })
     const runs = (await readPending(tables.tables, databases, []))?.runs ?? []
@@ -257,13 +212,19 @@ async function rowsRead({ query, query_params = {} }: Statement): Promise<number
 }
 
 test('batches are of a backlog if their events were old when they were read, and not if they only waited for a fold', async () => {
+  // How old the event was when its batch was written, and how long ago that was, seconds.
   for (const [age, isOfBacklog] of [
     [{ event: 5, batch: 3_600 }, 0],
     [{ event: 15, batch: 0 }, 1],
     [{ event: 15, batch: 3_600 }, 1],
   ] as const) {
     const databases = await tables.freshDatabases()
-    await writeOld(databases, age)
+    await tables.tables.run({
+      query: `INSERT INTO ${databases.ledger}.batch_log (projector, sequence, campaign_ids, appended_at, oldest_at)
+              SELECT 'old', 1, ['a'], now64(3, 'UTC') - toIntervalSecond({batch:UInt32}) AS at, at - toIntervalSecond({event:UInt32})
+              SETTINGS async_insert = 0`,
+      query_params: age,
+    })
     expect(await readPending(tables.tables, databases, [])).toMatchObject({ batches: 1, isOfBacklog })
     await tables.giveBack(databases)
   }

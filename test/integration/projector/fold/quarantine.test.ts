@@ -102,6 +102,14 @@ describe('a campaign that cannot be folded within the bounds', () => {
     })
   const memoryBytesMax = 67_108_864
 
+  /** A hundred campaigns that are in quarantine, with numbers in their ids. */
+  const quarantineHundred = (named: string) =>
+    model.tables.run({
+      query: `INSERT INTO ${model.databases.ledger}.quarantine (campaign_id, fold_id, is_quarantined, failures, reason, since)
+              SELECT concat('${named}', toString(number)), 1, true, 1, 'TIMEOUT_EXCEEDED', now64(3, 'UTC') FROM numbers(100)
+              SETTINGS async_insert = 0`,
+    })
+
   const events = () => reports.map(({ event }) => event)
   const inStatus = async () => (await tablesStatus(model)).fold.quarantine.map(one => one.campaign_id)
   const views = () => readViews(model.tables, model.databases)
@@ -230,11 +238,7 @@ describe('a campaign that cannot be folded within the bounds', () => {
   })
 
   test('does not count any more once it is withdrawn, so a hundred of them keep no other out', async () => {
-    await model.tables.run({
-      query: `INSERT INTO ${model.databases.ledger}.quarantine (campaign_id, fold_id, is_quarantined, failures, reason, since)
-              SELECT concat('gone', toString(number)), 1, true, 1, 'TIMEOUT_EXCEEDED', now64(3, 'UTC') FROM numbers(100)
-              SETTINGS async_insert = 0`,
-    })
+    await quarantineHundred('gone')
     await leaderThatMet({ before: tooSlowAlone })
     expect(await views()).toEqual(whole(others))
     expect([named, await inStatus()]).toEqual([['heavy'], ['heavy']])
@@ -243,11 +247,7 @@ describe('a campaign that cannot be folded within the bounds', () => {
   test('leaves also when a hundred others are in quarantine, which keep one more that is public out', async () => {
     await model.ingest([...others, ...heavy(1)])
     await (await leader({})).foldWorker.fold()
-    await model.tables.run({
-      query: `INSERT INTO ${model.databases.ledger}.quarantine (campaign_id, fold_id, is_quarantined, failures, reason, since)
-              SELECT concat('heavy', toString(number)), 1, true, 1, 'TIMEOUT_EXCEEDED', now64(3, 'UTC') FROM numbers(100)
-              SETTINGS async_insert = 0`,
-    })
+    await quarantineHundred('heavy')
     await model.ingest([
       ...Array.from({ length: 100 }, (_, n) => campaignEvent({ campaign_id: `heavy${n}` })),
       campaignTombstone('heavy'),

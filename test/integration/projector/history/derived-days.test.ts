@@ -1,11 +1,13 @@
-/** The days before the first one that was kept: they are derived from the pledges. */
+/** The days before the first one that was kept: they are derived from the pledges. And what is deleted has no days. */
 
 import { describe, expect, test } from 'vitest'
 import type { CampaignState, ChangeEvent } from '../../../../contracts/events/event.ts'
+import { purgeTables } from '../../../../services/erasure/tables.ts'
 import { readExamples } from '../../../../services/portal/guide/data-examples.ts'
+import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import { isOfLine, lostConnection, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../../support/events/model.ts'
-import { campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
+import { campaignEvent, campaignTombstone, pledgeEvent } from '../../../support/events/sample-events.ts'
 import { createTestFoldWorker, expectedReading, readViews } from '../../../support/projector/model-tables.ts'
 import { dayMs } from '../../../support/projector/stamp-clock.ts'
 import { useHistory } from '../../../support/projector/use-history.ts'
@@ -290,6 +292,40 @@ describe('the days before the history', () => {
     },
     120_000,
   )
+})
+
+test('the history has nothing of a deleted campaign, from the tombstone on, and a purge removes it from disk', async () => {
+  await fold(
+    campaignEvent({ campaign_id: 'a', launch_date: daysAgo(9) }),
+    pledge('a', 'p', 500, 4),
+    campaignEvent({ campaign_id: 'b', launch_date: world.clock.now() }),
+    pledge('b', 'p', 100),
+  )
+  nextDay()
+  await world.worker.foldWorker.fold()
+  // Not folded yet.
+  await world.ingest([campaignTombstone('a')])
+  expect(await funding()).toMatchObject([{ standing: 1, campaigns: 1 }, { standing: 1 }])
+  await world.worker.foldWorker.fold()
+  const purge = {
+    isDry: false,
+    removesRejects: false,
+    msMax: 60_000,
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    sleep,
+  }
+  const kept = () => rows(`SELECT DISTINCT campaign_id AS id FROM ${world.databases.base}.campaign_days`)
+  expect(await purgeTables({ tables: world.model.tables, databases: world.databases }, purge)).toContainEqual(
+    expect.objectContaining({
+      copy: 'table campaign_days',
+      done: 'removed the rows of 1 deleted campaign',
+    }),
+  )
+  expect(await kept()).toEqual([{ id: 'b' }])
+  nextDay()
+  await world.worker.foldWorker.fold()
+  expect(await kept()).toEqual([{ id: 'b' }])
 })
 
 /** The places where the views of the history contradict each other, or the campaigns as they are now. */

@@ -115,7 +115,7 @@ function change({ random, clock, versions, deleted }: World): ChangeEvent[] {
       category: pick(random, categories),
       title: `version ${version}`,
       follower_count: version,
-      // No day is derived: history.test.ts does that.
+      // No day is derived: derived-days.test.ts does that.
       launch_date: pick(random, [
         null,
         Math.max(clock.now() - intBetween(random, 0, 3 * dayMs), clock.startedAt - dayMs),
@@ -224,7 +224,8 @@ async function readHistory(tables: Tables, { views, base: own }: Databases) {
       query: `SELECT campaign_id AS id, ${dayNumber} AS day, status, category, ${exact('pledged_amount')} AS pledged,
                 ${exact('pledged_platform_amount')} AS platform, backer_count AS backers, pledge_count AS pledges,
                 follower_count AS followers, ${exact('new_pledged_platform_amount')} AS new, new_backer_count AS newBackers,
-                new_pledge_count AS newPledges, ${exact('opening_platform_amount')} AS opening
+                new_pledge_count AS newPledges, ${exact('opening_platform_amount')} AS opening,
+                toInt32(launch_day) AS launch, toInt32(complete_from) AS complete
               FROM ${views}.campaign_days ORDER BY id, day`,
     }),
     notFinal: await tables.rows<{ days: number }>({

@@ -1,10 +1,13 @@
-/** The ingest loop: records that are not events, assignments that end, and a stop. */
+/**
+ * The ingest loop: records that are not events, assignments that end, a stop, and a ClickHouse that fails. Offsets move only after
+ * ClickHouse has confirmed; nothing is lost or doubled.
+ */
 
 import { describe, expect, test, vi } from 'vitest'
 import type { EventReader, NewRecord } from '../../../../services/log/port.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
-import { obstructed } from '../../../support/clickhouse/faulty-tables.ts'
+import { lostConnection, obstructed, type TablesCall } from '../../../support/clickhouse/faulty-tables.ts'
 import { createMemoryLog } from '../../../support/events/memory-log.ts'
 import { readModelOf } from '../../../support/events/model.ts'
 import { campaignEvent, newRecordOf, noEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
@@ -85,65 +88,6 @@ describe('the ingest loop', () => {
     expect(await keptRejects(model.tables, model.databases)).toHaveLength(2)
   })
 
-  test('rejects are in their table before the batch log and the offsets move past them', async () => {
-    const log = createMemoryLog()
-    log.append([noEvent])
-    const tables = obstructed(model.tables, {
-      before({ text }) {
-        if (text.endsWith('rejects')) throw new TablesError('disk full', { retryable: false })
-      },
-    })
-    const running = start({ reader: log.reader, tables })
-    await expect(running.done).rejects.toThrow('disk full')
-    expect(log.commits).toEqual([])
-    expect(await model.tables.rows({ query: `SELECT 1 FROM ${model.databases.ledger}.batch_log` })).toEqual(
-      [],
-    )
-  })
-
-  test('the circuit breaker trips at too many rejects: nothing of that batch is written or committed, and the error says why', async () => {
-    const log = createMemoryLog()
-    log.append(recordsOf(world))
-    const running = start({
-      reader: log.reader,
-      tables: model.tables,
-      circuitBreaker: {
-        PLEDGEVIEW_REJECTS_MIN: 3,
-        PLEDGEVIEW_REJECT_SHARE_MAX: 0.5,
-        PLEDGEVIEW_REJECT_WINDOW_RECORDS: 4,
-      },
-    })
-    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soon)
-    const before = await ledgerRows()
-    log.append([noEvent, noEvent, noEvent, newRecordOf(campaignEvent({ campaign_id: 'c' }))])
-    await expect(running.done).rejects.toThrow(
-      /^Too many of the recent records.*pledges\/0 offset 2: the first byte is 9/,
-    )
-    await expect(running.done).rejects.toThrow('PLEDGEVIEW_REJECT_SHARE_MAX')
-    expect(log.committed()).toEqual(worldEnds)
-    expect(await keptRejects(model.tables, model.databases)).toEqual([])
-    expect(await ledgerRows()).toEqual(before)
-  })
-
-  test('a batch whose partitions went to another assignment commits nothing, and its records are delivered again', async () => {
-    const log = createMemoryLog()
-    log.append(recordsOf(world))
-    let isFirst = true
-    const tables = obstructed(model.tables, {
-      before({ text }) {
-        if (!text.endsWith('batch_log') || !isFirst) return
-        isFirst = false
-        log.reassign()
-      },
-    })
-    const running = start({ reader: log.reader, tables })
-    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soon)
-    await running.stop()
-    expect(log.refusedCommits()).toBe(1)
-    expect(log.commits.map(({ assignment }) => assignment)).toEqual(['2'])
-    expect(await foldedReading()).toEqual(expectedReading(readModelOf(world)))
-  })
-
   test('records of two assignments never share a batch', async () => {
     const log = createMemoryLog()
     log.append(recordsOf(world.slice(0, 1)))
@@ -171,41 +115,6 @@ describe('the ingest loop', () => {
       ['1', 1],
       ['2', 5],
     ])
-  })
-
-  test('a batch is collected while another is written, but written and committed only after it', async () => {
-    const log = createMemoryLog()
-    log.append(recordsOf([pledgeEvent({ campaign_id: 'a', pledge_id: 'first' })]))
-    const order: string[] = []
-    let release = (): void => {}
-    const held = new Promise<void>(resolve => {
-      release = resolve
-    })
-    let batches = 0
-    const tables = obstructed(model.tables, {
-      async before({ text }) {
-        if (!text.endsWith('pledge_ledger')) return
-        batches++
-        order.push(`write ${batches}`)
-        if (batches === 1) await held
-      },
-    })
-    const reader: EventReader = {
-      ...log.reader,
-      async commit(assignment, positions) {
-        order.push(`commit ${positions[0]?.next}`)
-        await log.reader.commit(assignment, positions)
-      },
-    }
-    const running = start({ reader, tables, settings: { idleMsMax: 10_000 } })
-    await vi.waitFor(() => expect(order).toEqual(['write 1']), soon)
-    log.append(recordsOf([pledgeEvent({ campaign_id: 'a', pledge_id: 'second' })]))
-    await vi.waitFor(() => expect(log.delivered()).toBe(2), soon)
-    expect(order).toEqual(['write 1'])
-    release()
-    await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 2 }), soon)
-    await running.stop()
-    expect(order).toEqual(['write 1', 'commit 1', 'write 2', 'commit 2'])
   })
 
   test('a stop writes and commits what was collected, and reads nothing more', async () => {
@@ -247,5 +156,97 @@ describe('the ingest loop', () => {
     const running = start({ reader: log.reader, tables: model.tables })
     await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soon)
     await running.stop()
+  })
+
+  const failures = ['campaign_ledger', 'pledge_ledger', 'api_key_ledger', 'rejects', 'batch_log'].flatMap(
+    table => (['before', 'after'] as const).map(side => [table, side] as const),
+  )
+
+  test.each(failures)(
+    'while %s fails (%s it ran), no offset moves; then nothing is lost or doubled',
+    async (table, side) => {
+      const log = createMemoryLog()
+      let failuresLeft = 3
+      const committedMeanwhile: unknown[] = []
+      const tables = obstructed(model.tables, {
+        [side]: ({ kind, text }: TablesCall) => {
+          if (kind !== 'insert' || !text.endsWith(table) || failuresLeft-- <= 0) return
+          committedMeanwhile.push(log.committed())
+          throw lostConnection()
+        },
+      })
+      log.append([...recordsOf(world), noEvent])
+      const running = start({ reader: log.reader, tables })
+      await vi.waitFor(() => expect(log.committed()).toEqual({ ...worldEnds, 'pledges/0': 3 }), soon)
+      await running.stop()
+      const nothing = { 'campaigns/0': 0, 'pledges/0': 0, 'api-keys/0': 0 }
+      expect(committedMeanwhile).toEqual([nothing, nothing, nothing])
+      expect(running.retries).toHaveLength(3)
+      expect(await keptRejects(model.tables, model.databases)).toHaveLength(1)
+      expect(await foldedReading()).toEqual(expectedReading(readModelOf(world)))
+    },
+  )
+
+  test.each([
+    ['that may pass is tried again until the bound', true],
+    ['that is not retryable is not tried again', false],
+  ])('a failure %s, and nothing is committed', async (_, retryable) => {
+    const log = createMemoryLog()
+    log.append(recordsOf(world))
+    let nowMs = 0
+    const tables = obstructed(model.tables, {
+      before({ kind }) {
+        if (kind === 'insert') throw new TablesError('away', { retryable })
+      },
+    })
+    const clock = {
+      monotonicMs: () => nowMs,
+      async sleep(ms: number) {
+        nowMs += ms
+        if (nowMs > 600_000) throw new Error('it tries for ever')
+      },
+    }
+    const settings = { retryMsMax: 60_000, batchRecordsMax: world.length }
+    const running = start({ reader: log.reader, tables, settings, clock })
+    await expect(running.done).rejects.toMatchObject({ name: 'TablesError', retryable })
+    // No pause is longer than five seconds.
+    expect(nowMs > 60_000 && nowMs <= 65_000).toBe(retryable)
+    expect(running.retries.length > 0).toBe(retryable)
+    expect(log.commits).toEqual([])
+  })
+
+  test('while a batch cannot be written, at most one more is taken from the log', async () => {
+    const log = createMemoryLog()
+    const pledges = Array.from({ length: 100 }, (_, n) =>
+      pledgeEvent({ campaign_id: 'a', pledge_id: `p${n}` }),
+    )
+    log.append(recordsOf(pledges))
+    let isAway = true
+    const tables = obstructed(model.tables, {
+      before({ kind }) {
+        if (kind === 'insert' && isAway) throw lostConnection()
+      },
+    })
+    const running = start({ reader: log.reader, tables, settings: { batchRecordsMax: 10 } })
+    await vi.waitFor(() => expect(running.retries.length).toBeGreaterThan(3), soon)
+    expect(log.delivered()).toBe(20)
+    isAway = false
+    await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 100 }), soon)
+    await running.stop()
+    expect(log.delivered()).toBe(100)
+  })
+
+  test('an outage delays a stop by no more than one attempt, and commits nothing', async () => {
+    const log = createMemoryLog()
+    log.append(recordsOf(world))
+    const tables = obstructed(model.tables, {
+      before({ kind }) {
+        if (kind === 'insert') throw lostConnection()
+      },
+    })
+    const running = start({ reader: log.reader, tables })
+    await vi.waitFor(() => expect(running.retries.length).toBeGreaterThan(0), soon)
+    await expect(running.stop()).rejects.toThrow('lost')
+    expect(log.commits).toEqual([])
   })
 })

@@ -79,16 +79,6 @@ function fails(error: Error): () => never {
 }
 
 describe('the fold loop', () => {
-  test('waits for the end of a fold pause, which is no failure', async () => {
-    const isPaused = fails(new FoldPaused())
-    const did = await play({
-      acquireLeadership: [isPaused, isPaused, () => {}],
-      fold: [() => undefined],
-      retryMsMax: 0,
-    })
-    expect(did).toEqual(['lead', 'sleep 200', 'lead', 'sleep 200', 'lead', 'fold', 'notifier 500'])
-  })
-
   test('ends without a failure if a fold in many pieces is interrupted between two of them', async () => {
     const interrupt = new AbortController()
     const beforeNextPiece = () => {
@@ -115,20 +105,15 @@ describe('the fold loop', () => {
     ])
   })
 
-  test('pauses for a quarter of the time that a fold took, and no longer than two seconds', async () => {
-    const did = await play({ fold: [() => report(1, 700), () => report(1, 9_000), () => undefined] })
-    expect(did.filter(what => what.startsWith('rest'))).toEqual(['rest 175', 'rest 2000'])
-  })
-
-  test('begins no two folds within 200 ms, because each writes a part', async () => {
-    const did = await play({ fold: [() => report(1, 120), () => report(1, 190), () => undefined] })
-    expect(did.filter(what => what.startsWith('rest'))).toEqual(['rest 80', 'rest 47.5'])
-  })
-
-  test('pauses three times as long as a fold took while there is a backlog, and no longer than two seconds', async () => {
-    const old = (elapsedMs: number) => ({ ...report(1, elapsedMs), isOfBacklog: true })
-    const did = await play({ fold: [() => old(300), () => old(9_000), () => undefined] })
-    expect(did.filter(what => what.startsWith('rest'))).toEqual(['rest 900', 'rest 2000'])
+  test.each([
+    ['a quarter of the time that a fold took', false, 700, 175],
+    ['a quarter, and no longer than two seconds', false, 9_000, 2_000],
+    ['so long that no two folds begin within 200 ms, because each writes a part', false, 120, 80],
+    ['three times as long as a fold took while there is a backlog', true, 300, 900],
+    ['three times as long, and no longer than two seconds', true, 9_000, 2_000],
+  ])('pauses for %s', async (_, isOfBacklog, elapsedMs, restMs) => {
+    const did = await play({ fold: [() => ({ ...report(1, elapsedMs), isOfBacklog }), () => undefined] })
+    expect(did.filter(what => what.startsWith('rest'))).toEqual([`rest ${restMs}`])
   })
 
   test('folds nothing while another process leads, and acquires leadership again when it leads again', async () => {
@@ -149,11 +134,6 @@ describe('the fold loop', () => {
     ])
   })
 
-  test('acquires leadership again after it was superseded', async () => {
-    const did = await play({ fold: [fails(new SupersededFoldWorker('other')), () => undefined] })
-    expect(did).toEqual(['lead', 'fold', 'superseded: other', 'sleep 1000', 'lead', 'fold', 'notifier 500'])
-  })
-
   test('backs off longer each time that it is superseded, so that one of two leading processes can fold', async () => {
     const superseded = fails(new SupersededFoldWorker('other'))
     const did = await play({
@@ -161,6 +141,7 @@ describe('the fold loop', () => {
       retryMsMax: 10,
     })
     const sleeps = did.filter(what => what.startsWith('sleep')).map(what => Number(what.split(' ')[1]))
+    expect(did.slice(0, 6)).toEqual(['lead', 'fold', 'superseded: other', 'sleep 1000', 'lead', 'fold'])
     expect(sleeps).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 1_000])
   })
 

@@ -2,26 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { backerHasher, createSipHash } from '../../../../services/projector/ingest/backer-hash.ts'
 import { unsigned64 } from '../../../support/clickhouse/row-binary.ts'
 
-describe('the hash of a backer', () => {
-  const hashOf = (key: string, backerId: string) => unsigned64(backerHasher(key)(backerId))
-  const key = 'ab'.repeat(32)
-
-  test('is the same for the same backer, and differs under another key', () => {
-    expect(hashOf(key, 'b')).toBe(hashOf(key, 'b'))
-    expect(hashOf(key, 'b')).not.toBe(hashOf('cd'.repeat(32), 'b'))
-  })
-
-  test('differs between backers and uses all of its 64 bits', () => {
-    const hashes = Array.from({ length: 20_000 }, (_, n) => hashOf(key, `backer-${n}`))
-    expect(new Set(hashes).size).toBe(hashes.length)
-    for (let bit = 0n; bit < 64n; bit++) {
-      const ones = hashes.filter(hash => (hash >> bit) & 1n).length
-      expect(ones / hashes.length).toBeGreaterThan(0.45)
-      expect(ones / hashes.length).toBeLessThan(0.55)
-    }
-  })
-})
-
 test('the hash that tables began with never changes', () => {
   expect(unsigned64(backerHasher('ab'.repeat(32))('backer-4711'))).toBe(496_755_704_303_526_461n)
 })
