@@ -710,6 +710,9 @@ class _Sync:
             next_at = started_at + interval_ms
             try:
                 gone = None if since is None else removals(removed_since)
+                if since is not None and gone is not None and gone.as_of < since:
+                    since = gone.as_of
+                    save(stamp_of(since))
                 is_untold = started_at >= reconcile_at if gone is None else gone.kept_since > (told_until or 0)
                 is_reconciling = since is None or (held is not None and is_untold)
                 copy = start() if since is None and start is not None else None

@@ -83,6 +83,12 @@ export async function* follow(
     let nextAt = startedAt + intervalMs
     try {
       const gone = since === null ? null : await removals(removedSince)
+      if (since !== null && gone !== null && gone.asOf < since) {
+        // A cached answer may say that a campaign is gone which has come back since. The walk that brings it again, now or after a
+        // failure, has to begin at the answer's moment.
+        since = gone.asOf
+        await save(watermarkOf({ asOf: since }))
+      }
       const isUntold = gone === null ? startedAt >= reconcileAt : gone.keptSince > Number(toldUntil)
       const isReconciling = since === null || (reconcile !== undefined && isUntold)
       const copy = since === null ? ((await from?.()) ?? null) : null

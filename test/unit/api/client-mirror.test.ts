@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Client, ClientError, MirrorOptions } from '../../../contracts/api/client.ts'
 import { clients } from '../../clients/python-bridge.ts'
-import { createServiceModel, type ModelSettings, type ServiceModel } from './client-model.ts'
+import { createServiceModel, horizonMs, type ModelSettings, type ServiceModel } from './client-model.ts'
 import {
   clientOf,
   createCopy,
@@ -147,6 +147,46 @@ describe.each(clients)('in $language,', client => {
     })
     expect([...copy.projects.keys()]).toEqual(['c1'])
   })
+
+  it.each([
+    ['it was killed', true],
+    ['every try of its walk failed', false],
+  ])(
+    'a mirror has a campaign that came back, though an older answer said that it had left, and then %s',
+    async (_, isKilled) => {
+      const model = createServiceModel({
+        happenings: [-minuteMs, 10_000, 30_000].map((at, n) => {
+          return { at, visibleAfterMs: 0, id: 'c1', state: n === 1 ? null : state }
+        }),
+        removalsFrom: -minuteMs,
+        fault: request => (!isKilled && request > 1 && request < 12 ? 'network' : undefined),
+      })
+      const storeOfNow = () => memoryStore(new Date(model.now() - horizonMs).toISOString())
+      await model.sleep(20_000)
+      // This answer is kept for a minute, also for others.
+      await clientOf(model).mirror({ store: storeOfNow() }).next()
+      await model.sleep(25_000)
+      const copy = createCopy()
+      for (const [id, project] of model.publicCampaigns()) copy.projects.set(id, project)
+      const signal = model.endAt(20 * minuteMs)
+      const options = { store: storeOfNow(), onOutage: () => {}, signal }
+      const told: string[] = []
+      const follow = async (isKilled: boolean) => {
+        for await (const change of clientOf(model).mirror(options)) {
+          copy.apply(change)
+          told.push(change.type)
+          if (isKilled) return
+        }
+      }
+      if (isKilled) {
+        await follow(true)
+        await model.sleep(minuteMs)
+      }
+      await untilOver(signal, () => follow(false))
+      expect(told[0]).toBe('removed')
+      expect(differences(model, copy.projects)).toEqual({ lost: [], gone: [] })
+    },
+  )
 
   it('reconcile reports no removal that is only an artefact of the walk', async () => {
     await fc.assert(
