@@ -405,8 +405,8 @@ class _Walk:
         self.pages_read, self.pages_max, self.seen_at = 0, 100, float("-inf")
         self.snapshot_ids: dict[str, None] = {}
         self.latest, self.end = float("-inf"), _End(float("inf"), True, None, float("inf"), float("inf"))
-        # The last 1,000 campaigns that were seen, with the launch date, which determines the place in the order.
-        self.trail: dict[str, str | None] = {}
+        # The last 1,000 campaigns that were seen, with the launch date, which determines the place in the order, and `as_of` of their pages.
+        self.trail: dict[str, tuple[str | None, int]] = {}
 
     def run(self) -> Generator[List[Project], None, _End]:
         offset, snapshot_id, page = 0, None, None
@@ -415,8 +415,10 @@ class _Walk:
             if snapshot_id is not None and page.snapshot_id != snapshot_id:
                 offset, snapshot_id, page = self._after_crossing(offset)
                 continue
+            if offset == 0:
+                self.trail.clear()
             for project in page.projects:
-                _keep(self.trail, project["id"], project["launch_date"], 1000)
+                _keep(self.trail, project["id"], (project["launch_date"], page.as_of), 1000)
             yield page.projects
             if not page.has_more:
                 self.end.is_one_snapshot = len(self.snapshot_ids) == 1
@@ -433,7 +435,7 @@ class _Walk:
     def _page_at(self, offset: int) -> _Page:
         page, end = self._read(limit=self.page_size, offset=offset, updated_since=self.since), self.end
         self.pages_max = max(self.pages_max, 100 + 4 * -(-page.total // self.page_size))
-        end.as_of, self.latest = min(end.as_of, page.as_of), max(self.latest, page.as_of)
+        end.as_of, self.latest, self.last_as_of = min(end.as_of, page.as_of), max(self.latest, page.as_of), page.as_of
         if page.snapshot_id not in self.snapshot_ids:
             self.seen_at = max(self.seen_at, page.received_at)
         self.snapshot_ids[page.snapshot_id] = None
@@ -443,20 +445,22 @@ class _Walk:
 
     def _after_crossing(self, crossing: int) -> tuple:
         start = (0, None, None)
+        since = min((as_of for _, as_of in self.trail.values()), default=float("inf"))
         while crossing > self.page_size:
             known = set(self.snapshot_ids)
-            changed = self._changes_since(self.end.as_of)
+            # The new snapshot may be an older one, of another process.
+            since = min(since, self.last_as_of)
+            changed = self._changes_since(since)
             if changed is None:
                 return start
             anchors, snapshot_id = 0, None
             for offset in range(crossing - self.page_size, max(0, crossing - 1000), -self.page_size):
                 page = self._page_at(offset)
                 snapshot_id = snapshot_id or page.snapshot_id
-                if page.snapshot_id != snapshot_id or snapshot_id not in known:
+                if page.snapshot_id != snapshot_id or snapshot_id not in known or page.as_of < since:
                     break
                 anchors += sum(
-                    project["id"] in self.trail and self.trail[project["id"]] == project["launch_date"] and project["id"] not in changed
-                    for project in page.projects
+                    project["id"] not in changed and self.trail.get(project["id"], ("",))[0] == project["launch_date"] for project in page.projects
                 )
                 # One anchor is not enough: it may have changed itself.
                 if anchors >= 2:

@@ -40,8 +40,8 @@ export interface WalkReader {
    * Undefined if they cannot be determined: there are too many, or the snapshots change too fast.
    */
   changesSince(asOf: number): Promise<ReadonlySet<string> | undefined>
-  /** The earliest `X-Data-As-Of` of the pages so far, and their snapshots. */
-  span(): { earliest: number; snapshotIds: ReadonlySet<string> }
+  /** The `X-Data-As-Of` of the last page, and the snapshots of all pages so far. */
+  span(): { lastAsOf: number; snapshotIds: ReadonlySet<string> }
   end(): WalkEnd
 }
 
@@ -60,6 +60,7 @@ export function createWalkReader(
   let pagesMax = sparePages
   let earliest = Infinity
   let latest = -Infinity
+  let lastAsOf = Infinity
   // When the first page of the last new snapshot arrived, so all snapshots were taken before that.
   let seenAt = -Infinity
   const snapshotIds = new Set<string>()
@@ -96,6 +97,7 @@ export function createWalkReader(
       pagesMax = Math.max(pagesMax, sparePages + pagesReadPerPage * Math.ceil(page.total / pageSize))
       earliest = Math.min(earliest, page.asOf)
       latest = Math.max(latest, page.asOf)
+      lastAsOf = page.asOf
       if (!snapshotIds.has(page.snapshotId)) seenAt = Math.max(seenAt, page.receivedAt)
       snapshotIds.add(page.snapshotId)
       digest ??= page.digest
@@ -115,7 +117,7 @@ export function createWalkReader(
       return undefined
     },
 
-    span: () => ({ earliest, snapshotIds: new Set(snapshotIds) }),
+    span: () => ({ lastAsOf, snapshotIds: new Set(snapshotIds) }),
     end() {
       const isOneSnapshot = snapshotIds.size === 1
       return { asOf: earliest, isOneSnapshot, digest: isOneSnapshot ? digest : null, takenAt, freshUntil }

@@ -9,10 +9,11 @@
  *   has been seen or is at the present offset or behind it. (`asOf` is the earliest `X-Data-As-Of` of its pages. The
  *   next walk finds later changes.)
  * - Campaigns that do not change have the same order (launch date, id) in every snapshot. So after a crossing the walk
- *   asks what has changed since `asOf`, and goes back in the new snapshot until it finds campaigns that it has seen and
- *   that have not changed. It continues from there: unseen and unchanged campaigns are behind them. The changes must be
- *   read after the new snapshot was taken, or one of them may be missing that the snapshot shows already.
- * - If it finds none, or if too much has changed, it starts again in the new snapshot.
+ *   goes back in the new snapshot until it finds campaigns that it has seen lately and that have not changed since then.
+ *   It continues from there: unseen and unchanged campaigns are behind them. What has changed is read after the new
+ *   snapshot was taken: otherwise a change that the snapshot shows already could be missing.
+ * - If it finds none, or if too much has changed, it starts again in the new snapshot. It then forgets what it had seen, so
+ *   that a burst of changes makes it start again only once.
  *
  * The number of pages limits all this. A walk that needs more rejects with `unstable_walk`.
  */
@@ -41,7 +42,8 @@ export async function* walk(
       position = await positionAfterCrossing({ reader, pageSize, trail, crossing: offset })
       continue
     }
-    trail.add(page.projects)
+    if (offset === 0) trail.clear()
+    trail.add(page)
     yield page.projects
     if (!page.hasMore) return reader.end()
     position = { offset: offset + pageSize, snapshotId: page.snapshotId }
@@ -68,25 +70,29 @@ interface Crossing {
 }
 
 async function positionAfterCrossing(crossed: Crossing): Promise<Position> {
-  const { reader, crossing, pageSize } = crossed
+  const { reader, crossing, pageSize, trail } = crossed
   // Going back one page leads to the start.
   if (crossing <= pageSize) return start
+  let since = trail.earliest()
   for (;;) {
-    const span = reader.span()
-    const changed = await reader.changesSince(span.earliest)
+    const { lastAsOf, snapshotIds } = reader.span()
+    // The new snapshot may be an older one, of another process.
+    since = Math.min(since, lastAsOf)
+    const changed = await reader.changesSince(since)
     if (changed === undefined) return start
-    const position = await positionByAnchors(crossed, span.snapshotIds, changed)
+    const position = await positionByAnchors(crossed, { since, snapshotIds }, changed)
     if (position !== undefined) return position
   }
 }
 
 /**
- * `known`: the snapshots that were taken before the changes were read. Undefined if a page comes from another one, because a
- * change that it shows may be missing in `changed`.
+ * `known`: the moment since which the changes were read, and the snapshots that were taken before that. Undefined if a page
+ * comes from another one, because a change that it shows may be missing in `changed`, or is as of an earlier moment, because
+ * a change that it does not show yet may be missing.
  */
 async function positionByAnchors(
   { reader, crossing, pageSize, trail }: Crossing,
-  known: ReadonlySet<string>,
+  known: { since: number; snapshotIds: ReadonlySet<string> },
   changed: ReadonlySet<string>,
 ): Promise<Position | undefined> {
   let snapshotId: string | undefined
@@ -94,7 +100,9 @@ async function positionByAnchors(
   for (let offset = crossing - pageSize; offset > Math.max(0, crossing - trailMax); offset -= pageSize) {
     const page = await reader.pageAt(offset)
     snapshotId ??= page.snapshotId
-    if (page.snapshotId !== snapshotId || !known.has(snapshotId)) return undefined
+    if (page.snapshotId !== snapshotId || !known.snapshotIds.has(snapshotId) || page.asOf < known.since) {
+      return undefined
+    }
     anchors += page.projects.filter(project => trail.holds(project) && !changed.has(project.id)).length
     if (anchors >= anchorsMin) return { offset, snapshotId, page }
   }
@@ -103,22 +111,27 @@ async function positionByAnchors(
 
 /** The campaigns that a walk has seen last. */
 interface Trail {
-  add(projects: readonly Project[]): void
+  add(page: Page): void
   /** Whether the campaign is among them, with the same launch date, which determines its place in the order. */
   holds(project: Project): boolean
+  /** The earliest `X-Data-As-Of` of their pages; Infinity if there are none. */
+  earliest(): number
+  clear(): void
 }
 
 function createTrail(): Trail {
-  const launchDates = new Map<string, string | null>()
+  const seen = new Map<string, { launchDate: string | null; asOf: number }>()
   return {
-    add(projects) {
-      for (const { id, launch_date } of projects) {
-        launchDates.delete(id)
-        launchDates.set(id, launch_date)
-        const [oldest] = launchDates.keys()
-        if (launchDates.size > trailMax && oldest !== undefined) launchDates.delete(oldest)
+    add({ projects, asOf }) {
+      for (const { id, launch_date: launchDate } of projects) {
+        seen.delete(id)
+        seen.set(id, { launchDate, asOf })
+        const [oldest] = seen.keys()
+        if (seen.size > trailMax && oldest !== undefined) seen.delete(oldest)
       }
     },
-    holds: ({ id, launch_date }) => launchDates.get(id) === launch_date,
+    holds: ({ id, launch_date }) => seen.get(id)?.launchDate === launch_date,
+    earliest: () => Math.min(...Array.from(seen.values(), ({ asOf }) => asOf)),
+    clear: () => seen.clear(),
   }
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { MirrorOptions } from '../../../contracts/api/client.ts'
 import { clients } from '../../clients/python-bridge.ts'
 import {
+  baseUrl,
   type CampaignState,
   createServiceModel,
   type Happening,
@@ -36,6 +37,47 @@ describe.each(clients)('in $language,', client => {
     }
     await expect(read()).rejects.toMatchObject({ code: 'unstable_walk' })
     expect(model.requests.length).toBeLessThan(200)
+  })
+
+  it.each([
+    ['100', 100, 12],
+    ['5: a trail of several snapshots', 5, 120],
+  ])(
+    'a walk of many snapshots goes on though 5,001 campaigns changed in its second one, with pages of %s',
+    async (_, pageSize, requestsPerMinute) => {
+      const ids = Array.from({ length: 5_001 }, (_, place) => `c${place}`)
+      const model = createServiceModel({
+        happenings: [before, 90_000].flatMap(at => ids.map(id => happening(at, id, state(1)))),
+        // A snapshot lives for a minute.
+        requestsPerMinute,
+      })
+      const seen = new Set<string>()
+      for await (const change of clientOf(model).reconcile({ held: [], pageSize })) {
+        if (change.type === 'upsert') seen.add(change.project.id)
+      }
+      expect(seen.size).toBe(ids.length)
+      expect(model.requests.length).toBeLessThan((2 * ids.length) / pageSize)
+    },
+  )
+
+  it('a walk that goes on in an older snapshot, which another process has, does not take a campaign that moved since for one that stayed', async () => {
+    const staying = [...'abcd'].map(id => happening(before, id, state(9)))
+    const moving = [...'efghij'].flatMap(id => [
+      happening(before, id, state(1)),
+      happening(20_000, id, state(99)),
+    ])
+    const model = createServiceModel({
+      happenings: [...staying, ...moving],
+      process: request => (request >= 1 && request <= 3 ? 1 : 0),
+    })
+    // For another consumer.
+    await model.fetch(`${baseUrl}/projects?limit=2`)
+    await model.sleep(40_000)
+    const seen = new Set<string>()
+    for await (const change of clientOf(model).reconcile({ held: [], pageSize: 2 })) {
+      if (change.type === 'upsert') seen.add(change.project.id)
+    }
+    expect([...seen].sort().join('')).toBe('abcdefghij')
   })
 
   it('reconcile does not remove a campaign that moved to a page that was read already', async () => {
