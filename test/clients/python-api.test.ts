@@ -68,7 +68,7 @@ test('DuckDB reads a whole copy over HTTP in one line, by ranges, with the key i
   })
 })
 
-test('the Python client reads, says what the API says, starts a copy with a whole one, repairs it, and makes a frame of it', async () => {
+test('the Python client reads, says what the API says, starts a copy with a whole one, repairs it, makes a frame of it, undoes half a walk, and after years deletes what left', async () => {
   const far = { end_date: '2299-12-31 00:00:00.000' }
   await store().putCampaigns(
     ids.map((id, n) => campaignRow(id, { status: n % 2 ? 'FUNDED' : 'LIVE', ...(id === 'c24' && far) })),
@@ -103,6 +103,8 @@ test('the Python client reads, says what the API says, starts a copy with a whol
         creator: ['A Creator'],
         withoutEnd: ['c24'],
       },
+      half: [0],
+      again: ids,
     })
   })
 })

@@ -2,7 +2,7 @@
 
     client = Client("https://api.example/api/v1", key, secret)
     with Copy("campaigns.sqlite") as copy:
-        for change in client.mirror(store=copy):
+        for change in client.mirror(store=copy, held=copy.ids):
             copy.apply(change)
 
 It needs Python 3.9 and httpx. Its names and what they promise are those of the TypeScript client, written as Python writes them. It retries
@@ -874,8 +874,9 @@ class _Sync:
 
 class Copy:
     """A copy of the campaigns in a file of SQLite, with the watermark: a store for `mirror`, `reconcile` and `verify`. The changes of a walk and
-    its watermark are saved in one transaction. Other processes that may write into its folder may read the file meanwhile: changes are in a second
-    file beside it (`-wal`) until SQLite puts them into the first. It has to be on a local disk."""
+    its watermark are saved in one transaction. An error that leaves the `with` undoes what was applied since the last watermark. Other processes
+    that may write into its folder may read the file meanwhile: changes are in a second file beside it (`-wal`) until SQLite puts them into the
+    first. It has to be on a local disk."""
 
     def __init__(self, path: str) -> None:
         self.db = sqlite3.connect(path)
@@ -916,8 +917,10 @@ class Copy:
     def __enter__(self) -> Copy:
         return self
 
-    def __exit__(self, *_: Any) -> None:
-        self.db.commit()
+    def __exit__(self, error: Any, *_: Any) -> None:
+        # A `reconcile` without a store saves no watermark.
+        if error is None:
+            self.db.commit()
         self.db.close()
 
 

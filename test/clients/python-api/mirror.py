@@ -2,13 +2,23 @@
 import json
 import sqlite3
 import sys
+import textwrap
 import time
 
-from pledgeview import Client, ClientError, Copy, Runtime, to_frame
+import pledgeview
+from pledgeview import Change, Client, ClientError, Copy, Runtime, to_frame
 
 
 class Enough(Exception):
     pass
+
+
+class Short(Copy):
+    """Its mirror ends with the first watermark."""
+
+    def save(self, watermark):
+        super().save(watermark)
+        raise Enough
 
 
 class Hurried(Runtime):
@@ -64,4 +74,19 @@ with Copy(job["file"]) as copy:
     types = [str(frame[name].dtype) for name in ("created_at", "backer_count", "pledged_amount")]
     seen["frame"] = {"shape": list(frame.shape)[:1], "types": types, "creator": sorted(set(frame["creator.name"]))}
     seen["frame"]["withoutEnd"] = list(frame.index[frame["end_date"].isna()])
+try:
+    with Copy(job["file"]) as copy:
+        copy.apply(Change("upsert", "half", {"id": "half", "updated_at": "2020-01-01T00:00:00.000Z"}))
+        raise Enough
+except Enough:
+    seen["half"] = sqlite3.connect(job["file"]).execute("SELECT count(*) FROM campaigns WHERE id = 'half'").fetchone()
+# The mirror in the head of the module, after years.
+with Copy(job["file"]) as copy:
+    copy.db.execute("INSERT INTO campaigns VALUES ('left', '2020-01-01T00:00:00.000Z', '{}')")
+    copy.save("2020-01-01T00:00:00.000Z")
+head = textwrap.dedent("\n".join(line for line in pledgeview.__doc__.splitlines() if line.startswith("    ")))
+try:
+    exec(head, {"Client": lambda *_: client, "Copy": lambda _: Short(job["file"]), "key": "", "secret": ""})
+except Enough:
+    seen["again"] = sorted(Copy(job["file"]).ids())
 print(json.dumps(seen))
