@@ -3,7 +3,8 @@
  *
  * A poll brings what has changed since the copy's watermark. Its first page has the digest of all campaigns at that moment, so a right copy costs
  * one request. A campaign may change or leave between two answers of one poll: then the next poll decides. If the digests still differ,
- * all campaigns are walked and compared, and the copy is polled and compared again.
+ * all campaigns are walked and compared, and the copy is polled and compared again. If the digest does not come with the poll, it may be of an
+ * earlier moment, so a difference proves nothing: then one walk decides.
  */
 
 import { digestOf } from './digest.ts'
@@ -77,10 +78,10 @@ export async function* verify(
       if (since === null || since === asOf) break
       since = asOf
     }
+    if (!isTold && walks > 0 && since !== null) return verdict(since, wrong)
     if (walks === walksMax) break
     since = yield* repaired(dependencies, since, copy, wrong)
     await save(watermarkOf({ asOf: since }))
-    if (!isTold) return verdict(since, wrong)
   }
   const message = `the copy still differs after ${walksMax} repairs: check that apply changes what held returns`
   throw new ClientError({ code: 'unstable_walk', message })
@@ -106,7 +107,7 @@ function verdict(asOf: number, { lacking, leftOver, stale }: Wrong): Verdict {
 
 interface CaughtUp {
   asOf: number
-  /** Null if the service does not tell it. */
+  /** Null if the service does not tell it with this poll. */
   digest: string | null
   isEqual: boolean
 }
@@ -117,7 +118,10 @@ async function* caughtUp(
   since: number | null,
   copy: Copy,
 ): AsyncGenerator<Change, CaughtUp> {
-  if (since === null) return compared(copy, await firstPage())
+  if (since === null) {
+    const page = await firstPage()
+    return compared(copy, page, page)
+  }
   const pages = walk(since)
   let step = await pages.next()
   for (; !step.done; step = await pages.next()) {
@@ -129,9 +133,9 @@ async function* caughtUp(
     }
   }
   const end = step.value
-  // A service with very many campaigns has the digest only with the list of all.
-  const { digest } = end.digest === null ? await firstPage() : end
-  const changed = compared(copy, { asOf: end.asOf, digest })
+  // A service with very many campaigns has the digest only with the list of all, whose answer may be as old as the cache allows.
+  const told = end.digest === null ? await firstPage() : end
+  const changed = compared(copy, end, told)
   if (changed.isEqual) return changed
   const gone = await removals(since)
   for (const { id, updated_at } of gone?.removals ?? []) {
@@ -139,11 +143,15 @@ async function* caughtUp(
     copy.delete(id)
     yield { type: 'removed', id }
   }
-  return compared(copy, { asOf: Math.min(end.asOf, gone?.asOf ?? Infinity), digest })
+  return compared(copy, { ...end, asOf: Math.min(end.asOf, gone?.asOf ?? Infinity) }, told)
 }
 
-function compared(copy: Copy, { asOf, digest }: Pick<Page, 'asOf' | 'digest'>): CaughtUp {
-  return { asOf, digest, isEqual: digest !== null && digest === digestOf(copy) }
+type Told = Pick<Page, 'asOf' | 'digest'>
+
+/** `told` has the digest. */
+function compared(copy: Copy, { asOf, digest }: Told, told: Told): CaughtUp {
+  const isEqual = told.digest !== null && told.digest === digestOf(copy)
+  return { asOf: isEqual ? Math.min(asOf, told.asOf) : asOf, digest, isEqual }
 }
 
 /**

@@ -6,7 +6,7 @@ import { numberOf } from '../../../contracts/api/client/digest.ts'
 import type { Verdict } from '../../../contracts/api/client.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import { clients } from '../../clients/python-bridge.ts'
-import type { ModelSettings, ServiceModel } from './client-model.ts'
+import { createServiceModel, horizonMs, type ModelSettings, type ServiceModel } from './client-model.ts'
 import {
   clientOf,
   createCopy,
@@ -71,6 +71,7 @@ async function mirrored(world: World, untilMs: number, settings?: Partial<ModelS
 }
 
 const quietAt = worldMs + 30 * minuteMs
+const state = { title: 'a', category: 'Film', launchDay: 1 }
 const nothing = { wasEqual: true, lacking: [], leftOver: [], stale: [] }
 
 function sorted({ lacking, leftOver, stale }: Verdict) {
@@ -123,6 +124,42 @@ describe.each(clients)('verify, in $language', client => {
       )
     },
   )
+
+  it('walks a right copy at most once, and finds nothing wrong, if campaigns change all the time and the digest comes with an older answer', async () => {
+    const happening = (at: number, id: number) => ({ at, visibleAfterMs: 0, id: `c${id}`, state })
+    const model = createServiceModel({
+      happenings: [
+        ...Array.from({ length: 20 }, (_, id) => happening(-minuteMs, id)),
+        ...Array.from({ length: 4_000 }, (_, step) => happening(500 * step, step % 20)),
+      ],
+      removalsFrom: -minuteMs,
+      digests: 'of everything',
+      latencyMs: () => 1_000,
+    })
+    const { projects: copy, apply } = createCopy()
+    for (const [id, project] of model.publicCampaigns()) copy.set(id, project)
+    const store = memoryStore(new Date(model.now() - horizonMs).toISOString())
+    const options = { held: () => copy.values(), apply, store, pageSize: 7 }
+    expect(await clientOf(model).verify(options)).toMatchObject(nothing)
+    expect(model.requests.filter(path => path === '/projects?limit=7')).toHaveLength(1)
+  })
+
+  it('says that a copy is equal as of the older answer that had the digest', async () => {
+    const happening = { at: -minuteMs, visibleAfterMs: 0, id: 'c1', state }
+    const model = createServiceModel({
+      happenings: [happening, { ...happening, at: 10_000, state: null }],
+      removalsFrom: -minuteMs,
+      digests: 'of everything',
+    })
+    const { projects: copy, apply } = createCopy()
+    for (const [id, project] of model.publicCampaigns()) copy.set(id, project)
+    const asOf = new Date(model.now() - horizonMs).toISOString()
+    // For another consumer, for a minute.
+    await clientOf(model).list({ limit: 1 })
+    await model.sleep(30_000)
+    const options = { held: () => copy.values(), apply, store: memoryStore(asOf) }
+    expect(await clientOf(model).verify(options)).toEqual({ ...nothing, asOf })
+  })
 
   it('tells what is wrong and no later change, while campaigns change, come and go', async () => {
     const some = fc.array(damage, { maxLength: 4 })
