@@ -198,12 +198,16 @@ describe.each(clients)('in $language,', client => {
           ...world,
           happenings: world.happenings.filter(({ at, state }) => at < 0 || state),
         })
+        const left = new Set(world.happenings.filter(({ state }) => !state).map(({ id }) => id))
         for (const run of [model, staying]) {
-          const atStart = run.publicCampaigns()
-          const removed = await removedBy(run, held, world.pageSize)
-          if (run === staying) expect(removed.filter(id => atStart.has(id))).toEqual([])
-          const left = new Set(world.happenings.filter(({ state }) => !state).map(({ id }) => id))
-          expect(removed.filter(id => atStart.has(id) && !left.has(id))).toEqual([])
+          // Each reconciliation but the first may read a snapshot that is older than itself.
+          for (let times = 0; times < 12; times++) {
+            await run.sleep(minuteMs / 2)
+            const atStart = run.publicCampaigns()
+            const removed = await removedBy(run, held, world.pageSize)
+            if (run === staying) expect(removed.filter(id => atStart.has(id))).toEqual([])
+            expect(removed.filter(id => atStart.has(id) && !left.has(id))).toEqual([])
+          }
         }
       }),
       { numRuns: runs(60) },
