@@ -198,6 +198,7 @@ describe('the key ring', () => {
       const ring = openSlowRing(0, { pageKeysMax: keyCount / 8 }, times => times % 2 === 0)
       await ring.start()
       expect(errors).toHaveLength(1)
+      expect(() => ring.lookup('another')).toThrow('the keys are not known')
       const known = Array.from({ length: keyCount }, (_, n) => `key ${n}`).filter(name => isKnown(ring, name))
       expect(known.length).toBeGreaterThan(keyCount / 20)
       expect(known.length).toBeLessThan(keyCount / 2)
