@@ -65,7 +65,8 @@ export function createKafka(settings: KafkaSettings, logger: Logger): Kafkajs.Ka
     logLevel: logLevel.INFO,
     logCreator: () => entry => writeLog(logger, entry),
     ...(tls && { ssl: { ...tls } }),
-    ...(sasl && { sasl: saslOptions(sasl) }),
+    // kafkajs has no type for a union of mechanisms.
+    ...(sasl && { sasl: sasl as Kafkajs.SASLOptions }),
   })
 }
 
@@ -94,20 +95,6 @@ export function topicOfName(settings: Pick<KafkaSettings, 'topicPrefix'>, name: 
   const topic = topics.find(known => topicName(settings, known) === name)
   if (!topic) throw new Error(`${name} is none of the topics`)
   return topic
-}
-
-function saslOptions({ mechanism, username, password }: KafkaSasl): Kafkajs.SASLOptions {
-  // Written out, because kafkajs has no type for a union of mechanisms.
-  switch (mechanism) {
-    case 'plain':
-      return { mechanism, username, password }
-    case 'scram-sha-256':
-      return { mechanism, username, password }
-    case 'scram-sha-512':
-      return { mechanism, username, password }
-    default:
-      return mechanism satisfies never
-  }
 }
 
 /**
