@@ -2,11 +2,11 @@
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { retry } from '../../runtime/async/retry.ts'
-import { type PartitionLag, type PartitionRange, partitionName, type RememberedWatermark } from '../port.ts'
+import { type PartitionLag, partitionName, type RememberedWatermark } from '../port.ts'
 import { checkTopics, clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
 import { readWatermark } from './group/commits.ts'
-import { type Cluster, readRanges, type TopicPartition } from './offsets.ts'
-import { readCompaction, type TopicCompaction } from './topic-settings.ts'
+import { readRanges, type TopicPartition } from './offsets.ts'
+import { readCompaction } from './topic-settings.ts'
 
 // A cluster creates a topic for its first group. Until that is done, it answers that there is no coordinator.
 const firstGroupRetry = { isRetryable: isOutage, attemptsMax: 20, pauseMsMin: 250 }
@@ -20,14 +20,7 @@ export interface KafkaGroup {
   remembered: RememberedWatermark
 }
 
-export interface KafkaInspector {
-  group(): Promise<KafkaGroup>
-  /** The log (port.ts), with all of its partitions, and what the group remembers. */
-  log(): Promise<{ log: string; partitions: PartitionRange[]; remembered: RememberedWatermark }>
-  /** How the topics are compacted, one for each topic. */
-  compaction(): Promise<TopicCompaction[]>
-  close(): Promise<void>
-}
+export type KafkaInspector = Awaited<ReturnType<typeof openKafkaInspector>>
 
 export interface KafkaInspectorDependencies {
   logger: Logger
@@ -39,52 +32,49 @@ export interface KafkaInspectorDependencies {
 export async function openKafkaInspector(
   settings: KafkaSettings & { groupId: string },
   { logger, positions }: KafkaInspectorDependencies,
-): Promise<KafkaInspector> {
-  const kafka = createKafka(settings, logger)
-  const admin = kafka.admin()
-  const cluster = { kafka, admin, names: settings, groupId: settings.groupId }
+) {
+  const { groupId } = settings
+  const admin = createKafka(settings, logger).admin()
+  const cluster = { admin, names: settings }
+
+  async function readGroup(): Promise<KafkaGroup> {
+    const [{ groups }, { log, partitions, remembered }] = await Promise.all([
+      admin.describeGroups([groupId]),
+      readLog(),
+    ])
+    const known = await positions(log)
+    return {
+      members: groups[0]?.members.length ?? 0,
+      remembered,
+      lag: partitions.map(({ topic, partition, low, end }) => {
+        const committed = known.get(partitionName({ topic, partition })) ?? low
+        return { topic, partition, committed, end }
+      }),
+    }
+  }
+
+  async function readLog() {
+    const clusterId = await clusterIdOf(admin)
+    const ranges = await readRanges(cluster)
+    return {
+      log: logName(settings, clusterId),
+      partitions: [...ranges.values()].toSorted(byPlace),
+      remembered: await readWatermark(cluster, groupId),
+    }
+  }
+
   await admin.connect()
   await checkTopics(admin, settings).catch(async cause => {
     await admin.disconnect()
     throw cause
   })
   return {
-    group: () => retry(() => readGroup(cluster, settings.groupId, positions), firstGroupRetry),
-    log: () => retry(() => readLog(cluster), firstGroupRetry),
+    group: () => retry(readGroup, firstGroupRetry),
+    /** The log (port.ts), with all of its partitions, and what the group remembers. */
+    log: () => retry(readLog, firstGroupRetry),
+    /** How the topics are compacted, one for each topic. */
     compaction: () => readCompaction(cluster),
     close: () => admin.disconnect(),
-  }
-}
-
-type OfGroup = Cluster & { names: KafkaSettings; groupId: string }
-
-async function readGroup(
-  cluster: OfGroup,
-  groupId: string,
-  positions: KafkaInspectorDependencies['positions'],
-): Promise<KafkaGroup> {
-  const [{ groups }, { log, partitions, remembered }] = await Promise.all([
-    cluster.admin.describeGroups([groupId]),
-    readLog(cluster),
-  ])
-  const known = await positions(log)
-  return {
-    members: groups[0]?.members.length ?? 0,
-    remembered,
-    lag: partitions.map(({ topic, partition, low, end }) => {
-      const committed = known.get(partitionName({ topic, partition })) ?? low
-      return { topic, partition, committed, end }
-    }),
-  }
-}
-
-async function readLog(cluster: OfGroup) {
-  const clusterId = await clusterIdOf(cluster.admin)
-  const ranges = await readRanges(cluster)
-  return {
-    log: logName(cluster.names, clusterId),
-    partitions: [...ranges.values()].toSorted(byPlace),
-    remembered: await readWatermark(cluster, cluster.groupId),
   }
 }
 
