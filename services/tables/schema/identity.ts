@@ -36,16 +36,9 @@ export async function holdTablesIdentity(
   identity: Identity,
 ): Promise<void> {
   const held = new Set((await checkTablesIdentity(tables, databases, identity)).map(row => row.setting))
-  const missing = rowsOf(identity).filter(({ setting }) => !held.has(setting))
+  const missing = rowsOf(identity).filter(([setting]) => !held.has(setting))
   if (missing.length === 0) return
-  await tables.insert({
-    table: `${databases.base}.identity`,
-    columns,
-    rows: encodeRows(
-      columns,
-      missing.map(({ setting, fingerprint }) => [setting, fingerprint]),
-    ),
-  })
+  await insertRows(tables, databases, missing)
   await checkTablesIdentity(tables, databases, identity)
 }
 
@@ -58,7 +51,7 @@ export async function checkTablesIdentity(
   const held = await tables.rows<Row>({
     query: `SELECT DISTINCT setting, fingerprint FROM ${databases.base}.identity`,
   })
-  const own = new Map(rowsOf(identity).map(({ setting, fingerprint }) => [setting, fingerprint]))
+  const own = new Map(rowsOf(identity))
   for (const { setting, fingerprint } of held) {
     if (!own.has(setting) || own.get(setting) === fingerprint) continue
     throw new Error(
@@ -89,14 +82,10 @@ export const purgeLookMsMax = 10_000
 /** For a purge: query processes forget what they keep of campaigns (query/forgetting.ts). `at`: ISO 8601. */
 export async function writePurge(
   tables: Pick<Tables, 'insert'>,
-  { base }: Databases,
+  databases: Databases,
   at: string,
 ): Promise<void> {
-  await tables.insert({
-    table: `${base}.identity`,
-    columns,
-    rows: encodeRows(columns, [[purgeSetting, at]]),
-  })
+  await insertRows(tables, databases, [[purgeSetting, at]])
 }
 
 /** How many purges there were. Tables that went back may have had fewer. */
@@ -107,11 +96,19 @@ export async function readPurges(tables: Pick<Tables, 'rows'>, { base }: Databas
   return row?.purges ?? 0
 }
 
-function rowsOf({ PLEDGEVIEW_PLATFORM_CURRENCY: currency, ...secrets }: Identity): Row[] {
-  return [
-    ...(currency === undefined ? [] : [{ setting: 'PLEDGEVIEW_PLATFORM_CURRENCY', fingerprint: currency }]),
-    ...Object.entries(secrets).map(([setting, secret]) => ({ setting, fingerprint: fingerprintOf(secret) })),
-  ]
+function insertRows(
+  tables: Pick<Tables, 'insert'>,
+  { base }: Databases,
+  rows: [setting: string, fingerprint: string][],
+): Promise<void> {
+  return tables.insert({ table: `${base}.identity`, columns, rows: encodeRows(columns, rows) })
+}
+
+function rowsOf(identity: Identity): [setting: string, fingerprint: string][] {
+  return Object.entries(identity).map(([setting, value]) => [
+    setting,
+    setting === 'PLEDGEVIEW_PLATFORM_CURRENCY' ? value : fingerprintOf(value),
+  ])
 }
 
 /** Shows whether two configured secrets are the same, and nothing more. */
