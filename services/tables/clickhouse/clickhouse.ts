@@ -25,7 +25,7 @@ import { statementTracer } from '../../runtime/traces.ts'
 import { type CallOptions, type Statement, type TableInsert, type Tables, TablesError } from '../port.ts'
 import { answerError, connectionError, holdsException, isWorthAnotherRead } from './clickhouse-errors.ts'
 import { namesAndTypes, rowFormat } from './row-binary.ts'
-import { abandoned, answerOf, parameterText, type Request, statementForm, streamOf } from './statements.ts'
+import { answerOf, parameterText, type Request, statementForm, streamOf } from './statements.ts'
 
 export interface TablesSettings {
   /** `http://host:port` or `https://host:port`; no user, password, path or query. */
@@ -254,4 +254,8 @@ function overloaded(): TablesError {
   return new TablesError(`${waitingMax} statements wait for a connection to ClickHouse already`, {
     retryable: true,
   })
+}
+
+function abandoned(): TablesError {
+  return new TablesError('the caller no longer waits for the statement', { retryable: false })
 }

@@ -1,5 +1,5 @@
 /** How statements go to ClickHouse, and how their answers are read: as text, or as they come. */
-import type { Readable } from 'node:stream'
+import { addAbortSignal, type Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client'
 import { untilFound } from '../../runtime/async/sleep.ts'
@@ -22,7 +22,8 @@ export interface Request extends Statement {
 export async function answerOf(client: ClickHouseClient, request: Request): Promise<string> {
   const { insertInto, signal } = request
   const answer = await execute(client, request)
-  const body = await textOf(answer.stream, signal)
+  // The client itself listens to the signal only until the headers have come.
+  const body = await text(signal ? addAbortSignal(signal, answer.stream) : answer.stream)
   const status = answer.http_status_code ?? 0
   if (hasFailed(answer)) throw answerError(status, body, insertInto)
   return body
@@ -32,7 +33,7 @@ export async function answerOf(client: ClickHouseClient, request: Request): Prom
 export async function streamOf(client: ClickHouseClient, request: Request): Promise<Readable> {
   const answer = await execute(client, request)
   if (!hasFailed(answer)) return answer.stream
-  throw answerError(answer.http_status_code ?? 0, await textOf(answer.stream, request.signal))
+  throw answerError(answer.http_status_code ?? 0, await text(answer.stream))
 }
 
 type Answer = Awaited<ReturnType<typeof execute>>
@@ -58,22 +59,6 @@ function execute(
   })
 }
 
-/** Reads to the end. The client itself listens to the signal only until the headers have come. */
-async function textOf(stream: Readable, signal: AbortSignal | undefined): Promise<string> {
-  const onAbort = (): unknown => stream.destroy(abandoned())
-  if (signal?.aborted) onAbort()
-  signal?.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await text(stream)
-  } finally {
-    signal?.removeEventListener('abort', onAbort)
-  }
-}
-
-export function abandoned(): TablesError {
-  return new TablesError('the caller no longer waits for the statement', { retryable: false })
-}
-
 /*
  * A statement with long parameters as a form. The client normally puts parameters into the URL, and proxies refuse
  * long URLs. Pure.
@@ -81,17 +66,12 @@ export function abandoned(): TablesError {
  * Source: ClickHouse documentation, "HTTP interface", "Queries with parameters" (also as `multipart/form-data`).
  */
 
-export interface StatementForm {
-  body: string
-  contentType: string
-}
-
 /** `boundary` must not occur in any value: use a random one for each statement. */
 export function statementForm(
   query: string,
   parameters: Readonly<Record<string, unknown>>,
   boundary: string,
-): StatementForm {
+) {
   const fields = [
     ['query', query] as const,
     ...Object.entries(parameters).map(([name, value]) => [`param_${name}`, parameterText(value)] as const),
