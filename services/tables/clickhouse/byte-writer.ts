@@ -1,26 +1,6 @@
 /** Single values as ClickHouse's RowBinary has them, one after the other. A value that its type cannot hold is refused. */
 
-/** Each method writes one value of the type that it is named after. */
-export interface ByteWriter {
-  readonly length: number
-  uint8(value: number): void
-  uint16(value: number): void
-  uint32(value: number): void
-  uint64(value: number | bigint): void
-  /** The two halves of an unsigned 64-bit integer. */
-  uint64Halves(low: number, high: number): void
-  int64(value: number | bigint): void
-  varUint(value: number): void
-  string(value: string): void
-  /** A String of any bytes. */
-  blob(value: Uint8Array): void
-  /** The buffer, with room for this many bytes from `length` on. It is valid until the next call of any method. */
-  room(bytes: number): Uint8Array
-  /** Counts bytes that the caller has written into `room`. */
-  advance(bytes: number): void
-  truncate(length: number): void
-  bytes(): Uint8Array
-}
+export type ByteWriter = ReturnType<typeof createByteWriter>
 
 const utf8BytesPerUnitMax = 3
 const varUintByte = 128
@@ -29,8 +9,8 @@ const asciiMax = 127
 // Up to this length, writing letter by letter costs less than one call of `Buffer.write`.
 const shortTextMax = 32
 
-/** A buffer that grows, from `bytesInitial` on. */
-export function createByteWriter(bytesInitial: number): ByteWriter {
+/** A buffer that grows, from `bytesInitial` on. Each method writes one value of the type that it is named after. */
+export function createByteWriter(bytesInitial: number) {
   let buffer = Buffer.allocUnsafe(bytesInitial)
   let used = 0
 
@@ -78,38 +58,39 @@ export function createByteWriter(bytesInitial: number): ByteWriter {
   }
 
   return {
-    get length() {
+    get length(): number {
       return used
     },
 
-    uint8(value) {
+    uint8(value: number): void {
       ensure(1)
       used = buffer.writeUInt8(value, used)
     },
 
-    uint16(value) {
+    uint16(value: number): void {
       ensure(2)
       used = buffer.writeUInt16LE(value, used)
     },
 
-    uint32(value) {
+    uint32(value: number): void {
       ensure(4)
       used = buffer.writeUInt32LE(value, used)
     },
 
-    uint64(value) {
+    uint64(value: number | bigint): void {
       ensure(8)
       if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) writeWhole(value)
       else used = buffer.writeBigUInt64LE(exactBigInt(value, 0n, 2n ** 64n - 1n), used)
     },
 
-    uint64Halves(low, high) {
+    /** The two halves of an unsigned 64-bit integer. */
+    uint64Halves(low: number, high: number): void {
       ensure(8)
       write32(low)
       write32(high)
     },
 
-    int64(value) {
+    int64(value: number | bigint): void {
       ensure(8)
       if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) writeWhole(value)
       else used = buffer.writeBigInt64LE(exactBigInt(value, -(2n ** 63n), 2n ** 63n - 1n), used)
@@ -117,7 +98,7 @@ export function createByteWriter(bytesInitial: number): ByteWriter {
 
     varUint,
 
-    string(value) {
+    string(value: string): void {
       const bytesMax = value.length * utf8BytesPerUnitMax
       if (bytesMax < varUintByte) {
         // The length takes one byte whatever it comes to, so the text can be written before it is known.
@@ -134,27 +115,30 @@ export function createByteWriter(bytesInitial: number): ByteWriter {
       used += buffer.write(value, used)
     },
 
-    blob(value) {
+    /** A String of any bytes. */
+    blob(value: Uint8Array): void {
       varUint(value.length)
       ensure(value.length)
       buffer.set(value, used)
       used += value.length
     },
 
-    room(bytes) {
+    /** The buffer, with room for this many bytes from `length` on. It is valid until the next call of any method. */
+    room(bytes: number): Uint8Array {
       ensure(bytes)
       return buffer
     },
 
-    advance(bytes) {
+    /** Counts bytes that the caller has written into `room`. */
+    advance(bytes: number): void {
       used += bytes
     },
 
-    truncate(length) {
+    truncate(length: number): void {
       used = length
     },
 
-    bytes: () => buffer.subarray(0, used),
+    bytes: (): Uint8Array => buffer.subarray(0, used),
   }
 }
 

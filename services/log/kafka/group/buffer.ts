@@ -7,19 +7,11 @@
 import { changeTopics } from '../../../../contracts/events/event.ts'
 import { bytesOf, type LogRecord, type PollBounds, type Position, partitionName } from '../../port.ts'
 import type { TopicPartition } from '../offsets.ts'
-import type { Assignment, HeldPartition } from './assignment.ts'
-import type { Member } from './consumer.ts'
+import type { Assignment, AssignmentDependencies, HeldPartition } from './assignment.ts'
 
-export interface FetchBuffer {
-  /** Adds records of one partition, in order, directly after those that were added before. */
-  add(records: readonly LogRecord[]): void
-  /** The next records, up to the bounds, and the positions after them. A first record always fits. */
-  take(bounds: Pick<PollBounds, 'recordsMax' | 'bytesMax'>): { records: LogRecord[]; positions: Position[] }
-  /** The size of what is held of a partition, or of all. Bytes are those of keys, values and header values. */
-  held(at?: TopicPartition): Size
-}
+export type FetchBuffer = ReturnType<typeof createFetchBuffer>
 
-export interface Size {
+interface Size {
   records: number
   bytes: number
 }
@@ -31,7 +23,7 @@ interface Queue {
   held: Size
 }
 
-export function createFetchBuffer(): FetchBuffer {
+export function createFetchBuffer() {
   const queues = new Map<string, Queue>()
   let turn = 0
 
@@ -45,7 +37,8 @@ export function createFetchBuffer(): FetchBuffer {
   }
 
   return {
-    add(records) {
+    /** Adds records of one partition, in order, directly after those that were added before. */
+    add(records: readonly LogRecord[]): void {
       const [first] = records
       if (!first) return
       const { chunks, held } = queueOf(first)
@@ -54,7 +47,8 @@ export function createFetchBuffer(): FetchBuffer {
       for (const record of records) held.bytes += bytesOf(record)
     },
 
-    take({ recordsMax, bytesMax }) {
+    /** The next records, up to the bounds, and the positions after them. A first record always fits. */
+    take({ recordsMax, bytesMax }: Pick<PollBounds, 'recordsMax' | 'bytesMax'>) {
       const waiting = rotated([...queues.values()], turn++).filter(({ held }) => held.records > 0)
       const room: Size = { records: recordsMax, bytes: bytesMax }
       const parts = waiting.map((): LogRecord[] => [])
@@ -70,7 +64,8 @@ export function createFetchBuffer(): FetchBuffer {
       return { records: parts.flat(), positions: parts.flatMap(positionBehind) }
     },
 
-    held(at) {
+    /** The size of what is held of a partition, or of all. Bytes are those of keys, values and header values. */
+    held(at?: TopicPartition): Size {
       const size: Size = { records: 0, bytes: 0 }
       const asked = at ? [queues.get(partitionName(at))] : queues.values()
       for (const queue of asked) addSize(size, queue?.held)
@@ -125,16 +120,8 @@ function rotated<T>(items: readonly T[], turn: number): T[] {
   return [...items.slice(start), ...items.slice(0, start)]
 }
 
-/* Keeps what is fetched ahead within bounds, by telling kafkajs which partitions to fetch. */
-
-interface Regulated {
-  member: () => Pick<Member, 'pause' | 'resume'>
-  bufferRecordsMax: number
-  bufferBytesMax: number
-}
-
 /**
- * Pauses what fills its share of the buffer, and resumes it when half of that is taken.
+ * Keeps what is fetched ahead within bounds: pauses what fills its share of the buffer, and resumes it when half of that is taken.
  *
  * Each topic has a third of the buffer, so a backlog of pledges does not hold up a key. Of the five topics, only the change events
  * ever have a backlog: the portal's are small. Each partition of a topic has an equal part of that third: a broker fills an answer in
@@ -142,7 +129,7 @@ interface Regulated {
  */
 export function regulate(
   { buffer, partitions, fullTopics }: Assignment,
-  { member, bufferRecordsMax, bufferBytesMax }: Regulated,
+  { member, bufferRecordsMax, bufferBytesMax }: AssignmentDependencies,
 ): void {
   const third: Size = {
     records: bufferRecordsMax / changeTopics.length,
