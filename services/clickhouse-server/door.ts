@@ -42,5 +42,5 @@ export async function openDoor(wanted: SqlDoor, behind: SqlDoor): Promise<OpenDo
 function startErrorOf(error: NodeJS.ErrnoException & { port?: number }): Error {
   const { code, port } = error
   if (code !== 'EADDRINUSE' || port === undefined) return error
-  return new ServerStartError(`port ${port} is taken`, { isPassing: true, isPortTaken: true, port })
+  return new ServerStartError(`port ${port} is taken`, 'port', port)
 }

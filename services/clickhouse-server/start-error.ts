@@ -2,25 +2,16 @@
 import { join } from 'node:path'
 import { logFile, type ServerConfiguration } from './configuration.ts'
 
-/** `isPassing`: the same start may succeed a moment later. */
+/** `taken`: what another process has. The same start may succeed a moment later. */
 export class ServerStartError extends Error {
   override name = 'ServerStartError'
-  readonly isPassing: boolean
-  readonly isPortTaken: boolean
+  readonly taken: 'directory' | 'port' | undefined
   /** The port that is taken, if that is the reason and the output names it. */
   readonly port: number | undefined
 
-  constructor(
-    message: string,
-    {
-      isPassing = false,
-      isPortTaken = false,
-      port,
-    }: { isPassing?: boolean; isPortTaken?: boolean; port?: number } = {},
-  ) {
+  constructor(message: string, taken?: 'directory' | 'port', port?: number) {
     super(message)
-    this.isPassing = isPassing
-    this.isPortTaken = isPortTaken
+    this.taken = taken
     this.port = port
   }
 }
@@ -39,15 +30,12 @@ export function startErrorOf(
   const { dataDirectory, httpPort, nativePort } = where
   const words = exceptionOf(said) ?? exceptionOf(logged) ?? (said || end)
   if (/Another server instance in same directory is already running/.test(words)) {
-    return new ServerStartError(`another ClickHouse uses ${dataDirectory}`, { isPassing: true })
+    return new ServerStartError(`another ClickHouse uses ${dataDirectory}`, 'directory')
   }
   if (/Address already in use/.test(words)) {
     const [, port] = /Address already in use: 127\.0\.0\.1:(\d+)/.exec(words) ?? []
-    return new ServerStartError(`port ${port ?? `${httpPort} or ${nativePort}`} is taken`, {
-      isPassing: true,
-      isPortTaken: true,
-      ...(port !== undefined && { port: Number(port) }),
-    })
+    const named = port === undefined ? undefined : Number(port)
+    return new ServerStartError(`port ${named ?? `${httpPort} or ${nativePort}`} is taken`, 'port', named)
   }
   if (/MODULE_NOT_FOUND|libchdb|ffi-rs|CANNOT_FIND_LIBCHDB/i.test(words)) {
     return new ServerStartError(

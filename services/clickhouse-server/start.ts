@@ -62,7 +62,7 @@ export async function start(options: StartOptions): Promise<Started> {
 
 /** Whether a port is taken that was free when it was chosen here. Then another port may work. */
 function isOfAnyPort(error: unknown, { httpPort, nativePort }: StartOptions): boolean {
-  if (!(error instanceof ServerStartError) || !error.isPortTaken) return false
+  if (!(error instanceof ServerStartError) || error.taken !== 'port') return false
   const isAny = !httpPort || nativePort === 0
   return isAny && error.port !== httpPort && error.port !== nativePort
 }
@@ -70,14 +70,10 @@ function isOfAnyPort(error: unknown, { httpPort, nativePort }: StartOptions): bo
 /** Starts on known ports. Waits until a previous server has released the directory. */
 export function startAgain(configuration: ServerConfiguration): Promise<Child> {
   return retry(() => startBounded(configuration), {
-    isRetryable: isDirectoryHeld,
+    isRetryable: error => error instanceof ServerStartError && error.taken === 'directory',
     msMax: heldMsMax,
     pauseMsMin: heldPauseMs,
   })
-}
-
-function isDirectoryHeld(error: unknown): boolean {
-  return error instanceof ServerStartError && error.isPassing && !error.isPortTaken
 }
 
 async function startBounded(configuration: ServerConfiguration): Promise<Child> {
