@@ -253,15 +253,8 @@ function logReader(path: string): () => string {
  * The request shows that ClickHouse has started, and it is answered after the directory has been removed.
  */
 
-export interface WorkingDirectory {
-  /** The page to fetch before the ports open. */
-  page: string
-  /** Stops waiting for the request. */
-  close(): Promise<void>
-}
-
-/** Creates the directory, and removes it when the page is fetched. */
-async function openWorkingDirectory(path: string): Promise<WorkingDirectory> {
+/** Creates the directory, and removes it when the page is fetched. `close` stops waiting for that. */
+async function openWorkingDirectory(path: string) {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const route = `/${randomUUID()}`
   const server = createServer((request, response) => {

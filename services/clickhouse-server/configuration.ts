@@ -13,7 +13,7 @@
  * program on this machine could use its name. So it may have one session, which it has, and its quota is used up when
  * the ports are open. A quota alone would not be enough, because statements that read no table are not counted.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Databases } from '../tables/port.ts'
 import { definerUser, type Role, type RoleSetting, readRole } from '../tables/schema/roles.ts'
 
@@ -36,7 +36,7 @@ export interface ServerConfiguration {
   /** Other servers in the same cluster, by ClickHouse's setting names; for tests. */
   more?: XmlObject
   /** More users, with their profiles and quotas; for tests. */
-  moreUsers?: XmlObject
+  moreUsers?: Partial<Record<'users' | 'profiles' | 'quotas', XmlObject>>
 }
 
 export const programUser = 'pledgeview'
@@ -166,8 +166,7 @@ export function configurationText(configuration: ServerConfiguration): string {
 }
 
 export function usersText(configuration: ServerConfiguration): string {
-  const { programPassword, analyst, databases, moreUsers = {} } = configuration
-  const { users, profiles, quotas } = moreUsers as Partial<Record<'users' | 'profiles' | 'quotas', XmlObject>>
+  const { programPassword, analyst, databases, moreUsers: { users, profiles, quotas } = {} } = configuration
   const definer = readRole(definerUser, databases)
   const { grants } = readRole(analystRole, databases)
   return document({
@@ -212,7 +211,7 @@ export function usersText(configuration: ServerConfiguration): string {
         },
       },
       [programUser]: {
-        password_sha256_hex: sha256(programPassword),
+        password_sha256_hex: hash('sha256', programPassword),
         networks: { ip: loopback },
         profile: 'program',
         quota: 'default',
@@ -229,7 +228,9 @@ export function usersText(configuration: ServerConfiguration): string {
       },
       ...(analyst && {
         [analystUser]: {
-          ...(analyst.password === '' ? { password: '' } : { password_sha256_hex: sha256(analyst.password) }),
+          ...(analyst.password === ''
+            ? { password: '' }
+            : { password_sha256_hex: hash('sha256', analyst.password) }),
           networks: { ip: loopback },
           profile: 'analyst',
           quota: 'default',
@@ -276,10 +277,6 @@ function profileOf({ settings, changeable }: Pick<Role, 'settings' | 'changeable
       ...Object.fromEntries(changeable.map(name => [name, { changeable_in_readonly: {} }])),
     },
   }
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
 }
 
 type XmlValue = string | number | boolean | XmlObject
