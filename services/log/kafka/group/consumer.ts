@@ -94,7 +94,8 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
       // `consumer.commitOffsets` would try again under a newer generation. This function does not.
       commitOnce = commitOffsetsIfNecessary
       // Resolving only moves the next fetch. After a join, reading begins at the committed offset.
-      if (handle(batch)) resolveOffset(lastOf(batch.messages).offset)
+      const last = batch.messages.at(-1)
+      if (handle(batch) && last) resolveOffset(last.offset)
     },
   }
 
@@ -258,10 +259,4 @@ function offsetsByTopic(
       }),
     })),
   }))
-}
-
-function lastOf<T>(items: readonly T[]): T {
-  const last = items.at(-1)
-  if (last === undefined) throw new Error('a batch without messages')
-  return last
 }

@@ -61,6 +61,7 @@ export function compressionOf(attributes: number): Compression | undefined {
  * The unpacked bytes. Throws `UnpackedTooLarge` if they are more than `bytesMax`, or an `Error` if they are damaged.
  */
 export async function unpack(compression: Compression, bytes: Buffer, bytesMax: number): Promise<Buffer> {
+  // An answer has few uncompressed bytes: a fetch limits them.
   return compression === 'none' ? bytes : codecs[compression].decompress(bytes, bytesMax)
 }
 

@@ -13,7 +13,7 @@
 import { createRequire } from 'node:module'
 import type * as Kafkajs from 'kafkajs'
 import { registerCodecs } from './codecs.ts'
-import { type Decoded, decodeBatches } from './record-batches.ts'
+import { type Decoded, decodeBatches, type FetchedMessage } from './record-batches.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -91,25 +91,16 @@ function quietenRequestQueues(): void {
  * record with the key of a marker for the end of a transaction.
  */
 
-export interface FetchedRecords<Message> {
-  messages: readonly Message[]
+export type TransactionalMessage = Pick<FetchedMessage, 'offset' | 'key' | 'isControlRecord' | 'batchContext'>
+
+export interface FetchedRecords {
+  messages: readonly TransactionalMessage[]
   /** Those that overlap with the messages. Decimal. */
   abortedTransactions?: readonly { producerId: string; firstOffset: string }[] | null
 }
 
-export interface TransactionalMessage {
-  offset: string
-  key: Buffer | null
-  isControlRecord?: boolean
-  /** A message of an old format has none. */
-  batchContext?: { producerId: string; inTransaction: boolean }
-}
-
 /** The messages that are not part of an aborted transaction. Control records stay: kafkajs removes them later. */
-function withoutAborted<Message extends TransactionalMessage>({
-  messages,
-  abortedTransactions,
-}: FetchedRecords<Message>): readonly Message[] {
+function withoutAborted({ messages, abortedTransactions }: FetchedRecords): readonly TransactionalMessage[] {
   if (!abortedTransactions || abortedTransactions.length === 0) return messages
   const ahead = abortedTransactions.toSorted((a, b) => Number(a.firstOffset) - Number(b.firstOffset))
   const aborted = new Set<string>()
@@ -118,7 +109,6 @@ function withoutAborted<Message extends TransactionalMessage>({
       aborted.add(ahead[0].producerId)
       ahead.shift()
     }
-    if (!batchContext) return true
     const { producerId, inTransaction } = batchContext
     if (!isControlRecord) return !(inTransaction && aborted.has(producerId))
     if (key?.equals(abortMarker)) aborted.delete(producerId)

@@ -19,10 +19,8 @@ export interface Unreadable {
   omittedValueBytes?: number
 }
 
-/** A message in the form that kafkajs gives it, and what is additional here. */
+/** A message in the form that kafkajs gives it, as far as it is read, and what is additional here. */
 export interface FetchedMessage {
-  magicByte: 2
-  attributes: 0
   /** Offset and timestamp in ms are decimal. */
   offset: string
   timestamp: string
@@ -33,7 +31,8 @@ export interface FetchedMessage {
   headerCount: number
   /** kafkajs skips it. */
   isControlRecord: boolean
-  batchContext: BatchHead
+  /** What kafkajs needs of the batch to leave out aborted transactions. */
+  batchContext: Pick<BatchHead, 'producerId' | 'inTransaction'>
   unreadable?: Unreadable
 }
 
@@ -80,7 +79,7 @@ export async function decodeBatches(batches: Buffer, decoded: Decoded): Promise<
   return messages
 }
 
-/** What the head of a batch says. kafkajs needs `producerId` and `inTransaction` to leave out aborted transactions. */
+/** What the head of a batch says. */
 interface BatchHead {
   first: number
   last: number
@@ -150,8 +149,6 @@ async function unpackRecords({ compression, count }: BatchHead, bytes: Buffer): 
   // Compaction may leave a batch without records.
   if (count <= 0) return bytes.subarray(0, 0)
   if (compression === undefined) throw new Error('its compression is unknown')
-  // An answer has few uncompressed bytes: a fetch limits them.
-  if (compression === 'none') return bytes
   try {
     return await unpack(compression, bytes, batchBytesMax)
   } catch (cause) {
@@ -228,8 +225,6 @@ function messageFrom(
 ): FetchedMessage {
   const { timestampDelta, key, value, headers, headerCount } = fields
   return {
-    magicByte: 2,
-    attributes: 0,
     offset: String(offset),
     timestamp: String(head.appendTime ?? head.firstTimestamp + timestampDelta),
     key,

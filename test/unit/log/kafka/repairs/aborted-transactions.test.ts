@@ -9,7 +9,7 @@ import {
 
 loadKafkajs()
 const filter = createRequire(import.meta.url)('kafkajs/src/consumer/filterAbortedMessages.js') as (
-  fetched: FetchedRecords<TransactionalMessage>,
+  fetched: FetchedRecords,
 ) => TransactionalMessage[]
 
 const markerKey = Buffer.from([0, 0, 0, 0])
@@ -35,7 +35,8 @@ test('only a control record ends an aborted transaction, not a record that has t
 })
 
 function record(offset: number, producerId: string): TransactionalMessage {
-  return { offset: String(offset), key: null, batchContext: { producerId, inTransaction: true } }
+  const batchContext = { producerId, inTransaction: true }
+  return { offset: String(offset), key: null, isControlRecord: false, batchContext }
 }
 
 function offsets(messages: readonly TransactionalMessage[]): string[] {
