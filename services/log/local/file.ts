@@ -68,7 +68,7 @@ const lastOn = new WeakMap<DatabaseSync, Promise<unknown>>()
  * other writers up to 15 s, then throws `LogHeld`. The transactions of a connection run in the order of the calls.
  */
 export function inWriteTransaction<T>(db: DatabaseSync, path: string, work: () => T): Promise<T> {
-  const done = untilWritten(db).then(() => transact(db, path, work))
+  const done = (lastOn.get(db) ?? Promise.resolve()).then(() => transact(db, path, work))
   lastOn.set(
     db,
     done.catch(() => undefined),
@@ -76,9 +76,10 @@ export function inWriteTransaction<T>(db: DatabaseSync, path: string, work: () =
   return done
 }
 
-/** Resolves when the transactions of this connection that were called for have ended. */
-export async function untilWritten(db: DatabaseSync): Promise<void> {
+/** Closes the connection when its transactions that were called for have ended. May be called twice. */
+export async function closeJournalFile(db: DatabaseSync): Promise<void> {
   await lastOn.get(db)
+  if (db.isOpen) db.close()
 }
 
 async function transact<T>(db: DatabaseSync, path: string, work: () => T): Promise<T> {
@@ -141,7 +142,7 @@ export function makePrivateFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600))
   } catch (cause) {
-    if (codeOf(cause) === 'EEXIST') return
+    if (cause instanceof Error && 'code' in cause && cause.code === 'EEXIST') return
     throw new Error(`cannot make ${path}: ${messageOf(cause)}`, { cause })
   }
   syncDirectoryOf(path)
@@ -218,8 +219,4 @@ function readVersion(db: DatabaseSync): number {
 
 function readPragma(db: DatabaseSync, name: 'application_id' | 'user_version'): number {
   return Number(db.prepare(`PRAGMA ${name}`).get()?.[name])
-}
-
-function codeOf(cause: unknown): unknown {
-  return cause instanceof Error && 'code' in cause ? cause.code : undefined
 }

@@ -5,14 +5,13 @@
  * (projector/positions): the file remembers only watermarks. One process holds a data directory (lock.ts), so a reader is superseded only by
  * its own restart. Each topic has one partition, 0, and its own position, so a backlog of pledges does not hold up a key.
  */
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { type Topic, topics } from '../../../contracts/events/event.ts'
 import {
   type EventReader,
   type EventWriter,
   type FindStarts,
   type History,
-  type NewRecord,
   type PartitionRange,
   partitionName,
   type RememberedWatermark,
@@ -20,20 +19,15 @@ import {
 } from '../port.ts'
 import { openCursor } from './cursor.ts'
 import {
+  closeJournalFile,
   endOf,
   firstOffset,
   inWriteTransaction,
   onlyPartition,
   openJournalFile,
   recordsTable,
-  untilWritten,
 } from './file.ts'
 import { pollCursors } from './poll.ts'
-
-export interface JournalWriterOptions {
-  /** The log's clock, in ms since the epoch. */
-  now?: () => number
-}
 
 export interface JournalReaderOptions {
   /** Under which name watermarks are remembered. */
@@ -50,34 +44,22 @@ export interface JournalReaderOptions {
  * Opens the journal for appending, and creates it if needed.
  *
  * One `append` is one transaction, written at once: append a few thousand records at a time to keep the event loop
- * free. Calls that are not awaited are still carried out in order.
+ * free. Calls that are not awaited are still carried out in order. `now`: the log's clock, in ms since the epoch.
  */
-export async function openJournalWriter(
-  path: string,
-  { now = Date.now }: JournalWriterOptions = {},
-): Promise<EventWriter> {
+export async function openJournalWriter(path: string, { now = Date.now } = {}): Promise<EventWriter> {
   const db = await openJournalFile(path)
-  const inserts = new Map(topics.map(topic => [topic, prepareInsert(db, topic)]))
+  const insertOf = (topic: Topic) =>
+    db.prepare(`INSERT INTO ${recordsTable[topic]} (appended_at, key, value) VALUES (?, ?, ?)`)
+  const inserts = new Map(topics.map(topic => [topic, insertOf(topic)]))
 
   return {
-    append: records => inWriteTransaction(db, path, () => insertRecords(inserts, records, now())),
-    async close() {
-      await untilWritten(db)
-      if (db.isOpen) db.close()
-    },
+    append: records =>
+      inWriteTransaction(db, path, () => {
+        const appendedAt = now()
+        for (const { topic, key, value } of records) inserts.get(topic)?.run(appendedAt, key, value)
+      }),
+    close: () => closeJournalFile(db),
   }
-}
-
-function prepareInsert(db: DatabaseSync, topic: Topic): StatementSync {
-  return db.prepare(`INSERT INTO ${recordsTable[topic]} (appended_at, key, value) VALUES (?, ?, ?)`)
-}
-
-function insertRecords(
-  inserts: ReadonlyMap<Topic, StatementSync>,
-  records: readonly NewRecord[],
-  appendedAt: number,
-): void {
-  for (const { topic, key, value } of records) inserts.get(topic)?.run(appendedAt, key, value)
 }
 
 /** Opens the journal for reading, and creates it if needed. */
@@ -90,8 +72,8 @@ export async function openJournalReader(
 
   async function begin() {
     const assignment = `${consumer}/${++begins}`
-    const remembered = await rememberWatermark(db, path, consumer, { watermark: 0, shown: 0 })
-    const committed = await findStarts(db, { assignment, remembered, starts })
+    const remembered = await rememberWatermark(db, path, consumer, nothing)
+    const committed = await findStarts(db, starts, assignment, remembered)
     return { assignment, committed, cursors: topics.map(topic => openCursor(db, topic, committed[topic])) }
   }
 
@@ -134,22 +116,16 @@ export async function openJournalReader(
     },
 
     leads: () => true,
-
-    async close() {
-      await untilWritten(db)
-      if (db.isOpen) db.close()
-    },
+    close: () => closeJournalFile(db),
   }
 }
 
 /** Where reading begins in each topic. A topic that has another record than the one that was read last is read from its start. */
 async function findStarts(
   db: DatabaseSync,
-  {
-    assignment,
-    remembered,
-    starts,
-  }: { assignment: string; remembered: RememberedWatermark; starts: FindStarts },
+  starts: FindStarts,
+  assignment: string,
+  remembered: RememberedWatermark,
 ): Promise<Record<Topic, number>> {
   const partitions = topics.map(topic => rangeOf(db, topic))
   const found = await starts.find({ log: '', assignment, partitions, remembered })
@@ -177,6 +153,8 @@ function appendedAt(db: DatabaseSync, topic: Topic, offset: number): number | un
   const row = db.prepare(`SELECT appended_at FROM ${recordsTable[topic]} WHERE offset = ?`).get(offset)
   return row && Number(row.appended_at)
 }
+
+const nothing: RememberedWatermark = { watermark: 0, shown: 0 }
 
 /** Stores each of the two if it is higher than the stored one. Resolves with the stored ones. */
 function rememberWatermark(
@@ -216,10 +194,7 @@ export async function openJournalHistory(path: string, live: string): Promise<Hi
       return topics.map(topic => ({ topic, partition: onlyPartition, next: endOf(db, topic) }))
     },
 
-    remembered: () => rememberWatermark(db, path, live, { watermark: 0, shown: 0 }),
-
-    async close() {
-      if (db.isOpen) db.close()
-    },
+    remembered: () => rememberWatermark(db, path, live, nothing),
+    close: () => closeJournalFile(db),
   }
 }

@@ -8,10 +8,6 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { isBusy, makePrivateFile } from './file.ts'
 
-export interface DataDirectoryLock {
-  close(): void
-}
-
 /** Another process holds the data directory. */
 export class DataDirectoryInUse extends Error {
   override name = 'DataDirectoryInUse'
@@ -26,7 +22,7 @@ export function lockFileOf(directory: string): string {
  * Locks the data directory for this process. If there is none, creates one that only its owner can read. Throws
  * `DataDirectoryInUse` at once if another process, or this one, holds the lock.
  */
-export function lockDataDirectory(directory: string): DataDirectoryLock {
+export function lockDataDirectory(directory: string): { close(): void } {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const path = lockFileOf(directory)
   makePrivateFile(path)
