@@ -28,10 +28,6 @@ import { createRegistryRequest, type RegistryAddress } from './http.ts'
 export interface SchemaRegistrySettings extends RegistryAddress {
   /** How long one request may take, ms. Default 5,000. */
   requestMsMax?: number
-  /** Requests that run at once. Default 4. */
-  requestsMax?: number
-  /** Ids that are remembered. More only while one call of `learn` needs them. Default 1,000. */
-  schemasMax?: number
   /** How long an answer that a schema does not exist is believed, ms. Default: `schemaMissingMs`. */
   missingMs?: number
 }
@@ -63,8 +59,11 @@ export const schemaMissingMs = 1_000
 /** Why a record is rejected if its schema does not exist. */
 export const schemaMissing = 'is not in the schema registry'
 
-const defaults = { requestMsMax: 5_000, requestsMax: 4, schemasMax: 1_000, missingMs: schemaMissingMs }
-
+const requestMsMaxDefault = 5_000
+// Requests that run at once.
+const requestsMax = 4
+// Ids that are remembered. More only while one call of `learn` needs them.
+const schemasMax = 1_000
 const missingAsksMax = 3
 const missingPauseMs = 200
 
@@ -73,7 +72,7 @@ export function createSchemaRegistry(
   settings: SchemaRegistrySettings,
   { monotonicMs = () => performance.now(), sleep = realSleep }: SchemaRegistryDependencies = {},
 ): SchemaRegistry {
-  const { requestMsMax, requestsMax, schemasMax, missingMs } = { ...defaults, ...settings }
+  const { requestMsMax = requestMsMaxDefault, missingMs = schemaMissingMs } = settings
   const request = createRegistryRequest(settings, requestMsMax)
   const entries = new Map<number, { stands: RegisteredSchema; untilMs: number }>()
 
