@@ -69,17 +69,16 @@ export interface RejectStore {
 /** The same record is one row, however often it is passed. The first time of its rejection stays. */
 export function createRejectStore({ tables, databases, keptMs, now }: RejectStore): StoreRejects {
   const table = `${databases.base}.rejects`
-  const columns = rejectColumns
   return async (log, rejects) => {
     const rejectedAt = now()
     const keptUntil = Math.min(rejectedAt + keptMs, keptUntilMax)
-    let writer = createRowWriter(columns, 1_024)
+    let writer = createRowWriter(rejectColumns, 1_024)
     for (const [index, reject] of rejects.entries()) {
       writer.add([log, ...placeOf(reject), rejectedAt, keptUntil, ...reasonOf(reject), ...contentOf(reject)])
       const rows = writer.bytes()
       if (rows.length < insertBytesMax && index < rejects.length - 1) continue
-      await tables.insert({ table, columns, rows })
-      writer = createRowWriter(columns, 1_024)
+      await tables.insert({ table, columns: rejectColumns, rows })
+      writer = createRowWriter(rejectColumns, 1_024)
     }
   }
 }

@@ -70,12 +70,14 @@ export async function rejectCounts(source: Source): Promise<{ total: number; ope
 }
 
 /** The latest rejects first; fewer than `limit` if more than 64 MiB are kept of them. */
-export function latestRejects(source: Source, filter: RejectFilter, limit: number): Promise<StoredReject[]> {
-  return read(source, filter, {
-    ...list,
-    rowsMax: limit,
-    order: 'rejected_at DESC, topic, partition, offset DESC',
-  })
+export async function latestRejects(
+  source: Source,
+  filter: RejectFilter,
+  limit: number,
+): Promise<StoredReject[]> {
+  const order = 'rejected_at DESC, topic, partition, offset DESC'
+  const rows = await readRows(source, filter, { ...list, rowsMax: limit, order })
+  return rows.map(storedReject)
 }
 
 /** All rejects that match the filter, in the order of their places, in parts of at most 500 and about 8 MiB. */
@@ -158,10 +160,6 @@ interface Reading {
   bytesMax: number
   /** Only those of later places. */
   after?: Row | undefined
-}
-
-async function read(source: Source, filter: RejectFilter, reading: Reading): Promise<StoredReject[]> {
-  return (await readRows(source, filter, reading)).map(storedReject)
 }
 
 const keptBytes = `least(key_bytes, ${keyBytesMax}) + least(value_bytes, ${valueBytesMax}) + least(header_bytes, ${headerBytesMax})`
