@@ -42,8 +42,6 @@ export interface KafkaReaderSettings extends KafkaSettings {
 
 export interface KafkaReaderDependencies {
   logger: Logger
-  /** Milliseconds, monotonic. */
-  monotonicMs?: () => number
   /** Where reading begins. */
   starts: FindStarts
 }
@@ -79,14 +77,14 @@ const lookMsMax = 1_000
  */
 export async function openKafkaReader(
   given: KafkaReaderSettings,
-  { logger, monotonicMs = () => performance.now(), starts }: KafkaReaderDependencies,
+  { logger, starts }: KafkaReaderDependencies,
 ): Promise<KafkaReader> {
   const settings = { ...defaults, ...given }
   const kafka = createKafka(settings, logger)
   const admin = kafka.admin()
   const cluster = { admin, names: settings }
   const waiting = new Set<Notifier>()
-  const liveness = createLiveness({ ...settings, monotonicMs, onFailure: giveUp })
+  const liveness = createLiveness({ ...settings, onFailure: giveUp })
   let log = ''
   const assignments = createAssignments({
     ...settings,
@@ -105,7 +103,7 @@ export async function openKafkaReader(
   })
   const { present } = assignments
   const events = { ...assignments, onAlive: liveness.onAlive, onFailure: liveness.fail }
-  const member = createMember({ kafka, settings, events, logger, monotonicMs })
+  const member = createMember({ kafka, settings, events, logger })
   const commits = createCommits({ member, present, withRetry })
 
   /** Other members may get the partitions at once, so nothing that is still running can be committed. */
@@ -127,7 +125,7 @@ export async function openKafkaReader(
       liveness.check()
       return work()
     }
-    return retry(attempt, policy, { monotonicMs })
+    return retry(attempt, policy)
   }
 
   const readLog = () => withRetry(async () => logName(settings, await clusterIdOf(admin)))
@@ -187,11 +185,11 @@ export async function openKafkaReader(
   }
 
   async function until(isDone: (assignment: Assignment) => boolean, msMax: number): Promise<Assignment> {
-    const deadline = monotonicMs() + msMax
+    const deadline = performance.now() + msMax
     for (;;) {
       liveness.check()
       if (isDone(present())) return present()
-      const leftMs = deadline - monotonicMs()
+      const leftMs = deadline - performance.now()
       if (leftMs <= 0)
         throw new Error(
           `the group ${settings.groupId} gave no partitions for ${msMax} ms, or their positions cannot be read`,
@@ -230,11 +228,11 @@ export async function openKafkaReader(
     log,
 
     async poll(bounds, signal) {
-      const deadline = monotonicMs() + bounds.waitMsMax
+      const deadline = performance.now() + bounds.waitMsMax
       for (;;) {
         liveness.check()
         const delivery = assignments.take(bounds)
-        const leftMs = deadline - monotonicMs()
+        const leftMs = deadline - performance.now()
         if (delivery.records.length > 0 || leftMs <= 0 || signal.aborted) return delivery
         await change(leftMs, signal)
       }

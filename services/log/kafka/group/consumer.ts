@@ -75,14 +75,13 @@ export interface MemberDependencies {
   settings: MemberSettings
   events: MemberEvents
   logger: Logger
-  monotonicMs: () => number
 }
 
 /** A member that has not joined yet. */
-export function createMember({ kafka, settings, events, logger, monotonicMs }: MemberDependencies): Member {
+export function createMember({ kafka, settings, events, logger }: MemberDependencies): Member {
   const consumer = kafka.consumer(consumerConfig(settings))
   let commitOnce: Kafkajs.EachBatchPayload['commitOffsetsIfNecessary'] | undefined
-  const mayRestart = createRestartPolicy(settings, monotonicMs)
+  const mayRestart = createRestartPolicy(settings)
   let restart: NodeJS.Timeout | undefined
   let isClosing = false
   let commits = 0
@@ -179,14 +178,11 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
 }
 
 /** Crashes in quick succession are one outage, even if the member returns for a moment in between. */
-function createRestartPolicy(
-  { outageMsMax }: MemberSettings,
-  monotonicMs: () => number,
-): (error: Error) => boolean {
+function createRestartPolicy({ outageMsMax }: MemberSettings): (error: Error) => boolean {
   let since = Number.NEGATIVE_INFINITY
   let last = Number.NEGATIVE_INFINITY
   return error => {
-    const now = monotonicMs()
+    const now = performance.now()
     if (now - last > outageMsMax) since = now
     last = now
     return (isOutage(error) || isOfJoin(error)) && now - since <= outageMsMax

@@ -1,16 +1,12 @@
 /** Whether a reader is alive: its group hears from it, and nothing has failed for good. */
 import type { KafkaReaderSettings } from '../reader.ts'
 
-type Bounds = Required<Pick<KafkaReaderSettings, 'sessionMs' | 'outageMsMax'>>
-
-export interface LivenessOptions extends Bounds {
-  monotonicMs: () => number
+interface LivenessOptions extends Required<Pick<KafkaReaderSettings, 'sessionMs' | 'outageMsMax'>> {
   onFailure: (error: Error) => void
 }
 
-export function createLiveness(options: LivenessOptions) {
-  const { sessionMs, outageMsMax, monotonicMs, onFailure } = options
-  let aliveAt = monotonicMs()
+export function createLiveness({ sessionMs, outageMsMax, onFailure }: LivenessOptions) {
+  let aliveAt = performance.now()
   let failure: Error | undefined
 
   /** Ends the reader's life. Every call throws this reason from then on. Only the first reason is kept. */
@@ -24,11 +20,11 @@ export function createLiveness(options: LivenessOptions) {
     fail,
     /** The group's coordinator answered. */
     onAlive() {
-      aliveAt = monotonicMs()
+      aliveAt = performance.now()
     },
     /** Throws the reason if the reader is no longer alive. */
     check() {
-      const silentMs = monotonicMs() - aliveAt
+      const silentMs = performance.now() - aliveAt
       if (silentMs > outageMsMax) {
         fail(new Error(`the Kafka cluster has been away for ${Math.round(silentMs)} ms`))
       }
@@ -36,7 +32,7 @@ export function createLiveness(options: LivenessOptions) {
     },
     failure: () => failure,
     /** Whether the group still counts on this reader: the coordinator has heard from it within the session. */
-    isMember: () => !failure && monotonicMs() - aliveAt <= sessionMs,
+    isMember: () => !failure && performance.now() - aliveAt <= sessionMs,
     close() {
       failure ??= new Error('the reader is closed')
     },
