@@ -36,8 +36,6 @@ export interface JournalReaderOptions {
   starts: FindStarts
   /** How often an empty log is polled, in ms. */
   lookMs?: number
-  /** How many rows are read before the reader yields to the event loop. */
-  sliceRowsMax?: number
 }
 
 /**
@@ -65,7 +63,7 @@ export async function openJournalWriter(path: string, { now = Date.now } = {}): 
 /** Opens the journal for reading, and creates it if needed. */
 export async function openJournalReader(
   path: string,
-  { consumer, starts, lookMs = 25, sliceRowsMax = 2_000 }: JournalReaderOptions,
+  { consumer, starts, lookMs = 25 }: JournalReaderOptions,
 ): Promise<EventReader> {
   const db = await openJournalFile(path)
   let begins = 0
@@ -87,7 +85,7 @@ export async function openJournalReader(
 
     async poll(bounds, signal) {
       const { cursors, assignment } = present
-      return { ...(await pollCursors(cursors, bounds, { lookMs, sliceRowsMax, signal })), assignment }
+      return { ...(await pollCursors(cursors, bounds, lookMs, signal)), assignment }
     },
 
     async restart() {

@@ -10,30 +10,25 @@ import { type Delivery, type LogRecord, type PollBounds, readingOrder } from '..
 import type { Cursor } from './cursor.ts'
 import { onlyPartition } from './file.ts'
 
-export interface PollOptions {
-  /** How often an empty log is polled, in ms. */
-  lookMs: number
-  /** How many rows are read before the reader yields to the event loop. */
-  sliceRowsMax: number
-  /** Ends the wait. */
-  signal: AbortSignal
-}
+// How many rows are read before the reader yields to the event loop.
+const sliceRowsMax = 2_000
 
 interface Room {
   records: number
   bytes: number
 }
 
-/** One poll of the port. It looks at least once, even if the wait is 0. */
+/** One poll of the port. It looks at least once, even if the wait is 0. The signal ends the wait. */
 export async function pollCursors(
   cursors: readonly Cursor[],
   bounds: PollBounds,
-  { lookMs, sliceRowsMax, signal }: PollOptions,
+  lookMs: number,
+  signal: AbortSignal,
 ): Promise<Pick<Delivery, 'records' | 'positions'>> {
   const deadline = performance.now() + bounds.waitMsMax
   const before = cursors.map(cursor => cursor.next)
   while (!signal.aborted) {
-    const records = await readRound(cursors, bounds, sliceRowsMax)
+    const records = await readRound(cursors, bounds)
     const waitMs = Math.min(lookMs, deadline - performance.now())
     if (records.length > 0 || waitMs <= 0) {
       const moved = cursors.filter((cursor, index) => cursor.next !== before[index])
@@ -54,7 +49,6 @@ export async function pollCursors(
 async function readRound(
   cursors: readonly Cursor[],
   { recordsMax, bytesMax }: PollBounds,
-  sliceRowsMax: number,
 ): Promise<LogRecord[]> {
   const room: Room = { records: recordsMax, bytes: bytesMax }
   const records: LogRecord[] = []
@@ -68,7 +62,7 @@ async function readRound(
       if (dry.has(cursor)) continue
       const share = cursor === inTurn.at(-1) ? 1 : shareOfFirst
       const part: Room = { records: Math.ceil(room.records * share), bytes: Math.ceil(room.bytes * share) }
-      const used = await readOn(cursor, part, records, sliceRowsMax)
+      const used = await readOn(cursor, part, records)
       room.records -= used.records
       room.bytes -= used.bytes
       if (used.isDry) dry.add(cursor)
@@ -86,7 +80,6 @@ async function readOn(
   cursor: Cursor,
   part: Readonly<Room>,
   records: LogRecord[],
-  sliceRowsMax: number,
 ): Promise<Room & { isDry: boolean }> {
   const used: Room = { records: 0, bytes: 0 }
   let rowsMax = sliceRowsMax
