@@ -22,6 +22,9 @@ export interface KafkaSettings {
   retriesMax?: number
 }
 
+/** What decides how topics are called in the cluster. */
+export type TopicNames = Pick<KafkaSettings, 'topicPrefix'>
+
 /** PEM texts. Without `ca`, Node's certificate authorities are trusted. `cert` and `key` identify this client. */
 export interface KafkaTls {
   ca?: string
@@ -41,10 +44,7 @@ export function requestRetry({ retriesMax = 8 }: Pick<KafkaSettings, 'retriesMax
 }
 
 /** The name of a log: offsets count in a cluster, and in the topics of one prefix. `clusterId`: empty if the cluster does not tell. */
-export function logName(
-  { topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>,
-  clusterId: string | null,
-): string {
+export function logName({ topicPrefix }: TopicNames, clusterId: string | null): string {
   return topicPrefix === '' ? (clusterId ?? '') : `${clusterId ?? ''}/${topicPrefix}`
 }
 
@@ -86,12 +86,12 @@ export async function withAdmin<T>(
 }
 
 /** A topic's name in the cluster. */
-export function topicName({ topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>, topic: Topic): string {
+export function topicName({ topicPrefix }: TopicNames, topic: Topic): string {
   return `${topicPrefix}${topic}`
 }
 
 /** The topic that has this name in the cluster. Throws if there is none. */
-export function topicOfName(settings: Pick<KafkaSettings, 'topicPrefix'>, name: string): Topic {
+export function topicOfName(settings: TopicNames, name: string): Topic {
   const topic = topics.find(known => topicName(settings, known) === name)
   if (!topic) throw new Error(`${name} is none of the topics`)
   return topic
@@ -133,7 +133,7 @@ export async function clusterIdOf(admin: Pick<Kafkajs.Admin, 'describeCluster'>)
 /** Throws if the cluster lacks a topic. Elsewhere kafkajs asks for it again and again, because it may be just being made. */
 export async function checkTopics(
   admin: Pick<Kafkajs.Admin, 'fetchTopicMetadata'>,
-  settings: Pick<KafkaSettings, 'topicPrefix'>,
+  settings: TopicNames,
 ): Promise<void> {
   const names = topics.map(topic => topicName(settings, topic))
   await admin.fetchTopicMetadata({ topics: names }).catch(cause => {

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin } from 'kafkajs'
 import { type Topic, topics } from '../../../contracts/events/event.ts'
 import { type PartitionRange, partitionName } from '../port.ts'
-import { type KafkaSettings, topicName } from './client.ts'
+import { type TopicNames, topicName, topicOfName } from './client.ts'
 import { askLeaders } from './repairs/leaders.ts'
 
 export interface TopicPartition {
@@ -18,7 +18,7 @@ export interface TopicPartition {
 
 export interface Cluster {
   admin: Admin
-  names: Pick<KafkaSettings, 'topicPrefix'>
+  names: TopicNames
 }
 
 // A new leader may not know the end of its partition yet. Then a committed offset seems to be above the end.
@@ -90,12 +90,10 @@ export async function readCommitted(
   { admin, names }: Cluster,
   groupId: string,
 ): Promise<Map<string, number>> {
-  const byName = new Map(topics.map(topic => [topicName(names, topic), topic]))
-  const offsets = await admin.fetchOffsets({ groupId, topics: [...byName.keys()] })
+  const offsets = await admin.fetchOffsets({ groupId, topics: topics.map(topic => topicName(names, topic)) })
   const committed = new Map<string, number>()
   for (const { topic: name, partitions } of offsets) {
-    const topic = byName.get(name)
-    if (!topic) continue
+    const topic = topicOfName(names, name)
     for (const { partition, offset } of partitions) {
       if (Number(offset) !== noOffset) committed.set(partitionName({ topic, partition }), Number(offset))
     }

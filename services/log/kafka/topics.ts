@@ -5,7 +5,7 @@ import { topics } from '../../../contracts/events/event.ts'
 import { portalTopics } from '../../../contracts/events/portal-event.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import type { Config } from '../../runtime/config.ts'
-import { createKafka, isOutage, type KafkaSettings, topicName, withAdmin } from './client.ts'
+import { createKafka, isOutage, type KafkaSettings, type TopicNames, topicName, withAdmin } from './client.ts'
 import { createPartitioner, partitionOf } from './record.ts'
 import { readTopicSettings } from './topic-settings.ts'
 
@@ -85,10 +85,7 @@ async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise
   }
 }
 
-export function wantedTopics(
-  settings: Pick<KafkaSettings, 'topicPrefix'>,
-  wanted: TopicConfig,
-): WantedTopic[] {
+export function wantedTopics(settings: TopicNames, wanted: TopicConfig): WantedTopic[] {
   return topics.map(topic => ({
     name: topicName(settings, topic),
     partitions: wanted.PLEDGEVIEW_KAFKA_PARTITIONS,
