@@ -69,13 +69,11 @@ export async function openKafkaWriter(
     }
   }
 
-  async function sendAll(records: readonly NewRecord[]): Promise<void> {
-    for (const request of requestsOf(records)) await send(request)
-  }
-
   return {
     append(records) {
-      const done = last.then(() => sendAll(records))
+      const done = last.then(async () => {
+        for (const request of requestsOf(records)) await send(request)
+      })
       last = done.catch(() => undefined)
       return done
     },
