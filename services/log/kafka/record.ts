@@ -15,11 +15,8 @@ import type { FetchedMessage } from './repairs/record-batches.ts'
 /** The most headers of a record. Tracing and routing need a few. */
 export const headersMax = 1_000
 
-/** What is read of a message that our decoder made. */
-export type ReadMessage = Pick<
-  FetchedMessage,
-  'key' | 'value' | 'offset' | 'timestamp' | 'headers' | 'headerCount' | 'unreadable'
->
+/** What is read here of a message that our decoder made. kafkajs reads the rest. */
+export type ReadMessage = Omit<FetchedMessage, 'isControlRecord' | 'batchContext'>
 
 export function toLogRecord(topic: Topic, partition: number, message: ReadMessage): LogRecord {
   const { key, value, offset, timestamp, unreadable } = message
@@ -38,7 +35,7 @@ export function toLogRecord(topic: Topic, partition: number, message: ReadMessag
     return {
       ...record,
       unreadable: reason,
-      ...(omittedValueBytes !== undefined && { omittedValueBytes }),
+      omittedValueBytes,
       ...(omittedHeaders > 0 && { omittedHeaders }),
     }
   }

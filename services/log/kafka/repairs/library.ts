@@ -44,8 +44,6 @@ interface AnswerDecoder {
   readBytes(): Buffer | null
 }
 
-type DecodeMessages = (answer: AnswerDecoder) => Promise<object[]>
-
 function replaceExport(name: string, replacement: unknown): void {
   const path = require.resolve(name)
   require(path)
@@ -55,9 +53,9 @@ function replaceExport(name: string, replacement: unknown): void {
 }
 
 /** Decodes the messages of one partition of an answer. */
-function createDecodeMessages(): DecodeMessages {
+function createDecodeMessages() {
   const decodedOf = new WeakMap<AnswerDecoder, Decoded>()
-  return async answer => {
+  return async (answer: AnswerDecoder): Promise<FetchedMessage[]> => {
     const bytes = answer.readBytes()
     if (!bytes || bytes.length <= formatAt) return []
     // Only segments that a broker before 0.11 wrote have an older format. Kafka 4 cannot have them.

@@ -12,13 +12,6 @@ import { headersMax } from '../record.ts'
 import { batchBytesMax, type Compression, compressionOf, UnpackedTooLarge, unpack } from './codecs.ts'
 import { type Cursor, type FetchedHeader, type RecordFields, readRecord } from './record-fields.ts'
 
-/** Why a message cannot be read. */
-export interface Unreadable {
-  reason: string
-  /** The packed size of a batch that is left out. */
-  omittedValueBytes?: number
-}
-
 /** A message in the form that kafkajs gives it, as far as it is read, and what is additional here. */
 export interface FetchedMessage {
   /** Offset and timestamp in ms are decimal. */
@@ -33,7 +26,8 @@ export interface FetchedMessage {
   isControlRecord: boolean
   /** What kafkajs needs of the batch to leave out aborted transactions. */
   batchContext: Pick<BatchHead, 'producerId' | 'inTransaction'>
-  unreadable?: Unreadable
+  /** Why it cannot be read, and the size of what is left out: of its value, or of its packed batch. */
+  unreadable?: { reason: string; omittedValueBytes: number }
 }
 
 /**
