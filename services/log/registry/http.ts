@@ -16,15 +16,12 @@ export interface RegistryAddress {
   caCertificate?: string | undefined
 }
 
-/** With `body` it is a POST. Rejects with a `SchemaRegistryError` if no complete answer came. */
-export type RegistryRequest = (path: string, body?: object, signal?: AbortSignal) => Promise<RegistryAnswer>
-
 const mediaType = 'application/vnd.schemaregistry.v1+json'
 // A registry's own limit for a schema is 1 MiB.
 const answerBytesMax = 4 * 1024 ** 2
 
 /** Opens a new connection for each request, because requests are few. */
-export function createRegistryRequest(address: RegistryAddress, requestMsMax: number): RegistryRequest {
+export function createRegistryRequest(address: RegistryAddress, requestMsMax: number) {
   const base = new URL(address.url)
   const basePath = base.pathname.replace(/\/$/, '')
   const headers = { accept: `${mediaType}, application/json`, ...authorization(address) }
@@ -35,7 +32,8 @@ export function createRegistryRequest(address: RegistryAddress, requestMsMax: nu
     connect: address.caCertificate === undefined ? {} : { ca: address.caCertificate },
   })
 
-  return async (path, body, signal) => {
+  /** With `body` it is a POST. Rejects with a `SchemaRegistryError` if no complete answer came. */
+  return async (path: string, body?: object, signal?: AbortSignal): Promise<RegistryAnswer> => {
     const late = AbortSignal.timeout(requestMsMax)
     const content = body && { body: JSON.stringify(body), headers: { ...headers, 'content-type': mediaType } }
     try {

@@ -38,21 +38,7 @@ export interface SchemaRegistryDependencies {
   sleep?: Sleep
 }
 
-export interface SchemaRegistry {
-  /** What an id means, as far as it is known. Sends no request. */
-  known(schemaId: number): RegisteredSchema | undefined
-  /**
-   * Requests the ids that are not known yet. When it resolves, `known` answers for all of them. Throws
-   * `SchemaRegistryError` if one cannot be read; the others are kept. One call at a time.
-   */
-  learn(schemaIds: ReadonlySet<number>, signal?: AbortSignal): Promise<void>
-  /**
-   * The id of a schema under a subject. The schema is registered if it is not yet. It is looked up first, so that a
-   * producer without the right to register works when another one has registered it. Throws `SchemaRegistryError`,
-   * also if the registry finds the schema incompatible with earlier ones.
-   */
-  register(subject: string, schema: object, signal?: AbortSignal): Promise<number>
-}
+export type SchemaRegistry = ReturnType<typeof createSchemaRegistry>
 
 /** The default of `missingMs`. Records of an unknown schema may come all the time, and each question delays the others. */
 export const schemaMissingMs = 1_000
@@ -71,11 +57,12 @@ const missingPauseMs = 200
 export function createSchemaRegistry(
   settings: SchemaRegistrySettings,
   { monotonicMs = () => performance.now(), sleep = realSleep }: SchemaRegistryDependencies = {},
-): SchemaRegistry {
+) {
   const { requestMsMax = requestMsMaxDefault, missingMs = schemaMissingMs } = settings
   const request = createRegistryRequest(settings, requestMsMax)
   const entries = new Map<number, { stands: RegisteredSchema; untilMs: number }>()
 
+  /** What an id means, as far as it is known. Sends no request. */
   function known(schemaId: number): RegisteredSchema | undefined {
     if (schemaId > schemaIdMax) return { reason: 'is not an id that a schema registry gives' }
     const entry = entries.get(schemaId)
@@ -133,7 +120,11 @@ export function createSchemaRegistry(
   return {
     known,
 
-    async learn(schemaIds, signal) {
+    /**
+     * Requests the ids that are not known yet. When it resolves, `known` answers for all of them. Throws
+     * `SchemaRegistryError` if one cannot be read; the others are kept. One call at a time.
+     */
+    async learn(schemaIds: ReadonlySet<number>, signal?: AbortSignal): Promise<void> {
       // Beside one that is unknown, also those that were missing before: their answers would expire while the others are asked for.
       const isAsked = [...schemaIds].some(schemaId => known(schemaId) === undefined)
       let asked = isAsked ? [...schemaIds].filter(schemaId => !isHeld(schemaId)) : []
@@ -147,7 +138,12 @@ export function createSchemaRegistry(
       forgetSome(schemaIds)
     },
 
-    async register(subject, schema, signal) {
+    /**
+     * The id of a schema under a subject. The schema is registered if it is not yet. It is looked up first, so that a
+     * producer without the right to register works when another one has registered it. Throws `SchemaRegistryError`,
+     * also if the registry finds the schema incompatible with earlier ones.
+     */
+    async register(subject: string, schema: object, signal?: AbortSignal): Promise<number> {
       const what = `the id of the schema of ${subject}`
       const path = `/subjects/${encodeURIComponent(subject)}`
       const body = { schema: JSON.stringify(schema) }
