@@ -27,17 +27,14 @@ export function openShards(settings: TablesSettings, urls: readonly string[], da
 
 /** Throws if the URLs do not lead to each shard once or if a shard has replicas, or the error of ClickHouse. */
 export async function checkShards({ shards }: Shards, cluster: string): Promise<void> {
-  const found = await Promise.all(
-    shards.map(async ({ tables }) => {
-      const [row] = await tables.rows<ServerOfShard>({
-        query: `SELECT getMacro('shard') AS shard, found.1 AS shards, found.2 AS replicas, found.3 AS largest
-                FROM (SELECT (uniqExact(shard_num), max(replica_num), argMax(shard_num, replica_num)) AS found
-                      FROM system.clusters WHERE cluster = {cluster:String})`,
-        query_params: { cluster },
-      })
-      return row ?? { shard: '', shards: 0, replicas: 0, largest: 0 }
-    }),
-  )
+  // One row of each, because it counts.
+  const statement = {
+    query: `SELECT getMacro('shard') AS shard, found.1 AS shards, found.2 AS replicas, found.3 AS largest
+            FROM (SELECT (uniqExact(shard_num), max(replica_num), argMax(shard_num, replica_num)) AS found
+                  FROM system.clusters WHERE cluster = {cluster:String})`,
+    query_params: { cluster },
+  }
+  const found = (await Promise.all(shards.map(({ tables }) => tables.rows<ServerOfShard>(statement)))).flat()
   for (const { shards: known, replicas, largest } of found) {
     if (known !== shards.length)
       throw new Error(`the cluster ${cluster} has ${known} shards, and ${shards.length} URLs are given`)
