@@ -20,7 +20,7 @@ import {
   type ClickHouseSettings,
   createClient,
 } from '@clickhouse/client'
-import { type RetryPolicy, retry } from '../../runtime/async/retry.ts'
+import { retry } from '../../runtime/async/retry.ts'
 import { statementTracer } from '../../runtime/traces.ts'
 import { type CallOptions, type Statement, type TableInsert, type Tables, TablesError } from '../port.ts'
 import { answerError, connectionError, holdsException, isWorthAnotherRead } from './clickhouse-errors.ts'
@@ -58,17 +58,9 @@ export interface TablesDependencies {
   random?: () => number
 }
 
-type Retries = Omit<RetryPolicy, 'msMax'> & { attemptsMax: number }
-
 // How many statements may wait for a connection. More than that is an overload that waiting does not cure.
 const waitingMax = 1_000
-const once: Retries = { isRetryable: () => false, attemptsMax: 1, pauseMsMin: 0 }
-const readRetries: Retries = {
-  isRetryable: isWorthAnotherRead,
-  attemptsMax: 3,
-  pauseMsMin: 75,
-  pauseMsMax: 150,
-}
+const retries = { attemptsMax: 3, pauseMsMin: 75, pauseMsMax: 150 }
 // Proxies refuse URLs beyond this length, so longer parameters go into the body.
 const urlParametersCharsMax = 4_096
 const queryBytesMax = 4_194_304
@@ -96,10 +88,10 @@ export function openTables(
   const client = connect(settings, url)
   const running = new Set<Promise<unknown>>()
 
-  /** The text of a successful answer. Every failure rejects with `TablesError`. */
-  function send(request: Request, retries = once): Promise<string> {
+  /** The text of a successful answer. Every failure rejects with `TablesError`. By default nothing is sent again. */
+  function send(request: Request, isRetryable = (_error: unknown) => false): Promise<string> {
     if (running.size >= settings.connectionsMax + waitingMax) return Promise.reject(overloaded())
-    const done = attempts(request, retries).finally(() => running.delete(done))
+    const done = attempts(request, isRetryable).finally(() => running.delete(done))
     running.add(done)
     return done
   }
@@ -109,9 +101,9 @@ export function openTables(
     if (outage !== undefined) throw new TablesError(`ClickHouse is away: ${outage}`, { retryable: true })
   }
 
-  async function attempts(request: Request, retries: Retries): Promise<string> {
+  async function attempts(request: Request, isRetryable: (error: unknown) => boolean): Promise<string> {
     const { signal } = request
-    const policy = { ...retries, msMax: settings.silenceMsMax }
+    const policy = { ...retries, isRetryable, msMax: settings.silenceMsMax }
     const attempt = () => {
       // The client does not notice a signal that has already aborted.
       if (signal?.aborted) throw abandoned()
@@ -138,7 +130,7 @@ export function openTables(
     async rows<Row>(statement: Statement, { signal, threadsMax }: CallOptions = {}) {
       const settings = { ...common, ...progress, ...readSettings, ...threadSettings(threadsMax) }
       const request = { ...sendable(statement), settings, signal }
-      return parseRows<Row>(await send(request, readRetries))
+      return parseRows<Row>(await send(request, isWorthAnotherRead))
     },
 
     async run(statement, { signal, threadsMax } = {}) {
