@@ -37,14 +37,7 @@ import {
 } from './configuration.ts'
 import { hasFailed, logPath, ServerStartError, startErrorOf } from './start-error.ts'
 
-export interface Child {
-  /** The process id. */
-  pid: number
-  /** Resolves with the reason when it has ended. */
-  ended: Promise<string>
-  /** kill -9. It always ends this way: acknowledged rows are on disk, and the start is safe after a crash. */
-  kill(): Promise<void>
-}
+export type Child = Awaited<ReturnType<typeof startChild>>
 
 const main = fileURLToPath(new URL('main.ts', import.meta.url))
 const startMsMax = 60_000
@@ -54,7 +47,7 @@ const stderrCharsMax = 8_192
 const logBytesMax = 65_536
 
 /** Writes the two files, starts the process, and resolves once it answers. */
-export async function startChild(configuration: ServerConfiguration): Promise<Child> {
+export async function startChild(configuration: ServerConfiguration) {
   writeFiles(configuration)
   const cwd = join(configuration.filesDirectory, workingDirectory)
   const { page, close } = await openWorkingDirectory(cwd)
@@ -65,7 +58,7 @@ export async function startChild(configuration: ServerConfiguration): Promise<Ch
   }
 }
 
-async function startIn(cwd: string, page: string, configuration: ServerConfiguration): Promise<Child> {
+async function startIn(cwd: string, page: string, configuration: ServerConfiguration) {
   const args = [
     join(configuration.filesDirectory, configurationFile),
     // With other servers in a cluster, it has to call them.
@@ -85,7 +78,7 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
   process_.stdin?.on('error', () => {})
   let isEnded = false
   // `close` comes when all of its output has been read. A process that cannot be started has an error and no end.
-  const ended = once(process_, 'close')
+  const ended: Promise<string> = once(process_, 'close')
     .then(
       // What a process that was killed has said is not the reason.
       ([code, signal]) =>
@@ -96,6 +89,7 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
       isEnded = true
     })
 
+  /** It always ends this way: acknowledged rows are on disk, and the start is safe after a crash. */
   async function kill(): Promise<void> {
     process_.kill('SIGKILL')
     await ended
@@ -113,11 +107,7 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
     }
     await sleep(lookMs)
   }
-  return {
-    pid: process_.pid ?? 0,
-    ended,
-    kill,
-  }
+  return { pid: process_.pid ?? 0, ended, kill }
 }
 
 /** Runs a statement as the program's user. Throws if the server does not answer within `msMax` or refuses it. */

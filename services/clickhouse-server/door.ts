@@ -18,16 +18,10 @@ export interface SqlDoor {
   nativePort: number
 }
 
-export interface OpenDoor {
-  /** `http://127.0.0.1:port` */
-  url: string
-  nativePort: number
-  /** Ends every connection. */
-  close(): Promise<void>
-}
+export type OpenDoor = Awaited<ReturnType<typeof openDoor>>
 
 /** Resolves once both ports listen. Throws `ServerStartError` if one is taken. */
-export async function openDoor(wanted: SqlDoor, behind: SqlDoor): Promise<OpenDoor> {
+export async function openDoor(wanted: SqlDoor, behind: SqlDoor) {
   const worker = new Worker(new URL('door-worker.ts', import.meta.url), { workerData: { wanted, behind } })
   const [{ httpPort, nativePort }] = (await once(worker, 'message').catch(error => {
     throw startErrorOf(error)
@@ -35,6 +29,7 @@ export async function openDoor(wanted: SqlDoor, behind: SqlDoor): Promise<OpenDo
   return {
     url: `http://127.0.0.1:${httpPort}`,
     nativePort,
+    /** Ends every connection. */
     close: async () => void (await worker.terminate()),
   }
 }

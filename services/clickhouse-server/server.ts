@@ -19,23 +19,7 @@ export interface ClickHouseServerOptions extends StartOptions {
   logger: Logger
 }
 
-export interface ClickHouseServer {
-  /** `http://127.0.0.1:port` */
-  url: string
-  user: string
-  password: string
-  nativePort: number | undefined
-  /** The id of the current process, or of the last one. */
-  pid(): number
-  /** Why it is away; `undefined` while it runs. */
-  outage(): string | undefined
-  /** Resolves if it could not be restarted in time. */
-  failed: Promise<Error>
-  /** Ends the process and does not restart it. Close its clients first. */
-  close(): Promise<void>
-  /** kill -9, as in an accident. The process is restarted. */
-  kill(): Promise<void>
-}
+export type ClickHouseServer = Awaited<ReturnType<typeof startClickHouseServer>>
 
 const restartPauseMsMin = 100
 const restartPauseMsMax = 2_000
@@ -43,7 +27,7 @@ const restartPauseMsMax = 2_000
 const steadyMs = 5_000
 
 /** Resolves once it answers. Throws `ServerStartError`. */
-export async function startClickHouseServer(options: ClickHouseServerOptions): Promise<ClickHouseServer> {
+export async function startClickHouseServer(options: ClickHouseServerOptions) {
   const { logger, downMsMax = 60_000 } = options
   const { configuration, child: first } = await start(options)
   const failed = Promise.withResolvers<Error>()
@@ -104,14 +88,19 @@ export async function startClickHouseServer(options: ClickHouseServerOptions): P
     user: programUser,
     password: configuration.programPassword,
     nativePort: configuration.nativePort,
+    /** The id of the current process, or of the last one. */
     pid: () => child.pid,
+    /** Why it is away; `undefined` while it runs. */
     outage: () => outage,
+    /** Resolves if it could not be restarted in time. */
     failed: failed.promise,
+    /** Ends the process and does not restart it. Close its clients first. */
     async close() {
       closing.abort()
       await child.kill()
       await watching
     },
+    /** kill -9, as in an accident. The process is restarted. */
     kill: () => child.kill(),
   }
 }

@@ -24,11 +24,6 @@ export interface StartOptions
   memoryBytesMax?: number | undefined
 }
 
-export interface Started {
-  configuration: ServerConfiguration
-  child: Child
-}
-
 const portAttemptsMax = 5
 // The server of a parent that was just killed may still be ending.
 const heldMsMax = 10_000
@@ -36,7 +31,7 @@ const heldPauseMs = 100
 const memoryBytesMin = 536_870_912
 
 /** Resolves once it answers. Throws `ServerStartError`. */
-export async function start(options: StartOptions): Promise<Started> {
+export async function start(options: StartOptions) {
   const policy = {
     isRetryable: (error: unknown) => isOfAnyPort(error, options),
     attemptsMax: portAttemptsMax,
