@@ -10,24 +10,12 @@ import type { Topic } from '../../../contracts/events/event.ts'
 import type { LogRecord } from '../port.ts'
 import { endOf, onlyPartition, recordsTable } from './file.ts'
 
-export interface Cursor {
-  readonly topic: Topic
-  /** The offset to read next. */
-  next: number
-  /** When the last record that was read entered the log, Unix ms. */
-  lastAt?: number
-  /** For how many polls in a row the topic got nothing because there was no room. */
-  passedOver: number
-  /** How many records come next, up to `rowsMax`, and the bytes of their keys and values. If none comes, moves to the end. */
-  measure(rowsMax: number): { rows: number; bytes: number }
-  /** Returns the next records, up to `rowsMax`, and moves behind them. Blocks the thread meanwhile. */
-  read(rowsMax: number): LogRecord[]
-}
+export type Cursor = ReturnType<typeof openCursor>
 
 const numbersPerRecord = 4
 const noBytes = -1
 
-export function openCursor(db: DatabaseSync, topic: Topic, next: number): Cursor {
+export function openCursor(db: DatabaseSync, topic: Topic, next: number) {
   const rows = `FROM ${recordsTable[topic]} WHERE offset >= ? ORDER BY offset LIMIT ?`
   // length() reads only a row's header, so measuring costs a third of reading.
   const measure = db.prepare(
@@ -43,9 +31,14 @@ export function openCursor(db: DatabaseSync, topic: Topic, next: number): Cursor
   )
   return {
     topic,
+    /** The offset to read next. */
     next,
+    /** When the last record that was read entered the log, Unix ms; 0: none was read. */
+    lastAt: 0,
+    /** For how many polls in a row the topic got nothing because there was no room. */
     passedOver: 0,
-    measure(rowsMax) {
+    /** How many records come next, up to `rowsMax`, and the bytes of their keys and values. If none comes, moves to the end. */
+    measure(rowsMax: number) {
       // Read first, so that a record that is appended meanwhile is not passed over.
       const end = endOf(db, topic)
       const row = measure.get(this.next, rowsMax)
@@ -54,7 +47,8 @@ export function openCursor(db: DatabaseSync, topic: Topic, next: number): Cursor
       if (rows === 0) this.next = Math.max(this.next, end)
       return { rows, bytes: Number(row?.bytes) }
     },
-    read(rowsMax) {
+    /** Returns the next records, up to `rowsMax`, and moves behind them. Blocks the thread meanwhile. */
+    read(rowsMax: number): LogRecord[] {
       const row = read.get(this.next, rowsMax)
       const records = row?.bytes instanceof Uint8Array ? takeApart(topic, `${row.numbers}`, row.bytes) : []
       const last = records.at(-1)

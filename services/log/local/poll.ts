@@ -32,12 +32,8 @@ export async function pollCursors(
     const waitMs = Math.min(lookMs, deadline - performance.now())
     if (records.length > 0 || waitMs <= 0) {
       const moved = cursors.filter((cursor, index) => cursor.next !== before[index])
-      const positions = moved.map(({ topic, next, lastAt = 0 }) => ({
-        topic,
-        partition: onlyPartition,
-        next,
-        lastAt,
-      }))
+      const partition = onlyPartition
+      const positions = moved.map(({ topic, next, lastAt }) => ({ topic, partition, next, lastAt }))
       return { records, positions }
     }
     // An abort ends the wait with a rejection, and the loop by its condition.
