@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { retry } from '../../runtime/async/retry.ts'
-import { type PartitionLag, partitionName, type RememberedWatermark } from '../port.ts'
+import { type PartitionLag, partitionName } from '../port.ts'
 import { checkTopics, clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
 import { readWatermark } from './group/commits.ts'
 import { readRanges, type TopicPartition } from './offsets.ts'
@@ -10,15 +10,6 @@ import { readCompaction } from './topic-settings.ts'
 
 // A cluster creates a topic for its first group. Until that is done, it answers that there is no coordinator.
 const firstGroupRetry = { isRetryable: isOutage, attemptsMax: 20, pauseMsMin: 250 }
-
-export interface KafkaGroup {
-  /** How many projectors the group has at this moment. */
-  members: number
-  /** One for every partition. `committed` is the position in the tables; if they do not know the partition, its first offset. */
-  lag: PartitionLag[]
-  /** What the group remembers (port.ts). */
-  remembered: RememberedWatermark
-}
 
 export type KafkaInspector = Awaited<ReturnType<typeof openKafkaInspector>>
 
@@ -37,16 +28,19 @@ export async function openKafkaInspector(
   const admin = createKafka(settings, logger).admin()
   const cluster = { admin, names: settings }
 
-  async function readGroup(): Promise<KafkaGroup> {
+  async function readGroup() {
     const [{ groups }, { log, partitions, remembered }] = await Promise.all([
       admin.describeGroups([groupId]),
       readLog(),
     ])
     const known = await positions(log)
     return {
+      /** How many projectors the group has at this moment. */
       members: groups[0]?.members.length ?? 0,
+      /** What the group remembers (port.ts). */
       remembered,
-      lag: partitions.map(({ topic, partition, low, end }) => {
+      /** One for every partition. `committed` is the position in the tables; if they do not know the partition, its first offset. */
+      lag: partitions.map(({ topic, partition, low, end }): PartitionLag => {
         const committed = known.get(partitionName({ topic, partition })) ?? low
         return { topic, partition, committed, end }
       }),

@@ -17,15 +17,7 @@ type TopicConfig = Pick<
   | 'PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS'
 >
 
-interface WantedTopic {
-  name: string
-  partitions: number
-  replication: number
-  /** All of these are compared. */
-  config: Readonly<Record<string, string>>
-  /** Used only when the topic is created. */
-  initialConfig: Readonly<Record<string, string>>
-}
+type WantedTopic = ReturnType<typeof wantedTopics>[number]
 
 // kafkajs's default is 5 s, which a controller that has just started on a busy machine may need. A request may take 15 s.
 const controllerMsMax = 12_000
@@ -85,13 +77,14 @@ async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise
   }
 }
 
-export function wantedTopics(settings: TopicNames, wanted: TopicConfig): WantedTopic[] {
+export function wantedTopics(settings: TopicNames, wanted: TopicConfig) {
   return topics.map(topic => ({
     name: topicName(settings, topic),
     partitions: wanted.PLEDGEVIEW_KAFKA_PARTITIONS,
     replication: wanted.PLEDGEVIEW_KAFKA_REPLICATION,
-    // Deletion by age or size would delete states that no later event repeats.
+    // All of these are compared. Deletion by age or size would delete states that no later event repeats.
     config: { 'cleanup.policy': 'compact' },
+    // Used only when the topic is created.
     initialConfig: {
       'delete.retention.ms': String(wanted.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS),
       // By default Kafka compacts only when half of a partition is new, so deleted states may stay for years.

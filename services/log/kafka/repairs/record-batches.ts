@@ -9,7 +9,7 @@
 import { messageOf } from '../../../runtime/message-of.ts'
 import { grouped } from '../../../runtime/progress.ts'
 import { headersMax } from '../record.ts'
-import { batchBytesMax, type Compression, compressionOf, UnpackedTooLarge, unpack } from './codecs.ts'
+import { batchBytesMax, compressionOf, UnpackedTooLarge, unpack } from './codecs.ts'
 import { type Cursor, type FetchedHeader, type RecordFields, readRecord } from './record-fields.ts'
 
 /** A message in the form that kafkajs gives it, as far as it is read, and what is additional here. */
@@ -73,22 +73,6 @@ export async function decodeBatches(batches: Buffer, decoded: Decoded): Promise<
   return messages
 }
 
-/** What the head of a batch says. */
-interface BatchHead {
-  first: number
-  last: number
-  /** `undefined` if Kafka has no such compression. */
-  compression: Compression | undefined
-  /** The time of every record, or `undefined` if each has its own. */
-  appendTime: number | undefined
-  firstTimestamp: number
-  maxTimestamp: number
-  producerId: string
-  inTransaction: boolean
-  isControl: boolean
-  count: number
-}
-
 const isAppendTime = 0x08
 const isTransactional = 0x10
 const isControl = 0x20
@@ -121,14 +105,19 @@ async function decodeBatch(batch: Buffer, decoded: Decoded): Promise<FetchedMess
   return messages
 }
 
-function readHead(batch: Buffer): BatchHead {
+type BatchHead = ReturnType<typeof readHead>
+
+/** What the head of a batch says. */
+function readHead(batch: Buffer) {
   const attributes = batch.readInt16BE(21)
   const first = Number(batch.readBigInt64BE(0))
   const maxTimestamp = Number(batch.readBigInt64BE(35))
   return {
     first,
     last: first + Math.max(0, batch.readInt32BE(23)),
+    /** `undefined` if Kafka has no such compression. */
     compression: compressionOf(attributes),
+    /** The time of every record, or `undefined` if each has its own. */
     appendTime: (attributes & isAppendTime) === 0 ? undefined : maxTimestamp,
     firstTimestamp: Number(batch.readBigInt64BE(27)),
     maxTimestamp,

@@ -10,23 +10,16 @@ export interface Cursor {
   at: number
 }
 
-/** What a record itself says. Offset and time are relative to those of its batch. */
-export interface RecordFields {
-  offsetDelta: number
-  timestampDelta: number
-  key: Buffer | null
-  value: Buffer | null
-  headers: readonly FetchedHeader[]
-  /** How many headers the record has, with repeated names. */
-  headerCount: number
-  /** The size of the record. */
-  bytes: number
-}
-
 export type FetchedHeader = readonly [name: string, value: Buffer]
 
-/** Reads the next record. If it has more than `headersMax` headers, they are left out. Throws if it is damaged. */
-export function readRecord(cursor: Cursor, headersMax: number): RecordFields {
+/** What a record itself says. */
+export type RecordFields = ReturnType<typeof readRecord>
+
+/**
+ * Reads the next record. Offset and time are relative to those of its batch. `headerCount` counts repeated names, `bytes` is the size
+ * of the record. If it has more than `headersMax` headers, they are left out. Throws if it is damaged.
+ */
+export function readRecord(cursor: Cursor, headersMax: number) {
   const length = readVarint(cursor)
   const end = cursor.at + length
   if (length < 0 || end > cursor.bytes.length) throw new Error('a record is longer than its batch')
