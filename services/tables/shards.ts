@@ -9,14 +9,11 @@ import { openTables, type TablesSettings } from './clickhouse/clickhouse.ts'
 import type { Databases, Shard } from './port.ts'
 import type { MigratedTables } from './schema/migrate.ts'
 
-export interface Shards {
-  shards: readonly Shard[]
-  close(): Promise<void>
-}
+export type Shards = ReturnType<typeof openShards>
 
 /** Does not connect yet. `settings` are the cluster's, `databases` are those of a shard's own part of the tables. */
-export function openShards(settings: TablesSettings, urls: readonly string[], databases: Databases): Shards {
-  const shards = urls.map(url => ({ tables: openTables({ ...settings, url }), databases }))
+export function openShards(settings: TablesSettings, urls: readonly string[], databases: Databases) {
+  const shards: readonly Shard[] = urls.map(url => ({ tables: openTables({ ...settings, url }), databases }))
   return {
     shards,
     async close() {
