@@ -52,12 +52,6 @@ export interface ServerTables extends Tables {
   stream(statement: Statement): Promise<Readable>
 }
 
-export interface TablesDependencies {
-  monotonicMs?: () => number
-  /** 0 to 1, for the jitter of the pause before a read is sent again. */
-  random?: () => number
-}
-
 // How many statements may wait for a connection. More than that is an overload that waiting does not cure.
 const waitingMax = 1_000
 const retries = { attemptsMax: 3, pauseMsMin: 75, pauseMsMax: 150 }
@@ -79,11 +73,8 @@ export function inSession(settings: TablesSettings): TablesSettings {
   return { ...settings, connectionsMax: 1, statementSettings }
 }
 
-/** Connects at the first statement. */
-export function openTables(
-  settings: TablesSettings,
-  { monotonicMs = () => performance.now(), random = Math.random }: TablesDependencies = {},
-): ServerTables {
+/** Connects at the first statement. `random`: 0 to 1, for the jitter of the pause before a read is sent again. */
+export function openTables(settings: TablesSettings, { random = Math.random } = {}): ServerTables {
   const url = new URL(settings.url)
   const client = connect(settings, url)
   const running = new Set<Promise<unknown>>()
@@ -111,7 +102,7 @@ export function openTables(
       return answerOf(client, request)
     }
     try {
-      return await retry(attempt, policy, { monotonicMs, random, signal })
+      return await retry(attempt, policy, { random, signal })
     } catch (cause) {
       if (signal?.aborted) throw abandoned()
       throw cause instanceof TablesError ? cause : connectionError(cause, url.host)
