@@ -59,9 +59,9 @@ const defaults = {
   bufferRecordsMax: 90_000,
   bufferBytesMax: 32 * 1024 ** 2,
   outageMsMax: outageMsMaxDefault,
+  lagMsMax: 10_000,
 }
 
-const lagMsMaxDefault = 10_000
 const closeMsMax = 10_000
 // A join waits for the other members, which may be writing a batch.
 const joinMsMax = 90_000
@@ -246,7 +246,7 @@ export async function openKafkaReader(
     },
 
     async lag() {
-      const { partitions, buffer } = await reading(settings.lagMsMax ?? lagMsMaxDefault)
+      const { partitions, buffer } = await reading(settings.lagMsMax)
       const ranges = await withRetry(() => readRanges(cluster))
       return [...partitions.values()].map(held => {
         const { topic, partition } = held

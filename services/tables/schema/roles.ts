@@ -58,10 +58,8 @@ export async function createRoles(
 
 /** The files that create the roles, with the names of the databases filled in. */
 export function readRoles(databases: Databases, options: MigrateOptions = {}): SqlFile[] {
-  const files = readSqlFiles(directory, databases, options)
-  return options.cluster !== undefined
-    ? [...files, ...readSqlFiles(clusterDirectory, databases, options)]
-    : files
+  const folders = options.cluster === undefined ? [directory] : [directory, clusterDirectory]
+  return folders.flatMap(folder => readSqlFiles(folder, databases, options))
 }
 
 /** A setting of a role, and the range in which a query may change it. Without a range a query cannot change it. */
@@ -71,32 +69,28 @@ export interface RoleSetting {
   range?: { min: string; max: string }
 }
 
-export interface Role {
-  /** As `GRANT SELECT ON database.table`. */
-  grants: string[]
-  settings: RoleSetting[]
-  /** Settings that a query may change although the role has `readonly = 1`. */
-  changeable: string[]
-}
+export type Role = ReturnType<typeof readRole>
 
 /** The grants and settings of a role or a user, from the files. On a cluster they are the same on each server. */
-export function readRole(name: string, databases: Databases, options: MigrateOptions = {}): Role {
+export function readRole(name: string, databases: Databases, options: MigrateOptions = {}) {
   const statements = readRoles(databases, options).flatMap(file => file.statements)
   const set = new RegExp(`^(?:CREATE ROLE IF NOT EXISTS|ALTER USER) ${name}\\b`)
   const made = statements.find(statement => set.test(statement)) ?? ''
   const granted = new RegExp(`^GRANT (.*) TO ${name}$`)
   return {
+    /** As `GRANT SELECT ON database.table`. */
     grants: statements.flatMap(statement => {
       const right = granted.exec(statement)?.[1]
       return right === undefined ? [] : [`GRANT ${right}`]
     }),
     settings: [...made.matchAll(/(\w+) = (?:'([^']*)'|(\d+)) (?:CONST|MIN (\S+) MAX ([^\s,]+))/g)].map(
-      ([, setting = '', text, number, min, max]) => ({
+      ([, setting = '', text, number, min, max]): RoleSetting => ({
         name: setting,
         value: text ?? number ?? '',
         ...(min !== undefined && max !== undefined && { range: { min, max } }),
       }),
     ),
+    /** Settings that a query may change although the role has `readonly = 1`. */
     changeable: [...made.matchAll(/(\w+) CHANGEABLE_IN_READONLY/g)].map(([, setting = '']) => setting),
   }
 }
