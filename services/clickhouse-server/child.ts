@@ -77,7 +77,7 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
   // It may end while we write to its stdin. `ended` reports that.
   process_.stdin?.on('error', () => {})
   let isEnded = false
-  // `close` comes when all of its output has been read. A process that cannot be started has an error and no end.
+  // Resolves with the reason when it has ended. `close` comes when all of its output has been read. A process that cannot be started has an error and no end.
   const ended: Promise<string> = once(process_, 'close')
     .then(
       // What a process that was killed has said is not the reason.
@@ -89,7 +89,7 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
       isEnded = true
     })
 
-  /** It always ends this way: acknowledged rows are on disk, and the start is safe after a crash. */
+  /** kill -9. It always ends this way: acknowledged rows are on disk, and the start is safe after a crash. */
   async function kill(): Promise<void> {
     process_.kill('SIGKILL')
     await ended
