@@ -9,7 +9,7 @@ import type { History } from '../port.ts'
 import { createKafka, isOutage } from './client.ts'
 import { readWatermark } from './group/commits.ts'
 import { readRanges } from './offsets.ts'
-import { type KafkaReaderSettings, openKafkaReader, outageMsMaxDefault } from './reader.ts'
+import { type KafkaReaderSettings, openKafkaReader } from './reader.ts'
 
 const retryPauseMs = 500
 
@@ -26,7 +26,7 @@ export async function openKafkaHistory(
   await admin.connect()
   const cluster = { admin, names: settings }
   const groupOf = (consumer: string) => `${settings.groupId}-${consumer}`
-  const outageMsMax = settings.outageMsMax ?? outageMsMaxDefault
+  const { outageMsMax } = settings
   const patient = <T>(work: () => Promise<T>): Promise<T> =>
     retry(work, { isRetryable: isOutage, msMax: outageMsMax, pauseMsMin: retryPauseMs })
 

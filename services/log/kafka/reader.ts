@@ -27,15 +27,15 @@ import { checkStarts, outOfRange, readCommitted, readRanges } from './offsets.ts
 export interface KafkaReaderSettings extends KafkaSettings {
   /** The consumer group. Its positions are for the tools that show lag. */
   groupId: string
-  /** How long a reader may be silent before the group removes it, ms. Default 10,000. */
-  sessionMs?: number
-  /** How often the reader sends a heartbeat, ms. Less than a third of `sessionMs`. Default 1,000. */
-  heartbeatMs?: number
+  /** How long a reader may be silent before the group removes it, ms. */
+  sessionMs: number
+  /** How often the reader sends a heartbeat, ms. Less than a third of `sessionMs`. */
+  heartbeatMs: number
   /** How much is fetched ahead. One fetch of a broker may exceed it. Defaults 90,000 and 32 MiB. */
   bufferRecordsMax?: number
   bufferBytesMax?: number
-  /** How long the cluster may be away before the reader gives up, ms. Default 120,000. */
-  outageMsMax?: number
+  /** How long the cluster may be away before the reader gives up, ms. */
+  outageMsMax: number
   /** How long `lag` waits until the group has given the reader its partitions, ms. Default 10,000. */
   lagMsMax?: number
 }
@@ -51,17 +51,7 @@ export interface KafkaReader extends EventReader {
   buffered(): { records: number; bytes: number }
 }
 
-export const outageMsMaxDefault = 120_000
-
-const defaults = {
-  sessionMs: 10_000,
-  heartbeatMs: 1_000,
-  bufferRecordsMax: 90_000,
-  bufferBytesMax: 32 * 1024 ** 2,
-  outageMsMax: outageMsMaxDefault,
-  lagMsMax: 10_000,
-}
-
+const defaults = { bufferRecordsMax: 90_000, bufferBytesMax: 32 * 1024 ** 2, lagMsMax: 10_000 }
 const closeMsMax = 10_000
 // A join waits for the other members, which may be writing a batch.
 const joinMsMax = 90_000

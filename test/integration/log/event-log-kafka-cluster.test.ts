@@ -11,9 +11,9 @@ import {
   commitAll,
   describeKafkaBroker,
   groupOf,
+  membership,
   numbered,
   numbersOf,
-  sessionMs,
   until,
 } from '../../support/kafka/suite.ts'
 import { makeTopics, readTopic, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
@@ -133,7 +133,7 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       const reader = await openReader(settings)
       await writer.append(numbered(0, 100))
       await commitAll(reader, await readDeliveries(reader, 100))
-      const own = { ...settings, ...groupOf(settings), sessionMs, retriesMax: 1 }
+      const own = { ...settings, ...groupOf(settings), ...membership, retriesMax: 1 }
       const history = await openKafkaHistory(own, { logger: silent })
       onTestFinished(() => history.close())
       const replay = await history.open('replay', startsAt({}))

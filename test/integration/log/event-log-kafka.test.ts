@@ -2,7 +2,7 @@
 import { describe } from 'vitest'
 import { openKafkaReader } from '../../../services/log/kafka/reader.ts'
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
-import { startsAtGroup } from '../../support/kafka/suite.ts'
+import { membership, startsAtGroup } from '../../support/kafka/suite.ts'
 import { makeTopics, removeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
 import { kafkaServices } from '../../support/services/kafka.ts'
 import { useService } from '../../support/services/test-service.ts'
@@ -21,7 +21,7 @@ describe.each(kafkaServices)('$name', service => {
       openWriter: () => openKafkaWriter(settings, { logger: silent }),
       openReader(consumer, starts) {
         const groupId = `${settings.topicPrefix}${consumer}`
-        const all = { ...settings, groupId, sessionMs: 6_000, heartbeatMs: 100 }
+        const all = { ...settings, groupId, ...membership }
         return openKafkaReader(all, { logger: silent, starts: starts ?? startsAtGroup(all) })
       },
       appendsWhole: false,

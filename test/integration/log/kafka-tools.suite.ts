@@ -10,7 +10,14 @@ import { lagRecords } from '../../../services/log/port.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
 import { readDeliveries } from '../../support/events/event-log-records.ts'
 import { startsAt } from '../../support/events/starts.ts'
-import { commitAll, committedBy, groupOf, type KafkaSuite, numbered } from '../../support/kafka/suite.ts'
+import {
+  commitAll,
+  committedBy,
+  groupOf,
+  type KafkaSuite,
+  membership,
+  numbered,
+} from '../../support/kafka/suite.ts'
 import { makeTopics, namesOf, readTopic, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
 
 export function describeTools({ address, openReader, openWriter }: KafkaSuite): void {
@@ -58,7 +65,7 @@ export function describeTools({ address, openReader, openWriter }: KafkaSuite): 
   }, 15_000)
 
   test('the history ends with all partitions, also while another member of the group holds some of them', async () => {
-    const settings = { ...settingsFor(address()), sessionMs: 6_000, heartbeatMs: 600 }
+    const settings = { ...settingsFor(address()), ...membership }
     const own = { ...settings, ...groupOf(settings) }
     await makeTopics(settings)
     await (await openWriter(settings)).append(numbered(0, 30))
@@ -80,7 +87,10 @@ export function describeTools({ address, openReader, openWriter }: KafkaSuite): 
   test('the history knows what the projectors remember', async () => {
     const settings = settingsFor(address())
     await makeTopics(settings)
-    const history = await openKafkaHistory({ ...settings, ...groupOf(settings) }, { logger: silent })
+    const history = await openKafkaHistory(
+      { ...settings, ...groupOf(settings), ...membership },
+      { logger: silent },
+    )
     expect(await history.remembered()).toEqual({ watermark: 0, shown: 0 })
     await (await openReader(settings)).rememberWatermark(5_000, 4_000)
     expect(await history.remembered()).toEqual({ watermark: 5_000, shown: 4_000 })

@@ -29,7 +29,10 @@ export interface KafkaSuite {
   address(): string
   openWriter(settings: KafkaWriterSettings): Promise<EventWriter>
   /** A reader of the group `projector`, with short timeouts by default. Default of `starts`: what the group has committed. */
-  openReader(settings: Omit<KafkaReaderSettings, 'groupId'>, starts?: FindStarts): Promise<KafkaReader>
+  openReader(
+    settings: KafkaSettings & Partial<KafkaReaderSettings>,
+    starts?: FindStarts,
+  ): Promise<KafkaReader>
 }
 
 export interface KafkaBrokerSuite extends KafkaSuite {
@@ -77,7 +80,7 @@ function openers(): Pick<KafkaSuite, 'openWriter' | 'openReader'> {
   return {
     openWriter: async settings => kept(await openKafkaWriter(settings, { logger: silent })),
     openReader: async (settings, starts) => {
-      const all = { ...short, ...groupOf(settings), ...settings }
+      const all = { ...membership, ...groupOf(settings), ...settings }
       return kept(await openKafkaReader(all, { logger: silent, starts: starts ?? startsAtGroup(all) }))
     },
   }
@@ -106,7 +109,8 @@ export function startsAtGroup(settings: KafkaSettings & { groupId: string }): Fi
 
 /** How soon the group removes a silent reader of a test, ms. Less would remove readers of a busy machine, too. */
 export const sessionMs = 6_000
-const short = { sessionMs, heartbeatMs: 100 }
+/** The bounds of a reader of a test. */
+export const membership = { sessionMs, heartbeatMs: 100, outageMsMax: 120_000 }
 
 /** Pledges with many keys and these numbers as values. */
 export function numbered(from: number, count: number, bytes = 0): NewRecord[] {

@@ -55,9 +55,6 @@ export interface Member {
   close(): Promise<void>
 }
 
-type MemberSettings = KafkaSettings &
-  Required<Pick<KafkaReaderSettings, 'groupId' | 'sessionMs' | 'heartbeatMs' | 'outageMsMax'>>
-
 /**
  * The most that one fetch from one broker returns, before decompression, unless its first batch alone is larger. It
  * is small because kafkajs makes several objects of each record before it delivers the first.
@@ -72,7 +69,7 @@ const restartPauseMs = 1_000
 
 export interface MemberDependencies {
   kafka: Kafkajs.Kafka
-  settings: MemberSettings
+  settings: KafkaReaderSettings
   events: MemberEvents
   logger: Logger
 }
@@ -178,7 +175,7 @@ export function createMember({ kafka, settings, events, logger }: MemberDependen
 }
 
 /** Crashes in quick succession are one outage, even if the member returns for a moment in between. */
-function createRestartPolicy({ outageMsMax }: MemberSettings): (error: Error) => boolean {
+function createRestartPolicy({ outageMsMax }: KafkaReaderSettings): (error: Error) => boolean {
   let since = Number.NEGATIVE_INFINITY
   let last = Number.NEGATIVE_INFINITY
   return error => {
@@ -199,7 +196,7 @@ function isOfJoin({ cause }: Error): boolean {
   )
 }
 
-function consumerConfig(settings: MemberSettings): Kafkajs.ConsumerConfig {
+function consumerConfig(settings: KafkaReaderSettings): Kafkajs.ConsumerConfig {
   const { groupId, sessionMs, heartbeatMs } = settings
   return {
     groupId,

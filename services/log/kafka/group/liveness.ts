@@ -1,7 +1,7 @@
 /** Whether a reader is alive: its group hears from it, and nothing has failed for good. */
 import type { KafkaReaderSettings } from '../reader.ts'
 
-interface LivenessOptions extends Required<Pick<KafkaReaderSettings, 'sessionMs' | 'outageMsMax'>> {
+interface LivenessOptions extends Pick<KafkaReaderSettings, 'sessionMs' | 'outageMsMax'> {
   onFailure: (error: Error) => void
 }
 
