@@ -112,7 +112,7 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
 
 /** Runs a statement as the program's user. Throws if the server does not answer within `msMax` or refuses it. */
 export async function ask(
-  { httpPort, programPassword }: Pick<ServerConfiguration, 'httpPort' | 'programPassword'>,
+  { httpPort, programPassword }: ServerConfiguration,
   statement: string,
   msMax = askMsMax,
 ): Promise<string> {

@@ -116,10 +116,7 @@ export const unreadSecondsMax = 30
  * The statements of the session that opens the ports. The last one never ends. `page` is fetched before the ports
  * open (child.ts).
  */
-export function listenStatements(
-  { nativePort }: Pick<ServerConfiguration, 'nativePort'>,
-  page: string,
-): string[] {
+export function listenStatements({ nativePort }: ServerConfiguration, page: string): string[] {
   return [
     `SELECT * FROM url('${page}', LineAsString) FORMAT Null`,
     'SYSTEM START LISTEN HTTP',
@@ -251,11 +248,7 @@ export function analystThreads(cores: number): number {
  * The bounds of the analysts' role, fitted to this server. One query gets a quarter of its memory and all of them
  * together a third, so folds and lists always find memory.
  */
-export function analystBounds({
-  memoryBytesMax,
-  cores,
-  databases,
-}: Pick<ServerConfiguration, 'memoryBytesMax' | 'cores' | 'databases'>): RoleSetting[] {
+export function analystBounds({ memoryBytesMax, cores, databases }: ServerConfiguration): RoleSetting[] {
   const bounds: Readonly<Record<string, number>> = {
     max_memory_usage: Math.floor(memoryBytesMax / 4),
     max_memory_usage_for_user: Math.floor(memoryBytesMax / 3),

@@ -16,18 +16,16 @@ export class ServerStartError extends Error {
   }
 }
 
-type Where = Pick<ServerConfiguration, 'dataDirectory' | 'filesDirectory' | 'httpPort' | 'nativePort'>
-
-export function logPath({ filesDirectory }: Pick<Where, 'filesDirectory'>): string {
+export function logPath({ filesDirectory }: ServerConfiguration): string {
   return join(filesDirectory, logFile)
 }
 
 /** `said`: its stderr; `logged`: what this start wrote to the log; `end`: how the process ended. */
 export function startErrorOf(
   { said, logged, end }: { said: string; logged: string; end: string },
-  where: Where,
+  configuration: ServerConfiguration,
 ): ServerStartError {
-  const { dataDirectory, httpPort, nativePort } = where
+  const { dataDirectory, httpPort, nativePort } = configuration
   const words = exceptionOf(said) ?? exceptionOf(logged) ?? (said || end)
   if (/Another server instance in same directory is already running/.test(words)) {
     return new ServerStartError(`another ClickHouse uses ${dataDirectory}`, 'directory')
@@ -47,11 +45,11 @@ export function startErrorOf(
   const [, table] = /Load job 'load table ([^\s']+)' failed: Code: 231\b/.exec(`${said} ${logged}`) ?? []
   if (table !== undefined) {
     return new ServerStartError(
-      `ClickHouse does not start, because a part of the table ${table} cannot be read (named in ${logPath(where)}). ${afterLoss(dataDirectory)}`,
+      `ClickHouse does not start, because a part of the table ${table} cannot be read (named in ${logPath(configuration)}). ${afterLoss(dataDirectory)}`,
     )
   }
   return new ServerStartError(
-    `ClickHouse does not start: ${words.slice(0, 1_000)}; its log is ${logPath(where)}`,
+    `ClickHouse does not start: ${words.slice(0, 1_000)}; its log is ${logPath(configuration)}`,
   )
 }
 
