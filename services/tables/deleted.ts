@@ -15,7 +15,7 @@ const idsMax = 500
  * write a count some seconds later. On a cluster: for each shard. The user needs ALTER DELETE on the table. Rejects with `TablesError`.
  */
 export async function removeRows(
-  { tables, databases }: Pick<Shard, 'tables' | 'databases'>,
+  { tables, databases }: Shard,
   table: keyof typeof keyOf,
   ids: readonly string[],
 ): Promise<void> {

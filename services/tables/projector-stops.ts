@@ -12,7 +12,7 @@ import { messageOf } from '../runtime/message-of.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { encodeRows } from './clickhouse/row-binary.ts'
 import { iso } from './clickhouse/statements.ts'
-import type { Databases, Tables } from './port.ts'
+import type { BaseDatabases, Databases, Tables } from './port.ts'
 
 export interface ProjectorStop {
   /** When it stopped, ISO 8601. If no reason was left: when the watermark last moved. */
@@ -91,7 +91,7 @@ interface StopRow {
  */
 export async function readProjection(
   tables: Pick<Tables, 'rows'>,
-  { base, views }: Pick<Databases, 'base' | 'views'>,
+  { base, views }: BaseDatabases,
   { silentSeconds = silentSecondsMax, noneLeads = false } = {},
 ): Promise<Projection> {
   const [stop] = await tables.rows<StopRow>({
@@ -127,7 +127,7 @@ export async function reportProjection({
 }: {
   metrics: Metrics
   tables: Pick<Tables, 'rows'>
-  databases: Pick<Databases, 'base' | 'views'>
+  databases: BaseDatabases
 }): Promise<void> {
   const { stopped, fold_seconds } = await readProjection(tables, databases)
   metrics.projectorsStopped.set(stopped?.is_noted ? 1 : 0)
