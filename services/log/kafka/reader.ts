@@ -40,12 +40,6 @@ export interface KafkaReaderSettings extends KafkaSettings {
   lagMsMax?: number
 }
 
-export interface KafkaReaderDependencies {
-  logger: Logger
-  /** Where reading begins. */
-  starts: FindStarts
-}
-
 export interface KafkaReader extends EventReader {
   /** What is fetched and not taken yet. Bytes are those of keys, values and header values. */
   buffered(): { records: number; bytes: number }
@@ -67,14 +61,14 @@ const lookMsMax = 1_000
  */
 export async function openKafkaReader(
   given: KafkaReaderSettings,
-  { logger, starts }: KafkaReaderDependencies,
+  { logger, starts }: { logger: Logger; starts: FindStarts },
 ): Promise<KafkaReader> {
   const settings = { ...defaults, ...given }
   const kafka = createKafka(settings, logger)
   const admin = kafka.admin()
   const cluster = { admin, names: settings }
   const waiting = new Set<Notifier>()
-  const liveness = createLiveness({ ...settings, onFailure: giveUp })
+  const liveness = createLiveness(settings, giveUp)
   let log = ''
   const assignments = createAssignments({
     ...settings,

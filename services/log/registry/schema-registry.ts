@@ -13,8 +13,8 @@
  */
 import { type SchemaIds, schemas } from '../../../contracts/events/codec.ts'
 import { type EventType, type Topic, topicOf } from '../../../contracts/events/event.ts'
-import { retry } from '../../runtime/async/retry.ts'
-import { sleep as realSleep, type Sleep } from '../../runtime/async/sleep.ts'
+import { type RetryDependencies, retry } from '../../runtime/async/retry.ts'
+import { sleep as realSleep } from '../../runtime/async/sleep.ts'
 import {
   type RegisteredSchema,
   type RegistryAnswer,
@@ -30,12 +30,6 @@ export interface SchemaRegistrySettings extends RegistryAddress {
   requestMsMax?: number
   /** How long an answer that a schema does not exist is believed, ms. Default: `schemaMissingMs`. */
   missingMs?: number
-}
-
-export interface SchemaRegistryDependencies {
-  /** Milliseconds, monotonic. */
-  monotonicMs?: () => number
-  sleep?: Sleep
 }
 
 export type SchemaRegistry = ReturnType<typeof createSchemaRegistry>
@@ -56,7 +50,10 @@ const missingPauseMs = 200
 /** Connects at the first request. Throws `TypeError` if the URL cannot be a registry's. */
 export function createSchemaRegistry(
   settings: SchemaRegistrySettings,
-  { monotonicMs = () => performance.now(), sleep = realSleep }: SchemaRegistryDependencies = {},
+  {
+    monotonicMs = () => performance.now(),
+    sleep = realSleep,
+  }: Pick<RetryDependencies, 'monotonicMs' | 'sleep'> = {},
 ) {
   const { requestMsMax = requestMsMaxDefault, missingMs = schemaMissingMs } = settings
   const request = createRegistryRequest(settings, requestMsMax)

@@ -1,11 +1,10 @@
 /** Whether a reader is alive: its group hears from it, and nothing has failed for good. */
 import type { KafkaReaderSettings } from '../reader.ts'
 
-interface LivenessOptions extends Pick<KafkaReaderSettings, 'sessionMs' | 'outageMsMax'> {
-  onFailure: (error: Error) => void
-}
-
-export function createLiveness({ sessionMs, outageMsMax, onFailure }: LivenessOptions) {
+export function createLiveness(
+  { sessionMs, outageMsMax }: KafkaReaderSettings,
+  onFailure: (error: Error) => void,
+) {
   let aliveAt = performance.now()
   let failure: Error | undefined
 
