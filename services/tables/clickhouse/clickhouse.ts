@@ -22,7 +22,7 @@ import {
 } from '@clickhouse/client'
 import { retry } from '../../runtime/async/retry.ts'
 import { statementTracer } from '../../runtime/traces.ts'
-import { type CallOptions, type Statement, type TableInsert, type Tables, TablesError } from '../port.ts'
+import { type CallOptions, type Statement, type Tables, TablesError } from '../port.ts'
 import { answerError, connectionError, holdsException, isWorthAnotherRead } from './clickhouse-errors.ts'
 import { namesAndTypes, rowFormat } from './row-binary.ts'
 import { answerOf, parameterText, type Request, statementForm, streamOf } from './statements.ts'
@@ -109,7 +109,10 @@ export function openTables(settings: TablesSettings, { random = Math.random } = 
     }
   }
 
-  const progress = progressSettings(settings.silenceMsMax)
+  const progress: ClickHouseSettings = {
+    send_progress_in_http_headers: 1,
+    http_headers_progress_interval_ms: String(Math.ceil(settings.silenceMsMax / 3)),
+  }
   const common: ClickHouseSettings = {
     ...settings.statementSettings,
     wait_end_of_query: 1,
@@ -145,11 +148,12 @@ export function openTables(settings: TablesSettings, { random = Math.random } = 
       }
     },
 
-    async insert(insert, { signal } = {}) {
+    async insert({ table, columns, rows }, { signal } = {}) {
+      const names = columns.map(({ name }) => name).join(', ')
       const request = {
-        query: insertQuery(insert),
-        values: () => Readable.from([namesAndTypes(insert.columns), insert.rows]),
-        insertInto: insert.table,
+        query: `INSERT INTO ${table} (${names}) SETTINGS async_insert = 0 FORMAT ${rowFormat}`,
+        values: () => Readable.from([namesAndTypes(columns), rows]),
+        insertInto: table,
         settings: common,
         signal,
       }
@@ -198,13 +202,6 @@ function threadSettings(threadsMax: number | undefined): ClickHouseSettings {
   return threadsMax === undefined ? {} : { max_threads: threadsMax }
 }
 
-function progressSettings(silenceMsMax: number): ClickHouseSettings {
-  return {
-    send_progress_in_http_headers: 1,
-    http_headers_progress_interval_ms: String(Math.ceil(silenceMsMax / 3)),
-  }
-}
-
 /** The statement as it is sent: with its parameters in the URL, or in a form if they would make the URL too long. */
 function sendable(statement: Statement): Pick<Request, 'query' | 'query_params' | 'contentType'> {
   const { query, query_params } = statement
@@ -216,11 +213,6 @@ function sendable(statement: Statement): Pick<Request, 'query' | 'query_params' 
   if (chars <= urlParametersCharsMax) return { query, query_params }
   const { body, contentType } = statementForm(query, query_params, `pledgeview-${randomUUID()}`)
   return { query: body, contentType }
-}
-
-function insertQuery({ table, columns }: TableInsert): string {
-  const names = columns.map(({ name }) => name).join(', ')
-  return `INSERT INTO ${table} (${names}) SETTINGS async_insert = 0 FORMAT ${rowFormat}`
 }
 
 function parseRows<Row>(answer: string): Row[] {
