@@ -1,7 +1,8 @@
 /** The services of the distributed form, each a process that runs until it is interrupted. */
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
-import { type Config, readConfig } from '../runtime/config.ts'
+import type { Process } from '../distributed/serve.ts'
+import { readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTraces } from '../runtime/traces.ts'
@@ -10,14 +11,6 @@ import type { Help } from './help.ts'
 
 /** A supervisor has to wait for longer than this before it kills the process. */
 export const closeMsMax = 15_000
-
-interface Running {
-  config: Config
-  logger: Logger
-  /** Aborts when the process is interrupted. Then the service has `closeMsMax` to end. */
-  signal: AbortSignal
-  say: (text: string) => void
-}
 
 const settings = 'The settings come from the environment (deploy/pledgeview.env.example).'
 
@@ -30,11 +23,7 @@ export const projectorCommand = serviceCommand(
     examples: ['projector'],
     cost: 'Memory for two batches (PLEDGEVIEW_BATCH_BYTES_MAX) and what is fetched ahead. An interrupt ends it within 15 s, without loss.',
   },
-  async ({ say, ...running }) => {
-    const { runProjectorProcess } = await import('../distributed/projector.ts')
-    const onReady = ({ opsUrl }: { opsUrl: string }) => say(`The projector runs (ops: ${opsUrl})`)
-    await runProjectorProcess({ ...running, onReady })
-  },
+  async () => (await import('../distributed/projector.ts')).runProjectorProcess,
 )
 
 export const queryCommand = serviceCommand(
@@ -46,12 +35,7 @@ export const queryCommand = serviceCommand(
     examples: ['query'],
     cost: 'Caches and the list index take memory: see PLEDGEVIEW_CACHE_BYTES_MAX and PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX.',
   },
-  async ({ say, ...running }) => {
-    const { runQueryProcess } = await import('../distributed/query.ts')
-    const onReady = ({ apiUrl, opsUrl }: { apiUrl: string; opsUrl: string }) =>
-      say(`Pledgeview serves ${apiUrl} (ops: ${opsUrl})`)
-    await runQueryProcess({ ...running, onReady })
-  },
+  async () => (await import('../distributed/query.ts')).runQueryProcess,
 )
 
 export const portalCommand = serviceCommand(
@@ -63,17 +47,11 @@ export const portalCommand = serviceCommand(
     examples: ['portal'],
     cost: 'Little memory: the accounts stay in the tables.',
   },
-  async ({ say, ...running }) => {
-    const { runPortalProcess } = await import('../distributed/portal.ts')
-    await runPortalProcess({
-      ...running,
-      onReady: ({ portalUrl, listensOn, opsUrl }) =>
-        say(`The portal ${portalUrl} is served on ${listensOn} (ops: ${opsUrl})`),
-    })
-  },
+  async () => (await import('../distributed/portal.ts')).runPortalProcess,
 )
 
-function serviceCommand(help: Help, run: (running: Running) => Promise<void>): Command {
+/** The code of the process is loaded when it is called. Once it is interrupted, it has `closeMsMax` to end. */
+function serviceCommand(help: Help, load: () => Promise<(given: Process) => Promise<void>>): Command {
   return {
     help,
     async run(args: string[], io: Io) {
@@ -81,7 +59,10 @@ function serviceCommand(help: Help, run: (running: Running) => Promise<void>): C
       const config = readConfig(process.env)
       const logger = createLogger(config.PLEDGEVIEW_LOG_LEVEL)
       const say = (text: string) => void io.stdout.write(`${text}\n`)
-      return untilInterrupted(help.call, logger, signal => run({ config, logger, signal, say }))
+      return untilInterrupted(help.call, logger, async signal => {
+        const run = await load()
+        await run({ config, logger, signal, say })
+      })
     },
   }
 }

@@ -2,18 +2,16 @@
  * Runs the portal as a separate process, on Kafka, ClickHouse and Redis. Several processes share sessions and limits through
  * Redis, and accounts through the event log and ClickHouse.
  */
-import type { Logger } from 'pino'
 import { keyDirectory } from '../api-keys/api-keys.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
 import { oidcSettings, smtpMailer, startPortalService } from '../portal/service.ts'
 import { portalStore } from '../portal/store/redis-store.ts'
 import { closing } from '../runtime/async/closing.ts'
-import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
-import { serve } from './serve.ts'
+import { type Process, serve } from './serve.ts'
 import {
   databasesOf,
   kafkaSettings,
@@ -23,21 +21,8 @@ import {
   stateEncoderOf,
 } from './settings.ts'
 
-export interface ProcessDependencies {
-  config: Config
-  logger: Logger
-  /** Ends the process cleanly. */
-  signal: AbortSignal
-  onReady: (urls: { portalUrl: string; listensOn: string; opsUrl: string }) => void
-}
-
 /** Serves until the signal aborts, then lets running requests finish for ten seconds. Throws if it cannot start. */
-export async function runPortalProcess({
-  config,
-  logger,
-  signal,
-  onReady,
-}: ProcessDependencies): Promise<void> {
+export async function runPortalProcess({ config, logger, signal, say }: Process): Promise<void> {
   const settings = required(config, [
     'PLEDGEVIEW_KAFKA_BROKERS',
     'PLEDGEVIEW_CLICKHOUSE_URL',
@@ -77,8 +62,8 @@ export async function runPortalProcess({
     )
     await serve(open, {
       ...{ service: 'portal', config, app: portal.app, port: config.PLEDGEVIEW_PORTAL_PORT },
-      ...{ tables, databases, metrics, signal, readiness: portal.readiness },
-      onReady: (listensOn, opsUrl) => onReady({ portalUrl, listensOn, opsUrl }),
+      ...{ tables, databases, metrics, signal, say, readiness: portal.readiness },
+      readyText: listensOn => `The portal ${portalUrl} is served on ${listensOn}`,
     })
   })
 }

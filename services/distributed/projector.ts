@@ -1,6 +1,5 @@
 /** Runs the projector as a separate process, on Kafka and a ClickHouse server. Any number of them share the work. */
 import { randomUUID } from 'node:crypto'
-import type { Logger } from 'pino'
 import { openLiveProjector } from '../generations/live-projector.ts'
 import { isOutage } from '../log/kafka/client.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
@@ -16,7 +15,6 @@ import {
 import { statusOf } from '../projector/status.ts'
 import { closeServer, closing, type Open } from '../runtime/async/closing.ts'
 import { retry } from '../runtime/async/retry.ts'
-import type { Config } from '../runtime/config.ts'
 import { lagCheck, loopCheck, projectorCheck, sharedAnswered, tablesCheck } from '../runtime/ops/checks.ts'
 import { createMetrics, type Metrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
@@ -26,6 +24,7 @@ import type { FollowedDatabases } from '../tables/generations.ts'
 import type { Shard, Tables } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
+import type { Process } from './serve.ts'
 import {
   currentDatabases,
   patientAtStart,
@@ -36,16 +35,8 @@ import {
   shardsOf,
 } from './settings.ts'
 
-export interface ProcessDependencies {
-  config: Config
-  logger: Logger
-  /** Ends the process cleanly. */
-  signal: AbortSignal
-  onReady: (urls: { opsUrl: string }) => void
-}
-
 /** Runs until the signal aborts, then gives up its partitions. Throws if the projector cannot go on, and leaves the reason in the tables. */
-export async function runProjectorProcess(dependencies: ProcessDependencies): Promise<void> {
+export async function runProjectorProcess(dependencies: Process): Promise<void> {
   const { config, logger, signal } = dependencies
   const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, [
     'PLEDGEVIEW_KAFKA_BROKERS',
@@ -74,7 +65,7 @@ interface Place {
 }
 
 async function project(
-  { config, logger, signal, onReady }: ProcessDependencies,
+  { config, logger, signal, say }: Process,
   { tables, databases, backerKey, run, open }: Place,
 ): Promise<void> {
   const metrics = createMetrics()
@@ -127,9 +118,8 @@ async function project(
     },
   })
   open({ close: () => closeServer(ops) })
-  onReady({
-    opsUrl: await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT }),
-  })
+  const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT })
+  say(`The projector runs (ops: ${opsUrl})`)
   await projector.run(signal)
 }
 
@@ -152,7 +142,7 @@ async function compactionOf({
   logger,
   metrics,
   signal,
-}: Pick<ProcessDependencies, 'config' | 'logger' | 'signal'> & {
+}: Pick<Process, 'config' | 'logger' | 'signal'> & {
   shards: readonly Shard[]
   metrics: Metrics
 }): Promise<Compaction> {

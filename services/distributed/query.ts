@@ -3,29 +3,19 @@
  * through Redis.
  */
 
-import type { Logger } from 'pino'
 import { startQueryService } from '../query/service.ts'
 import { memoryState, redisState } from '../query/shared-state.ts'
 import { closing } from '../runtime/async/closing.ts'
-import type { Config } from '../runtime/config.ts'
 import { keysCheck } from '../runtime/ops/checks.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { checkTablesIdentity, readTablesId } from '../tables/schema/identity.ts'
-import { serve } from './serve.ts'
+import { type Process, serve } from './serve.ts'
 import { currentDatabases, patientAtStart, required, serverSettings } from './settings.ts'
 
-export interface ProcessSettings {
-  config: Config
-  logger: Logger
-  /** Ends the process cleanly. */
-  signal: AbortSignal
-  onReady: (urls: { apiUrl: string; opsUrl: string }) => void
-}
-
 /** Serves until the signal aborts, then lets running requests finish for a second. Throws if it cannot start. */
-export async function runQueryProcess({ config, logger, signal, onReady }: ProcessSettings): Promise<void> {
+export async function runQueryProcess({ config, logger, signal, say }: Process): Promise<void> {
   const { PLEDGEVIEW_KEY_PEPPER: keyPepper } = required(config, [
     'PLEDGEVIEW_CLICKHOUSE_URL',
     'PLEDGEVIEW_KEY_PEPPER',
@@ -49,10 +39,10 @@ export async function runQueryProcess({ config, logger, signal, onReady }: Proce
     )
     await serve(open, {
       ...{ service: 'query', config, app: query.app, port: config.PLEDGEVIEW_PORT },
-      ...{ tables, databases, metrics, signal },
+      ...{ tables, databases, metrics, signal, say },
       readiness: () => ({ keys: keysCheck(query.keyRing), limits: state.check() }),
       status: () => ({ keys: keysCheck(query.keyRing).detail }),
-      onReady: (url, opsUrl) => onReady({ apiUrl: `${url}/api/v1`, opsUrl }),
+      readyText: url => `Pledgeview serves ${url}/api/v1`,
     })
   })
 }

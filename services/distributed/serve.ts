@@ -1,5 +1,7 @@
 /** What the query service and the portal do alike as separate processes: they serve their port and the ops port until they are told to end. */
+import { aborted } from 'node:util'
 import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
 import { closeServer, type Open } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { type Check, shared, tablesCheck } from '../runtime/ops/checks.ts'
@@ -8,9 +10,18 @@ import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { readProjection, reportProjection } from '../tables/projector-stops.ts'
 
-export interface Served {
-  service: 'query' | 'portal'
+/** What a process of the distributed form is given. */
+export interface Process {
   config: Config
+  logger: Logger
+  /** Ends it cleanly. */
+  signal: AbortSignal
+  /** Prints a line for the person who started it. */
+  say: (text: string) => void
+}
+
+interface Served extends Pick<Process, 'config' | 'signal' | 'say'> {
+  service: 'query' | 'portal'
   app: FastifyInstance
   port: number
   tables: Tables
@@ -19,10 +30,8 @@ export interface Served {
   /** Besides the tables. */
   readiness: () => Record<string, Check>
   status?: () => object
-  /** Ends it. */
-  signal: AbortSignal
-  /** Called once both ports listen, with their addresses. */
-  onReady: (url: string, opsUrl: string) => void
+  /** What is said once both ports listen, from the address of the app. */
+  readyText: (url: string) => string
 }
 
 // A scrape is answered without its gauges after three seconds.
@@ -31,7 +40,20 @@ const scrapeMsMax = 2_000
 /** Resolves when the signal has aborted. What serves is open then. */
 export async function serve(
   open: Open,
-  { service, config, app, port, tables, databases, metrics, readiness, status, signal, onReady }: Served,
+  {
+    service,
+    config,
+    signal,
+    say,
+    app,
+    port,
+    tables,
+    databases,
+    metrics,
+    readiness,
+    status,
+    readyText,
+  }: Served,
 ): Promise<void> {
   const ops = createOpsServer({
     hosts: opsHosts(config),
@@ -51,6 +73,6 @@ export async function serve(
   open({ close: () => closeServer(ops) })
   const url = await app.listen({ host: config.PLEDGEVIEW_HOST, port })
   const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT })
-  onReady(url, opsUrl)
-  if (!signal.aborted) await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
+  say(`${readyText(url)} (ops: ${opsUrl})`)
+  await aborted(signal, signal)
 }

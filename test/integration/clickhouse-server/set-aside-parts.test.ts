@@ -90,7 +90,7 @@ describe('a ledger with a part that the server has set aside', () => {
       }),
       logger: pino({ level: 'silent' }),
       signal: AbortSignal.timeout(20_000),
-      onReady: () => {},
+      say: () => {},
     })
     await expect(started).rejects.toThrow(RowsSetAside)
   })
