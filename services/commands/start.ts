@@ -7,7 +7,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
-import { issueKey } from '../api-keys/api-keys.ts'
+import { issueKey, keyDirectory } from '../api-keys/api-keys.ts'
 import { analystUser } from '../clickhouse-server/configuration.ts'
 import type { OpenDoor } from '../clickhouse-server/door.ts'
 import { canRefuseCalls } from '../clickhouse-server/outgoing.ts'
@@ -259,7 +259,7 @@ async function loadDemo(
 async function showDemo({ model, apiUrl }: EmbeddedService, io: Io): Promise<void> {
   const { key, secret } = await issueKey(
     {
-      directory: model.keys,
+      directory: keyDirectory(model.tables, model.databases),
       writer: model.writer,
       pepper: model.secrets.keyPepper,
       now: Date.now,

@@ -6,72 +6,38 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from 'pino'
-import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
-import type { OpenDoor, SqlDoor } from '../clickhouse-server/door.ts'
-import type { ClickHouseServer } from '../clickhouse-server/server.ts'
 import { openLiveProjector } from '../generations/live-projector.ts'
 import { openJournalReader, openJournalWriter } from '../log/local/journal.ts'
 import { lockDataDirectory, lockFileOf } from '../log/local/lock.ts'
 import { type EventWriter, lagRecords } from '../log/port.ts'
-import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.ts'
+import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import type { ProjectorService } from '../projector/service.ts'
 import { opened } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
-import type { FollowedDatabases } from '../tables/generations.ts'
-import type { Tables } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import { holdTablesIdentity, type Identity } from '../tables/schema/identity.ts'
-import {
-  type DataDirectory,
-  mustBeOwner,
-  readSecrets,
-  removeServiceAddress,
-  type Secrets,
-} from './data-directory.ts'
-import { openEmbeddedTables } from './tables.ts'
+import { mustBeOwner, readSecrets, removeServiceAddress, type Secrets } from './data-directory.ts'
+import { type EmbeddedTables, type EmbeddedTablesOptions, openEmbeddedTables } from './tables.ts'
 
 /** The journal consumer whose positions belong to the projector. */
 export const liveConsumer = 'projector'
 
-export interface EmbeddedModel {
-  clickHouse: ClickHouseServer
-  /** The ports for data teams, if there are any. */
-  door: OpenDoor | undefined
-  tables: Tables
-  databases: FollowedDatabases
+export interface EmbeddedModel extends EmbeddedTables {
   writer: EventWriter
   projector: ProjectorService
   secrets: Secrets
-  hashBacker: HashBacker
-  keys: KeyDirectory
-  /** Names this run in the batch log. */
-  run: string
   /** Resolves when the projector has stopped: with its error, or with `undefined` after `close`. */
   stopped: Promise<Error | undefined>
   /** Resolves when everything in the journal is folded. Throws if the projector stops before. */
   whenDrained(onProgress?: (waitingRecords: number) => void): Promise<void>
-  close(): Promise<void>
-}
-
-export interface EmbeddedModelDependencies {
-  directory: DataDirectory
-  config: Config
-  /** Without it, only this program can use ClickHouse. */
-  sql?: SqlDoor | undefined
-  metrics: Metrics
-  logger: Logger
 }
 
 /** Locks the directory, migrates its tables and starts projecting. Throws if another process holds the directory. */
-export async function openEmbeddedModel({
-  directory,
-  config,
-  sql,
-  metrics,
-  logger,
-}: EmbeddedModelDependencies): Promise<EmbeddedModel> {
+export async function openEmbeddedModel(
+  options: EmbeddedTablesOptions & { metrics: Metrics },
+): Promise<EmbeddedModel> {
+  const { directory, config, metrics, logger } = options
   return opened(async open => {
     // Before root makes a lock that the owner could not open. If there is one, a service may run here, and root may ask it.
     if (!existsSync(lockFileOf(directory.root))) mustBeOwner(directory)
@@ -81,16 +47,15 @@ export async function openEmbeddedModel({
     removeServiceAddress(directory)
     // A wrong setting is refused before ClickHouse starts.
     const secrets = readSecrets(directory, config)
-    const { clickHouse, door, tables, databases } = open(
-      await openEmbeddedTables({ directory, config, sql, logger }),
-    )
+    const own = open(await openEmbeddedTables(options))
+    const { tables, databases } = own
     await holdTablesIdentity(tables, databases, identityOf(secrets, config))
-    const hashBacker = backerHasher(secrets.backerKey)
     const writer = open(await openJournalWriter(directory.journal))
     const run = `embedded-${randomUUID()}`
     const stop = new AbortController()
     const { projector } = await openLiveProjector({
-      ...{ tables, databases, config, hashBacker, run, metrics, logger, signal: stop.signal },
+      ...{ tables, databases, config, run, metrics, logger, signal: stop.signal },
+      hashBacker: backerHasher(secrets.backerKey),
       openReader: async starts =>
         open(await openJournalReader(directory.journal, { consumer: liveConsumer, starts })),
     })
@@ -110,18 +75,16 @@ export async function openEmbeddedModel({
       },
     })
     return {
-      clickHouse,
-      door,
-      tables,
-      databases,
-      writer,
-      projector,
-      secrets,
-      hashBacker,
-      keys: keyDirectory(tables, databases),
-      run,
-      stopped,
-      whenDrained: (onProgress?: (waitingRecords: number) => void) => whenDrained(projector, onProgress),
+      ...{ ...own, writer, projector, secrets, stopped },
+      async whenDrained(onProgress?: (waitingRecords: number) => void) {
+        for (;;) {
+          const { failure } = projector.health()
+          if (failure !== undefined) throw new Error(failure)
+          if (await projector.isDrained()) return
+          if (onProgress) onProgress(lagRecords(await projector.lag()))
+          await sleep(25)
+        }
+      },
     }
   })
 }
@@ -131,17 +94,4 @@ export function identityOf({ backerKey, keyPepper, portalKey }: Secrets, config:
   const { PLEDGEVIEW_PLATFORM_CURRENCY } = config
   const secrets = { PLEDGEVIEW_BACKER_KEY: backerKey, PLEDGEVIEW_KEY_PEPPER: keyPepper }
   return { ...secrets, PLEDGEVIEW_PORTAL_KEY: portalKey, PLEDGEVIEW_PLATFORM_CURRENCY }
-}
-
-async function whenDrained(
-  projector: ProjectorService,
-  onProgress?: (waitingRecords: number) => void,
-): Promise<void> {
-  for (;;) {
-    const { failure } = projector.health()
-    if (failure !== undefined) throw new Error(failure)
-    if (await projector.isDrained()) return
-    if (onProgress) onProgress(lagRecords(await projector.lag()))
-    await sleep(25)
-  }
 }

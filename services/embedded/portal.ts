@@ -3,6 +3,7 @@
 import { chmodSync } from 'node:fs'
 import type { Logger } from 'pino'
 import { keyDirectory } from '../api-keys/api-keys.ts'
+import { analystUser } from '../clickhouse-server/configuration.ts'
 import { loopbackHosts } from '../portal/http/headers.ts'
 import type { Mail, Mailer } from '../portal/ports.ts'
 import { type PortalService, smtpMailer, startPortalService } from '../portal/service.ts'
@@ -26,8 +27,6 @@ export interface EmbeddedPortalOptions {
   onAddress: (url: string) => void
   /** The public address of the API, with `/api/v1`. */
   apiUrl: string
-  /** Undefined: there is no SQL port for data teams. */
-  sqlUrl: string | undefined
   /** Shows a mail on the terminal, if there is no mail server. */
   showMail: (mail: Mail) => void
   logger: Logger
@@ -56,8 +55,8 @@ function addressAt(port: number, config: Config): string {
 }
 
 async function startAt(port: number, options: EmbeddedPortalOptions): Promise<PortalService> {
-  const { model, directory, config, onAddress, apiUrl, sqlUrl, showMail, logger } = options
-  const { secrets, writer, databases } = model
+  const { model, directory, config, onAddress, apiUrl, showMail, logger } = options
+  const { secrets, writer, databases, door } = model
   const portalUrl = addressAt(port, config)
   onAddress(portalUrl)
   return opened(async open => {
@@ -69,7 +68,7 @@ async function startAt(port: number, options: EmbeddedPortalOptions): Promise<Po
         config,
         portalUrl,
         apiUrl,
-        sqlUrl,
+        sqlUrl: door && `${door.url}/?user=${analystUser}`,
         portalKey: secrets.portalKey,
         hosts: [...loopbackHosts, config.PLEDGEVIEW_HOST.toLowerCase()],
         store,

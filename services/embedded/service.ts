@@ -5,9 +5,6 @@
  * probes of the ops port report why they no longer change.
  */
 import type { FastifyInstance } from 'fastify'
-import type { Logger } from 'pino'
-import { analystUser } from '../clickhouse-server/configuration.ts'
-import type { SqlDoor } from '../clickhouse-server/door.ts'
 import type { Mail } from '../portal/ports.ts'
 import { statusOf } from '../projector/status.ts'
 import { configuredAddresses, type QueryService, startQueryService } from '../query/service.ts'
@@ -24,21 +21,17 @@ import {
 } from '../runtime/ops/checks.ts'
 import { createMetrics, type Metrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
-import { type DataDirectory, removeServiceAddress, writeServiceAddress } from './data-directory.ts'
+import { removeServiceAddress, writeServiceAddress } from './data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
 import { startEmbeddedPortal } from './portal.ts'
+import type { EmbeddedTablesOptions } from './tables.ts'
 
-export interface EmbeddedServiceOptions {
-  directory: DataDirectory
-  config: Config
+export interface EmbeddedServiceOptions extends EmbeddedTablesOptions {
   /** 0 takes a free port. */
   port: number
   /** Without it, there is no portal. */
   portal?: { port: number; showMail: (mail: Mail) => void } | undefined
   opsPort: number
-  /** Without it, there is no SQL access for data teams. */
-  sql?: SqlDoor | undefined
-  logger: Logger
 }
 
 export interface EmbeddedService {
@@ -56,7 +49,7 @@ export function startEmbeddedService(options: EmbeddedServiceOptions): Promise<E
   const { directory, config, logger } = options
   return opened(async open => {
     const metrics = createMetrics()
-    const model = open(await openEmbeddedModel({ directory, config, sql: options.sql, metrics, logger }))
+    const model = open(await openEmbeddedModel({ ...options, metrics }))
     const { tables, databases } = model
     // What is not configured is known once the ports listen.
     const addresses = configuredAddresses(config)
@@ -70,19 +63,16 @@ export function startEmbeddedService(options: EmbeddedServiceOptions): Promise<E
     )
     const apiUrl = await query.app.listen({ host: config.PLEDGEVIEW_HOST, port: options.port })
     addresses.apiUrl ??= `${apiUrl}/api/v1`
-    let portalUrl: string | undefined
     if (options.portal) {
       open(
         await startEmbeddedPortal({
           ...{ model, directory, config, logger },
           ...options.portal,
+          // The API's answers lead to it.
           onAddress(url) {
-            // The API's answers lead to it.
             addresses.portalUrl = url
-            portalUrl = url
           },
           apiUrl: addresses.apiUrl,
-          sqlUrl: model.door && `${model.door.url}/?user=${analystUser}`,
         }),
       )
     }
@@ -95,6 +85,7 @@ export function startEmbeddedService(options: EmbeddedServiceOptions): Promise<E
     const clickhouse = { url, user, password }
     writeServiceAddress(directory, { pid: process.pid, port, ops_url: opsUrl, clickhouse })
     open({ close: () => removeServiceAddress(directory) })
+    const portalUrl = options.portal && addresses.portalUrl
     return { model, apiUrl: `${apiUrl}/api/v1`, portalUrl, opsUrl }
   })
 }

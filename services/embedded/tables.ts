@@ -31,12 +31,8 @@ export interface EmbeddedTablesOptions {
 }
 
 /** Starts the server and migrates the tables. If that fails, it stops the server and throws. */
-export function openEmbeddedTables({
-  directory,
-  config,
-  sql,
-  logger,
-}: EmbeddedTablesOptions): Promise<EmbeddedTables> {
+export function openEmbeddedTables(options: EmbeddedTablesOptions): Promise<EmbeddedTables> {
+  const { directory, config, sql, logger } = options
   return opened(async open => {
     const clickHouse = open(
       await startClickHouseServer({
@@ -64,7 +60,7 @@ export function openEmbeddedTables({
 
 /** The tables of a service that runs on the directory, for a command beside it. ClickHouse is not asked yet. */
 export function openRunningTables(
-  address: Pick<ClickHouseServer, 'url' | 'user' | 'password'>,
+  address: ServerAddress,
   config: Config,
 ): Promise<Pick<EmbeddedTables, 'tables' | 'databases' | 'close'>> {
   return opened(async open => ({
@@ -73,21 +69,15 @@ export function openRunningTables(
   }))
 }
 
+type ServerAddress = Pick<TablesSettings, 'url' | 'user' | 'password' | 'outage'>
+
 /** How a process connects to the server of a data directory. */
 export function childSettings(
-  {
-    url,
-    user,
-    password,
-    outage,
-  }: Pick<ClickHouseServer, 'url' | 'user' | 'password'> & Partial<Pick<ClickHouseServer, 'outage'>>,
+  { url, user, password, outage }: ServerAddress,
   config: Config,
 ): TablesSettings {
   return {
-    url,
-    user,
-    password,
-    outage,
+    ...{ url, user, password, outage },
     silenceMsMax: config.PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX,
     connectionsMax: config.PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX,
     idleConnectionMsMax: config.PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX,

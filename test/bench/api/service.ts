@@ -1,7 +1,7 @@
 /** The embedded service as `npm start` runs it, with demo events, an API key and no practical rate limit. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { issueKey } from '../../../services/api-keys/api-keys.ts'
+import { issueKey, keyDirectory } from '../../../services/api-keys/api-keys.ts'
 import { appendDemo } from '../../../services/demo/load-demo.ts'
 import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
 import { startEmbeddedService } from '../../../services/embedded/service.ts'
@@ -47,7 +47,7 @@ await appendDemo(model.writer, Date.now())
 await model.whenDrained()
 const { key, secret } = await issueKey(
   {
-    directory: model.keys,
+    directory: keyDirectory(model.tables, model.databases),
     writer: model.writer,
     pepper: model.secrets.keyPepper,
     now: Date.now,

@@ -9,6 +9,7 @@ import { liveConsumer, openEmbeddedModel } from '../../../services/embedded/mode
 import { runRebuild } from '../../../services/generations/rebuild.ts'
 import { openJournalHistory, openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
+import { backerHasher } from '../../../services/projector/ingest/backer-hash.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
@@ -85,7 +86,8 @@ async function rebuild(): Promise<RebuildRun> {
   const startedMs = performance.now()
   const result = await runRebuild(
     {
-      ...{ tables, databases, history, config, hashBacker: model.hashBacker, logger },
+      ...{ tables, databases, history, config, logger },
+      hashBacker: backerHasher(model.secrets.backerKey),
       run: 'rebuild',
       isAlone: true,
       onProgress: () => {},
