@@ -59,28 +59,33 @@ const lockMsMax = 30_000
 const logger = pino({ level: 'silent' })
 const lookMs = 100
 
+/** What the work needs of a data directory. */
+export interface DirectoryNeeds {
+  /**
+   * If no service runs on the directory, everything in the journal is folded before the work begins. Beside a service, as on servers, the
+   * work begins with what that has folded: it may be behind, and new events keep coming. Default: false.
+   */
+  isCaughtUp?: boolean
+  /** Beside a service the work asks only that, which answers also while ClickHouse is away. Default: ClickHouse, too. */
+  asksService?: boolean
+}
+
 /**
  * Runs the work with access to the model, and then closes it. If another command holds the directory, it waits for up to 30 s, and then
  * throws `DataDirectoryInUse`.
- * `isCaughtUp`: if no service runs on the directory, everything in the journal is folded before the work begins. Beside a service, as on
- * servers, the work begins with what that has folded: it may be behind, and new events keep coming.
- * `asksService`: beside a service the work asks only that, which answers also while ClickHouse is away.
  */
 export async function withModel<T>(
   directory: DataDirectory,
   config: Config,
-  { isCaughtUp, asksService }: { isCaughtUp: boolean; asksService: boolean },
+  { isCaughtUp = false, asksService = false }: DirectoryNeeds,
   work: (access: EmbeddedAccess) => Promise<T>,
 ): Promise<T> {
   async function attempt(): Promise<T> {
     try {
       return await withOwnModel(directory, config, isCaughtUp, work)
     } catch (error) {
-      if (!(error instanceof DataDirectoryInUse)) throw error
-      const service = readServiceAddress(directory)
-      if (service && isAlive(service)) {
-        return withService({ directory, config, service, asksService }, work)
-      }
+      const service = error instanceof DataDirectoryInUse && readServiceAddress(directory)
+      if (service && isAlive(service)) return withService({ directory, config, service }, asksService, work)
       throw error
     }
   }
@@ -89,14 +94,11 @@ export async function withModel<T>(
 }
 
 async function withService<T>(
-  {
-    directory,
-    config,
-    service,
-    asksService,
-  }: Pick<EmbeddedAccess, 'directory' | 'config'> & { service: ServiceAddress; asksService: boolean },
+  place: { directory: DataDirectory; config: Config; service: ServiceAddress },
+  asksService: boolean,
   work: (access: EmbeddedAccess) => Promise<T>,
 ): Promise<T> {
+  const { directory, config, service } = place
   const secrets = readSecrets(directory, config)
   return closing(async open => {
     const { tables, databases } = open(await openRunningTables(service.clickhouse, config))
@@ -107,8 +109,7 @@ async function withService<T>(
     let opened: Promise<EventWriter> | undefined
     const writer = () => (opened ??= openJournalWriter(directory.journal).then(open))
     const model = { tables, databases, writer, secrets, clickHouse: service.clickhouse }
-    const status = () => statusFrom(service)
-    return work(accessTo(model, { directory, config, service, status }, open))
+    return work(accessTo(model, { ...place, status: () => statusFrom(service) }, open))
   })
 }
 
