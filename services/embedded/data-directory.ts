@@ -154,10 +154,7 @@ export function writeServiceAddress(directory: DataDirectory, address: ServiceAd
 
 /** The address that the last process left; `undefined` if there is none. The process may be dead. */
 export function readServiceAddress(directory: DataDirectory): ServiceAddress | undefined {
-  const path = join(directory.root, 'service.json')
-  if (!existsSync(path)) return undefined
-  const address = serviceSchema.safeParse(readJson(path))
-  return address.success ? address.data : undefined
+  return serviceSchema.safeParse(readJson(join(directory.root, 'service.json'))).data
 }
 
 export function removeServiceAddress(directory: DataDirectory): void {
@@ -172,10 +169,7 @@ const demoSchema = z.object({ now_ms: z.int(), is_loaded: z.boolean() })
 export type Demo = z.output<typeof demoSchema>
 
 export function readDemo(directory: DataDirectory): Demo | undefined {
-  const path = join(directory.root, 'demo.json')
-  if (!existsSync(path)) return undefined
-  const demo = demoSchema.safeParse(readJson(path))
-  return demo.success ? demo.data : undefined
+  return demoSchema.safeParse(readJson(join(directory.root, 'demo.json'))).data
 }
 
 export function writeDemo(directory: DataDirectory, demo: Demo): void {
@@ -191,6 +185,7 @@ function writePrivately(path: string, content: object): void {
   syncDirectoryOf(path)
 }
 
+/** `undefined` if there is no such file, or no JSON in it. */
 function readJson(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'))
