@@ -1,4 +1,4 @@
-import { currentDatabases, definitionsOf, kafkaSettings, serverSettings } from '../distributed/settings.ts'
+import { currentDatabases, kafkaSettings, namedDatabases, serverSettings } from '../distributed/settings.ts'
 import { withAdmin } from '../log/kafka/client.ts'
 import { compactionWarnings, readCompaction } from '../log/kafka/topic-settings.ts'
 import { ensureTopics } from '../log/kafka/topics.ts'
@@ -55,13 +55,13 @@ async function migrateDistributed(config: Config): Promise<Done> {
   const warnings = compactionWarnings(compaction, config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS)
   return closing(async open => {
     const tables = open(openTables(serverSettings(config)))
-    const { names, options } = definitionsOf(config)
+    const names = namedDatabases(config)
     const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls } = config
     const first = generationOf(names, 1)
     const shards = urls && open(openShards(serverSettings(config), urls, first))
     if (shards && cluster !== undefined) await checkShards(shards, cluster)
     const all = shards ? onEveryShard(shards.shards) : tables
-    const roles = await createRoles(all, first, options)
+    const roles = await createRoles(all, first, { cluster })
     const applied = await migrate(all, names, roles.options)
     const { generation } = await currentDatabases(config, tables)
     const databases = generationOf(names, generation)

@@ -12,6 +12,7 @@ import {
   registerSchemas,
   type SchemaRegistry,
 } from '../log/registry/schema-registry.ts'
+import { opened } from '../runtime/async/closing.ts'
 import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { fileSettingOf, secretFileNames } from '../runtime/secret-files.ts'
@@ -20,7 +21,6 @@ import { patientTables } from '../tables/clickhouse/patient.ts'
 import { type FollowedDatabases, followedDatabases, generationOf } from '../tables/generations.ts'
 import type { BaseDatabases, Tables } from '../tables/port.ts'
 import { clusterSettings, distributedDatabases } from '../tables/schema/cluster.ts'
-import type { MigrateOptions } from '../tables/schema/sql-files.ts'
 import { checkShards, openShards, type Shards } from '../tables/shards.ts'
 
 /** Whether a command runs distributed, if it could run either way. */
@@ -138,10 +138,7 @@ export async function stateEncoderOf(config: Config): Promise<StateEncoder> {
  * The databases in which projectors insert and the query service reads, with those of the current generation. On a cluster: the whole
  * tables over all shards. Throws if the tables are not migrated.
  */
-export async function currentDatabases(
-  config: Config,
-  tables: Pick<Tables, 'rows'>,
-): Promise<FollowedDatabases> {
+export async function currentDatabases(config: Config, tables: Tables): Promise<FollowedDatabases> {
   const databases = databasesOf(config)
   await databases.follow(tables)
   return databases
@@ -154,34 +151,21 @@ export function databasesOf(config: Config): FollowedDatabases {
   return followedDatabases(namedDatabases(config), isCluster ? whole : generationOf)
 }
 
-/** What `migrate` creates the tables from: the databases and, if there is one, the cluster that they are sharded on. */
-export function definitionsOf(config: Config): {
-  names: BaseDatabases
-  options: MigrateOptions
-} {
-  return { names: namedDatabases(config), options: { cluster: config.PLEDGEVIEW_CLICKHOUSE_CLUSTER } }
-}
-
 /**
- * The shards of the cluster, with the databases of the current generation, or `undefined` if no cluster is configured. Throws
- * if the cluster has other shards than configured, or the error of ClickHouse. `whole`: they follow it.
+ * The shards of the cluster, or `undefined` if no cluster is configured. Throws if the cluster has other shards than configured, or the
+ * error of ClickHouse. Their databases are of the generation that `whole` follows.
  */
-export async function shardsOf(config: Config, whole = databasesOf(config)): Promise<Shards | undefined> {
+export async function shardsOf(config: Config, whole: FollowedDatabases): Promise<Shards | undefined> {
   const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls } = config
   if (cluster === undefined || urls === undefined) return undefined
-  const shards = openShards(serverSettings(config), urls, whole.ofShard)
-  try {
+  return opened(async open => {
+    const shards = open(openShards(serverSettings(config), urls, whole.ofShard))
     await checkShards(shards, cluster)
-    const [first] = shards.shards
-    if (first && whole.generation === 0) await whole.follow(first.tables)
     return shards
-  } catch (error) {
-    await shards.close()
-    throw error
-  }
+  })
 }
 
-function namedDatabases(config: Config): BaseDatabases {
+export function namedDatabases(config: Config): BaseDatabases {
   return { base: config.PLEDGEVIEW_DATABASE, views: config.PLEDGEVIEW_VIEWS_DATABASE }
 }
 
