@@ -22,7 +22,8 @@ import {
 } from './settings.ts'
 
 /** Serves until the signal aborts, then lets running requests finish for ten seconds. Throws if it cannot start. */
-export async function runPortalProcess({ config, logger, signal, say }: Process): Promise<void> {
+export async function runPortalProcess(given: Process): Promise<void> {
+  const { config, logger } = given
   const settings = required(config, [
     'PLEDGEVIEW_KAFKA_BROKERS',
     'PLEDGEVIEW_CLICKHOUSE_URL',
@@ -40,7 +41,7 @@ export async function runPortalProcess({ config, logger, signal, say }: Process)
     const metrics = createMetrics()
     const tables = open(openTables(serverSettings(config)))
     const databases = databasesOf(config)
-    await holdTablesIdentity(patientAtStart(tables, { config, logger, signal }), databases, {
+    await holdTablesIdentity(patientAtStart(tables, given), databases, {
       PLEDGEVIEW_KEY_PEPPER: settings.PLEDGEVIEW_KEY_PEPPER,
       // With another one no account would be found.
       PLEDGEVIEW_PORTAL_KEY: settings.PLEDGEVIEW_PORTAL_KEY,
@@ -60,9 +61,9 @@ export async function runPortalProcess({ config, logger, signal, say }: Process)
         },
       }),
     )
-    await serve(open, {
-      ...{ service: 'portal', config, app: portal.app, port: config.PLEDGEVIEW_PORTAL_PORT },
-      ...{ tables, databases, metrics, signal, say, readiness: portal.readiness },
+    await serve(open, given, {
+      ...{ service: 'portal', app: portal.app, port: config.PLEDGEVIEW_PORTAL_PORT, tables, databases },
+      ...{ metrics, readiness: portal.readiness },
       readyText: listensOn => `The portal ${portalUrl} is served on ${listensOn}`,
     })
   })

@@ -36,8 +36,8 @@ import {
 } from './settings.ts'
 
 /** Runs until the signal aborts, then gives up its partitions. Throws if the projector cannot go on, and leaves the reason in the tables. */
-export async function runProjectorProcess(dependencies: Process): Promise<void> {
-  const { config, logger, signal } = dependencies
+export async function runProjectorProcess(given: Process): Promise<void> {
+  const { config, logger, signal } = given
   const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, [
     'PLEDGEVIEW_KAFKA_BROKERS',
     'PLEDGEVIEW_CLICKHOUSE_URL',
@@ -46,9 +46,9 @@ export async function runProjectorProcess(dependencies: Process): Promise<void> 
   const run = `projector-${randomUUID()}`
   await closing(async open => {
     const tables = open(openTables(serverSettings(config)))
-    const databases = await currentDatabases(config, patientAtStart(tables, dependencies))
+    const databases = await currentDatabases(config, patientAtStart(tables, given))
     try {
-      await project(dependencies, { tables, databases, backerKey, run, open })
+      await project(given, { tables, databases, backerKey, run, open })
     } catch (error) {
       if (!signal.aborted) await noteStop(tables, databases, run, error, logger)
       throw error
@@ -64,30 +64,23 @@ interface Place {
   open: Open
 }
 
-async function project(
-  { config, logger, signal, say }: Process,
-  { tables, databases, backerKey, run, open }: Place,
-): Promise<void> {
+async function project(given: Process, { tables, databases, backerKey, run, open }: Place): Promise<void> {
+  const { config, logger, signal, say } = given
   const metrics = createMetrics()
-  const atStart = patientAtStart(tables, { config, logger, signal })
-  await holdTablesIdentity(atStart, databases, {
+  await holdTablesIdentity(patientAtStart(tables, given), databases, {
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
   const shards = open(await shardsOf(config, databases))
   const parts = shards?.shards ?? [{ tables, databases }]
-  const servers = parts.map(part => part.tables)
-  const patient = parts.map(part => ({
-    ...part,
-    tables: patientAtStart(part.tables, { config, logger, signal }),
-  }))
+  const patient = parts.map(part => ({ ...part, tables: patientAtStart(part.tables, given) }))
   // A fold of a ledger without these rows would take their pledges out of the campaigns.
   await checkParts(
     patient.map(part => part.tables),
     databases.ofShard,
   )
-  const compaction = await compactionOf({ config, shards: patient, logger, metrics, signal })
-  const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: name } = config
+  const compaction = await compactionOf(given, patient, metrics)
+  const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
   const cluster = shards && name ? { name, shards: shards.shards } : undefined
   const { reader, projector } = await openLiveProjector({
     ...{ tables, databases, cluster, config, run, metrics, logger, signal },
@@ -107,7 +100,10 @@ async function project(
       projector: projectorCheck(projector.health().failure),
       lag: await lagAnswered(),
       tables: await tablesCheck(tables),
-      parts: await partsCheck(servers, databases.ofShard),
+      parts: await partsCheck(
+        parts.map(part => part.tables),
+        databases.ofShard,
+      ),
     }),
     status: () => statusOf({ projector, tables, databases, ...shards, warnings: compaction.warnings }),
     metrics,
@@ -136,35 +132,25 @@ function presenceMsOf({ topics }: Compaction): number {
  * Checks the topics' settings against the time that the projectors were away, and reports these. Throws if deletions may be lost.
  * It runs before the projector reads anything.
  */
-async function compactionOf({
-  config,
-  shards,
-  logger,
-  metrics,
-  signal,
-}: Pick<Process, 'config' | 'logger' | 'signal'> & {
-  shards: readonly Shard[]
-  metrics: Metrics
-}): Promise<Compaction> {
+async function compactionOf(
+  { config, logger, signal }: Process,
+  shards: readonly Shard[],
+  metrics: Metrics,
+): Promise<Compaction> {
   let stored: StoredPositions | undefined
-  const check = async () => {
-    const inspector = await openKafkaInspector(readerSettings(config), {
-      logger,
-      async positions(log) {
-        stored = await readPositions(shards, log)
-        return nextOf(stored)
-      },
-    })
-    try {
-      return await checkAbsence(inspector, {
+  const positions = async (log: string) => {
+    stored = await readPositions(shards, log)
+    return nextOf(stored)
+  }
+  const check = () =>
+    closing(async open => {
+      const inspector = open(await openKafkaInspector(readerSettings(config), { logger, positions }))
+      return checkAbsence(inspector, {
         readUntil: place => stored?.ofLog.get(place)?.readUntil ?? readUntilOfNew(stored, Date.now()),
         now: Date.now,
         retentionMsMin: config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS,
       })
-    } finally {
-      await inspector.close()
-    }
-  }
+    })
   const compaction = await retry(
     check,
     { isRetryable: isOutage, msMax: config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX, pauseMsMin: 500 },

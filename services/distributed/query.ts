@@ -15,7 +15,8 @@ import { type Process, serve } from './serve.ts'
 import { currentDatabases, patientAtStart, required, serverSettings } from './settings.ts'
 
 /** Serves until the signal aborts, then lets running requests finish for a second. Throws if it cannot start. */
-export async function runQueryProcess({ config, logger, signal, say }: Process): Promise<void> {
+export async function runQueryProcess(given: Process): Promise<void> {
+  const { config, logger } = given
   const { PLEDGEVIEW_KEY_PEPPER: keyPepper } = required(config, [
     'PLEDGEVIEW_CLICKHOUSE_URL',
     'PLEDGEVIEW_KEY_PEPPER',
@@ -23,7 +24,7 @@ export async function runQueryProcess({ config, logger, signal, say }: Process):
   await closing(async open => {
     const metrics = createMetrics()
     const tables = open(openTables(serverSettings(config)))
-    const atStart = patientAtStart(tables, { config, logger, signal })
+    const atStart = patientAtStart(tables, given)
     const databases = await currentDatabases(config, atStart)
     await checkTablesIdentity(atStart, databases, {
       PLEDGEVIEW_KEY_PEPPER: keyPepper,
@@ -37,9 +38,8 @@ export async function runQueryProcess({ config, logger, signal, say }: Process):
     const query = open(
       await startQueryService({ tables, databases, config, keyPepper, state, metrics, logger }),
     )
-    await serve(open, {
-      ...{ service: 'query', config, app: query.app, port: config.PLEDGEVIEW_PORT },
-      ...{ tables, databases, metrics, signal, say },
+    await serve(open, given, {
+      ...{ service: 'query', app: query.app, port: config.PLEDGEVIEW_PORT, tables, databases, metrics },
       readiness: () => ({ keys: keysCheck(query.keyRing), limits: state.check() }),
       status: () => ({ keys: keysCheck(query.keyRing).detail }),
       readyText: url => `Pledgeview serves ${url}/api/v1`,

@@ -20,7 +20,7 @@ export interface Process {
   say: (text: string) => void
 }
 
-interface Served extends Pick<Process, 'config' | 'signal' | 'say'> {
+interface Served {
   service: 'query' | 'portal'
   app: FastifyInstance
   port: number
@@ -40,20 +40,8 @@ const scrapeMsMax = 2_000
 /** Resolves when the signal has aborted. What serves is open then. */
 export async function serve(
   open: Open,
-  {
-    service,
-    config,
-    signal,
-    say,
-    app,
-    port,
-    tables,
-    databases,
-    metrics,
-    readiness,
-    status,
-    readyText,
-  }: Served,
+  { config, signal, say }: Process,
+  { service, app, port, tables, databases, metrics, readiness, status, readyText }: Served,
 ): Promise<void> {
   const ops = createOpsServer({
     hosts: opsHosts(config),

@@ -3,7 +3,6 @@
  * configuration.
  */
 import { readFileSync } from 'node:fs'
-import type { Logger } from 'pino'
 import { createStateEncoder, encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import { type KafkaSettings, topicName } from '../log/kafka/client.ts'
 import type { KafkaReaderSettings } from '../log/kafka/reader.ts'
@@ -22,6 +21,7 @@ import { type FollowedDatabases, followedDatabases, generationOf } from '../tabl
 import type { BaseDatabases, Tables } from '../tables/port.ts'
 import { clusterSettings, distributedDatabases } from '../tables/schema/cluster.ts'
 import { checkShards, openShards, type Shards } from '../tables/shards.ts'
+import type { Process } from './serve.ts'
 
 /** Whether a command runs distributed, if it could run either way. */
 export function isDistributed(config: Config): boolean {
@@ -95,10 +95,7 @@ export function serverSettings(config: Config): TablesSettings {
  * The same tables for what a service reads at its start: a ClickHouse that starts at the same time may need longer. An interrupted wait
  * throws the signal's reason.
  */
-export function patientAtStart(
-  tables: Tables,
-  { config, logger, signal }: { config: Config; logger: Logger; signal: AbortSignal },
-): Tables {
+export function patientAtStart(tables: Tables, { config, logger, signal }: Process): Tables {
   const untilAborted = <Result>(work: () => Promise<Result>): Promise<Result> => {
     signal.throwIfAborted()
     return work()
