@@ -57,13 +57,13 @@ export const exportCommand: Command = {
 }
 
 function progressOf(io: Io): { show: OnExported; wipe: () => void } {
-  const line = createPaintedLine({ stream: io.stderr })
+  const line = createPaintedLine(io.stderr)
   const startedMs = performance.now()
   return {
     show(stage, done = 0, total) {
       const elapsedMs = performance.now() - startedMs
       const label = stage === 'copy' ? 'reading the campaigns' : stage
-      line.paint(() => progressText({ label, done, total, detail: '', elapsedMs, format: grouped }))
+      line.paint(() => progressText({ label, done, total, elapsedMs }))
     },
     wipe: line.wipe,
   }

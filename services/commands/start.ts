@@ -247,10 +247,10 @@ async function loadDemo(
 ): Promise<void> {
   io.stdout.write('Loading the demo platform.\n')
   writeDemo(directory, demo)
-  const making = createProgress({ stream: io.stderr, label: 'making events' })
+  const making = createProgress(io.stderr, { label: 'making events' })
   const { appended } = await appendDemo(model.writer, demo.now_ms, events => making.update(events))
   making.done()
-  const projecting = createProgress({ stream: io.stderr, label: 'projecting', total: appended })
+  const projecting = createProgress(io.stderr, { label: 'projecting', total: appended })
   await model.whenDrained(waiting => projecting.update(Math.max(0, appended - waiting)))
   projecting.done()
   writeDemo(directory, { ...demo, is_loaded: true })

@@ -3,28 +3,9 @@
  * terminal, nothing is painted, so logs and pipes stay clean.
  */
 
-/** One line of a terminal that is painted again and again. Does nothing if the stream is not a terminal. */
-export interface PaintedLine {
-  /** Call it as often as you like: the text is made and painted a few times per second. */
-  paint(text: () => string): void
-  /** Clears the line, so that the next output starts on an empty one. */
-  wipe(): void
-}
+type Terminal = NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
 
-export interface PaintedLineOptions {
-  stream: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
-  /** A clock that only goes forward, in ms. */
-  now?: () => number
-}
-
-export interface Progress {
-  /** How much is done, and a detail to show. Call it as often as you like: it paints a few times per second. */
-  update(done: number, detail?: string): void
-  /** Clears the line, so that the next output starts on an empty one. */
-  done(): void
-}
-
-export interface ProgressOptions extends PaintedLineOptions {
+interface Activity {
   /** The activity, in one word. */
   label: string
   /** The final value of `done`; `undefined` if it is not known, for example for a pipe. */
@@ -38,54 +19,48 @@ const barWidth = 24
 const columnsDefault = 80
 const eraseLine = '\r\x1b[K'
 
-export function createProgress({
-  stream,
-  label,
-  total,
-  format = grouped,
-  now = () => performance.now(),
-}: ProgressOptions): Progress {
-  const startedMs = now()
-  const line = createPaintedLine({ stream, now })
+export function createProgress(stream: Terminal, activity: Activity) {
+  const startedMs = performance.now()
+  const line = createPaintedLine(stream)
   return {
-    update(done, detail = '') {
-      line.paint(() => progressText({ label, done, total, detail, elapsedMs: now() - startedMs, format }))
+    /** How much is done, and a detail to show. Call it as often as you like: it paints a few times per second. */
+    update(done: number, detail = ''): void {
+      line.paint(() => progressText({ ...activity, done, detail, elapsedMs: performance.now() - startedMs }))
     },
+    /** Clears the line, so that the next output starts on an empty one. */
     done: line.wipe,
   }
 }
 
-export function createPaintedLine({
-  stream,
-  now = () => performance.now(),
-}: PaintedLineOptions): PaintedLine {
+/** One line of a terminal that is painted again and again. Does nothing if the stream is not a terminal. */
+export function createPaintedLine(stream: Terminal) {
   let paintedMs: number | undefined
   return {
-    paint(text) {
-      const atMs = now()
+    /** Call it as often as you like: the text is made and painted a few times per second. */
+    paint(text: () => string): void {
+      const atMs = performance.now()
       if (!stream.isTTY || (paintedMs !== undefined && atMs - paintedMs < paintMs)) return
       paintedMs = atMs
       // A line that wraps could not be painted over.
       stream.write(eraseLine + text().slice(0, (stream.columns || columnsDefault) - 1))
     },
-    wipe() {
+    /** Clears the line, so that the next output starts on an empty one. */
+    wipe(): void {
       if (paintedMs !== undefined) stream.write(eraseLine)
       paintedMs = undefined
     },
   }
 }
 
-export interface ProgressState {
-  label: string
+interface ActivityState extends Activity {
   done: number
-  total: number | undefined
-  detail: string
+  detail?: string
   elapsedMs: number
-  format: (amount: number) => string
 }
 
 /** The line: `appending [####----] 43%  177 of 411 MB  0:07 left  612,345 lines`. Pure. */
-export function progressText({ label, done, total, detail, elapsedMs, format }: ProgressState): string {
+export function progressText(state: ActivityState): string {
+  const { label, done, total, detail = '', elapsedMs, format = grouped } = state
   if (!total) return `${label}  ${format(done)}  ${detail}`.trimEnd()
   const share = Math.min(Math.max(done / total, 0), 1)
   const amounts = `${format(done)} of ${format(total)}`

@@ -37,7 +37,7 @@ const { values } = parseArgs({
 const seed = values.seed ?? String(randomInt(1, 1_000_000_000))
 const startedAt = performance.now()
 const playMs = 60_000 * Number(values.minutes)
-const line = createPaintedLine({ stream: process.stderr })
+const line = createPaintedLine(process.stderr)
 let isStopping = false
 const isStopped = () => isStopping
 for (const name of ['SIGINT', 'SIGTERM'] as const)

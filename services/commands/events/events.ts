@@ -4,14 +4,19 @@
  * It stops at the first bad line. Everything before that line is appended, and the message says how to go on. Memory
  * is bounded for any input. Events that are appended a second time change nothing, so a run can be repeated.
  */
-import { createReadStream, statSync } from 'node:fs'
+import { createReadStream, mkdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../../contracts/events/codec.ts'
 import { jsonBytesMax } from '../../../contracts/events/ndjson.ts'
+import { kafkaSettings, stateEncoderOf } from '../../distributed/settings.ts'
 import { isBlank, type Line, readEventLine, recordOf, splitLines } from '../../log/event-lines.ts'
+import { openKafkaWriter } from '../../log/kafka/writer.ts'
+import { openJournalWriter } from '../../log/local/journal.ts'
 import type { EventWriter, NewRecord } from '../../log/port.ts'
-import { readConfig } from '../../runtime/config.ts'
+import { type Config, readConfig } from '../../runtime/config.ts'
 import { messageOf } from '../../runtime/message-of.ts'
+import { createLogger } from '../../runtime/ops/logger.ts'
 import { counted, createProgress, grouped, megabytes } from '../../runtime/progress.ts'
 import {
   type Command,
@@ -26,7 +31,6 @@ import {
 } from '../command.ts'
 import { jsonOption } from '../help.ts'
 import { printable } from '../printable.ts'
-import { type AppendTarget, openJournalTarget, openKafkaTarget } from './append-target.ts'
 
 export const eventsCommand: Command = {
   help: {
@@ -74,19 +78,23 @@ export const eventsCommand: Command = {
   },
 }
 
-export interface AppendOptions {
-  source: AsyncIterable<Uint8Array | string>
+const batchBytesMax = 4 * 1024 ** 2
+
+/** An event log that is open for appending. */
+interface AppendTarget {
   writer: EventWriter
   /** Frames with the ids that the log's readers resolve. Default: the fixed ids. */
   encode?: StateEncoder
   /** Whether a failed append of the writer may leave some of its records in the log. Default: false. */
   isPartial?: boolean
+}
+
+interface AppendOptions extends AppendTarget {
+  source: AsyncIterable<Uint8Array | string>
   /** The first line to read, from 1. Lines before it are skipped. */
   fromLine?: number
   onProgress?: (progress: AppendProgress) => void
-  lineBytesMax?: number
   batchRowsMax?: number
-  batchBytesMax?: number
 }
 
 /** Lines that were read, including skipped and blank ones, and events that are durable in the log. */
@@ -135,12 +143,6 @@ function beforeText({ appended, isPartial }: { appended: number; isPartial?: boo
   return isPartial ? `${before}, and ${rest}` : before
 }
 
-interface Batch {
-  records: NewRecord[]
-  bytes: number
-  firstLine: number
-}
-
 /** Appends the events of an NDJSON stream in batches. Throws `EventsAppendError`. */
 export async function eventsAppend({
   source,
@@ -149,9 +151,7 @@ export async function eventsAppend({
   isPartial = false,
   fromLine = 1,
   onProgress = () => undefined,
-  lineBytesMax = jsonBytesMax,
   batchRowsMax = 2_000,
-  batchBytesMax = 4 * 1024 ** 2,
 }: AppendOptions): Promise<AppendProgress> {
   const progress: AppendProgress = { lines: 0, appended: 0 }
   let batch = emptyBatch()
@@ -175,7 +175,7 @@ export async function eventsAppend({
   async function take(line: Line): Promise<void> {
     progress.lines = line.number
     if (line.number < fromLine || isBlank(line)) return
-    const read = readEventLine(line, lineBytesMax)
+    const read = readEventLine(line, jsonBytesMax)
     if ('fault' in read) {
       await flush()
       throw new EventsAppendError({ line: line.number, ...read.fault, appended: progress.appended })
@@ -188,7 +188,7 @@ export async function eventsAppend({
   }
 
   try {
-    for await (const lines of splitLines(source, lineBytesMax)) {
+    for await (const lines of splitLines(source, jsonBytesMax)) {
       for (const line of lines) await take(line)
       onProgress(progress)
     }
@@ -203,33 +203,38 @@ export async function eventsAppend({
   return progress
 }
 
-function emptyBatch(): Batch {
-  return { records: [], bytes: 0, firstLine: 0 }
+function emptyBatch() {
+  return { records: [] as NewRecord[], bytes: 0, firstLine: 0 }
 }
 
-interface EventsAppendArgs {
-  /** A path, or `-` for stdin. */
-  file: string
-  fromLine?: number
-  json?: boolean
+/** Appends to the journal of a data directory, which is made if it is missing. */
+export async function openJournalTarget(directory: string): Promise<AppendTarget> {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    throw new Error(`cannot make the data directory ${directory}: ${messageOf(cause)}`, { cause })
+  }
+  return { writer: await openJournalWriter(join(directory, 'journal.sqlite')) }
 }
 
-/** Resolves with the exit code: 0, or 1 after a failure. */
+/** Appends to Kafka, under the ids of the registry if one is configured. */
+async function openKafkaTarget(config: Config): Promise<AppendTarget> {
+  const encode = await stateEncoderOf(config)
+  const writer = await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') })
+  return { encode, writer, isPartial: true }
+}
+
+/** `file`: a path, or `-` for stdin. Resolves with the exit code: 0, or 1 after a failure. */
 export async function runEventsAppend(
-  { file, fromLine = 1, json = false }: EventsAppendArgs,
+  { file, fromLine, json }: { file: string; fromLine: number; json: boolean },
   io: Io,
   openTarget: () => Promise<AppendTarget>,
 ): Promise<number> {
   const startedMs = performance.now()
   try {
     const { source, totalBytes } = openInput(file, io)
-    const { writer, ...how } = await openTarget()
-    const bar = createProgress({
-      stream: io.stderr,
-      label: 'appending',
-      total: totalBytes,
-      format: megabytes,
-    })
+    const target = await openTarget()
+    const bar = createProgress(io.stderr, { label: 'appending', total: totalBytes, format: megabytes })
     let readBytes = 0
     async function* measured(): AsyncGenerator<Uint8Array | string> {
       for await (const data of source) {
@@ -239,16 +244,15 @@ export async function runEventsAppend(
     }
     const onProgress = ({ lines }: AppendProgress) => bar.update(readBytes, `${grouped(lines)} lines`)
     try {
-      const { lines, appended } = await eventsAppend({
-        ...{ ...how, source: measured(), writer, fromLine, onProgress },
-      })
+      const options = { source: measured(), fromLine, onProgress }
+      const { lines, appended } = await eventsAppend({ ...target, ...options })
       const elapsedMs = Math.round(performance.now() - startedMs)
       if (json) printJson(io, { appended, lines, elapsed_ms: elapsedMs })
       else io.stdout.write(`${doneText({ lines, appended, elapsedMs }, file, fromLine)}\n`)
       return 0
     } finally {
       bar.done()
-      await writer.close()
+      await target.writer.close()
     }
   } catch (cause) {
     if (json) printJson(io, { error: errorObject(cause) })
@@ -257,12 +261,10 @@ export async function runEventsAppend(
   }
 }
 
-interface Input {
-  source: AsyncIterable<Uint8Array | string>
-  totalBytes: number | undefined
-}
-
-function openInput(file: string, { stdin }: Io): Input {
+function openInput(
+  file: string,
+  { stdin }: Io,
+): { source: AppendOptions['source']; totalBytes: number | undefined } {
   if (file === '-') return { source: stdin, totalBytes: undefined }
   const found = statSync(file, { throwIfNoEntry: false })
   if (!found) throw new Error('there is no such file')

@@ -130,7 +130,7 @@ export async function reported(
   asJson: boolean,
   run: (onProgress: (state: RebuildState) => void) => Promise<RebuildReport>,
 ): Promise<RebuildReport> {
-  const line = createPaintedLine({ stream: io.stderr })
+  const line = createPaintedLine(io.stderr)
   let latest: RebuildState | undefined
   const report = (state: RebuildState) =>
     asJson ? printJson(io, progressJson(state)) : line.paint(() => progressLine(state))

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { formatEvent } from '../../../contracts/events/ndjson.ts'
-import { openJournalTarget } from '../../../services/commands/events/append-target.ts'
 import {
   type AppendProgress,
   eventsAppend,
+  openJournalTarget,
   runEventsAppend,
 } from '../../../services/commands/events/events.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
@@ -262,15 +262,19 @@ async function appendedPledges(path = journal): Promise<number[]> {
 }
 
 async function runWith(
-  args: { file: string; dataDir?: string; fromLine?: number; json?: boolean },
+  {
+    file,
+    dataDir = directory,
+    ...args
+  }: { file: string; dataDir?: string; fromLine?: number; json?: boolean },
   input = '',
   terminal: { isTTY?: boolean } = {},
-  openTarget = () => openJournalTarget(args.dataDir ?? directory),
+  openTarget = () => openJournalTarget(dataDir),
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   const stdout = new PassThrough()
   const stderr = Object.assign(new PassThrough(), terminal)
   const io = { stdin: Readable.from([input]), stdout, stderr }
-  const code = await runEventsAppend(args, io, openTarget)
+  const code = await runEventsAppend({ file, fromLine: 1, json: false, ...args }, io, openTarget)
   return { code, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') }
 }
 
