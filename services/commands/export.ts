@@ -40,17 +40,12 @@ export const exportCommand: Command = {
       await databases.follow(tables)
       return writeExport({ tables, databases: presentOf(databases) }, resolve(directory), progress.show)
     }
-    try {
-      const manifest = await onModel(values['data-dir'], write, { isCaughtUp: true })
-      progress.wipe()
-      if (values.json) printJson(io, { directory: resolve(directory), ...manifest })
-      else {
-        io.stdout.write(`${grouped(manifest.campaigns)} campaigns, as of ${manifest.as_of}\n`)
-        for (const { name, bytes } of manifest.files)
-          io.stdout.write(`${name.padEnd(22)}${megabytes(bytes)}\n`)
-      }
-    } finally {
-      progress.wipe()
+    const writing = onModel(values['data-dir'], write, { isCaughtUp: true })
+    const manifest = await writing.finally(progress.wipe)
+    if (values.json) printJson(io, { directory: resolve(directory), ...manifest })
+    else {
+      io.stdout.write(`${grouped(manifest.campaigns)} campaigns, as of ${manifest.as_of}\n`)
+      for (const { name, bytes } of manifest.files) io.stdout.write(`${name.padEnd(22)}${megabytes(bytes)}\n`)
     }
     return 0
   },

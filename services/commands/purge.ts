@@ -1,7 +1,7 @@
 import { distributedCopies } from '../distributed/copies.ts'
 import { embeddedCopies } from '../embedded/copies.ts'
 import { purge } from '../erasure/purge.ts'
-import type { PurgedCopy, PurgeReport } from '../erasure/report.ts'
+import type { PurgeReport } from '../erasure/report.ts'
 import { sleep } from '../runtime/async/sleep.ts'
 import {
   type Command,
@@ -62,8 +62,12 @@ export const purgeCommand: Command = {
     })
     if (values.json) printJson(io, reportJson(report))
     else io.stdout.write(reportText(report))
-    return report.copies.every(({ isReached }) => isReached) ? 0 : 1
+    return isComplete(report) ? 0 : 1
   },
+}
+
+function isComplete({ copies }: PurgeReport): boolean {
+  return copies.every(({ isReached }) => isReached)
 }
 
 /* What `pledgeview purge` prints. Pure. */
@@ -72,30 +76,22 @@ const notReached =
   'Not everything could be reached. Do what the column "left" says, and run the same command again.\n'
 
 /** A table with one line for each copy. Long cells stay on their line, so that the text can be searched. */
-export function reportText({ isDry, copies }: PurgeReport): string {
+export function reportText(report: PurgeReport): string {
+  const { isDry, copies } = report
   const rows = [
     ['copy', isDry ? 'it would' : 'done', 'left', 'until'],
     ...copies.map(({ copy, done, left, until }) => [copy, done, left ?? 'nothing', until ?? '-']),
   ]
   const widths = [0, 1, 2].map(column => Math.max(...rows.map(row => row[column]?.length ?? 0)))
-  const lines = rows.map(row =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
-  return `${lines.join('\n')}\n${copies.every(({ isReached }) => isReached) ? '' : notReached}`
+  const cells = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0))
+  const lines = rows.map(row => `${cells(row).join('  ').trimEnd()}\n`)
+  return `${lines.join('')}${isComplete(report) ? '' : notReached}`
 }
 
-function reportJson({ isDry, startedAt, copies }: PurgeReport): object {
+function reportJson(report: PurgeReport): object {
+  const { isDry, startedAt, copies } = report
   return {
-    is_dry_run: isDry,
-    started_at: startedAt,
-    is_complete: copies.every(({ isReached }) => isReached),
-    copies: copies.map(copyJson),
+    ...{ is_dry_run: isDry, started_at: startedAt, is_complete: isComplete(report) },
+    copies: copies.map(({ isReached, ...copy }) => ({ ...copy, is_reached: isReached })),
   }
-}
-
-function copyJson({ copy, done, left, until, isReached }: PurgedCopy): object {
-  return { copy, done, left, until, is_reached: isReached }
 }
