@@ -52,31 +52,17 @@ const trustsAll =
 
 const webAddress = z.url({ protocol: /^https?$/, error: 'is not an http or https address' })
 
-function hasPassword(address: string): boolean {
-  // What is no address at all is a fault of its own.
-  if (!URL.canParse(address)) return false
-  const { username, password, searchParams } = new URL(address)
-  return username !== '' || password !== '' || searchParams.has('password')
-}
+/** What is no address at all is a fault of its own. */
+const addressThat = (holds: (address: URL) => boolean) => (text: string) =>
+  !URL.canParse(text) || holds(new URL(text))
 
-function isAtRoot(address: string): boolean {
-  // What is no address at all is a fault of its own.
-  return !URL.canParse(address) || new URL(address).pathname === '/'
-}
-
-function isOrigin(address: string): boolean {
-  // What is no address at all is a fault of its own.
-  if (!URL.canParse(address)) return true
-  const { href, origin } = new URL(address)
-  return href === `${origin}/`
-}
-
+const hasNoPassword = addressThat(
+  ({ username, password, searchParams }) => !username && !password && !searchParams.has('password'),
+)
+const isAtRoot = addressThat(({ pathname }) => pathname === '/')
+const isOrigin = addressThat(({ href, origin }) => href === `${origin}/`)
 /** Without a user, password, query or fragment. */
-function isAddressOnly(address: string): boolean {
-  if (!URL.canParse(address)) return true
-  const { href, origin, pathname } = new URL(address)
-  return href === `${origin}${pathname}`
-}
+const isAddressOnly = addressThat(({ href, origin, pathname }) => href === `${origin}${pathname}`)
 
 // A client of ClickHouse would read these as settings, and print the URL in its warnings.
 const clickHouseAddress = webAddress.refine(
@@ -169,7 +155,7 @@ const settingsSchema = z
       .optional(),
     PLEDGEVIEW_API_URL: webAddress.optional(),
     PLEDGEVIEW_SQL_URL: webAddress
-      .refine(address => !hasPassword(address), 'has a password, and it is shown on a public page')
+      .refine(hasNoPassword, 'has a password, and it is shown on a public page')
       .refine(isAtRoot, 'has a path, and clients of ClickHouse take none: https://sql.example/?user=NAME')
       .optional(),
     PLEDGEVIEW_PORTAL_KEY: key,
