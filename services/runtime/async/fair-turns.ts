@@ -23,13 +23,7 @@ export interface Turn {
   isGone: () => boolean
 }
 
-export interface FairTurns {
-  /**
-   * Runs work when its key has a turn. Rejects with the error of the work, with `OverloadedError` if too much work of
-   * this key waits or it has waited too long, or with `ClientGoneError`.
-   */
-  run<T>(turn: Turn, work: () => Promise<T>): Promise<T>
-}
+export type FairTurns = ReturnType<typeof createFairTurns>
 
 /** The work was refused: too much work is waiting, or it has waited too long. */
 export class OverloadedError extends Error {
@@ -56,7 +50,7 @@ interface Line {
 }
 
 /** Creates turns that no key has taken yet. */
-export function createFairTurns(settings: FairTurnsSettings): FairTurns {
+export function createFairTurns(settings: FairTurnsSettings) {
   const { runningMax, runningPerKeyMax, waitingPerKeyMax, waitMsMax } = settings
   /** The key whose turn is next comes first. A key without work is not in the map. */
   const lines = new Map<string, Line>()
@@ -77,23 +71,15 @@ export function createFairTurns(settings: FairTurnsSettings): FairTurns {
         new OverloadedError(`${waitingPerKeyMax} requests of this key are waiting already`),
       )
     }
-    return new Promise((resolve, reject) => {
-      const leave = (error: Error) => {
-        clearTimeout(timer)
-        reject(error)
-      }
-      const start = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-      const waiting: Waiting = { isGone, start, leave }
-      const timer = setTimeout(() => {
-        line.waiting.delete(waiting)
-        forgetIdle(key, line)
-        leave(new OverloadedError(`no turn within ${waitMsMax} ms`))
-      }, waitMsMax)
-      line.waiting.add(waiting)
-    })
+    const { promise, resolve: start, reject: leave } = Promise.withResolvers<void>()
+    const waiting: Waiting = { isGone, start, leave }
+    const timer = setTimeout(() => {
+      line.waiting.delete(waiting)
+      forgetIdle(key, line)
+      leave(new OverloadedError(`no turn within ${waitMsMax} ms`))
+    }, waitMsMax)
+    line.waiting.add(waiting)
+    return promise.finally(() => clearTimeout(timer))
   }
 
   /** Starts work as long as there is room: one piece of a key, then one of the next key. */
@@ -133,7 +119,11 @@ export function createFairTurns(settings: FairTurnsSettings): FairTurns {
   }
 
   return {
-    async run({ key, isGone }, work) {
+    /**
+     * Runs work when its key has a turn. Rejects with the error of the work, with `OverloadedError` if too much work of
+     * this key waits or it has waited too long, or with `ClientGoneError`.
+     */
+    async run<T>({ key, isGone }: Turn, work: () => Promise<T>): Promise<T> {
       if (isGone()) throw clientGone()
       const line = lines.get(key) ?? { running: 0, waiting: new Set() }
       if (running < runningMax && line.running < runningPerKeyMax) {
@@ -179,11 +169,8 @@ export function createFairYield({ msMax, now }: { msMax: number; now: () => numb
 // A process that was stopped for longer must not rest for as long.
 const restMsMax = 25
 
-/** Runs work that calls `pause` between its parts. */
-export type ShareOfLoop = <T>(work: (pause: () => Promise<void>) => Promise<T>) => Promise<T>
-
 /**
- * Creates a function that runs long work in parts. After `partMsMax` of work a pause yields to the event loop. All work
+ * Creates a function that runs long work in parts: the work calls `pause` between them. After `partMsMax` of work a pause yields to the event loop. All work
  * shares one account: work beyond `restAfterMs` is followed by a rest of the same time, and idle time counts as rest. So a short piece of
  * work never rests, and all long work together takes at most half of the event loop: a request that passes through the loop
  * several times does not wait for a part each time. `now`: milliseconds of a clock that never runs backwards.
@@ -196,7 +183,7 @@ export function createShareOfLoop({
   partMsMax: number
   restAfterMs: number
   now: () => number
-}): ShareOfLoop {
+}) {
   let last = Promise.resolve()
   let running = 0
   /** The work that was not rested for yet, up to `countedAt`. */
@@ -222,7 +209,7 @@ export function createShareOfLoop({
     return last
   }
 
-  return async work => {
+  return async <T>(work: (pause: () => Promise<void>) => Promise<T>): Promise<T> => {
     if (running++ === 0) {
       owedMs = Math.max(0, owedMs - (now() - countedAt))
       countedAt = now()
