@@ -5,7 +5,7 @@
 import { readLongRuns, unfolded } from '../../projector/fold/fold-progress.ts'
 import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
 import { iso } from '../../tables/clickhouse/statements.ts'
-import type { Databases, Shard, Tables } from '../../tables/port.ts'
+import type { Shard } from '../../tables/port.ts'
 
 export interface Explanation {
   campaign_id: string
@@ -14,7 +14,9 @@ export interface Explanation {
   /** The latest state that was read. The content of a campaign that is not public is not stored. */
   ledger: { version: string; state: 'public' | 'not public' | 'deleted' } | null
   /** The campaign's pledges in the ledger. No amount if it is not public: its currency is not stored then. */
-  pledges: Omit<Numbers, 'amount'> & {
+  pledges: {
+    pledges: number
+    backers: number
     amount: string | null
     not_counting: number
     deleted: number
@@ -31,13 +33,10 @@ export interface Explanation {
   latest_reject: string | null
 }
 
-interface Numbers {
+interface Shown {
   pledges: number
   backers: number
   amount: string
-}
-
-type Shown = Numbers & {
   slug: string
   status: string
   updated_at: string
@@ -67,7 +66,7 @@ const batchesMax = 5
 export async function explainCampaign(
   name: string,
   shards: readonly Shard[],
-  whole: { tables: Pick<Tables, 'rows'>; databases: Databases },
+  whole: Shard,
 ): Promise<Explanation> {
   const found = await Promise.all(shards.map(shard => readCampaign(name, shard)))
   const known = found.find(({ ledger, shown }) => ledger ?? shown)
@@ -86,9 +85,8 @@ async function readCampaign(
   { tables, databases }: Shard,
 ): Promise<Omit<Explanation, keyof Refused>> {
   const { ledger, read } = databases
-  const query_params = { id }
   const rows = <T>(query: string, parameters = {}) =>
-    tables.rows<T>({ query, query_params: { ...query_params, ...parameters } })
+    tables.rows<T>({ query, query_params: { id, ...parameters } })
 
   // From the end of the flow to its beginning: what one reading lacks, the next one has.
   const [shown] = await rows<Omit<Shown, 'fold'> & { fold_id: string }>(
@@ -150,10 +148,7 @@ function stateOf({ version, is_public }: { version: string; is_public: boolean }
   return is_public ? 'public' : 'not public'
 }
 
-async function idOfSlug(
-  slug: string,
-  { tables, databases }: { tables: Pick<Tables, 'rows'>; databases: Databases },
-): Promise<string | undefined> {
+async function idOfSlug(slug: string, { tables, databases }: Shard): Promise<string | undefined> {
   const [row] = await tables.rows<{ id: string }>({
     query: `SELECT campaign_id AS id FROM ${databases.views}.campaigns WHERE slug = {slug:String} ORDER BY id LIMIT 1`,
     query_params: { slug },
@@ -163,10 +158,7 @@ async function idOfSlug(
 
 type Refused = Pick<Explanation, 'rejects' | 'latest_reject'>
 
-async function readRefused(
-  { tables, databases }: { tables: Pick<Tables, 'rows'>; databases: Databases },
-  id: string,
-): Promise<Refused> {
+async function readRefused({ tables, databases }: Shard, id: string): Promise<Refused> {
   const [row] = await tables.rows<Refused>({
     query: `SELECT count() AS rejects,
         if(rejects = 0, NULL, argMax(concat(topic, '/', toString(partition), '/', toString(offset)), rejected_at)) AS latest_reject

@@ -1,7 +1,6 @@
 import type { ServersAccess } from '../../distributed/access.ts'
 import { readerSettings } from '../../distributed/settings.ts'
 import type { EmbeddedAccess } from '../../embedded/access.ts'
-import type { ServiceAddress } from '../../embedded/data-directory.ts'
 import { openKafkaInspector } from '../../log/kafka/inspector.ts'
 import { compactionWarnings } from '../../log/kafka/topic-settings.ts'
 import { lagRecords, type PartitionLag, type RememberedWatermark } from '../../log/port.ts'
@@ -69,7 +68,7 @@ interface Found {
 }
 
 async function embeddedStatus(access: EmbeddedAccess): Promise<Found> {
-  const service = shownService(access.service)
+  const service = access.service ? { pid: access.service.pid, port: access.service.port } : null
   const found = await access.status()
   const { state, failure } = found.projector
   // Without a service, no projector ran until this command opened the directory.
@@ -89,10 +88,6 @@ function cacheSeconds({ PLEDGEVIEW_CACHE_MS: cacheMs }: Config): number {
   return cacheMs / 1000
 }
 
-function shownService(service: ServiceAddress | undefined): { pid: number; port: number } | null {
-  return service ? { pid: service.pid, port: service.port } : null
-}
-
 async function serversStatus({ config, tables, databases, ...model }: ServersAccess): Promise<Found> {
   // Asked once. Each of the statements would wait for a server that hangs as long as a batch does.
   let asked: Promise<unknown> | undefined
@@ -107,11 +102,7 @@ async function serversStatus({ config, tables, databases, ...model }: ServersAcc
     tablesStatus({ tables, databases, shards: await shards(), noneLeads: members === 0 }),
   )
   const { remembered, ...ofLog } = log
-  const status: ShownStatus = {
-    ...ofLog,
-    ...ofTables,
-    cache_seconds_max: cacheSeconds(config),
-  }
+  const status: ShownStatus = { ...ofLog, ...ofTables, cache_seconds_max: cacheSeconds(config) }
   if (members === 0 && remembered) status.stopped ??= absent(status.lag?.as_of, remembered)
   return { heading: members === null ? [] : [['projectors', String(members)]], status }
 }
