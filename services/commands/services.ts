@@ -2,6 +2,7 @@
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
 import type { Process } from '../distributed/serve.ts'
+import { closing } from '../runtime/async/closing.ts'
 import { readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
@@ -83,7 +84,10 @@ export async function untilInterrupted(
   // A service goes on if what it prints cannot be written: its reader has gone, or the disk is full.
   process.stdout.removeAllListeners('error').on('error', () => {})
   const stop = new AbortController()
-  const running = traced(service, () => work(stop.signal)).catch((error: unknown) => {
+  const running = closing(async open => {
+    open({ close: await openTraces(service) })
+    await work(stop.signal)
+  }).catch((error: unknown) => {
     // It was interrupted while it waited for something, and has nothing to close.
     if (!stop.signal.aborted || error !== stop.signal.reason) throw error
   })
@@ -100,14 +104,5 @@ export async function untilInterrupted(
     return 0
   } finally {
     grace.uninstall()
-  }
-}
-
-async function traced(service: string, work: () => Promise<void>): Promise<void> {
-  const closeTraces = await openTraces(service)
-  try {
-    await work()
-  } finally {
-    await closeTraces()
   }
 }

@@ -6,6 +6,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import { aborted } from 'node:util'
 import type { Logger } from 'pino'
 import { issueKey, keyDirectory } from '../api-keys/api-keys.ts'
 import { analystUser } from '../clickhouse-server/configuration.ts'
@@ -123,10 +124,7 @@ export const startCommand: Command = {
         )
         const ended = new AbortController()
         open({ close: () => ended.abort() })
-        const interrupted = new Promise<void>(resolve => {
-          signal.addEventListener('abort', () => resolve(), { once: true })
-          if (signal.aborted) resolve()
-        })
+        const interrupted = aborted(signal, signal)
         await Promise.race([
           interrupted,
           service.model.clickHouse.failed.then(error => Promise.reject(error)),
