@@ -131,13 +131,12 @@ export function createConnections(options: ConnectionsOptions): Connections {
       leave(socket, address)
       address.open--
       // Not before its turn is free: otherwise each of many connections, one after the other, would have a turn of its own.
-      if (address.open === 0) address.turn.wait(() => forget(bucket, address))
+      if (address.open > 0) return
+      address.turn.wait(() => {
+        if (address.open === 0 && addresses.get(bucket) === address) addresses.delete(bucket)
+      })
     })
     gate.open()
-  }
-
-  function forget(bucket: string, address: Address): void {
-    if (address.open === 0 && addresses.get(bucket) === address) addresses.delete(bucket)
   }
 
   /** Ends the oldest of these connections. Returns whether there is one. */

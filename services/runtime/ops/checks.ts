@@ -14,7 +14,7 @@ export interface Check {
 }
 
 // Shorter than the timeout of common probes.
-const answerMsMax = 3_000
+export const answerMsMax = 3_000
 
 /** Whether the projector's loop moves. One that stopped does not, whatever the reason. */
 export function loopCheck({

@@ -15,6 +15,7 @@ import { logInvariants } from './invariants.ts'
 const bufferedBytes = 8_192
 const waitingBytesMax = 1_048_576
 const flushMs = 250
+// A full pipe answers EAGAIN.
 const fullPipeTriesMax = 20
 const pauseMs = 50
 
@@ -75,7 +76,7 @@ function createDestination(fd: number) {
         try {
           bytes = bytes.subarray(writeSync(fd, bytes))
         } catch (error) {
-          if (!isFullPipe(error)) return
+          if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return
           tries++
           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
         }
@@ -86,8 +87,4 @@ function createDestination(fd: number) {
       if (lines.length >= bufferedBytes) flush()
     },
   }
-}
-
-function isFullPipe(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EAGAIN'
 }

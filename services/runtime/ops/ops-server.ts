@@ -7,10 +7,11 @@
 import { isIP } from 'node:net'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { kept } from '../async/kept.ts'
+import { within } from '../async/sleep.ts'
 import type { Config } from '../config.ts'
 import { createConnections } from '../http/connections.ts'
 import { messageOf } from '../message-of.ts'
-import { answered, type Check } from './checks.ts'
+import { answerMsMax, type Check } from './checks.ts'
 import type { Metrics } from './metrics.ts'
 
 export interface OpsServerDependencies {
@@ -63,10 +64,7 @@ export function createOpsServer(dependencies: OpsServerDependencies): FastifyIns
   const status = kept(dependencies.status)
   const scrape = kept(async () => {
     // A scrape returns the other metrics even if the source of the gauges does not answer.
-    await answered(async () => {
-      await dependencies.beforeScrape()
-      return { ok: true, detail: 'read' }
-    })
+    await within(answerMsMax, dependencies.beforeScrape()).catch(() => {})
     return dependencies.metrics.registry.metrics()
   })
 

@@ -12,7 +12,7 @@
  * Redis may still run commands of a closed connection later. A script that must not run late gets a deadline in Redis's
  * own clock, which the connection knows within bounds.
  */
-import { Redis, type RedisOptions } from 'ioredis'
+import { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import { backoffMs } from '../async/retry.ts'
 import { within } from '../async/sleep.ts'
@@ -224,8 +224,18 @@ interface ClientEvents {
   lost: (error: unknown) => void
 }
 
-function openClient(settings: RedisSettings, { pauseMs, ready, lost }: ClientEvents): Redis {
-  const redis = new Redis(settings.url, { ...optionsOf(settings), retryStrategy: pauseMs })
+function openClient({ url, name, deadlineMs }: RedisSettings, { pauseMs, ready, lost }: ClientEvents): Redis {
+  const redis = new Redis(url, {
+    connectionName: name,
+    // Without these three options a command could be sent later than intended.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: Math.max(timeoutMsMin, deadlineMs),
+    socketTimeout: Math.max(timeoutMsMin, deadlineMs),
+    disconnectTimeout: disconnectMsMax,
+    retryStrategy: pauseMs,
+  })
   let lastError: unknown
   const reportLoss = () => lost(lastError ?? new Error('the connection was closed'))
   redis.on('error', error => {
@@ -241,22 +251,7 @@ function openClient(settings: RedisSettings, { pauseMs, ready, lost }: ClientEve
   return redis
 }
 
-function optionsOf({ name, deadlineMs }: RedisSettings) {
-  return {
-    connectionName: name,
-    // Without these three options a command could be sent later than intended.
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: Math.max(timeoutMsMin, deadlineMs),
-    socketTimeout: Math.max(timeoutMsMin, deadlineMs),
-    disconnectTimeout: disconnectMsMax,
-  } satisfies RedisOptions
-}
-
 /* What Redis does when its memory is full, as far as limits and caches depend on it. Pure. */
-
-const isVolatile = /^volatile-/
 
 /**
  * What is wrong with the policy, or `undefined`. `info` is Redis's answer to INFO memory; without an answer nothing is
@@ -264,7 +259,7 @@ const isVolatile = /^volatile-/
  */
 export function evictionFault(info: string): string | undefined {
   const policy = settingOf(info, 'maxmemory_policy')
-  if (policy === undefined || isVolatile.test(policy) || settingOf(info, 'maxmemory') === '0')
+  if (policy === undefined || policy.startsWith('volatile-') || settingOf(info, 'maxmemory') === '0')
     return undefined
   const effect = policy === 'noeviction' ? 'it stops caching' : 'it forgets requests that count'
   return `Redis's maxmemory-policy is ${policy}, so ${effect} when its memory is full: set it to volatile-ttl`
