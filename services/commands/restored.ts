@@ -27,13 +27,8 @@ export const restoredCommand: Command = {
   },
 }
 
-interface Again {
-  place: string
-  /** The offset from which it is read again. */
-  from: number
-}
-
-function readAgain(config: Config, io: Io): Promise<Again[]> {
+/** Each partition, and the offset from which it is read again. */
+function readAgain(config: Config, io: Io): Promise<{ place: string; from: number }[]> {
   return withServers(config, [], async ({ tables, databases, ...model }) => {
     const shards = await model.shards()
     const inspector = await model.inspector()

@@ -4,7 +4,6 @@
  * Then it settles what has come into the ledger (settle.ts). Appending a record twice changes nothing. So a retry may be killed and
  * repeated. A record that is still not a valid event is not appended, because it would only be rejected again.
  */
-import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import type { NewRecord } from '../../log/port.ts'
 import { schemaMissing } from '../../log/registry/schema-registry.ts'
 import { createDecoder } from '../../projector/ingest/decode.ts'
@@ -94,7 +93,7 @@ export function createRetry(
       outcome.by_reason.push({ reason, count: 1, example: placeName(record) })
   }
 
-  async function eventsOf(rejects: readonly StoredReject[]): Promise<Ready[]> {
+  async function eventsOf(rejects: readonly StoredReject[]) {
     const whole = rejects.filter(isWhole)
     await schemas.learn(whole.map(({ record }) => record))
     return whole.flatMap(reject => {
@@ -131,11 +130,6 @@ export function createRetry(
   }
 
   return { take, outcome }
-}
-
-interface Ready {
-  event: ChangeEvent
-  record: NewRecord
 }
 
 function newRecordOf({ record: { topic, key, value, headers } }: StoredReject): NewRecord {

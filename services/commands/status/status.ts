@@ -73,7 +73,7 @@ async function embeddedStatus(access: EmbeddedAccess): Promise<Found> {
   const { state, failure } = found.projector
   // Without a service, no projector ran until this command opened the directory.
   const stopped = service || found.stopped?.is_noted ? found.stopped : null
-  const status = { service, ...found, stopped, cache_seconds_max: cacheSeconds(access.config) }
+  const status = { service, ...found, stopped, cache_seconds_max: access.config.PLEDGEVIEW_CACHE_MS / 1000 }
   return {
     heading: [
       ['service', service ? `process ${service.pid}, port ${service.port}` : 'not running'],
@@ -82,10 +82,6 @@ async function embeddedStatus(access: EmbeddedAccess): Promise<Found> {
     failure,
     status,
   }
-}
-
-function cacheSeconds({ PLEDGEVIEW_CACHE_MS: cacheMs }: Config): number {
-  return cacheMs / 1000
 }
 
 async function serversStatus({ config, tables, databases, ...model }: ServersAccess): Promise<Found> {
@@ -102,7 +98,7 @@ async function serversStatus({ config, tables, databases, ...model }: ServersAcc
     tablesStatus({ tables, databases, shards: await shards(), noneLeads: members === 0 }),
   )
   const { remembered, ...ofLog } = log
-  const status: ShownStatus = { ...ofLog, ...ofTables, cache_seconds_max: cacheSeconds(config) }
+  const status: ShownStatus = { ...ofLog, ...ofTables, cache_seconds_max: config.PLEDGEVIEW_CACHE_MS / 1000 }
   if (members === 0 && remembered) status.stopped ??= absent(status.lag?.as_of, remembered)
   return { heading: members === null ? [] : [['projectors', String(members)]], status }
 }
