@@ -55,7 +55,7 @@ export function withServers<T>(
         return value
       },
       lag: async () => (await (await inspector()).group()).lag,
-      rebuilds: async () => distributedRebuilds({ config, tables, databases, shards: await shards() }),
+      rebuilds: async () => distributedRebuilds(config, { tables, databases }, await shards()),
     })
   })
 }

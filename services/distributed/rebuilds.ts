@@ -12,17 +12,15 @@ import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import { checkMigrated } from '../tables/schema/migrate.ts'
 import { readerSettings, registryOf, required } from './settings.ts'
 
-/** Throws an error if the tables are not migrated. Kafka is only contacted by what needs it. */
-export async function distributedRebuilds({
-  config,
-  tables,
-  databases,
-  shards,
-}: Pick<RebuildTables, 'tables' | 'databases'> & {
-  config: Config
-  /** Those that have the rows of the tables: themselves, if it is one server. */
-  shards: readonly Shard[]
-}): Promise<Rebuilds> {
+/**
+ * Throws an error if the tables are not migrated. Kafka is only contacted by what needs it. `shards` have the rows of the tables: the
+ * tables themselves, if it is one server.
+ */
+export async function distributedRebuilds(
+  config: Config,
+  { tables, databases }: RebuildTables,
+  shards: readonly Shard[],
+): Promise<Rebuilds> {
   for (const shard of shards) await checkMigrated(shard.tables, shard.databases)
   const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
   const place = { tables, databases, cluster: name === undefined ? undefined : { name, shards } }

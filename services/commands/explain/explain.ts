@@ -40,30 +40,18 @@ export const explainCommand: Command = {
 }
 
 /** The answer, in sentences. The first one says what is shown, the others what may still change it. */
-export function whyOf({
-  shown,
-  ledger,
-  pledges,
-  unfolded_batches,
-  quarantine,
-  rejects,
-  latest_reject,
-}: Explanation): string[] {
+export function whyOf(explanation: Explanation): string[] {
+  const { shown, ledger, pledges, unfolded_batches, quarantine, rejects, latest_reject } = explanation
   return [
     shownSentence(),
-    ...(unfolded_batches > 0
-      ? [`Batches with events of it that are read, and wait for the fold: ${unfolded_batches}.`]
-      : []),
-    ...(quarantine ? [`It is in quarantine since ${quarantine.since}: ${quarantine.reason}.`] : []),
-    ...(rejects > 0
-      ? [
-          `Open rejects of it: ${rejects}. \`pledgeview rejects show ${latest_reject}\` says why the latest was refused.`,
-        ]
-      : []),
-    ...(pledges.not_counting > 0
-      ? [`Pledges that do not count, because they are neither ACTIVE nor COLLECTED: ${pledges.not_counting}.`]
-      : []),
-  ]
+    unfolded_batches > 0 &&
+      `Batches with events of it that are read, and wait for the fold: ${unfolded_batches}.`,
+    quarantine && `It is in quarantine since ${quarantine.since}: ${quarantine.reason}.`,
+    rejects > 0 &&
+      `Open rejects of it: ${rejects}. \`pledgeview rejects show ${latest_reject}\` says why the latest was refused.`,
+    pledges.not_counting > 0 &&
+      `Pledges that do not count, because they are neither ACTIVE nor COLLECTED: ${pledges.not_counting}.`,
+  ].filter(sentence => typeof sentence === 'string')
 
   function shownSentence(): string {
     if (ledger === null) {
