@@ -76,7 +76,7 @@ const notReached =
   'Not everything could be reached. Do what the column "left" says, and run the same command again.\n'
 
 /** A table with one line for each copy. Long cells stay on their line, so that the text can be searched. */
-export function reportText(report: PurgeReport): string {
+function reportText(report: PurgeReport): string {
   const { isDry, copies } = report
   const rows = [
     ['copy', isDry ? 'it would' : 'done', 'left', 'until'],

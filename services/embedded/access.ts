@@ -161,7 +161,7 @@ function accessTo(
 }
 
 /** Whether the process is alive. A killed process leaves its address behind. */
-export function isAlive({ pid }: Pick<ServiceAddress, 'pid'>): boolean {
+function isAlive({ pid }: Pick<ServiceAddress, 'pid'>): boolean {
   try {
     process.kill(pid, 0)
     return true

@@ -17,7 +17,7 @@ import type { DataDirectory } from './data-directory.ts'
 import type { EmbeddedModel } from './model.ts'
 import { childSettings } from './tables.ts'
 
-export interface EmbeddedPortalOptions {
+interface EmbeddedPortalOptions {
   model: EmbeddedModel
   directory: DataDirectory
   config: Config

@@ -26,7 +26,7 @@ import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
 import { startEmbeddedPortal } from './portal.ts'
 import type { EmbeddedTablesOptions } from './tables.ts'
 
-export interface EmbeddedServiceOptions extends EmbeddedTablesOptions {
+interface EmbeddedServiceOptions extends EmbeddedTablesOptions {
   /** 0 takes a free port. */
   port: number
   /** Without it, there is no portal. */

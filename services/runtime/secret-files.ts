@@ -27,7 +27,7 @@ export const fileSettingOf = (name: string): string => `${name}_FILE`
 /** The names of all settings that have the path of a secret's file. */
 export const secretFileNames: readonly string[] = secretNames.map(fileSettingOf)
 
-export interface Resolved {
+interface Resolved {
   /** The settings without the `_FILE` ones, with the values of the files. */
   settings: Record<string, string>
   /** The path that a secret came from. */

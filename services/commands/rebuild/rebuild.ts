@@ -125,7 +125,7 @@ const paintMs = 250
 const reportMs = 1_000
 
 /** Runs a rebuild, and reports its latest state again and again, also while nothing new is known. */
-export async function reported(
+async function reported(
   io: Io,
   asJson: boolean,
   run: (onProgress: (state: RebuildState) => void) => Promise<RebuildReport>,

@@ -6,7 +6,7 @@
 import { sleep as realSleep, type Sleep } from './sleep.ts'
 
 /** At least one bound is required. Without `msMax` or `attemptsMax` a retry would never end. */
-export type RetryBound =
+type RetryBound =
   | { attemptsMax: number; msMax?: number | undefined }
   | { attemptsMax?: number | undefined; msMax: number }
 

@@ -11,7 +11,7 @@ export interface Rounds {
   close(): Promise<void>
 }
 
-export interface RoundsOptions {
+interface RoundsOptions {
   pauseMs: number
   /** Called for every round that failed, for the log. */
   onError: (error: unknown) => void

@@ -25,7 +25,7 @@ import {
   type SharedTurn,
 } from './request-gate.ts'
 
-export interface ConnectionsOptions {
+interface ConnectionsOptions {
   /** Connections of one address that may be open at once. IPv6: of one /64. */
   perAddressMax: number
   isTrustedProxy: (address: string | undefined) => boolean
@@ -36,7 +36,7 @@ export interface ConnectionsOptions {
   strangers?: StrangersOptions
 }
 
-export interface StrangersOptions {
+interface StrangersOptions {
   /** Connections of strangers that may be served at once: of one address, and in total. */
   perAddressMax: number
   max: number

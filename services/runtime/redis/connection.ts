@@ -32,7 +32,7 @@ export interface RedisSettings {
   reconnectMsMax?: number
 }
 
-export interface RedisDependencies {
+interface RedisDependencies {
   /** Milliseconds of a clock that never runs backwards. */
   now: () => number
   /** Between 0 and 1. It spreads the reconnections of several processes. */
