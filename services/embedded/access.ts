@@ -130,23 +130,17 @@ function withOwnModel<T>(
 
 /** Rebuilds run in the process of their command. So they take no time from the answers of the service, and end with their command. */
 function accessTo(
-  {
-    tables,
-    databases,
-    writer,
-    secrets,
-    clickHouse,
-  }: Pick<EmbeddedModel, 'tables' | 'databases' | 'secrets'> &
+  model: Pick<EmbeddedModel, 'tables' | 'databases' | 'secrets'> &
     Pick<EmbeddedAccess, 'writer'> & { clickHouse: ServiceAddress['clickhouse'] },
   place: Pick<EmbeddedAccess, 'directory' | 'config' | 'service' | 'status'>,
   open: Open,
 ): EmbeddedAccess {
+  const { tables, databases, writer, secrets, clickHouse } = model
   const { directory, config, service, status } = place
   return {
-    ...{ ...place, isEmbedded: true, tables, databases },
+    ...{ ...place, isEmbedded: true, tables, databases, writer },
     shards: async () => [{ tables, databases }],
     session: () => open(openTables(inSession(childSettings(clickHouse, config)))),
-    writer,
     encoder: async () => encodeState,
     secret: async name => identityOf(secrets, config)[name],
     lag: async () => (await status()).projector.lag,

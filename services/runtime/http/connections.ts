@@ -130,8 +130,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
     socket.once('close', () => {
       leave(socket, address)
       address.open--
-      // Not before its turn is free: otherwise each of many connections, one after the other, would have a turn of its own.
       if (address.open > 0) return
+      // Not before its turn is free: otherwise each of many connections, one after the other, would have a turn of its own.
       address.turn.wait(() => {
         if (address.open === 0 && addresses.get(bucket) === address) addresses.delete(bucket)
       })
