@@ -171,9 +171,10 @@ const restMsMax = 25
 
 /**
  * Creates a function that runs long work in parts: the work calls `pause` between them. After `partMsMax` of work a pause
- * yields to the event loop. All work shares one account: work beyond `restAfterMs` is followed by a rest of the same time, and idle time counts as rest. So a short piece of
- * work never rests, and all long work together takes at most half of the event loop: a request that passes through the loop
- * several times does not wait for a part each time. `now`: milliseconds of a clock that never runs backwards.
+ * yields to the event loop. All work shares one account: work beyond `restAfterMs` is followed by a rest of the same time,
+ * and idle time counts as rest. So a short piece of work never rests, and all long work together takes at most half of the
+ * event loop: a request that passes through the loop several times does not wait for a part each time. `now`: milliseconds
+ * of a clock that never runs backwards.
  */
 export function createShareOfLoop({
   partMsMax,
