@@ -14,7 +14,7 @@ import { messageOf } from '../message-of.ts'
 import { answerMsMax, type Check } from './checks.ts'
 import type { Metrics } from './metrics.ts'
 
-interface OpsServerDependencies {
+export interface OpsServerDependencies {
   /** Names that it answers for, beside addresses and the loopback's names. */
   hosts: readonly string[]
   /** Whether the process works. `false` means: restart it. */
