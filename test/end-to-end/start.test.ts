@@ -139,10 +139,13 @@ describe('npm start', () => {
   })
 
   test('keys issue that is interrupted while its key is not active yet ends when it is, with its secret', async () => {
-    const journal = new DatabaseSync(join(directory.path, 'journal.sqlite'), { readOnly: true })
+    const journal = new DatabaseSync(join(directory.path, 'journal.sqlite'), { timeout: 15_000 })
     const appended = () => journal.prepare(`SELECT count() AS n FROM ${recordsTable['api-keys']}`).get()?.n
     const before = Number(appended())
+    // Stopped within an append of its own, the service would keep the lock.
+    journal.exec('BEGIN IMMEDIATE')
     service?.child.kill('SIGSTOP')
+    journal.exec('ROLLBACK')
     try {
       const owner = ['--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
       const args = ['keys', 'issue', '--account', 'interrupted', ...owner, '--data-dir', directory.path]

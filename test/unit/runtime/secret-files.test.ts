@@ -24,10 +24,15 @@ describe('secrets from files', () => {
   test.each(secretNames)('%s is the content of its file', name => {
     const value =
       { PLEDGEVIEW_SMTP_URL: 'smtps://a:b@c', PLEDGEVIEW_REDIS_URL: 'redis://:p@h' }[name as string] ?? hex
-    const registry = name === 'PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD' && {
-      PLEDGEVIEW_SCHEMA_REGISTRY_USER: 'a',
+    const others: Readonly<Record<string, Record<string, string>>> = {
+      PLEDGEVIEW_KAFKA_SASL_PASSWORD: sasl,
+      PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD: { PLEDGEVIEW_SCHEMA_REGISTRY_USER: 'a' },
+      PLEDGEVIEW_OIDC_CLIENT_SECRET: {
+        PLEDGEVIEW_OIDC_ISSUER: 'https://a.example',
+        PLEDGEVIEW_OIDC_CLIENT_ID: 'a',
+      },
     }
-    const rest = name === 'PLEDGEVIEW_KAFKA_SASL_PASSWORD' ? sasl : { ...registry }
+    const rest = others[name]
     expect(readConfig({ ...rest, [`${name}_FILE`]: file(value) })).toEqual(
       readConfig({ ...rest, [name]: value }),
     )
