@@ -19,6 +19,7 @@ import {
   portalVersionOf,
   versionIn,
 } from '../../../contracts/events/portal-event.ts'
+import { PageError } from '../http/pages.ts'
 import { type OwnEventsDependencies, recordOf, writeOwn } from '../own-events.ts'
 import type { Account } from '../ports.ts'
 import type { Place } from '../reading.ts'
@@ -31,7 +32,7 @@ import {
   readAccount,
   readUnfinished,
 } from './account-ledger.ts'
-import { accountIdOf, checkEmail } from './email.ts'
+import { accountIdOf } from './email.ts'
 
 export interface AccountsDependencies extends OwnEventsDependencies, Place {
   /** PLEDGEVIEW_PORTAL_KEY. */
@@ -41,18 +42,6 @@ export interface AccountsDependencies extends OwnEventsDependencies, Place {
   settledMs?: number
 }
 
-export type AccountErrorCode = 'invalid' | 'being-deleted'
-
-/** A rule does not allow it. The message is for people. */
-export class AccountError extends Error {
-  override name = 'AccountError'
-  readonly code: AccountErrorCode
-  constructor(code: AccountErrorCode, message: string) {
-    super(message)
-    this.code = code
-  }
-}
-
 const settledMsDefault = 600_000
 const signUpTriesMax = 3
 
@@ -60,22 +49,15 @@ const signUpTriesMax = 3
 export type Accounts = ReturnType<typeof openAccounts>
 
 export function openAccounts(dependencies: AccountsDependencies) {
-  return { ...people(dependencies), ...deletions(dependencies) }
-}
-
-function people(dependencies: AccountsDependencies) {
-  const { portalKey, now } = dependencies
+  const { portalKey, now, settledMs = settledMsDefault } = dependencies
   return {
     /** The account with this id, as the ledger has it now. */
     async find(accountId: string): Promise<Account | undefined> {
       return liveAccount(await readAccount(dependencies, accountId))
     },
 
-    /** The account of a verified e-mail address. Creates it if there is none. */
-    async ofVerifiedEmail(text: string): Promise<Account> {
-      const checked = checkEmail(text)
-      if ('reason' in checked) throw new AccountError('invalid', `The e-mail address ${checked.reason}.`)
-      const { email } = checked
+    /** The account of a verified e-mail address in its normal form (email.ts). Creates it if there is none. */
+    async ofVerifiedEmail(email: string): Promise<Account> {
       const account_id = accountIdOf(portalKey, email)
       let held = await readAccount(dependencies, account_id)
       for (let tries = 0; tries < signUpTriesMax && !liveAccount(held); tries++) {
@@ -88,7 +70,9 @@ function people(dependencies: AccountsDependencies) {
         // began with the other one: that person signs in again.
         held = await write(dependencies, { type: 'account', data })
       }
-      return liveAccount(held) ?? fail(beingDeleted())
+      const account = liveAccount(held)
+      if (!account) throw beingDeleted()
+      return account
     },
 
     /** Ends every session that began before now. An account that does not exist any more has none. */
@@ -105,18 +89,15 @@ function people(dependencies: AccountsDependencies) {
       }
       await write(dependencies, { type: 'account', data })
     },
-  }
-}
 
-function deletions(dependencies: AccountsDependencies) {
-  const { now, settledMs = settledMsDefault } = dependencies
-  return {
     /** Deletes the account: from now on it does not exist. Its keys have to be deleted after it. */
     async delete(accountId: string): Promise<void> {
       const account = liveAccount(await readAccount(dependencies, accountId))
       if (!account) return
-      const life = lifeOf(account.version) + 1n
-      await write(dependencies, deletionOf(accountId, versionIn(life, 0), now()))
+      const times = { created_at: 0, sessions_valid_from: 0, changed_at: now() }
+      const version = longOf(versionIn(lifeOf(account.version) + 1n, 0))
+      const data = { account_id: accountId, email: '', ...times, version }
+      await write(dependencies, { type: 'account', data })
     },
 
     /** The accounts of which something is left after a deletion, or whose deletion has to be appended again. */
@@ -147,18 +128,7 @@ function write(dependencies: AccountsDependencies, event: AccountEvent): Promise
   })
 }
 
-function deletionOf(account_id: string, version: bigint, at: number): AccountEvent {
-  const times = { created_at: 0, sessions_valid_from: 0, changed_at: at }
-  return { type: 'account', data: { account_id, email: '', ...times, version: longOf(version) } }
-}
-
-function fail(error: Error): never {
-  throw error
-}
-
-function beingDeleted(): AccountError {
-  return new AccountError(
-    'being-deleted',
-    'This account is being deleted. In a minute you can sign in to a new one.',
-  )
+export function beingDeleted(): PageError {
+  const text = 'This account is being deleted. In a minute you can sign in to a new one.'
+  return new PageError(503, text, { retryAfterSeconds: 60 })
 }

@@ -6,7 +6,6 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import type { Logger } from 'pino'
 import { messageOf } from '../../runtime/message-of.ts'
 import { TablesError } from '../../tables/port.ts'
-import { AccountError } from '../account/accounts.ts'
 import { html } from '../html/html.ts'
 import { type PageOptions, page } from '../html/layout.ts'
 import { PortalUnavailable } from '../own-events.ts'
@@ -32,14 +31,10 @@ export function addPages(app: FastifyInstance, logger: Logger): void {
     return this.type('text/html; charset=utf-8').send(page({ ...content, signedInAs: account?.email }))
   })
   app.setNotFoundHandler((request, reply) => sendErrorPage(request, reply, 404))
-  app.setErrorHandler((error: FastifyError | PageError | AccountError, request, reply) => {
+  app.setErrorHandler((error: FastifyError | PageError, request, reply) => {
     if (error instanceof PageError) {
       if (error.retryAfterSeconds !== undefined) reply.header('retry-after', error.retryAfterSeconds)
       return sendErrorPage(request, reply, error.status, error.message || undefined)
-    }
-    if (error instanceof AccountError && error.code === 'being-deleted') {
-      reply.header('retry-after', 60)
-      return sendErrorPage(request, reply, 503, error.message)
     }
     const status = statusOf(error)
     if (status >= 500) {

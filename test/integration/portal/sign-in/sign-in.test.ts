@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { KeyError } from '../../../../services/api-keys/api-keys.ts'
-import { AccountError } from '../../../../services/portal/account/accounts.ts'
+import { beingDeleted } from '../../../../services/portal/account/accounts.ts'
 import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
 import { MailError } from '../../../../services/portal/ports.ts'
 import { mailLimits } from '../../../../services/portal/sign-in/mail-limits.ts'
@@ -313,8 +313,7 @@ describe('deleting the account', () => {
   test('lets the person sign in again a moment later, and says so until then', async () => {
     const browser = portal.browser()
     const { code } = await askForMail(browser)
-    const error = new AccountError('being-deleted', 'This account is being deleted. Try again in a minute.')
-    portal.accounts.ofVerifiedEmail = () => Promise.reject(error)
+    portal.accounts.ofVerifiedEmail = () => Promise.reject(beingDeleted())
     const answer = await browser.post('/sign-in/code', { code })
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '60'])
     expect(answer.text).toContain('being deleted')
