@@ -14,12 +14,6 @@ import type { KeyNotices } from '../notices/key-notices.ts'
 import type { Account, PortalKey } from '../ports.ts'
 import { type KeyView, keyOfPath } from './key-state.ts'
 
-export interface Access extends Portal {
-  /** Each throws if the account has done it too often. */
-  countSave: (account: Account) => Promise<void>
-  countNewKey: (account: Account) => Promise<void>
-}
-
 export type ByName = { Params: { name: string } }
 
 const hourMs = 3_600_000
@@ -40,15 +34,9 @@ export const accessBounds = {
   },
 } as const
 
-export function createAccess(portal: Portal): Access {
-  const { store } = portal
-  const bound = (name: keyof typeof accessBounds) => (account: Account) =>
-    countWithin(store, `access-${name}/${account.account_id}`, accessBounds[name])
-  return {
-    ...portal,
-    countSave: bound('saves'),
-    countNewKey: bound('newKeys'),
-  }
+/** Counts one more of the account. Throws if it has done it too often. */
+export function countFor({ store }: Portal, { account_id }: Account, name: keyof typeof accessBounds) {
+  return countWithin(store, `access-${name}/${account_id}`, accessBounds[name])
 }
 
 /** Sends a page under /access. No cache keeps it: it shows what belongs to one person. */
@@ -68,23 +56,22 @@ export const doneTexts = {
 } as const
 
 /** Tells the notices what happened. The answer neither waits for mails nor fails with them. */
-export function notify(access: Access, notice: (notices: KeyNotices) => Promise<void>): void {
-  const { notices } = access
+export function notify({ notices, logger }: Portal, notice: (notices: KeyNotices) => Promise<void>): void {
   if (!notices) return
   Promise.try(notice, notices).catch((error: unknown) =>
-    access.logger.error({ error: messageOf(error) }, 'a notice on a key could not be handed over'),
+    logger.error({ error: messageOf(error) }, 'a notice on a key could not be handed over'),
   )
 }
 
 /** The key that the path names by its first 16 characters. One of another account is answered like one that does not exist. */
-export async function keyOf({ keys }: Access, request: FastifyRequest<ByName>): Promise<PortalKey> {
+export async function keyOf({ keys }: Portal, request: FastifyRequest<ByName>): Promise<PortalKey> {
   const found = keyOfPath(await keys.ofAccount(signedIn(request).account_id), request.params.name)
   if (!found) throw new PageError(404)
   return found
 }
 
 /** The keys with their usage. It is an extra: if it cannot be read, the pages say so and still work. */
-export async function withUsage({ usageOf, logger }: Access, keys: readonly PortalKey[]): Promise<KeyView[]> {
+export async function withUsage({ usageOf, logger }: Portal, keys: readonly PortalKey[]): Promise<KeyView[]> {
   const used = await usageOf(keys).catch((error: unknown) => {
     logger.warn({ err: error }, 'the usage of keys cannot be read: the page is shown without it')
     return undefined

@@ -5,11 +5,11 @@ import { type ExportFile, exportNames, latestManifest, type Manifest } from '../
 import { ClientGoneError, OverloadedError } from '../../runtime/async/fair-turns.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import { megabytes } from '../../runtime/progress.ts'
+import type { Portal } from '../app.ts'
 import { type Html, html } from '../html/html.ts'
 import { count, moment } from '../html/words.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
-import type { Access } from './access.ts'
 
 const folder = '/access/copies'
 const formats: Readonly<Record<ExportFile, string>> = {
@@ -18,7 +18,7 @@ const formats: Readonly<Record<ExportFile, string>> = {
 }
 
 /** The manifest of the latest copy; undefined if there is none, or if it cannot be read. The rest of the page is shown all the same. */
-export async function copyOf({ options, logger }: Pick<Access, 'options' | 'logger'>) {
+export async function copyOf({ options, logger }: Pick<Portal, 'options' | 'logger'>) {
   if (options.PLEDGEVIEW_EXPORT_DIR === undefined) return undefined
   return latestManifest(options.PLEDGEVIEW_EXPORT_DIR).catch(error => {
     logger.warn({ error: messageOf(error) }, 'the latest whole copy cannot be read')
@@ -34,7 +34,7 @@ export function copySection({ campaigns, as_of, files }: Manifest): Html {
 </section>`
 }
 
-export function addCopyRoutes(pages: FastifyInstance, { options, sessions, cookies }: Access): void {
+export function addCopyRoutes(pages: FastifyInstance, { options, sessions, cookies }: Portal): void {
   // Each look reads the store and the tables.
   const send = createDownloads(options.PLEDGEVIEW_EXPORT_DIR, { ...defaultBounds, lookMs: 10_000 })
   for (const name of exportNames) {

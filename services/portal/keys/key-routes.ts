@@ -2,11 +2,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { activeKeysMax, KeyError } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
+import type { Portal } from '../app.ts'
 import { fieldOf, queryOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
 import type { Account, PortalKey } from '../ports.ts'
-import { type Access, type ByName, keyOf, notify, sendPage, toOverview, withUsage } from './access.ts'
+import { type ByName, countFor, keyOf, notify, sendPage, toOverview, withUsage } from './access.ts'
 import { newFormToken } from './form-token.ts'
 import { lifetimeOf, lifetimes } from './key-fields.ts'
 import { type KeyFormData, keyForm, readKeyForm } from './key-form.ts'
@@ -14,25 +15,25 @@ import { keyPage, revokePage } from './key-pages.ts'
 import { activeCount, isAlive, type KeyView, keyOfPath, keyPath } from './key-state.ts'
 import { answerWithNewKey } from './new-key.ts'
 
-export function addKeyRoutes(app: FastifyInstance, access: Access): void {
+export function addKeyRoutes(app: FastifyInstance, portal: Portal): void {
   app.get('/access/keys/new', async (request, reply) => {
     const { account_id, email } = signedIn(request)
-    const keys = await access.keys.ofAccount(account_id)
+    const keys = await portal.keys.ofAccount(account_id)
     const like = queryOf(request, 'like')
     const old = keyOfPath(keys, like)
     if (like !== '' && !old) throw new PageError(404)
     // The address of the account is a good guess for the contact. The person can change it.
     const fields = old ?? { name: '', url: '', contact_email: email }
-    const isFull = activeCount(keys, access.now()) >= activeKeysMax
+    const isFull = activeCount(keys, portal.now()) >= activeKeysMax
     const expires = old === undefined ? '' : lifetimeOf(old)
     return sendForm(reply, { path: undefined, fields, faults: {}, expires, isFull })
   })
 
-  app.post('/access/keys', (request, reply) => create(access, request, reply))
+  app.post('/access/keys', (request, reply) => create(portal, request, reply))
 
   app.get<ByName>('/access/keys/:name', async (request, reply) => {
-    const view = await viewOf(access, request)
-    return sendPage(reply, `Key ${keyPrefix(view.key.key)}`, keyPage({ view, now: access.now() }))
+    const view = await viewOf(portal, request)
+    return sendPage(reply, `Key ${keyPrefix(view.key.key)}`, keyPage({ view, now: portal.now() }))
   })
 
   // The questions about a key that works. One that has ended leads to its page.
@@ -41,8 +42,8 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
     send: (request: FastifyRequest<ByName>, reply: FastifyReply, view: KeyView) => unknown,
   ) =>
     app.get<ByName>(`/access/keys/:name/${name}`, async (request, reply) => {
-      const view = await viewOf(access, request)
-      return isAlive(view.key, access.now())
+      const view = await viewOf(portal, request)
+      return isAlive(view.key, portal.now())
         ? send(request, reply, view)
         : reply.redirect(keyPath(view.key), 303)
     })
@@ -55,8 +56,8 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
   )
   for (const [name, act] of Object.entries({ edit, revoke })) {
     app.post<ByName>(`/access/keys/:name/${name}`, async (request, reply) => {
-      const asked = { request, reply, account: signedIn(request), key: await keyOf(access, request) }
-      return act(access, asked)
+      const asked = { request, reply, account: signedIn(request), key: await keyOf(portal, request) }
+      return act(portal, asked)
     })
   }
 }
@@ -69,9 +70,9 @@ interface Asked {
   key: PortalKey
 }
 
-async function viewOf(access: Access, request: FastifyRequest<ByName>): Promise<KeyView> {
-  const key = await keyOf(access, request)
-  return (await withUsage(access, [key]))[0] ?? { key, usage: undefined }
+async function viewOf(portal: Portal, request: FastifyRequest<ByName>): Promise<KeyView> {
+  const key = await keyOf(portal, request)
+  return (await withUsage(portal, [key]))[0] ?? { key, usage: undefined }
 }
 
 function sendForm(reply: FastifyReply, data: Omit<KeyFormData, 'formToken'>): FastifyReply {
@@ -83,28 +84,28 @@ function sendForm(reply: FastifyReply, data: Omit<KeyFormData, 'formToken'>): Fa
   return sendPage(reply, reply.statusCode >= 400 ? `Not saved: ${title}` : title, content)
 }
 
-async function create(access: Access, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+async function create(portal: Portal, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { fields, faults } = readKeyForm(request.body)
   const expires = fieldOf(request, 'expires')
   if (Object.keys(faults).length > 0)
     return sendForm(reply.code(422), { path: undefined, fields, faults, expires })
   if (expires !== '' && !Object.hasOwn(lifetimes, expires)) throw new KeyError('Choose when the key ends.')
-  return answerWithNewKey(access, request, reply, fields, lifetimes[expires as keyof typeof lifetimes])
+  return answerWithNewKey(portal, request, reply, fields, lifetimes[expires as keyof typeof lifetimes])
 }
 
-async function edit(access: Access, { request, reply, account, key }: Asked): Promise<FastifyReply> {
+async function edit(portal: Portal, { request, reply, account, key }: Asked): Promise<FastifyReply> {
   const { fields, faults } = readKeyForm(request.body)
   if (Object.keys(faults).length > 0) return sendForm(reply.code(422), { path: keyPath(key), fields, faults })
-  await access.countSave(account)
-  await access.keys.change(key, fields)
+  await countFor(portal, account, 'saves')
+  await portal.keys.change(key, fields)
   return toOverview(reply, 'saved')
 }
 
-async function revoke(access: Access, { reply, account, key }: Asked): Promise<FastifyReply> {
+async function revoke(portal: Portal, { reply, account, key }: Asked): Promise<FastifyReply> {
   // A form that was sent twice has revoked it before.
   if (key.status === 'revoked') return toOverview(reply, 'revoked')
-  await access.keys.revoke(key, () =>
-    notify(access, notices => notices.revoked(account, key, keyPrefix(key.key))),
+  await portal.keys.revoke(key, () =>
+    notify(portal, notices => notices.revoked(account, key, keyPrefix(key.key))),
   )
   return toOverview(reply, 'revoked')
 }

@@ -5,12 +5,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
+import type { Portal } from '../app.ts'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
 import { fieldOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
-import { type Access, notify, sendPage } from './access.ts'
+import { countFor, notify, sendPage } from './access.ts'
 import { useFormToken } from './form-token.ts'
 import type { KeyFields } from './key-fields.ts'
 
@@ -26,26 +27,26 @@ export interface NewKey {
  * too, before anybody sees it.
  */
 export async function answerWithNewKey(
-  access: Access,
+  portal: Portal,
   request: FastifyRequest,
   reply: FastifyReply,
   fields: KeyFields,
   livesMs: number | undefined,
 ): Promise<FastifyReply> {
   const account = signedIn(request)
-  await access.countNewKey(account)
-  if (!(await useFormToken(access.store, account.account_id, fieldOf(request, 'token'))))
+  await countFor(portal, account, 'newKeys')
+  if (!(await useFormToken(portal.store, account.account_id, fieldOf(request, 'token'))))
     throw new KeyError(usedReason)
-  const made = await access.keys.issue(account.account_id, fields, livesMs)
-  notify(access, notices => notices.created(account, fields, keyPrefix(made.key)))
-  if (!(await access.accounts.find(account.account_id))) {
-    await access.keys.deleteAll(account.account_id)
+  const made = await portal.keys.issue(account.account_id, fields, livesMs)
+  notify(portal, notices => notices.created(account, fields, keyPrefix(made.key)))
+  if (!(await portal.accounts.find(account.account_id))) {
+    await portal.keys.deleteAll(account.account_id)
     throw new PageError(403, deletedReason)
   }
   return sendPage(
     reply,
     'Your new key',
-    secretPage({ ...made, name: fields.name, apiUrl: access.options.apiUrl }),
+    secretPage({ ...made, name: fields.name, apiUrl: portal.options.apiUrl }),
   )
 }
 
