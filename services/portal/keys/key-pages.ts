@@ -4,13 +4,8 @@ import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { moment } from '../html/words.ts'
 import { usageText } from '../usage/usage-view.ts'
-import { isAlive, type KeyView, keyPath, keyState, likePath } from './key-state.ts'
+import { isAlive, type KeyView, keyPath, likePath } from './key-state.ts'
 import { lastUsed, statusText } from './overview-page.ts'
-
-export interface KeyPageData {
-  view: KeyView
-  now: number
-}
 
 /** The way back, above the heading of every page under /access. */
 export function wayBack(): Html {
@@ -18,17 +13,15 @@ export function wayBack(): Html {
 }
 
 /** A key with its usage of the last 30 days. */
-export function keyPage({ view, now }: KeyPageData): Html {
-  const { key, usage } = view
+export function keyPage({ key, usage }: KeyView, now: number): Html {
   const path = keyPath(key)
-  const state = keyState(key, now)
   return html`${wayBack()}
 <h1>Key <code>${keyPrefix(key.key)}…</code></h1>
 <dl class="facts">
 <div><dt>Name</dt><dd><bdi>${key.name}</bdi></dd></div>
 <div><dt>Web address</dt><dd>${webLink(key.url)}</dd></div>
 <div><dt>Contact</dt><dd>${key.contact_email}</dd></div>
-<div><dt>Status</dt><dd>${statusText(state)}</dd></div>
+<div><dt>Status</dt><dd>${statusText(key, now)}</dd></div>
 <div><dt>Created</dt><dd>${moment(key.issued_at_ms)}</dd></div>
 <div><dt>Last used</dt><dd>${lastUsed(usage)}</dd></div>
 </dl>

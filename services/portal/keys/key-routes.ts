@@ -33,7 +33,7 @@ export function addKeyRoutes(app: FastifyInstance, portal: Portal): void {
 
   app.get<ByName>('/access/keys/:name', async (request, reply) => {
     const view = await viewOf(portal, request)
-    return sendPage(reply, `Key ${keyPrefix(view.key.key)}`, keyPage({ view, now: portal.now() }))
+    return sendPage(reply, `Key ${keyPrefix(view.key.key)}`, keyPage(view, portal.now()))
   })
 
   // The questions about a key that works. One that has ended leads to its page.

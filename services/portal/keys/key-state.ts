@@ -9,32 +9,19 @@ export interface KeyView {
   usage: KeyUsage | undefined
 }
 
-export type KeyState =
-  | { name: 'active'; until: number | undefined }
-  /** Three older keys of the account are active. */
-  | { name: 'waiting' }
-  | { name: 'revoked' }
-  /** Its time is over. */
-  | { name: 'ended'; at: number | undefined }
-
 /** The state of the key at that moment. The ledger may name a key active for some seconds after its time is over. */
-export function keyState(key: PortalKey, now: number): KeyState {
-  if (key.status === 'revoked') return { name: 'revoked' }
-  const end = key.expires_at_ms
-  if (key.status === 'ended' || (end !== null && end <= now)) return { name: 'ended', at: end ?? undefined }
-  if (key.status === 'waiting') return { name: 'waiting' }
-  return { name: 'active', until: end ?? undefined }
+export function keyState({ status, expires_at_ms: end }: PortalKey, now: number): PortalKey['status'] {
+  return status !== 'revoked' && end !== null && end <= now ? 'ended' : status
 }
 
 /** Whether the key is or may become usable: it can be revoked. */
 export function isAlive(key: PortalKey, now: number): boolean {
-  const { name } = keyState(key, now)
-  return name !== 'revoked' && name !== 'ended'
+  return ['active', 'waiting'].includes(keyState(key, now))
 }
 
 /** How many of the keys count against the limit of active keys. */
 export function activeCount(keys: readonly PortalKey[], now: number): number {
-  return keys.filter(key => key.status === 'active' && isAlive(key, now)).length
+  return keys.filter(key => keyState(key, now) === 'active').length
 }
 
 /** The page of a key. The address has the first 16 characters only: it ends up in logs. */

@@ -5,17 +5,10 @@ import type { Manifest } from '../../exports/latest.ts'
 import { type Html, html } from '../html/html.ts'
 import { badge, type Cell, notice, stack } from '../html/parts.ts'
 import { count, countOf, date, moment } from '../html/words.ts'
+import type { PortalKey } from '../ports.ts'
 import { requestsOf, totalOf } from '../usage/usage-view.ts'
 import { copySection } from './copies.ts'
-import {
-  activeCount,
-  isAlive,
-  type KeyState,
-  type KeyView,
-  keyPath,
-  keyState,
-  likePath,
-} from './key-state.ts'
+import { activeCount, isAlive, type KeyView, keyPath, keyState, likePath } from './key-state.ts'
 
 export interface OverviewData {
   /** All keys of the account, oldest first. */
@@ -97,7 +90,7 @@ function keyRow({ key, usage }: KeyView, now: number): Cell[] {
   const prefix = keyPrefix(key.key)
   return [
     html`<a href="${path}"><bdi>${key.name}</bdi> <code>${prefix}…</code></a>`,
-    statusText(keyState(key, now)),
+    statusText(key, now),
     date(key.issued_at_ms),
     lastUsed(usage),
     usage ? requestsOf(totalOf(usage.days)) : 'not known now',
@@ -106,16 +99,18 @@ function keyRow({ key, usage }: KeyView, now: number): Cell[] {
 }
 
 /** The state of a key in words. */
-export function statusText(state: KeyState): Html {
-  switch (state.name) {
+export function statusText(key: PortalKey, now: number): Html {
+  const state = keyState(key, now)
+  const end = key.expires_at_ms !== null && moment(key.expires_at_ms)
+  switch (state) {
     case 'active':
-      return html`${badge('Active', 'good')}${state.until !== undefined && html` until ${moment(state.until)}`}`
+      return html`${badge('Active', 'good')}${end && html` until ${end}`}`
     case 'waiting':
       return html`${badge('Waiting', 'warning')} It becomes active when an older key is revoked, or when a key is created after an older one has ended.`
     case 'revoked':
-      return html`${badge('Revoked', 'bad')}`
+      return badge('Revoked', 'bad')
     case 'ended':
-      return html`${badge('Ended', 'bad')}${state.at !== undefined && html` on ${moment(state.at)}`}`
+      return html`${badge('Ended', 'bad')}${end && html` on ${end}`}`
     default:
       return state satisfies never
   }

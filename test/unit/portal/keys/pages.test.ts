@@ -33,7 +33,7 @@ function pagesWith(text: string): Html[] {
   return [
     overviewPage({ ...base, keys: views }),
     keyForm({ path: `/access/keys/${encodeURIComponent(text)}`, fields, faults }),
-    keyPage({ ...base, view }),
+    keyPage(view, now),
     revokePage(view),
     secretPage({ ...secretData, key: `k${text}`, name: text }),
     requestsContent({
@@ -73,7 +73,7 @@ describe('what a person typed', () => {
 describe('every page', () => {
   it('never shows more of a key than its first 16 characters, except where the key is new', () => {
     const view = sampleView({}, sampleUsage({ ok: 3, deprecated: 1 }))
-    const pages = [overviewPage({ ...base, keys: [view] }), keyPage({ ...base, view }), revokePage(view)]
+    const pages = [overviewPage({ ...base, keys: [view] }), keyPage(view, now), revokePage(view)]
     for (const { text } of pages) {
       expect(text).toContain('pv_live_abcdefgh')
       expect(text).not.toContain('pv_live_abcdefgh0')
