@@ -104,8 +104,5 @@ export function readKeyForm(body: unknown): { fields: KeyFields; faults: FieldFa
     url: textOf(body, 'url'),
     contact_email: textOf(body, 'contact_email'),
   }
-  const checked = checkKeyFields(typed)
-  return 'faults' in checked
-    ? { fields: typed, faults: checked.faults }
-    : { fields: checked.fields, faults: {} }
+  return { fields: typed, faults: {}, ...checkKeyFields(typed) }
 }

@@ -8,12 +8,11 @@ import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
 import type { Account, PortalKey } from '../ports.ts'
 import { type ByName, countFor, keyOf, notify, sendPage, toOverview, withUsage } from './access.ts'
-import { newFormToken } from './form-token.ts'
 import { lifetimeOf, lifetimes } from './key-fields.ts'
 import { type KeyFormData, keyForm, readKeyForm } from './key-form.ts'
 import { keyPage, revokePage } from './key-pages.ts'
 import { activeCount, isAlive, type KeyView, keyOfPath, keyPath } from './key-state.ts'
-import { answerWithNewKey } from './new-key.ts'
+import { answerWithNewKey, newFormToken } from './new-key.ts'
 
 export function addKeyRoutes(app: FastifyInstance, portal: Portal): void {
   app.get('/access/keys/new', async (request, reply) => {

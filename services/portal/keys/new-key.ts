@@ -8,19 +8,12 @@ import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { Portal } from '../app.ts'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
+import { randomText } from '../http/cookies.ts'
 import { fieldOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
 import { countFor, notify, sendPage } from './access.ts'
-import { useFormToken } from './form-token.ts'
 import type { KeyFields } from './key-fields.ts'
-
-export interface NewKey {
-  key: string
-  secret: string
-  /** What calls the API with it. */
-  name: string
-}
 
 /**
  * Makes a key unless this form was used before, and answers with it. A key that lands behind the deletion of its account is deleted,
@@ -35,19 +28,35 @@ export async function answerWithNewKey(
 ): Promise<FastifyReply> {
   const account = signedIn(request)
   await countFor(portal, account, 'newKeys')
-  if (!(await useFormToken(portal.store, account.account_id, fieldOf(request, 'token'))))
-    throw new KeyError(usedReason)
+  const token = fieldOf(request, 'token')
+  if (!tokenPattern.test(token)) throw new PageError(400, 'This form is not whole. Open the page again.')
+  const isFirst = await portal.store.claim(`form/${account.account_id}/${token}`, '', rememberedMs)
+  if (!isFirst) throw new KeyError(usedReason)
   const made = await portal.keys.issue(account.account_id, fields, livesMs)
   notify(portal, notices => notices.created(account, fields, keyPrefix(made.key)))
   if (!(await portal.accounts.find(account.account_id))) {
     await portal.keys.deleteAll(account.account_id)
     throw new PageError(403, deletedReason)
   }
-  return sendPage(
-    reply,
-    'Your new key',
-    secretPage({ ...made, name: fields.name, apiUrl: portal.options.apiUrl }),
-  )
+  const shown = { ...made, name: fields.name, apiUrl: portal.options.apiUrl }
+  return sendPage(reply, 'Your new key', secretPage(shown))
+}
+
+/*
+ * A form must not act twice: a double click, a reload of the answer, a page that was gone back to. So it carries a random token, and
+ * acts once within a day, in whatever portal process. A double click is sent once, where scripts run (static/portal.js). Elsewhere
+ * the browser may show only the second answer: the secret is lost, and the answer says what to do.
+ *
+ * The token is no protection against other sites: the check of the origin is. What a form costs is bounded before its token is looked
+ * at, so made-up tokens fill no store.
+ */
+
+const rememberedMs = 24 * 3_600_000
+const tokenPattern = /^[\w-]{22}$/
+
+/** A token for one form. */
+export function newFormToken(): string {
+  return randomText(16)
 }
 
 const deletedReason = 'This account was deleted meanwhile, and the new key with it.'
@@ -55,7 +64,8 @@ const usedReason =
   'This form was sent before, so nothing was done now. If it created a key whose secret you did not see, revoke that key, and create another one.'
 
 /** The answer to the form that made a key: the only page that ever shows a secret. It must not be stored anywhere. */
-export function secretPage({ key, secret, name, apiUrl }: NewKey & { apiUrl: string }): Html {
+export function secretPage(made: { key: string; secret: string; name: string; apiUrl: string }): Html {
+  const { key, secret, name, apiUrl } = made
   return html`<h1>Your new key</h1>
 <p class="lead">The key of <bdi>${name}</bdi> works now.</p>
 ${notice(
