@@ -11,7 +11,7 @@ import type { Account } from '../ports.ts'
 import { type Place, readRows } from '../reading.ts'
 import type { PortalStore } from '../store/port.ts'
 import type { NewNotice, Notices } from './notices.ts'
-import { keyCreatedText, keyRevokedText, type MailText, runawayText } from './texts.ts'
+import { keyCreatedText, keyRevokedText, runawayText } from './texts.ts'
 
 export interface NoteParts {
   notices: Notices
@@ -30,15 +30,13 @@ export const perAddressPerDayMax = 40
 /** `isToOwner`: the recipient is the account's own address, which is verified. */
 type Wanted = NewNotice & { isToOwner?: boolean }
 
-/** Resolves with the number of mails that were noted. */
-async function noteMails(parts: NoteParts, wanted: readonly Wanted[]): Promise<number> {
+async function noteMails(parts: NoteParts, wanted: readonly Wanted[]): Promise<void> {
   const noted: NewNotice[] = []
   for (const { isToOwner = false, ...one } of wanted) {
     const recipient = await recipientOf(parts, one, isToOwner)
     if (recipient !== undefined) noted.push({ ...one, recipient })
   }
   if (noted.length > 0) await parts.notices.add(noted, parts.now())
-  return noted.length
 }
 
 /** The address in its normal form, if it is one, and if it may get another mail today. */
@@ -61,7 +59,6 @@ async function recipientOf(
   return undefined
 }
 
-type KeyOwner = Pick<KeyFields, 'name' | 'contact_email'>
 export type KeyNotices = ReturnType<typeof createKeyNotices>
 
 /**
@@ -69,33 +66,21 @@ export type KeyNotices = ReturnType<typeof createKeyNotices>
  * same. Resolves when they are noted; they are sent elsewhere, and retried.
  */
 export function createKeyNotices(parts: NoteParts) {
-  const { portalUrl } = parts
-
-  async function note(
-    rule: NoticeRule,
-    { account_id, email }: Account,
-    contact: string,
-    keyPrefix: string,
-    mail: MailText,
-  ): Promise<void> {
-    const notice = { ...mail, rule, account_id }
-    const toAccount = {
-      ...notice,
-      notice_id: `${keyPrefix}.${rule}.account`,
-      recipient: email,
-      isToOwner: true,
+  const note = (rule: NoticeRule, textOf: typeof keyCreatedText) =>
+    async function noteKey(
+      { account_id, email }: Account,
+      { name, contact_email }: Pick<KeyFields, 'name' | 'contact_email'>,
+      keyPrefix: string,
+    ): Promise<void> {
+      const notice = { ...textOf(name, keyPrefix, parts.portalUrl), rule, account_id }
+      const notice_id = `${keyPrefix}.${rule}`
+      const toAccount = { ...notice, notice_id: `${notice_id}.account`, recipient: email, isToOwner: true }
+      const toContact = { ...notice, notice_id: `${notice_id}.contact`, recipient: contact_email }
+      const isSame = contact_email.trim().toLowerCase() === email.toLowerCase()
+      await noteMails(parts, isSame ? [toAccount] : [toAccount, toContact])
     }
-    const toContact = { ...notice, notice_id: `${keyPrefix}.${rule}.contact`, recipient: contact }
-    const isSame = contact.trim().toLowerCase() === email.toLowerCase()
-    await noteMails(parts, isSame ? [toAccount] : [toAccount, toContact])
-  }
 
-  return {
-    created: (account: Account, { name, contact_email }: KeyOwner, keyPrefix: string) =>
-      note('KEY_CREATED', account, contact_email, keyPrefix, keyCreatedText(name, keyPrefix, portalUrl)),
-    revoked: (account: Account, { name, contact_email }: KeyOwner, keyPrefix: string) =>
-      note('KEY_REVOKED', account, contact_email, keyPrefix, keyRevokedText(name, keyPrefix, portalUrl)),
-  }
+  return { created: note('KEY_CREATED', keyCreatedText), revoked: note('KEY_REVOKED', keyRevokedText) }
 }
 
 /* Finds keys whose program runs away, and notes a mail to the contact of each, at most one a day. */
@@ -116,15 +101,15 @@ interface RunawayRow {
   refused: number
 }
 
-/** Notes the mails of one look at the table; resolves with their number. */
-export async function checkRunaways(parts: NoteParts & Place): Promise<number> {
+/** Notes the mails of one look at the table. */
+export async function checkRunaways(parts: NoteParts & Place): Promise<void> {
   const { portalUrl, now } = parts
   const suffix = `.RUNAWAY_TRAFFIC.${new Date(now()).toISOString().slice(0, 10)}`
   const rows = await findRunaways(parts, now(), suffix)
-  return noteMails(
+  await noteMails(
     parts,
     rows.map(row => ({
-      ...runawayText({ ...row, keyPrefix: keyPrefix(row.key), portalUrl }),
+      ...runawayText(row, keyPrefix(row.key), portalUrl),
       notice_id: `${keyPrefix(row.key)}${suffix}`,
       rule: 'RUNAWAY_TRAFFIC',
       account_id: null,

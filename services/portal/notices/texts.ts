@@ -42,15 +42,11 @@ ${footer}`,
   }
 }
 
-export interface Runaway {
-  name: string
-  keyPrefix: string
-  requests: number
-  refused: number
-  portalUrl: string
-}
-
-export function runawayText({ name, keyPrefix, requests, refused, portalUrl }: Runaway): MailText {
+export function runawayText(
+  { name, requests, refused }: { name: string; requests: number; refused: number },
+  keyPrefix: string,
+  portalUrl: string,
+): MailText {
   return {
     subject: 'Your program exceeds the request limit',
     text: `The program "${plainName(name)}" with the API key ${keyPrefix}... sent ${requests} requests within 15 minutes.
