@@ -20,12 +20,6 @@ export function addPublicPages(app: FastifyInstance, { liveState, options }: Por
   const openApiText = JSON.stringify(published, null, 2)
   // The part of it that pages show.
   const document = JSON.parse(openApiText) as Document
-  const releases = consumerReleases(textOf('CHANGELOG.md'))
-  // These pages are the same for everybody and do not change while the process runs.
-  const guide = guideContent({ apiUrl, hasPackage, document })
-  const reference = referenceContent({ document, apiUrl })
-  const changes = changesContent({ versions, releases })
-
   app.get('/', async (request, reply) => {
     const isSignedIn = request.account !== undefined
     const content = landingContent({ live: await liveState(), apiUrl, isSignedIn })
@@ -37,26 +31,31 @@ export function addPublicPages(app: FastifyInstance, { liveState, options }: Por
       content,
     })
   })
-  app.get('/docs', (_request, reply) =>
-    reply.page({ title: 'Guide', description: descriptions.guide, path: '/docs', content: guide }),
-  )
-  app.get('/reference', (_request, reply) =>
-    reply.page({
-      title: 'Reference',
-      description: descriptions.reference,
+  // These pages are the same for everybody and do not change while the process runs.
+  const pages = [
+    {
+      path: '/docs',
+      title: 'Guide',
+      description:
+        'How to make a first call, read lists, keep a copy that misses no change, and what to do for each error.',
+      content: guideContent({ apiUrl, hasPackage, document }),
+    },
+    {
       path: '/reference',
-      content: reference,
+      title: 'Reference',
+      description:
+        'Every request, parameter and field of the API. Send requests from your browser, or get them as curl lines.',
+      content: referenceContent({ document, apiUrl }),
       scripts: ['try-it.js'],
-    }),
-  )
-  app.get('/changes', (_request, reply) =>
-    reply.page({
-      title: 'Versions and changes',
-      description: descriptions.changes,
+    },
+    {
       path: '/changes',
-      content: changes,
-    }),
-  )
+      title: 'Versions and changes',
+      description: 'Versions of the API, and what changed for its consumers.',
+      content: changesContent({ versions, releases: consumerReleases(textOf('CHANGELOG.md')) }),
+    },
+  ]
+  for (const page of pages) app.get(page.path, (_request, reply) => reply.page(page))
   // The same document as at the API, for readers and tools that are here.
   app.get('/openapi.json', (_request, reply) =>
     reply
@@ -64,14 +63,6 @@ export function addPublicPages(app: FastifyInstance, { liveState, options }: Por
       .header('cache-control', 'public, max-age=300')
       .send(openApiText),
   )
-}
-
-const descriptions = {
-  guide:
-    'How to make a first call, read lists, keep a copy that misses no change, and what to do for each error.',
-  reference:
-    'Every request, parameter and field of the API. Send requests from your browser, or get them as curl lines.',
-  changes: 'Versions of the API, and what changed for its consumers.',
 }
 
 /** A file of the program, by its path from the root. */
