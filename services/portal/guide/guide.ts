@@ -7,17 +7,6 @@ import { codeBlock } from '../html/parts.ts'
 import { type Document, operationsOf } from './openapi.ts'
 import { samples } from './samples/samples.ts'
 
-const contents = [
-  { id: 'first-call', title: 'The first call' },
-  { id: 'reading', title: 'Read lists' },
-  { id: 'mirroring', title: 'Keep a copy' },
-  { id: 'caches', title: 'How fresh answers are' },
-  { id: 'limits', title: 'Limits' },
-  { id: 'errors', title: 'Errors' },
-  { id: 'versions', title: 'Versions' },
-  { id: 'help', title: 'Help and credit' },
-] as const
-
 interface GuideData {
   /** The base address that consumers call, with `/api/v1`. */
   apiUrl: string
@@ -26,31 +15,37 @@ interface GuideData {
   document: Document
 }
 
-export function guideContent({ apiUrl, hasPackage, document }: GuideData): Html {
+const sections: readonly { id: string; title: string; content: (data: GuideData) => Html }[] = [
+  { id: 'first-call', title: 'The first call', content: firstCall },
+  { id: 'reading', title: 'Read lists', content: reading },
+  { id: 'mirroring', title: 'Keep a copy', content: mirroring },
+  { id: 'caches', title: 'How fresh answers are', content: caches },
+  { id: 'limits', title: 'Limits', content: limitsOfKeys },
+  { id: 'errors', title: 'Errors', content: errorCodesAndAdvice },
+  { id: 'versions', title: 'Versions', content: versions },
+  { id: 'help', title: 'Help and credit', content: help },
+]
+
+export function guideContent(data: GuideData): Html {
   return html`<div class="guide">
 <aside class="contents"><nav aria-label="On this page">
 <p>On this page</p>
-<ul>${contents.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul>
+<ul>${sections.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul>
 </nav></aside>
 <article>
 <h1>Guide</h1>
 <p class="lead">The API shows the public campaigns of the platform and its totals, as JSON over HTTP. It only reads, and it has nothing that an anonymous visitor of the website could not see.</p>
 <p>The <a href="/reference">reference</a> lists every parameter and field, and sends requests from this site.</p>
-${firstCallSection(apiUrl, hasPackage)}
-${readingSection(document)}
-${mirroringSection(apiUrl)}
-${cachesSection()}
-${limitsSection()}
-${errorsSection()}
-${versionsSection()}
-${helpSection()}
-</article>
+${sections.map(
+  ({ id, title, content }) => html`<h2 id="${id}">${title}</h2>
+${content(data)}
+`,
+)}</article>
 </div>`
 }
 
-function helpSection(): Html {
-  return html`<h2 id="help">Help and credit</h2>
-<p>Every answer has a header <code>X-Request-Id</code>. <a href="/access/requests">Requests</a> finds it among your requests of the last three days. When you report a problem, send it with the first 16 characters of your key. Never send the secret to anyone.</p>
+function help(): Html {
+  return html`<p>Every answer has a header <code>X-Request-Id</code>. <a href="/access/requests">Requests</a> finds it among your requests of the last three days. When you report a problem, send it with the first 16 characters of your key. Never send the secret to anyone.</p>
 <p>If you publish figures from the API, please credit the platform, and link to the <code>url</code> of the campaign.</p>`
 }
 
@@ -63,9 +58,8 @@ export const limits = {
   statsCacheSeconds: 300,
 } as const
 
-function firstCallSection(apiUrl: string, hasPackage: boolean): Html {
-  return html`<h2 id="first-call">The first call</h2>
-<ol>
+function firstCall({ apiUrl, hasPackage }: GuideData): Html {
+  return html`<ol>
 <li><a href="/sign-in">Sign in</a> with your e-mail address. This creates a free account; there is no password.</li>
 <li>Under <a href="/access">API access</a>, create a key: type the name of your program, its web address, and an address where we reach you before something changes.</li>
 <li>You see the secret once, so keep it where your program finds it, for example in environment variables:</li>
@@ -80,9 +74,8 @@ ${samples('first-call', apiUrl)}
 <p>If you lose a secret, create another key, and revoke the old one. Up to three keys of an account can be active at once, so you can change to the new one before you revoke the old one.</p>`
 }
 
-function readingSection(document: Document): Html {
-  return html`<h2 id="reading">Read lists</h2>
-<table class="stack"><thead><tr><th scope="col">Request</th><th scope="col">What it does</th></tr></thead><tbody>
+function reading({ document }: GuideData): Html {
+  return html`<table class="stack"><thead><tr><th scope="col">Request</th><th scope="col">What it does</th></tr></thead><tbody>
 ${operationsOf(document).map(({ id, path, summary }) => html`<tr><th scope="row"><a href="/reference#${id}"><code>GET ${path}</code></a></th><td>${summary}</td></tr>`)}
 </tbody></table>
 <p>A campaign is public if it is <code>LIVE</code>, <code>FUNDED</code>, <code>FAILED</code> or <code>CANCELLED</code>. Any other one gets a 404, as if it did not exist.</p>
@@ -97,15 +90,13 @@ ${operationsOf(document).map(({ id, path, summary }) => html`<tr><th scope="row"
 </ul>`
 }
 
-function versionsSection(): Html {
-  return html`<h2 id="versions">Versions</h2>
-<p>The version is part of the address: <code>/api/v1</code>. Within a version, fields may be added at any time, so ignore fields that you do not know. What is there stays as it is.</p>
+function versions(): Html {
+  return html`<p>The version is part of the address: <code>/api/v1</code>. Within a version, fields may be added at any time, so ignore fields that you do not know. What is there stays as it is.</p>
 <p>A change that could break a program comes as <code>/api/v2</code>. <a href="/changes">Versions and changes</a> says how you learn that an old version ends.</p>`
 }
 
-function mirroringSection(apiUrl: string): Html {
-  return html`<h2 id="mirroring">Keep a copy</h2>
-<p>Your own copy of the campaigns stays up to date with one short request a minute. It misses no change, if it keeps one timestamp with care.</p>
+function mirroring({ apiUrl }: GuideData): Html {
+  return html`<p>Your own copy of the campaigns stays up to date with one short request a minute. It misses no change, if it keeps one timestamp with care.</p>
 <ol>${mirroringSteps.map(step => html`<li>${prose(step)}</li>`)}</ol>
 ${samples('mirroring', apiUrl)}
 <h3>Three things to know</h3>
@@ -119,15 +110,13 @@ ${samples('mirroring', apiUrl)}
 <p>If nothing new comes, look at <code>X-Data-As-Of</code>: it moves on as long as this service processes changes. It does not see changes that still wait in the platform's log. The <a href="/">first page</a> shows it too.</p>`
 }
 
-function cachesSection(): Html {
-  return html`<h2 id="caches">How fresh answers are</h2>
-<p>An answer may be up to ${limits.cacheSeconds} seconds old, and the one of <code>/stats</code> up to ${limits.statsCacheSeconds} seconds. If you ask more often, you get the same answer again. The headers say how old it is: <code>Age</code> is its age, and <code>Cache-Control</code> how long it stays.</p>
+function caches(): Html {
+  return html`<p>An answer may be up to ${limits.cacheSeconds} seconds old, and the one of <code>/stats</code> up to ${limits.statsCacheSeconds} seconds. If you ask more often, you get the same answer again. The headers say how old it is: <code>Age</code> is its age, and <code>Cache-Control</code> how long it stays.</p>
 <p>Answers have an <code>ETag</code>. Send it back as <code>If-None-Match</code>, and the answer is an empty 304 if nothing has changed. This saves bytes, not requests: a 304 counts like any other answer.</p>`
 }
 
-function limitsSection(): Html {
-  return html`<h2 id="limits">Limits</h2>
-<p>A key may send ${limits.requestsPerMinute} requests within any 60 seconds. Every answer says how many are left:</p>
+function limitsOfKeys(): Html {
+  return html`<p>A key may send ${limits.requestsPerMinute} requests within any 60 seconds. Every answer says how many are left:</p>
 <table class="stack"><thead><tr><th scope="col">Header</th><th scope="col">Meaning</th></tr></thead><tbody>
 <tr><th scope="row"><code>X-RateLimit-Limit</code></th><td>the limit</td></tr>
 <tr><th scope="row"><code>X-RateLimit-Remaining</code></th><td>how many requests you may send now</td></tr>
@@ -153,10 +142,9 @@ const advice: Record<ErrorCode, string> = {
   internal_error: 'Wait as many seconds as `Retry-After` says, then try again with growing pauses.',
 }
 
-export function errorsSection(): Html {
+function errorCodesAndAdvice(): Html {
   const codes = [...errorCodes].sort((one, other) => errors[one].status - errors[other].status)
-  return html`<h2 id="errors">Errors</h2>
-<p>Every answer with a status of 400 or more has this shape. Use <code>code</code> in your program. The message is for people, and its words may change.</p>
+  return html`<p>Every answer with a status of 400 or more has this shape. Use <code>code</code> in your program. The message is for people, and its words may change.</p>
 ${codeBlock({ id: 'error-body', caption: 'The body of an error', text: JSON.stringify(errorBody('rate_limited'), null, 2) })}
 <table class="stack"><thead><tr><th scope="col">Status and code</th><th scope="col">What to do</th></tr></thead><tbody>
 ${codes.map(code => html`<tr id="error-${code}"><th scope="row">${errors[code].status} <code>${code}</code></th><td>${prose(advice[code])}</td></tr>`)}
