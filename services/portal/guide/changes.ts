@@ -1,32 +1,29 @@
 /** The page of versions and changes. Pure. */
 import type { ApiVersion } from '../../../contracts/api/versions.ts'
 import { type Html, html, prose } from '../html/html.ts'
-import { badge } from '../html/parts.ts'
+import { badge, type Cell, stack } from '../html/parts.ts'
 
-export interface ChangesData {
+export function changesContent(data: {
   versions: readonly ApiVersion[]
   releases: readonly Release[]
-}
-
-export function changesContent({ versions, releases }: ChangesData): Html {
+}): Html {
   return html`<h1>Versions and changes</h1>
 <p class="lead">What works today keeps working. New fields may come at any time; anything that could break a program comes under a new version.</p>
 <h2>Versions of the API</h2>
-<table class="stack"><thead><tr><th scope="col">Version</th><th scope="col">State</th><th scope="col">Ends</th></tr></thead><tbody>
-${versions.map(versionRow)}
-</tbody></table>
+${stack(['Version', 'State', 'Ends'], data.versions.map(versionRow))}
 <p>Before a version ends, we write to the contact address of each active key. From then on its answers carry three headers: <code>Deprecation</code> with the day since when it is deprecated, <code>Sunset</code> with the day on which it ends, and <code>Link</code> with the address of this page. Under <a href="/access">API access</a> you see which of your keys still call it.</p>
 <h2>Changes</h2>
-${releases.map(releaseSection)}`
+${data.releases.map(releaseSection)}`
 }
 
-function versionRow({ basePath, deprecation }: ApiVersion): Html {
+function versionRow({ basePath, deprecation }: ApiVersion): Cell[] {
   const state =
     deprecation === null
       ? badge('Current', 'good')
       : badge(`Deprecated since ${dayOf(deprecation.since)}`, 'warning')
   const successor = deprecation?.successor
-  return html`<tr><th scope="row"><code>${basePath}</code></th><td data-label="State">${state}</td><td data-label="Ends">${endOf(deprecation)}${successor && html`; use <code>${successor}</code>`}</td></tr>`
+  const end = html`${endOf(deprecation)}${successor && html`; use <code>${successor}</code>`}`
+  return [html`<code>${basePath}</code>`, state, end]
 }
 
 function endOf(deprecation: ApiVersion['deprecation']): string {
