@@ -3,15 +3,6 @@ import type { PublicView } from '../../tables/schema/public-views.ts'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, stack } from '../html/parts.ts'
 
-interface Address {
-  origin: string
-  host: string
-  port: number
-  isSecure: boolean
-  user: string
-  database: string
-}
-
 /** `sqlUrl`: where the SQL port can be reached, if it can. Otherwise the settings have names to fill in. */
 export function connectSection(sqlUrl: string | undefined, database: string): Html {
   const address = addressOf(sqlUrl ?? 'https://sql.example/?user=YOUR_USER', database)
@@ -49,7 +40,7 @@ interface Client {
   name: string
   caption: string
   note: string
-  text(address: Address): string
+  text(address: ReturnType<typeof addressOf>): string
 }
 
 // test/clients does the same with the first two, and Grafana's own driver.
@@ -99,7 +90,7 @@ duckdb -c "SELECT status, count(*), sum(pledged_platform) FROM 'campaigns.parque
   },
 ]
 
-function addressOf(sqlUrl: string, database: string): Address {
+function addressOf(sqlUrl: string, database: string) {
   const { origin, hostname, port, protocol, searchParams } = new URL(sqlUrl)
   const isSecure = protocol === 'https:'
   return {

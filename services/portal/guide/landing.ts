@@ -6,14 +6,9 @@ import { limits } from './guide.ts'
 import type { LiveState } from './readings.ts'
 import { sampleText } from './samples/samples.ts'
 
-export interface LandingData {
-  live: LiveState
-  /** The base address that consumers call, with `/api/v1`. */
-  apiUrl: string
-  isSignedIn: boolean
-}
-
-export function landingContent({ live, apiUrl, isSignedIn }: LandingData): Html {
+/** `apiUrl`: the base address that consumers call, with `/api/v1`. */
+export function landingContent(data: { live: LiveState; apiUrl: string; isSignedIn: boolean }): Html {
+  const { live, apiUrl, isSignedIn } = data
   return html`<h1>Every public campaign, as data you can build on</h1>
 <p class="lead">Pledgeview is a read-only API of a crowdfunding platform: campaigns, funding totals, reward tiers and statistics as JSON. It is free, and your copy misses no change.</p>
 <div class="actions">

@@ -26,11 +26,11 @@ export type Answers = ReadonlyMap<string, readonly Readonly<Record<string, unkno
 
 /** A part that cannot be read at the moment is undefined. */
 export interface DataPictures {
-  about: DataAbout | undefined
+  about?: DataAbout | undefined
   /** The money that came on each of the last days, oldest first. `raised` may be below 0: pledges are withdrawn, too. */
-  funding: readonly FundingDay[] | undefined
-  categories: readonly CategorySuccess[] | undefined
-  campaigns: readonly TopCampaign[] | undefined
+  funding?: readonly FundingDay[] | undefined
+  categories?: readonly CategorySuccess[] | undefined
+  campaigns?: readonly TopCampaign[] | undefined
 }
 
 export interface DataAbout {
@@ -101,11 +101,8 @@ export function createLiveState(...[place, runtime]: Reading): () => Promise<Liv
     const [row] = await readRows<Row>(place, sql.live, liveMsMax)
     if (row === undefined) throw new Error('the tables gave no row')
     const isBehind = row.read_at - row.as_of > behindMs
-    return {
-      status: isBehind ? 'Behind' : 'Up to date',
-      campaigns: row.campaigns,
-      as_of: row.as_of || undefined,
-    }
+    const status = isBehind ? 'Behind' : 'Up to date'
+    return { status, campaigns: row.campaigns, as_of: row.as_of || undefined }
   }
 
   function unavailable(error: unknown): LiveState {
@@ -118,20 +115,13 @@ export function createLiveState(...[place, runtime]: Reading): () => Promise<Liv
 
 /** A function that never rejects. */
 export function createDataPictures(...[place, runtime]: Reading): () => Promise<DataPictures> {
-  let last: DataPictures = {
-    about: undefined,
-    funding: undefined,
-    categories: undefined,
-    campaigns: undefined,
-  }
-
+  let last: DataPictures = {}
   const read = reader(place, runtime)
 
   /** One statement after the other. */
   async function readAll(): Promise<DataPictures> {
-    const about = (await read<DataAbout>(sql.about, 'the view about'))?.[0]
     last = {
-      about,
+      about: (await read<DataAbout>(sql.about, 'the view about'))?.[0],
       funding: await read<FundingDay>(sql.byDay, 'funding by day'),
       categories: await read<CategorySuccess>(sql.categories, 'success by category'),
       campaigns: await read<TopCampaign>(sql.campaigns, 'the top campaigns'),
@@ -162,11 +152,10 @@ export function createDataAnswers(...[place, runtime]: Reading): () => Promise<A
   }
 
   const load = kept(answerAll, { ms: isAny => (isAny ? answersMs : emptyKeptMs) }, runtime)
-  return () =>
-    within(answersMsMax, load()).then(
-      () => answers,
-      () => answers,
-    )
+  return async () => {
+    await within(answersMsMax, load()).catch(() => undefined)
+    return answers
+  }
 }
 
 /** A read that fails gives undefined. */

@@ -17,13 +17,8 @@ import {
 } from './openapi.ts'
 import { controlId, controlOf, credentialsCard, tryIt } from './try-it.ts'
 
-export interface ReferenceData {
-  document: Document
-  /** The base address that consumers call, with `/api/v1`. */
-  apiUrl: string
-}
-
-export function referenceContent({ document, apiUrl }: ReferenceData): Html {
+/** `apiUrl`: the base address that consumers call, with `/api/v1`. */
+export function referenceContent({ document, apiUrl }: { document: Document; apiUrl: string }): Html {
   const operations = operationsOf(document)
   const objects = objectNames(operations, document)
   return html`<div class="guide">
