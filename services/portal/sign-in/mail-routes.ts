@@ -22,21 +22,8 @@ export function addSignInPage(app: FastifyInstance, portal: Portal): void {
   app.get(path, async (request, reply) => {
     const next = ownPath(queryOf(request, 'next'))
     if (request.account !== undefined) return reply.redirect(next ?? '/access', 303)
-    return reply.page({ title: 'Sign in', path, content: signInContent(portal, next) })
+    return reply.page({ title: 'Sign in', path, content: signInView(portal, next) })
   })
-}
-
-function signInContent(
-  { mailer, options }: Portal,
-  next: string | undefined,
-  typed?: { email: string; fault: string },
-) {
-  const ways = {
-    hasMail: mailer !== undefined,
-    hasProvider: options.oidc !== undefined,
-    mailsAre: mailer?.mailsAre,
-  }
-  return signInView({ next, ...ways, ...typed })
 }
 
 /** Adds the form that asks for a mail, `/sign-in/code` and `/sign-in/link`. */
@@ -51,7 +38,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     const checked = checkEmail(typed)
     if ('reason' in checked) {
       const fault = { email: typed.slice(0, 254), fault: `The address ${checked.reason}.` }
-      const content = signInContent(portal, next, fault)
+      const content = signInView(portal, next, fault)
       return reply.code(400).header('cache-control', 'no-store').page({ title: 'Sign in', path, content })
     }
     // The mail goes to the normal form, because the account belongs to it.
@@ -72,7 +59,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     // Without the store the page is still shown.
     const email = await attempts.emailOf(cookies.signIn.read(request)).catch(() => undefined)
     const mailsAre = portal.mailer?.mailsAre
-    const content = codeView({ email, mailsAre, ...(fault && { fault }) })
+    const content = codeView({ email, mailsAre, fault })
     return reply.header('cache-control', 'no-store').page({ title: 'Enter the code', path, content })
   }
 

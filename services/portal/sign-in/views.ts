@@ -1,32 +1,25 @@
 /** The pages of signing in, as functions of what they show. Pure. */
+import type { Portal } from '../app.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 
-export interface SignInView {
-  next: string | undefined
-  /** What the person typed, if it was wrong. */
-  email?: string
-  fault?: string | undefined
-  hasMail: boolean
-  hasProvider: boolean
-  /** Where mails are if there is no mail server. */
-  mailsAre: string | undefined
-}
-
-/** The first page: an address, or the provider. */
-export function signInView(data: SignInView): Html {
-  const { next, email = '', fault, hasMail, hasProvider, mailsAre } = data
+/** The first page: an address, or the provider. `typed`: what the person typed, if it was wrong. */
+export function signInView(
+  { mailer, options: { oidc } }: Portal,
+  next: string | undefined,
+  { email, fault }: { email: string; fault?: string } = { email: '' },
+): Html {
   const query = next === undefined ? '' : `?next=${encodeURIComponent(next)}`
   const field = { name: 'email', label: 'E-mail address', type: 'email', value: email, fault } as const
   return html`<h1>Sign in</h1>
 ${
-  hasMail || hasProvider
+  mailer || oidc
     ? html`<p>There is no password. If you have no account yet, signing in creates a free one.</p>`
     : html`<p>Signing in is not set up here yet. Ask the operator of this service for a key.</p>`
 }
-${hasProvider && html`<p><a class="button" href="/sign-in/provider${query}">Sign in with your platform account</a></p>`}
+${oidc && html`<p><a class="button" href="/sign-in/provider${query}">Sign in with your platform account</a></p>`}
 ${
-  hasMail &&
+  mailer &&
   form({
     action: '/sign-in',
     hidden: { next },
@@ -35,17 +28,18 @@ ${
     isSentOnce: true,
   })
 }
-${mailsAre && html`<p>${mailsAre}</p>`}`
+${mailer?.mailsAre && html`<p>${mailer.mailsAre}</p>`}`
 }
 
-export interface CodeView extends Pick<SignInView, 'mailsAre'> {
-  /** The address that was typed in this browser, if its sign-in is not over. */
-  email: string | undefined
-  fault?: string
-}
-
-/** Asks for the mailed code. It says the same for every address. */
-export function codeView({ email, mailsAre, fault }: CodeView): Html {
+/**
+ * Asks for the mailed code. It says the same for every address. `email`: the one that was typed in this browser, if its sign-in is not
+ * over. `mailsAre`: where mails are if there is no mail server.
+ */
+export function codeView({
+  email,
+  mailsAre,
+  fault,
+}: Record<'email' | 'mailsAre' | 'fault', string | undefined>): Html {
   const code = { name: 'code', label: 'Code', type: 'text', placeholder: '1234 5678', fault } as const
   return html`<h1>Check your inbox</h1>
 <p>We sent a code and a link to ${email === undefined ? 'the address that you typed' : html`<strong>${email}</strong>`}. Both work once, within 15 minutes.</p>
