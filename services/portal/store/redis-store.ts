@@ -7,11 +7,6 @@ import { createRedisConnection, type RedisConnection } from '../../runtime/redis
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { PortalStore } from './port.ts'
 
-export interface RedisStoreDependencies {
-  connection: RedisConnection
-  keyPrefix: string
-}
-
 const redisMsMax = 1_000
 // A count without an end is none. One that ends later than a new one is of before Redis's clock was set back.
 const countScript = `
@@ -31,11 +26,11 @@ export function portalStore(
       onChange: isUp => metrics.redisUp.set({ connection: 'portal' }, isUp ? 1 : 0),
     },
   )
-  return createRedisStore({ connection, keyPrefix })
+  return createRedisStore(connection, keyPrefix)
 }
 
 /** The store in this Redis. Closes the connection when it is closed. */
-export function createRedisStore({ connection, keyPrefix }: RedisStoreDependencies): PortalStore {
+export function createRedisStore(connection: RedisConnection, keyPrefix: string): PortalStore {
   const nameOf = (key: string) => `${keyPrefix}portal:${key}`
   // Redis takes no time to live below 1 ms.
   const whole = (ms: number) => Math.max(1, Math.ceil(ms))
@@ -59,10 +54,7 @@ export function createRedisStore({ connection, keyPrefix }: RedisStoreDependenci
       return (await connection.run(redis => redis.getdel(nameOf(key)))) ?? undefined
     },
     async count(key, windowMs) {
-      const name = nameOf(key)
-      const sum = await connection.run(redis => redis.eval(countScript, 1, name, whole(windowMs)))
-      if (typeof sum !== 'number') throw new Error(`Redis did not count ${name}`)
-      return sum
+      return Number(await connection.run(redis => redis.eval(countScript, 1, nameOf(key), whole(windowMs))))
     },
     check() {
       return connection.isUp()

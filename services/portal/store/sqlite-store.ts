@@ -5,13 +5,8 @@
  */
 import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { PortalStore } from './port.ts'
-
-export interface SqliteStoreOptions {
-  path: string
-  /** Unix milliseconds. */
-  now: () => number
-}
 
 const lockMsMax = 5_000
 // How often what is over is deleted, and how much of it at most, so that no request waits for it.
@@ -21,7 +16,7 @@ const sweepEntriesMax = 10_000
 const schema = readFileSync(new URL('schema.sql', import.meta.url), 'utf8')
 
 /** Opens the file, and creates it if it is missing. */
-export function openSqliteStore({ path, now }: SqliteStoreOptions): PortalStore {
+export function openSqliteStore({ path, now }: { path: string } & Pick<Runtime, 'now'>): PortalStore {
   const database = new DatabaseSync(path, { timeout: lockMsMax })
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;')
   database.exec(schema)

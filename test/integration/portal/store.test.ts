@@ -136,7 +136,7 @@ describe('the store in Redis', () => {
     if (!redis) throw new Error('no Redis was started')
     const connection = connectTo(redis)
     expect(await isUpWithin(connection, 10_000)).toBe(true)
-    return createRedisStore({ connection, keyPrefix })
+    return createRedisStore(connection, keyPrefix)
   }
 
   conformance(async () => {
