@@ -3,14 +3,13 @@
  * between them is passed in.
  */
 import { randomBytes } from 'node:crypto'
-import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { KeyAdmin } from '../api-keys/api-keys.ts'
 import { startRounds } from '../runtime/async/rounds.ts'
 import { within } from '../runtime/async/sleep.ts'
 import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import { type Check, shared } from '../runtime/ops/checks.ts'
+import { shared } from '../runtime/ops/checks.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { openAccounts } from './account/accounts.ts'
@@ -43,12 +42,7 @@ export interface PortalServiceDependencies extends PublicOptions {
   logger: Logger
 }
 
-export interface PortalService {
-  /** Not listening yet. */
-  app: FastifyInstance
-  readiness(): Record<string, Check>
-  close(): Promise<void>
-}
+export type PortalService = Awaited<ReturnType<typeof startPortalService>>
 
 // A mail about a key is sent within it.
 const sendPauseMs = 5_000
@@ -57,8 +51,8 @@ const measurePauseMs = 20_000
 // A round may wait for a mail server or the log for longer than the process has to end (commands/services.ts).
 const roundMsMax = 5_000
 
-/** Creates the app. */
-export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
+/** Creates the app, which does not listen yet. */
+export async function startPortalService(dependencies: PortalServiceDependencies) {
   const { config, apiUrl, portalKey, hosts, store, mailer, tables, databases, logger } = dependencies
   const portalUrl = new URL(dependencies.portalUrl).origin
   const { writer } = dependencies.keyAdmin
@@ -99,19 +93,19 @@ export async function startPortalService(dependencies: PortalServiceDependencies
   const notNotified = warning('the notices could not be looked after')
   const notMeasured = warning('the freshness of the data could not be noted')
   const notEnded = warning('the rounds of the portal did not end in time: the next portal does what is left')
+  const sender = createNoticeSender({ ...noteParts, mailer })
+  const lookAndSend = async (signal: AbortSignal) => {
+    await sender.look(signal).catch(notNotified)
+    await sender.sendDue(signal)
+  }
   const rounds = [
     startRounds(freshness.measure, { pauseMs: measurePauseMs, onError: notMeasured }),
     startRounds(signal => finishDeletions({ accounts, keys }, signal, notDeleted), {
       pauseMs: 30_000,
       onError: notDeleted,
     }),
+    startRounds(lookAndSend, { pauseMs: sendPauseMs, onError: notNotified }),
   ]
-  const sender = createNoticeSender({ ...noteParts, mailer })
-  const lookAndSend = async (signal: AbortSignal) => {
-    await sender.look(signal).catch(notNotified)
-    await sender.sendDue(signal)
-  }
-  rounds.push(startRounds(lookAndSend, { pauseMs: sendPauseMs, onError: notNotified }))
   return {
     app,
     readiness: () => ({ store: shared(store.check()) }),
