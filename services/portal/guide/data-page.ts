@@ -4,7 +4,7 @@ import { readPublicViews } from '../../tables/schema/public-views.ts'
 import type { Portal } from '../app.ts'
 import { timeBars } from '../html/bars.ts'
 import { type Html, html, prose } from '../html/html.ts'
-import { codeBlock, notice, scrolling, stack } from '../html/parts.ts'
+import { codeBlock, notice, scrolling, stack, webLink } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
 import { connectSection, dictionarySection } from './data-connect.ts'
 import { type Example, playLink, readExamples } from './data-examples.ts'
@@ -142,18 +142,12 @@ function topPicture(campaigns: readonly TopCampaign[], currency: string): Html {
   if (campaigns.length === 0) return html`<p>There is no public campaign yet.</p>`
   const most = Math.max(...campaigns.map(({ raised }) => raised))
   const rows = campaigns.map(({ title, url, raised, backers, category, status }) => [
-    campaignLink(title, url),
+    webLink(url, html`<bdi>${title}</bdi>`),
     meter(raised / (most || 1)),
     ...[Math.round(raised), backers, category, status],
   ])
   return html`<p>The campaigns that raised most.</p>
 ${stack(['Campaign', 'Bar', raisedIn(currency), 'Backers', 'Category', 'Status'], rows)}`
-}
-
-// What creators typed: only a web address becomes a link.
-function campaignLink(title: string, url: string): Html {
-  if (!/^https?:\/\//i.test(url)) return html`<bdi>${title}</bdi>`
-  return html`<a href="${url}" rel="nofollow noopener noreferrer"><bdi>${title}</bdi></a>`
 }
 
 /** A bar whose length is a share of 1. The number stands beside it. */

@@ -50,6 +50,12 @@ export function scrolling(label: string, table: Html): Html {
   return html`<div class="scroll" role="region" tabindex="0" aria-label="${label}">${table}</div>`
 }
 
+/** A link to an address that other people or programs wrote: only a web address becomes one. */
+export function webLink(url: string, content: Html | string): Html {
+  if (!/^https?:\/\//i.test(url)) return html`${content}`
+  return html`<a href="${url}" rel="nofollow noopener noreferrer">${content}</a>`
+}
+
 function copyButton(id: string, what: string): Html {
   return html`<button type="button" class="small secondary" data-copy="#${id}">Copy<span class="visually-hidden"> ${what}</span></button>`
 }

@@ -2,6 +2,7 @@
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
+import { webLink } from '../html/parts.ts'
 import { moment } from '../html/words.ts'
 import { usageText } from '../usage/usage-view.ts'
 import { isAlive, type KeyView, keyPath, likePath } from './key-state.ts'
@@ -19,7 +20,7 @@ export function keyPage({ key, usage }: KeyView, now: number): Html {
 <h1>Key <code>${keyPrefix(key.key)}…</code></h1>
 <dl class="facts">
 <div><dt>Name</dt><dd><bdi>${key.name}</bdi></dd></div>
-<div><dt>Web address</dt><dd>${webLink(key.url)}</dd></div>
+<div><dt>Web address</dt><dd>${webLink(key.url, key.url)}</dd></div>
 <div><dt>Contact</dt><dd>${key.contact_email}</dd></div>
 <div><dt>Status</dt><dd>${statusText(key, now)}</dd></div>
 <div><dt>Created</dt><dd>${moment(key.issued_at_ms)}</dd></div>
@@ -27,12 +28,6 @@ export function keyPage({ key, usage }: KeyView, now: number): Html {
 </dl>
 <p>${usage ? usageText(usage.days) : 'The usage cannot be read at the moment. The key itself is not affected.'}</p>
 <div class="actions"><a class="button" href="/access/requests?key=${encodeURIComponent(keyPrefix(key.key))}">Its requests</a> <a class="button secondary" href="${likePath(key)}">New key like this</a>${isAlive(key, now) && html` <a class="button secondary" href="${path}/edit">Edit</a> <a class="button secondary danger" href="${path}/revoke">Revoke this key</a>`}</div>`
-}
-
-// The topic has what other programs wrote, too: only a web address becomes a link.
-function webLink(url: string): Html {
-  if (!/^https?:\/\//i.test(url)) return html`${url}`
-  return html`<a href="${url}" rel="nofollow noopener noreferrer">${url}</a>`
 }
 
 /** Asks once more before a key is revoked. */
