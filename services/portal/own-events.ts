@@ -8,13 +8,12 @@
 import { encodePortalEvent } from '../../contracts/events/portal-codec.ts'
 import { type PortalEvent, portalKeyOf, portalTopicOf } from '../../contracts/events/portal-event.ts'
 import type { EventWriter, NewRecord } from '../log/port.ts'
-import { type Sleep, untilFound, within } from '../runtime/async/sleep.ts'
+import { untilFound, within } from '../runtime/async/sleep.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import { TablesError } from '../tables/port.ts'
 
-export interface OwnEventsDependencies {
+export interface OwnEventsDependencies extends Pick<Runtime, 'monotonicMs' | 'sleep'> {
   writer: Pick<EventWriter, 'append'>
-  monotonicMs: () => number
-  sleep: Sleep
   /** How long a write takes at most, ms. Default 20 s. */
   writeMsMax?: number
 }

@@ -19,6 +19,7 @@ import {
   portalVersionOf,
   versionIn,
 } from '../../../contracts/events/portal-event.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import { PageError } from '../http/pages.ts'
 import { type OwnEventsDependencies, recordOf, writeOwn } from '../own-events.ts'
 import type { Account } from '../ports.ts'
@@ -34,10 +35,9 @@ import {
 } from './account-ledger.ts'
 import { accountIdOf } from './email.ts'
 
-export interface AccountsDependencies extends OwnEventsDependencies, Place {
+export interface AccountsDependencies extends OwnEventsDependencies, Place, Pick<Runtime, 'now'> {
   /** PLEDGEVIEW_PORTAL_KEY. */
   portalKey: string
-  now: () => number
   /** How long after a deletion it is appended a second time, ms. Default 10 minutes: no request to the log takes so long. */
   settledMs?: number
 }

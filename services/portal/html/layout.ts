@@ -61,9 +61,7 @@ ${content}
 }
 
 function navigationEntry({ path, title }: { path: string; title: string }, current: string): Html {
-  return path === current
-    ? html`<li><a href="${path}" aria-current="page">${title}</a></li>`
-    : html`<li><a href="${path}">${title}</a></li>`
+  return html`<li><a href="${path}"${path === current && html` aria-current="page"`}>${title}</a></li>`
 }
 
 function accountEntries({ signedInAs, path }: PageOptions): Html {

@@ -23,34 +23,23 @@ export interface OverviewData {
 /** Ended keys that are listed. Older ones are counted only. */
 const endedKeysMax = 20
 
-export function overviewPage(data: OverviewData): Html {
-  const { keys, done, now, copy } = data
+export function overviewPage({ keys, done, now, copy }: OverviewData): Html {
   const active = activeCount(
     keys.map(({ key }) => key),
     now,
   )
   return html`<h1>API access</h1>
 ${done && notice(done, 'good')}
-<p class="lead">${activeText(active)}</p>
-${usageFault(data)}
+<p class="lead">You have ${count(active)} of ${activeKeysMax} active keys.${active >= activeKeysMax && ' To get a new one, revoke one of them.'}</p>
+${
+  keys.some(({ usage }) => usage === undefined) &&
+  notice('The usage of keys cannot be read at the moment. The keys themselves are not affected.', 'warning')
+}
 ${deprecatedNotice(keys)}
 ${keys.length === 0 && html`<p>Tell us the name and the web address of the program that will call the API, and how to reach you. Then you see its key.</p>`}
 ${keyLists(keys, now)}
 <div class="actions">${active < activeKeysMax && html`<a class="button" href="/access/keys/new">Create a key</a>`}${keys.length > 0 && html` <a class="button secondary" href="/access/requests">Requests</a>`}</div>
 ${copy && copySection(copy)}`
-}
-
-function activeText(active: number): string {
-  const text = `You have ${count(active)} of ${activeKeysMax} active keys.`
-  return active < activeKeysMax ? text : `${text} To get a new one, revoke one of them.`
-}
-
-function usageFault({ keys }: OverviewData): Html | undefined {
-  if (!keys.some(({ usage }) => usage === undefined)) return undefined
-  return notice(
-    'The usage of keys cannot be read at the moment. The keys themselves are not affected.',
-    'warning',
-  )
 }
 
 function deprecatedNotice(keys: readonly KeyView[]): Html | undefined {

@@ -1,8 +1,7 @@
 /** Notes mails for the sender (notice-sender.ts). A mail is kept with its address until it is sent or given up. */
-import type { Logger } from 'pino'
 import type { NoticeRule } from '../../../contracts/events/portal-event.ts'
 import { keyPrefix, keyPrefixLength } from '../../api-keys/credentials.ts'
-import { dayMs } from '../../runtime/runtime.ts'
+import { dayMs, type Runtime } from '../../runtime/runtime.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { checkEmail } from '../account/email.ts'
 import { sealOf } from '../http/cookies.ts'
@@ -13,15 +12,13 @@ import type { PortalStore } from '../store/port.ts'
 import type { NewNotice, Notices } from './notices.ts'
 import { keyCreatedText, keyRevokedText, runawayText } from './texts.ts'
 
-export interface NoteParts {
+export interface NoteParts extends Pick<Runtime, 'now' | 'logger'> {
   notices: Notices
   store: PortalStore
   /** PLEDGEVIEW_PORTAL_KEY. */
   portalKey: string
   /** The public address of the portal. */
   portalUrl: string
-  now: () => number
-  logger: Logger
 }
 
 // A contact address is not verified, so nobody may fill a stranger's mailbox through us.
