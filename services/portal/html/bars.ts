@@ -62,13 +62,13 @@ export function timeBars(
 <desc id="${id}-desc">${description}</desc>
 ${[...lines].map(value => gridLine(y(value), scaleText(value)))}${bars.map((bar, index) => {
   const x = margin.left + index * step
-  return html`<g><title>${bar.title}</title><rect fill="none" pointer-events="all" x="${fixed(x)}" y="${margin.top}" width="${fixed(step)}" height="${inner}"/>${partsOf(bar, x)}</g>${bar.label !== '' && html`<text class="middle" x="${fixed(x + step / 2)}" y="${height - 12}">${bar.label}</text>`}
+  return html`<g><title>${bar.title}</title><rect fill="none" pointer-events="all" x="${fixed(x)}" y="${margin.top}" width="${fixed(step)}" height="${inner}"/>${partsOf(bar, x)}</g>${bar.label !== '' && html`<text text-anchor="middle" x="${fixed(x + step / 2)}" y="${height - 12}">${bar.label}</text>`}
 `
 })}</svg>`
 }
 
 function gridLine(y: number, text: string): Html {
-  return html`<line class="axis" x1="${margin.left}" x2="${width - margin.right}" y1="${fixed(y)}" y2="${fixed(y)}"/><text class="end" x="${margin.left - 8}" y="${fixed(y + 5)}">${text}</text>
+  return html`<line class="axis" x1="${margin.left}" x2="${width - margin.right}" y1="${fixed(y)}" y2="${fixed(y)}"/><text text-anchor="end" x="${margin.left - 8}" y="${fixed(y + 5)}">${text}</text>
 `
 }
 
