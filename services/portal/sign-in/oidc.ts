@@ -60,7 +60,7 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
   const oidc = createOidcClient(settings, `${portalUrl}${callbackPath}`)
 
   const failed = (step: string) => (error: unknown) => {
-    if (error instanceof OidcRefused) throw new PageError(403, error.message)
+    if (error instanceof PageError) throw error
     // What the provider answers may be caused by the person, and is no fault of ours.
     const isAnswer = error instanceof AuthorizationResponseError
     const fault = { error: messageOf(error), ...(isAnswer && { answer: error.error.slice(0, 100) }) }
@@ -126,11 +126,6 @@ interface OidcCheck {
   verifier: string
 }
 
-/** The person cannot be signed in. The message is for people. */
-class OidcRefused extends Error {
-  override name = 'OidcRefused'
-}
-
 const answerSecondsMax = 10
 const answerBytesMax = 1024 ** 2
 
@@ -178,7 +173,7 @@ function createOidcClient({ issuer, clientId, clientSecret }: OidcSettings, redi
       return { url: url.href, check }
     },
 
-    /** The verified address of the person. Throws `OidcRefused` if there is none. */
+    /** The verified address of the person. Throws a page if there is none. */
     async finish(callbackUrl: URL, { state, nonce, verifier }: OidcCheck): Promise<string> {
       const config = await configuration()
       const tokens = await authorizationCodeGrant(config, callbackUrl, {
@@ -188,12 +183,12 @@ function createOidcClient({ issuer, clientId, clientSecret }: OidcSettings, redi
         idTokenExpected: true,
       })
       const claims = tokens.claims()
-      if (!claims) throw new OidcRefused('The provider did not say who you are.')
+      if (!claims) throw new PageError(403, 'The provider did not say who you are.')
       const { email, email_verified: isVerified } =
         claims.email === undefined ? await fetchUserInfo(config, tokens.access_token, claims.sub) : claims
       // An address that was not verified may belong to another person.
       if (typeof email !== 'string' || isVerified !== true)
-        throw new OidcRefused('Your account at the provider has no verified e-mail address.')
+        throw new PageError(403, 'Your account at the provider has no verified e-mail address.')
       return email
     },
   }
