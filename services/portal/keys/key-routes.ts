@@ -6,7 +6,6 @@ import type { Portal } from '../app.ts'
 import { fieldOf, queryOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
-import type { Account, PortalKey } from '../ports.ts'
 import { type ByName, countFor, keyOf, notify, sendPage, toOverview, withUsage } from './access.ts'
 import { lifetimeOf, lifetimes } from './key-fields.ts'
 import { type KeyFormData, keyForm, readKeyForm } from './key-form.ts'
@@ -53,20 +52,26 @@ export function addKeyRoutes(app: FastifyInstance, portal: Portal): void {
   question('revoke', (_request, reply, view) =>
     sendPage(reply, `Revoke key ${keyPrefix(view.key.key)}?`, revokePage(view)),
   )
-  for (const [name, act] of Object.entries({ edit, revoke })) {
-    app.post<ByName>(`/access/keys/:name/${name}`, async (request, reply) => {
-      const asked = { request, reply, account: signedIn(request), key: await keyOf(portal, request) }
-      return act(portal, asked)
-    })
-  }
-}
 
-/** What a form about a key asks for. */
-interface Asked {
-  request: FastifyRequest<ByName>
-  reply: FastifyReply
-  account: Account
-  key: PortalKey
+  app.post<ByName>('/access/keys/:name/edit', async (request, reply) => {
+    const account = signedIn(request)
+    const key = await keyOf(portal, request)
+    const { fields, faults } = readKeyForm(request.body)
+    if (Object.keys(faults).length > 0)
+      return sendForm(reply.code(422), { path: keyPath(key), fields, faults })
+    await countFor(portal, account, 'saves')
+    await portal.keys.change(key, fields)
+    return toOverview(reply, 'saved')
+  })
+
+  app.post<ByName>('/access/keys/:name/revoke', async (request, reply) => {
+    const account = signedIn(request)
+    const key = await keyOf(portal, request)
+    const tell = () => notify(portal, notices => notices.revoked(account, key, keyPrefix(key.key)))
+    // A form that was sent twice has revoked it before.
+    if (key.status !== 'revoked') await portal.keys.revoke(key, tell)
+    return toOverview(reply, 'revoked')
+  })
 }
 
 async function viewOf(portal: Portal, request: FastifyRequest<ByName>): Promise<KeyView> {
@@ -90,21 +95,4 @@ async function create(portal: Portal, request: FastifyRequest, reply: FastifyRep
     return sendForm(reply.code(422), { path: undefined, fields, faults, expires })
   if (expires !== '' && !Object.hasOwn(lifetimes, expires)) throw new KeyError('Choose when the key ends.')
   return answerWithNewKey(portal, request, reply, fields, lifetimes[expires as keyof typeof lifetimes])
-}
-
-async function edit(portal: Portal, { request, reply, account, key }: Asked): Promise<FastifyReply> {
-  const { fields, faults } = readKeyForm(request.body)
-  if (Object.keys(faults).length > 0) return sendForm(reply.code(422), { path: keyPath(key), fields, faults })
-  await countFor(portal, account, 'saves')
-  await portal.keys.change(key, fields)
-  return toOverview(reply, 'saved')
-}
-
-async function revoke(portal: Portal, { reply, account, key }: Asked): Promise<FastifyReply> {
-  // A form that was sent twice has revoked it before.
-  if (key.status === 'revoked') return toOverview(reply, 'revoked')
-  await portal.keys.revoke(key, () =>
-    notify(portal, notices => notices.revoked(account, key, keyPrefix(key.key))),
-  )
-  return toOverview(reply, 'revoked')
 }
