@@ -38,15 +38,7 @@ import { addStatusPage } from './status/status-page.ts'
 import type { PortalStore } from './store/port.ts'
 import type { RequestsOf, UsageOf } from './usage/usage-reader.ts'
 
-type PortalConfig = Pick<
-  Config,
-  | 'PLEDGEVIEW_EXPORT_DIR'
-  | 'PLEDGEVIEW_TRUST_PROXY'
-  | 'PLEDGEVIEW_CONNECTIONS_MAX'
-  | 'PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX'
->
-
-export interface PortalOptions extends PortalConfig {
+export interface PortalOptions extends Config {
   /** The public address of the portal: its origin. */
   portalUrl: string
   /** The public address of the API, with `/api/v1`. */

@@ -11,6 +11,7 @@ import { loopbackHosts } from '../../../services/portal/http/headers.ts'
 import type { Account } from '../../../services/portal/ports.ts'
 import { createSessions } from '../../../services/portal/sign-in/sessions.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { testClock } from '../query/app.ts'
 import { type Browser, createBrowser } from './browser.ts'
@@ -59,8 +60,12 @@ export async function startTestPortal({
     }),
     options: {
       ...{ portalUrl: url, apiUrl: 'http://127.0.0.1:8080/api/v1', viewsDatabase: 'crowdfunding', portalKey },
-      ...{ hosts: loopbackHosts, PLEDGEVIEW_EXPORT_DIR: undefined, PLEDGEVIEW_TRUST_PROXY: [] },
-      ...{ PLEDGEVIEW_CONNECTIONS_MAX: 100, PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX: 50 },
+      ...readConfig({}),
+      ...{
+        hosts: loopbackHosts,
+        PLEDGEVIEW_CONNECTIONS_MAX: 100,
+        PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX: 50,
+      },
       ...options,
     },
     logger: pino({ level: 'debug' }, { write: line => void log.push(line) }),
