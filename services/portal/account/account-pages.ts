@@ -17,19 +17,15 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
   const ofAccount = { preHandler: requireAccount }
   const path = '/account'
 
-  app.get('/account', ofAccount, async (request, reply) => {
-    const account = signedIn(request)
-    return reply.page({ title: 'Account', path, content: accountView(account) })
-  })
+  app.get('/account', ofAccount, async (request, reply) =>
+    reply.page({ title: 'Account', path, content: accountView(signedIn(request)) }),
+  )
 
   app.get('/account/delete', ofAccount, async (request, reply) => {
     const account = signedIn(request)
     const alive = (await keys.ofAccount(account.account_id)).filter(key => isAlive(key, now()))
-    return reply.page({
-      title: 'Delete the account',
-      path,
-      content: deleteView(account, alive.length),
-    })
+    const content = deleteView(account, alive.length)
+    return reply.page({ title: 'Delete the account', path, content })
   })
 
   app.post('/account/delete', ofAccount, async (request, reply) => {

@@ -25,13 +25,10 @@ const maxAgeSeconds = 300
 
 /** Serves the folder `static`. Its `portal.css` comes with Pico in front. */
 export async function addStaticFiles(app: FastifyInstance): Promise<void> {
-  const headers = {
-    cacheControl: true,
+  await app.register(fastifyStatic, {
+    ...{ root: folder, prefix: '/static/', index: false, dotfiles: 'deny' },
     maxAge: maxAgeSeconds * 1000,
-    index: false,
-    dotfiles: 'deny',
-  } as const
-  await app.register(fastifyStatic, { root: folder, prefix: '/static/', ...headers })
+  })
 
   for (const { name, file } of offered) {
     app.get(`/static/${name}`, async (_request, reply) =>
