@@ -35,21 +35,14 @@ export function addKeyRoutes(app: FastifyInstance, portal: Portal): void {
   })
 
   // The questions about a key that works. One that has ended leads to its page.
-  const question = (
-    name: 'edit' | 'revoke',
-    send: (request: FastifyRequest<ByName>, reply: FastifyReply, view: KeyView) => unknown,
-  ) =>
+  const question = (name: 'edit' | 'revoke', send: (reply: FastifyReply, view: KeyView) => unknown) =>
     app.get<ByName>(`/access/keys/:name/${name}`, async (request, reply) => {
       const view = await viewOf(portal, request)
-      return isAlive(view.key, portal.now())
-        ? send(request, reply, view)
-        : reply.redirect(keyPath(view.key), 303)
+      return isAlive(view.key, portal.now()) ? send(reply, view) : reply.redirect(keyPath(view.key), 303)
     })
 
-  question('edit', (_request, reply, { key }) =>
-    sendForm(reply, { path: keyPath(key), fields: key, faults: {} }),
-  )
-  question('revoke', (_request, reply, view) =>
+  question('edit', (reply, { key }) => sendForm(reply, { path: keyPath(key), fields: key, faults: {} }))
+  question('revoke', (reply, view) =>
     sendPage(reply, `Revoke key ${keyPrefix(view.key.key)}?`, revokePage(view)),
   )
 
