@@ -26,10 +26,7 @@ export function requestsOf(counts: UsageCounts): number {
 
 /** The counts of several keys together, by their days. */
 export function sumOf(keys: readonly Days[]): KeyUsage['days'] {
-  return (keys[0] ?? []).map(({ day }, index) => {
-    const rows = keys.map(days => days[index]).filter(row => row !== undefined)
-    return { ...totalOf(rows), day }
-  })
+  return [...Map.groupBy(keys.flat(), ({ day }) => day)].map(([day, rows]) => ({ ...totalOf(rows), day }))
 }
 
 /** The counts of all days together. */
