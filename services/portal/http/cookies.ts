@@ -28,12 +28,8 @@ function cookie(name: string, secure: boolean) {
   return {
     name,
     read: (request: FastifyRequest) => request.cookies[name],
-    /** Without `msMax` the cookie ends with the browser. */
-    set(reply: FastifyReply, value: string, msMax?: number): void {
-      reply.setCookie(name, value, {
-        ...attributes,
-        ...(msMax !== undefined && { maxAge: Math.floor(msMax / 1000) }),
-      })
+    set(reply: FastifyReply, value: string, msMax: number): void {
+      reply.setCookie(name, value, { ...attributes, maxAge: Math.floor(msMax / 1000) })
     },
     clear: (reply: FastifyReply) => void reply.clearCookie(name, attributes),
   }
