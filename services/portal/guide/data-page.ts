@@ -4,7 +4,7 @@ import { readPublicViews } from '../../tables/schema/public-views.ts'
 import type { Portal } from '../app.ts'
 import { timeBars } from '../html/bars.ts'
 import { type Html, html, prose } from '../html/html.ts'
-import { codeBlock, notice, scrolling, stack, webLink } from '../html/parts.ts'
+import { codeBlock, notice, stack, webLink } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
 import { connectSection, dictionarySection } from './data-connect.ts'
 import { type Example, playLink, readExamples } from './data-examples.ts'
@@ -87,8 +87,9 @@ function answerTable(question: string, rows: readonly Readonly<Record<string, un
   if (names.length === 0) return html`<p>The answer has no rows.</p>`
   const cell = (value: unknown) => (typeof value === 'number' ? value : String(value))
   const shown = rows.slice(0, answerRowsMax - 1).map(row => names.map(name => cell(row[name])))
-  // An answer may have more columns than a screen is wide.
-  return html`${scrolling(`Answer: ${question}`, stack(names, shown))}${shown.length < rows.length && html`<p>There are more rows.</p>`}`
+  // An answer may have more columns than a screen is wide: it scrolls sideways.
+  const table = html`<div class="scroll" role="region" tabindex="0" aria-label="Answer: ${question}">${stack(names, shown)}</div>`
+  return html`${table}${shown.length < rows.length && html`<p>There are more rows.</p>`}`
 }
 
 function aboutCard({ campaigns, as_of, currency, history_from, history_kept_from }: DataAbout): Html {

@@ -45,11 +45,6 @@ ${rows.map(
 </table>`
 }
 
-/** A table that scrolls sideways where it is too wide. `label` says to screen readers what it is. */
-export function scrolling(label: string, table: Html): Html {
-  return html`<div class="scroll" role="region" tabindex="0" aria-label="${label}">${table}</div>`
-}
-
 /** A link to an address that other people or programs wrote: only a web address becomes one. */
 export function webLink(url: string, content: Html | string): Html {
   if (!/^https?:\/\//i.test(url)) return html`${content}`

@@ -35,7 +35,7 @@ export function likePath({ key }: Pick<PortalKey, 'key'>): string {
 }
 
 /** The key of the account that a path names by its first 16 characters. `undefined` if none or several match. */
-export function keyOfPath<K extends Pick<PortalKey, 'key'>>(keys: readonly K[], name: string): K | undefined {
+export function keyOfPath(keys: readonly PortalKey[], name: string): PortalKey | undefined {
   const matching = keys.filter(({ key }) => keyPrefix(key) === name)
   return matching.length === 1 ? matching[0] : undefined
 }

@@ -42,11 +42,9 @@ export async function countMail(
 
 export const knownMsMax = 180 * dayMs
 
-const purpose = 'known-browser'
-
 /** The cookie for a browser in which this address was verified. */
 export function knownBrowser(portalKey: string, email: string): string {
-  return sealOf(portalKey, purpose, email)
+  return sealOf(portalKey, 'known-browser', email)
 }
 
 /** Whether the cookie is that of a browser in which this address was verified. */
