@@ -52,12 +52,7 @@ export async function startTestPortal({
     freshness: async () => ({ days: [], incidents: [] }),
     liveState: async () => ({ status: 'Up to date', campaigns: 3, as_of: clock.now() }),
     answers: async () => new Map(),
-    pictures: async () => ({
-      about: undefined,
-      funding: undefined,
-      categories: undefined,
-      campaigns: undefined,
-    }),
+    pictures: async () => ({}),
     options: {
       ...{ portalUrl: url, apiUrl: 'http://127.0.0.1:8080/api/v1', viewsDatabase: 'crowdfunding', portalKey },
       ...readConfig({}),
