@@ -77,7 +77,8 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
   // It may end while we write to its stdin. `ended` reports that.
   process_.stdin?.on('error', () => {})
   let isEnded = false
-  // Resolves with the reason when it has ended. `close` comes when all of its output has been read. A process that cannot be started has an error and no end.
+  // Resolves with the reason when it has ended. `close` comes when all of its output has been read.
+  // A process that cannot be started has an error and no end.
   const ended: Promise<string> = once(process_, 'close')
     .then(
       // What a process that was killed has said is not the reason.

@@ -65,8 +65,8 @@ export function createKafka(settings: KafkaSettings, logger: Logger): Kafkajs.Ka
     logLevel: logLevel.INFO,
     logCreator: () => entry => writeLog(logger, entry),
     ...(tls && { ssl: { ...tls } }),
-    // kafkajs has no type for a union of mechanisms.
-    ...(sasl && { sasl: sasl as Kafkajs.SASLOptions }),
+    // A copy: kafkajs writes into it. And it has no type for a union of mechanisms.
+    ...(sasl && { sasl: { ...sasl } as Kafkajs.SASLOptions }),
   })
 }
 
