@@ -6,7 +6,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { aborted } from 'node:util'
+import { once } from 'node:events'
 import type { Logger } from 'pino'
 import { issueKey, keyDirectory } from '../api-keys/api-keys.ts'
 import { analystUser } from '../clickhouse-server/configuration.ts'
@@ -124,7 +124,7 @@ export const startCommand: Command = {
         )
         const ended = new AbortController()
         open({ close: () => ended.abort() })
-        const interrupted = aborted(signal, signal)
+        const interrupted = signal.aborted ? undefined : once(signal, 'abort')
         await Promise.race([
           interrupted,
           service.model.clickHouse.failed.then(error => Promise.reject(error)),

@@ -1,5 +1,5 @@
 /** What the query service and the portal do alike as separate processes: they serve their port and the ops port until they are told to end. */
-import { aborted } from 'node:util'
+import { once } from 'node:events'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { closeServer, type Open } from '../runtime/async/closing.ts'
@@ -62,5 +62,5 @@ export async function serve(
   const url = await app.listen({ host: config.PLEDGEVIEW_HOST, port })
   const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT })
   say(`${readyText(url)} (ops: ${opsUrl})`)
-  await aborted(signal, signal)
+  if (!signal.aborted) await once(signal, 'abort')
 }

@@ -15,7 +15,6 @@ import { logInvariants } from './invariants.ts'
 const bufferedBytes = 8_192
 const waitingBytesMax = 1_048_576
 const flushMs = 250
-// A full pipe answers EAGAIN.
 const fullPipeTriesMax = 20
 const pauseMs = 50
 
@@ -76,6 +75,7 @@ function createDestination(fd: number) {
         try {
           bytes = bytes.subarray(writeSync(fd, bytes))
         } catch (error) {
+          // A full pipe answers so.
           if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return
           tries++
           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
