@@ -86,7 +86,7 @@ async function purgeCaches(
   }
   await sleep(2 * purgeLookMs)
   const lateMs = 2 * (purgeLookMs + purgeLookMsMax)
-  const left = `ids in lists of a moment ago; in Redis, answers that no process reads any more; if ClickHouse is slow, answers for up to ${lateMs / 1000} s`
+  const left = `ids in lists of a moment ago; in Redis, answers that no process reads any more; if ClickHouse takes seconds to answer, answers for up to ${lateMs / 1000} s`
   return leftOver(
     copy,
     'forgotten by the query processes that can read these tables',

@@ -13,7 +13,8 @@ const usage = `Usage: npx --no @pledgeview/client verify URL [FILE] [--as-of WAT
 Compares a copy with the API at URL (it ends in /api/v1): FILE, or standard input, has a JSON object with id and
 updated_at on each line. Key and secret are read from PLEDGEVIEW_KEY and PLEDGEVIEW_SECRET.
 --as-of: the X-Data-As-Of of the copy's last poll. Then campaigns that changed later do not count as wrong.
-A right copy takes one request. Of a wrong one all campaigns are read, which takes more than a minute.
+A right copy takes one request. Of a wrong one all campaigns are read, which takes more than a minute; also of a right one, if
+campaigns change all the time.
 Exit code: 0 right, 1 wrong, 2 it could not be compared.
 `
 const shownMax = 20

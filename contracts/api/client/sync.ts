@@ -1,8 +1,8 @@
 /**
  * Keeps a copy of the public campaigns up to date: repeated walks, each from the watermark of the one before.
  *
- * A change counts as processed when the consumer asks for the next one. The watermark is saved only when a whole walk
- * is processed. So a consumer that stops anywhere and starts again receives some changes twice, and misses none.
+ * A change counts as processed when the consumer asks for the next one. The watermark is saved when a whole walk is
+ * processed; and before a walk, an earlier one, if an answer was older. So a consumer that stops anywhere and starts again receives some changes twice, and misses none.
  */
 import type { Project, ProjectDetail } from './bodies.ts'
 import { ClientError, isTransient } from './errors.ts'

@@ -155,9 +155,9 @@ export function createConnections(options: ConnectionsOptions): Connections {
     wake(socket, address)
     response.once('close', () => {
       if (socket.destroyed || gate.latest() !== response) return
-      rest(socket, address)
       // The last place was taken while none was idle. The next connection would not be seen.
-      if (connections.size >= maxOfServer()) endOldest(idle)
+      if (connections.size >= maxOfServer()) socket.destroy()
+      else rest(socket, address)
     })
   }
 

@@ -125,24 +125,30 @@ describe.each(clients)('verify, in $language', client => {
     },
   )
 
-  it('walks a right copy at most once, and finds nothing wrong, if campaigns change all the time and the digest comes with an older answer', async () => {
-    const happening = (at: number, id: number) => ({ at, visibleAfterMs: 0, id: `c${id}`, state })
-    const model = createServiceModel({
-      happenings: [
-        ...Array.from({ length: 20 }, (_, id) => happening(-minuteMs, id)),
-        ...Array.from({ length: 4_000 }, (_, step) => happening(500 * step, step % 20)),
-      ],
-      removalsFrom: -minuteMs,
-      digests: 'of everything',
-      latencyMs: () => 1_000,
-    })
-    const { projects: copy, apply } = createCopy()
-    for (const [id, project] of model.publicCampaigns()) copy.set(id, project)
-    const store = memoryStore(new Date(model.now() - horizonMs).toISOString())
-    const options = { held: () => copy.values(), apply, store, pageSize: 7 }
-    expect(await clientOf(model).verify(options)).toMatchObject(nothing)
-    expect(model.requests.filter(path => path === '/projects?limit=7')).toHaveLength(1)
-  })
+  it.each([
+    ['with an older answer', 'of everything', 7, 500],
+    ['before its rows', 'all', 2, 50],
+  ] as const)(
+    'walks a right copy at most once, and finds nothing wrong, if campaigns change all the time and the digest comes %s',
+    async (_, digests, pageSize, everyMs) => {
+      const happening = (at: number, id: number) => ({ at, visibleAfterMs: 0, id: `c${id}`, state })
+      const model = createServiceModel({
+        happenings: [
+          ...Array.from({ length: 20 }, (_, id) => happening(-minuteMs, id)),
+          ...Array.from({ length: 2_000_000 / everyMs }, (_, step) => happening(everyMs * step, step % 20)),
+        ],
+        removalsFrom: -minuteMs,
+        digests,
+        latencyMs: () => 1_000,
+      })
+      const { projects: copy, apply } = createCopy()
+      for (const [id, project] of model.publicCampaigns()) copy.set(id, project)
+      const store = memoryStore(new Date(model.now() - horizonMs).toISOString())
+      const options = { held: () => copy.values(), apply, store, pageSize }
+      expect(await clientOf(model).verify(options)).toMatchObject(nothing)
+      expect(model.requests.filter(path => path === `/projects?limit=${pageSize}`)).toHaveLength(1)
+    },
+  )
 
   it('says that a copy is equal as of the older answer that had the digest', async () => {
     const happening = { at: -minuteMs, visibleAfterMs: 0, id: 'c1', state }
