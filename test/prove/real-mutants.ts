@@ -19,15 +19,6 @@ const changes: Readonly<Record<string, Readonly<Record<string, Changes>>>> = {
       ['query/lists/list-follower.ts', 'asOf: changes.as_of }', 'asOf: changes.as_of + 2_000 }'],
     ],
   },
-  snapshot: {
-    'all pages of a list are of one snapshot: each page is of its own': [
-      [
-        'query/lists/campaign-lists.ts',
-        'page(listKey(query), () => source',
-        'page(`${listKey(query)} ${range.offset}`, () => source',
-      ],
-    ],
-  },
   limit: {
     'the limiter counts over all processes: each counts alone': [
       [
