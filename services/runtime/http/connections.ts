@@ -9,7 +9,8 @@
  * - A new connection waits in its address's line. It is nothing but a socket there, so many may wait, and none is closed that would only
  *   be opened again at once.
  * - A connection that is idle is closed early. On a port without credentials, a new one takes the place of the one that is idle for longest:
- *   at the bound of its address, of that address, and at the server's `maxConnections`, of all.
+ *   at the bound of its address, of that address, and at the server's `maxConnections`, of all. If none is idle when the last place is
+ *   taken, the next connection that has its answer ends.
  * - A stranger's requests sent ahead are never handled: the answer to the first one ends the connection.
  * - All connections of strangers of one address share one turn (see `request-gate.ts`).
  */
@@ -155,7 +156,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     wake(socket, address)
     response.once('close', () => {
       if (socket.destroyed || gate.latest() !== response) return
-      // The last place was taken while none was idle. The next connection would not be seen.
+      // With every place taken, Node would refuse the next connection before it is seen here.
       if (connections.size >= maxOfServer()) socket.destroy()
       else rest(socket, address)
     })

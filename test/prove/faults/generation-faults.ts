@@ -25,7 +25,7 @@ export async function rollBack(stage: Stage): Promise<void> {
 
 /**
  * The work makes another generation current. The watermark of the one before stands still, so one that is later tells which a process reads.
- * Until the promotion begins, nobody may see anything of it.
+ * Nobody may see anything of it before the promotion begins.
  */
 async function promoted(stage: Stage, work: () => Promise<unknown>): Promise<void> {
   let hasEnded = false

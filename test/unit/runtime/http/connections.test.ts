@@ -78,7 +78,7 @@ test('idle connections of some addresses keep no other address out: the one that
   expect(held.closed).toBe(false)
 })
 
-test('once one of them is answered, connections that took the last place while none was idle keep nobody out', async () => {
+test('a server whose places were all taken by slow requests has room again once one of them is answered', async () => {
   server.maxConnections = 4
   server.keepAliveTimeout = 0
   const held: ServerResponse[] = []
