@@ -17,7 +17,7 @@ import {
   openJournalReader,
   openJournalWriter,
 } from '../../../services/log/local/journal.ts'
-import { type EventWriter, partitionName } from '../../../services/log/port.ts'
+import { type EventWriter, type History, partitionName } from '../../../services/log/port.ts'
 import { readNextPositions } from '../../../services/projector/positions/stored-positions.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
@@ -48,7 +48,7 @@ export interface RebuildOptions extends Partial<RebuildRequest> {
   isAlone?: boolean
 }
 
-export interface RebuildableModel extends DropDependencies {
+export interface RebuildableModel extends DropDependencies, Pick<History, 'remembered'> {
   /** They follow which generation is current. */
   databases: FollowedDatabases
   /** The file of the event log. */
@@ -171,6 +171,7 @@ export async function openRebuildable(
       await vi.waitUntil(isCommitted, { timeout: 60_000, interval: 25 })
     },
     forget: history.forget,
+    remembered: history.remembered,
     rebuild: ({
       tables: own = tables,
       tablesOfShard = (shard: Shard) => shard.tables,
