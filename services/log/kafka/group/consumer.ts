@@ -61,8 +61,10 @@ export interface Member {
  */
 export const fetchBytesMax = 1024 ** 2
 const partitionFetchBytesMax = 256 * 1024
-// How long a broker waits for records. Also how soon a resumed partition is fetched again.
+// How long a broker waits for that many bytes. Also how soon a resumed partition is fetched again. A busy projector collects a batch for longer.
+// If records were fetched as they come, 2,000 a second would cost the broker and two projectors 0.4 of a core more, which the fold needs.
 const fetchWaitMsMax = 100
+const fetchBytesMin = 65_536
 const rebalanceMsMax = 60_000
 const metadataMsMax = 60_000
 const restartPauseMs = 1_000
@@ -207,7 +209,7 @@ function consumerConfig(settings: KafkaReaderSettings): Kafkajs.ConsumerConfig {
     maxBytes: fetchBytesMax,
     maxBytesPerPartition: partitionFetchBytesMax,
     maxWaitTimeInMs: fetchWaitMsMax,
-    minBytes: 1,
+    minBytes: fetchBytesMin,
     allowAutoTopicCreation: false,
     retry: { ...requestRetry(settings), restartOnFailure: async () => false },
   }
