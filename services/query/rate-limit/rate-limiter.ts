@@ -59,11 +59,7 @@ export function createMemoryRateLimiter(
     return decisionOf(settings, log.take(bucket, time), time)
   }
 
-  return {
-    settings,
-    hit,
-    hitNow: hit,
-  }
+  return { settings, hit, hitNow: hit }
 }
 
 /*
@@ -85,14 +81,12 @@ export interface WindowState {
   blockedBy: number
 }
 
-/** Times, oldest first, in a ring buffer that grows as needed. */
+/** Times, oldest first. Those before `first` do not count any more. */
 interface Window {
-  times: Float64Array
-  head: number
-  length: number
+  times: number[]
+  first: number
 }
 
-const ringLengthMin = 8
 // Each hit drops up to two empty windows: that keeps up with any flood of new buckets.
 const dropsPerHit = 2
 
@@ -100,7 +94,7 @@ const dropsPerHit = 2
 export function createSlidingWindowLog({ limit, windowMs }: RateLimiterSettings, bucketsMax: number) {
   // Ordered by the last hit, so the first window is the first to become empty.
   const windows = new Map<string, Window>()
-  const overflow = emptyWindow()
+  const overflow: Window = { times: [], first: 0 }
 
   function find(bucket: string, time: number): Window {
     const known = windows.get(bucket) ?? (isFull(time) ? overflow : undefined)
@@ -109,7 +103,7 @@ export function createSlidingWindowLog({ limit, windowMs }: RateLimiterSettings,
       return known
     }
     dropExpired(overflow, time - windowMs)
-    return copyOf(overflow)
+    return { times: overflow.times.slice(overflow.first), first: 0 }
   }
 
   function isFull(time: number): boolean {
@@ -120,21 +114,22 @@ export function createSlidingWindowLog({ limit, windowMs }: RateLimiterSettings,
   function dropEmptied(time: number): void {
     let drops = dropsPerHit
     for (const [bucket, window] of windows) {
-      if (drops-- === 0 || newest(window) >= time - windowMs) return
+      const newest = window.times.at(-1) ?? Number.NEGATIVE_INFINITY
+      if (drops-- === 0 || newest >= time - windowMs) return
       windows.delete(bucket)
     }
   }
 
   function stateOf(window: Window, allowed: boolean): WindowState {
-    return { allowed, count: window.length, blockedBy: at(window, 0) }
+    return { allowed, count: countOf(window), blockedBy: window.times[window.first] ?? 0 }
   }
 
   return {
     /** Admits and counts a hit at `time` if there is room. */
     take(bucket: string, time: number): WindowState {
       const window = find(bucket, time)
-      if (window.length >= limit) return stateOf(window, false)
-      append(window, time)
+      if (countOf(window) >= limit) return stateOf(window, false)
+      window.times.push(time)
       if (window !== overflow) {
         windows.delete(bucket)
         windows.set(bucket, window)
@@ -144,13 +139,15 @@ export function createSlidingWindowLog({ limit, windowMs }: RateLimiterSettings,
 
     /** Removes the hit that was counted at exactly this time. */
     release(bucket: string, time: number): void {
-      remove(windows.get(bucket) ?? overflow, time)
+      const { times, first } = windows.get(bucket) ?? overflow
+      const place = times.lastIndexOf(time)
+      if (place >= first) times.splice(place, 1)
     },
 
     /** The hits of a bucket that counted when it was last taken from. Of a bucket without a window of its own: none. */
     times(bucket: string): number[] {
       const window = windows.get(bucket)
-      return window ? Array.from({ length: window.length }, (_, index) => at(window, index)) : []
+      return window?.times.slice(window.first) ?? []
     },
   }
 }
@@ -168,49 +165,16 @@ export function decisionOf(
   return { allowed, limit, remaining, delayMs }
 }
 
-function emptyWindow(): Window {
-  return { times: new Float64Array(ringLengthMin), head: 0, length: 0 }
-}
-
-function copyOf(window: Window): Window {
-  return { ...window, times: window.times.slice() }
-}
-
-function at({ times, head }: Window, index: number): number {
-  return times[(head + index) % times.length] ?? 0
-}
-
-function newest(window: Window): number {
-  return window.length === 0 ? Number.NEGATIVE_INFINITY : at(window, window.length - 1)
-}
-
-function append(window: Window, time: number): void {
-  if (window.length === window.times.length) grow(window)
-  window.times[(window.head + window.length) % window.times.length] = time
-  window.length++
-}
-
-function grow(window: Window): void {
-  const times = new Float64Array(2 * window.times.length)
-  for (let index = 0; index < window.length; index++) times[index] = at(window, index)
-  window.times = times
-  window.head = 0
-}
-
-// A removed hit is recent, so search from the newest one.
-function remove(window: Window, time: number): void {
-  let index = window.length - 1
-  while (index >= 0 && at(window, index) > time) index--
-  if (index < 0 || at(window, index) !== time) return
-  for (; index < window.length - 1; index++) {
-    window.times[(window.head + index) % window.times.length] = at(window, index + 1)
-  }
-  window.length--
+function countOf({ times, first }: Window): number {
+  return times.length - first
 }
 
 function dropExpired(window: Window, before: number): void {
-  while (window.length > 0 && at(window, 0) < before) {
-    window.head = (window.head + 1) % window.times.length
-    window.length--
+  const { times } = window
+  while ((times[window.first] ?? before) < before) window.first++
+  // Only when they are the most, because all others move.
+  if (window.first > times.length / 2) {
+    times.splice(0, window.first)
+    window.first = 0
   }
 }
