@@ -137,10 +137,9 @@ export function redisState(
     },
 
     check() {
-      const areLimitsShared = limiters.keys.isShared() && limiters.addresses.isShared()
       const detail = [
         ...(limits.isUp() ? [] : ['Redis does not answer']),
-        `limits are ${areLimitsShared ? 'shared' : "this process's own"}`,
+        `limits are ${limits.isUp() ? 'shared' : "this process's own"}`,
         `caches are ${caches.isUp() ? 'shared' : "this process's own"}`,
         ...(fault === undefined ? [] : [fault]),
       ]

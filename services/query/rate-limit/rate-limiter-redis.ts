@@ -36,20 +36,16 @@ export interface RedisRateLimiterDependencies {
   now: () => number
 }
 
-export interface RedisRateLimiter extends RateLimiter {
-  /** Whether Redis decides at present, and not this process alone. */
-  isShared(): boolean
-}
-
 /** Creates a limiter that decides alone until the connection is up. Hits never reject. */
 export function createRedisRateLimiter(
   settings: RateLimiterSettings,
   dependencies: RedisRateLimiterDependencies,
-): RedisRateLimiter {
+): RateLimiter {
   const { connection, bucketsMax, now } = dependencies
   const shared = createRedisSlidingWindowLog(settings, dependencies)
   const local = createSlidingWindowLog(settings, bucketsMax)
-  const clock = createHitClock(now)
+  /** The time of the latest admitted hit, in whole microseconds. */
+  let lastHitAt = Number.NEGATIVE_INFINITY
   /** Until this time, Redis may lack hits that count. */
   let incompleteUntil = Number.NEGATIVE_INFINITY
   /** The buckets of which it lacks none. */
@@ -85,12 +81,13 @@ export function createRedisRateLimiter(
 
   return {
     settings,
-    isShared: () => connection.isUp(),
 
     async hit(bucket) {
-      const time = clock.next()
+      // Whole microseconds, later than every admitted hit: the time of a hit identifies it.
+      const micros = Math.max(Math.floor(now() * 1000), lastHitAt + 1)
+      const time = micros / 1000
       const localState = local.take(bucket, time)
-      if (localState.allowed) clock.use(time)
+      if (localState.allowed) lastHitAt = micros
       if (!connection.isUp() || !localState.allowed) return decideAlone(localState, time)
       try {
         return await askRedis(bucket, time)
@@ -99,18 +96,6 @@ export function createRedisRateLimiter(
         mayLackHits()
         return decideAlone(localState, time)
       }
-    },
-  }
-}
-
-function createHitClock(now: () => number) {
-  let lastUsed = Number.NEGATIVE_INFINITY
-  return {
-    /** Milliseconds in whole microseconds, later than every admitted hit: the time of a hit identifies it. */
-    next: () => Math.max(Math.floor(now() * 1000), lastUsed + 1) / 1000,
-    /** Marks this time as used by an admitted hit. */
-    use(time: number): void {
-      lastUsed = Math.round(time * 1000)
     },
   }
 }

@@ -2,16 +2,18 @@
 import { hash, randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, vi } from 'vitest'
-import type { RateLimiterSettings } from '../../../services/query/rate-limit/rate-limiter.ts'
-import {
-  createRedisRateLimiter,
-  type RedisRateLimiter,
-} from '../../../services/query/rate-limit/rate-limiter-redis.ts'
+import type { RateLimiter, RateLimiterSettings } from '../../../services/query/rate-limit/rate-limiter.ts'
+import { createRedisRateLimiter } from '../../../services/query/rate-limit/rate-limiter-redis.ts'
 import type { RedisConnection } from '../../../services/runtime/redis/connection.ts'
 import { connectTo, newPrefix, type TestRedis } from './redis.ts'
 
+export interface TestLimiter extends RateLimiter {
+  /** Whether Redis decides at present, and not this process alone. */
+  isShared(): boolean
+}
+
 export interface TestLimiters<Count extends 1 | 2> {
-  limiters: Count extends 1 ? [RedisRateLimiter] : [RedisRateLimiter, RedisRateLimiter]
+  limiters: Count extends 1 ? [TestLimiter] : [TestLimiter, TestLimiter]
   keyPrefix: string
   /** The key of the bucket in Redis. */
   keyOf(bucket: string): string
@@ -45,7 +47,7 @@ export async function openLimiters<Count extends 1 | 2>(
       bucketsMax: 1000,
       now,
     })
-    return { limiter, connection: own }
+    return { limiter: { ...limiter, isShared: own.isUp }, connection: own }
   }
   const opened = Array.from({ length: count }, open)
   const limiters = opened.map(({ limiter }) => limiter)
@@ -61,12 +63,12 @@ export async function openLimiters<Count extends 1 | 2>(
 }
 
 /** Resolves when Redis decides for all of these limiters. */
-export function untilShared(limiters: readonly RedisRateLimiter[]): Promise<void> {
+export function untilShared(limiters: readonly TestLimiter[]): Promise<void> {
   return vi.waitFor(() => expect(limiters.every(limiter => limiter.isShared())).toBe(true), waiting)
 }
 
 /** Resolves when Redis decides for none of these limiters. */
-export function untilAlone(limiters: readonly RedisRateLimiter[]): Promise<void> {
+export function untilAlone(limiters: readonly TestLimiter[]): Promise<void> {
   return vi.waitFor(() => expect(limiters.some(limiter => limiter.isShared())).toBe(false), waiting)
 }
 
