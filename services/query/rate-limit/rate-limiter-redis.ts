@@ -42,7 +42,7 @@ export function createRedisRateLimiter(
   dependencies: RedisRateLimiterDependencies,
 ): RateLimiter {
   const { connection, bucketsMax, now } = dependencies
-  const shared = createRedisSlidingWindowLog(settings, dependencies)
+  const takeShared = createRedisSlidingWindowLog(settings, dependencies)
   const local = createSlidingWindowLog(settings, bucketsMax)
   /** The time of the latest admitted hit, in whole microseconds. */
   let lastHitAt = Number.NEGATIVE_INFINITY
@@ -70,7 +70,7 @@ export function createRedisRateLimiter(
     const lacking = mayLack ? local.times(bucket).filter(one => one !== time && !undecided.has(one)) : []
     undecided.add(time)
     try {
-      const state = await shared.take(bucket, time, lacking)
+      const state = await takeShared(bucket, time, lacking)
       if (mayLack && known.size < bucketsMax) known.add(bucket)
       if (!state.allowed) local.release(bucket, time)
       return decisionOf(settings, state, state.time)
@@ -115,17 +115,16 @@ declare module 'ioredis' {
       key: string,
       windows: string,
       ...parameters: (string | number)[]
-    ): Result<unknown, Context>
+    ): Result<[verdict: number, count: number, blockedBy: number, time: number], Context>
   }
 }
 
-/** The state of a window in Redis, and Redis's clock at that moment, in Unix milliseconds. */
-export interface RedisWindowState extends WindowState {
-  time: number
-}
-
-/** Creates the shared logs. Every method rejects if the connection does. */
-export function createRedisSlidingWindowLog(
+/**
+ * Returns what admits and counts the hit that the process made at `hitAt`. It rejects if the connection does. No two hits of a
+ * process have the same time. `lacking`: the times of hits that were admitted before, and that Redis may lack. It resolves to the state
+ * of the window, and to the `time` of Redis's clock at that moment, in Unix milliseconds.
+ */
+function createRedisSlidingWindowLog(
   { limit, windowMs }: RateLimiterSettings,
   { connection, keyPrefix, instance, now }: Omit<RedisRateLimiterDependencies, 'bucketsMax'>,
 ) {
@@ -137,38 +136,22 @@ export function createRedisSlidingWindowLog(
   // No digest of a bucket is as short.
   const windows = `${keyPrefix}windows`
 
-  return {
-    /**
-     * Admits and counts the hit that the process made at `time`. No two hits of a process have the same time. `lacking`: the times of hits
-     * that were admitted before, and that Redis may lack.
-     */
-    take: (bucket: string, time: number, lacking: readonly number[]): Promise<RedisWindowState> =>
-      connection.run(async (redis, { latest }) => {
-        const aheadMs = latest - now()
-        const deadline = Math.ceil(latest + connection.deadlineMs)
-        // Round up, so that a hit never leaves the window in Redis before it leaves the local window.
-        const hits = lacking.flatMap(one => [idOf(instance, one), Math.ceil(one + aheadMs)])
-        const parameters = [limit, windowMs, deadline, idOf(instance, time), ...hits]
-        return stateOf(await redis.slidingWindowLog(keyPrefix + digest(bucket), windows, ...parameters))
-      }),
-  }
+  return (bucket: string, hitAt: number, lacking: readonly number[]) =>
+    connection.run(async (redis, { latest }) => {
+      // Buckets are API keys and addresses. Hash them, so that they do not appear in Redis's list of keys.
+      const key = keyPrefix + hash('sha256', bucket, 'base64url').slice(0, 22)
+      const aheadMs = latest - now()
+      const deadline = Math.ceil(latest + connection.deadlineMs)
+      // Round up, so that a hit never leaves the window in Redis before it leaves the local window.
+      const hits = lacking.flatMap(one => [idOf(instance, one), Math.ceil(one + aheadMs)])
+      const parameters = [limit, windowMs, deadline, idOf(instance, hitAt), ...hits]
+      const [verdict, count, blockedBy, time] = await redis.slidingWindowLog(key, windows, ...parameters)
+      if (verdict < 0) throw new Error('Redis ran a hit after its deadline')
+      return { allowed: verdict === 1, count, blockedBy, time }
+    })
 }
 
 /** The microsecond of the hit in base 36: Redis stores one id per hit, so it should be short. */
 function idOf(instance: string, time: number): string {
   return `${instance}:${Math.round(time * 1000).toString(36)}`
-}
-
-/** Buckets are API keys and addresses. Hash them, so that they do not appear in Redis's list of keys. */
-function digest(bucket: string): string {
-  return hash('sha256', bucket, 'base64url').slice(0, 22)
-}
-
-function stateOf(reply: unknown): RedisWindowState {
-  const [verdict, count, blockedBy, time] = Array.isArray(reply) ? reply.map(Number) : []
-  if (verdict === undefined || count === undefined || blockedBy === undefined || time === undefined) {
-    throw new Error('the script of the rate limiter returned an unexpected reply')
-  }
-  if (verdict < 0) throw new Error('Redis ran a hit after its deadline')
-  return { allowed: verdict === 1, count, blockedBy, time }
 }
