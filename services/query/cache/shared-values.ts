@@ -19,16 +19,15 @@ import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Result } from 'ioredis'
-import {
-  type RedisConnection,
-  type RedisTime,
-  RedisUnavailableError,
-} from '../../runtime/redis/connection.ts'
+import type { RedisConnection, RedisTime } from '../../runtime/redis/connection.ts'
 import { type CacheKind, isOfTheFuture, type Lifetime, type LoadShared } from './cache.ts'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
-    sharedValueBuffer(key: string, ...parameters: (string | number | Buffer)[]): Result<unknown, Context>
+    sharedValueBuffer(
+      key: string,
+      ...parameters: (string | number | Buffer)[]
+    ): Result<[kind: Buffer, bytes?: Buffer, leftMs?: number], Context>
   }
 }
 
@@ -56,9 +55,26 @@ export function createSharedValues<Value extends Lifetime>(
   kind: CacheKind<Value>,
   settings: SharedValuesSettings<Value>,
 ): LoadShared<Value> {
-  const { connection, valueBytesMax, mayStore, now, newToken, lockMs = lockMsDefault } = settings
-  const ask = createSteps(kind.prefix, settings)
+  const { connection, keyPrefix, valueBytesMax, mayStore, now, newToken, lockMs = lockMsDefault } = settings
   const pollsMax = Math.ceil((2 * lockMs) / pollMs)
+  connection.defineCommand('sharedValue', readFileSync(new URL('shared-value.lua', import.meta.url), 'utf8'))
+
+  /** Sends one step to the script. Returns its answer, or `undefined` if Redis is unavailable. */
+  async function ask(
+    key: string,
+    parametersAt: (time: RedisTime) => (string | number | Buffer)[],
+  ): Promise<Answer | undefined> {
+    // A key may be as long as a request, and may contain what must not be visible in Redis. So it is hashed.
+    const redisKey = keyPrefix + kind.prefix + hash('sha256', key, 'base64url')
+    const askedAt = now()
+    const reply = await connection
+      .run((redis, time) => redis.sharedValueBuffer(redisKey, ...parametersAt(time)))
+      .catch(() => undefined)
+    if (reply === undefined) return undefined
+    const [said, bytes = Buffer.alloc(0), leftMs = 0] = reply
+    // Redis measured the time left after this process asked, so counting it from then never exceeds it.
+    return { kind: said.toString(), bytes, expiresAt: askedAt + leftMs }
+  }
 
   /**
    * Returns the value, or `undefined`: the caller must then load it. The caller has the lock if it could be acquired.
@@ -120,7 +136,7 @@ export function createSharedValues<Value extends Lifetime>(
     return Buffer.concat([length, json, body])
   }
 
-  async function read({ bytes, expiresAt }: StoredValue): Promise<Value | undefined> {
+  async function read({ bytes, expiresAt }: Answer): Promise<Value | undefined> {
     try {
       const bodyAt = lengthBytes + bytes.readUInt32BE(0)
       const header = JSON.parse(bytes.toString('utf8', lengthBytes, bodyAt)) as Ends
@@ -155,60 +171,10 @@ interface Ends {
   sharedUntil: number
 }
 
-interface StoredValue {
+/** One of the answers in shared-value.lua, with the value that it may have. */
+interface Answer {
+  kind: string
   bytes: Buffer
   /** In the clock of this process, and not later than the value expires in Redis. */
   expiresAt: number
-}
-
-type Answer =
-  | ({ kind: 'value' } & StoredValue)
-  | { kind: 'stored'; expiresAt: number }
-  | { kind: 'claimed' | 'locked' | 'done' }
-
-/** Sends one step to the script. Returns its answer, or `undefined` if Redis is unavailable. */
-type AskRedis = (
-  key: string,
-  parametersAt: (time: RedisTime) => (string | number | Buffer)[],
-) => Promise<Answer | undefined>
-
-function createSteps(
-  prefix: string,
-  { connection, keyPrefix, now }: Pick<SharedValuesSettings<never>, 'connection' | 'keyPrefix' | 'now'>,
-): AskRedis {
-  const script = readFileSync(new URL('shared-value.lua', import.meta.url), 'utf8')
-  connection.defineCommand('sharedValue', script)
-  return async (key, parametersAt) => {
-    // A key may be as long as a request, and may contain what must not be visible in Redis. So it is hashed.
-    const redisKey = keyPrefix + prefix + hash('sha256', key, 'base64url')
-    const askedAt = now()
-    try {
-      const reply = await connection.run((redis, time) =>
-        redis.sharedValueBuffer(redisKey, ...parametersAt(time)),
-      )
-      return answerOf(reply, askedAt)
-    } catch (error) {
-      if (error instanceof RedisUnavailableError) return undefined
-      throw error
-    }
-  }
-}
-
-// The time left was measured by Redis after this process asked, so counting it from the time of asking never exceeds
-// it.
-function answerOf(reply: unknown, askedAt: number): Answer {
-  const [kind, bytes, leftMs] = Array.isArray(reply) ? reply : []
-  const expiresAt = askedAt + Number(leftMs)
-  switch (String(kind)) {
-    case 'value':
-      return { kind: 'value', bytes, expiresAt }
-    case 'stored':
-      return { kind: 'stored', expiresAt }
-    case 'claimed':
-      return { kind: 'claimed' }
-    case 'locked':
-      return { kind: 'locked' }
-    default:
-      return { kind: 'done' }
-  }
 }
