@@ -118,12 +118,7 @@ export function redisState(
     keys: limiter('keys', config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX),
     addresses: limiter('addresses', config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX),
   }
-  const sharing = {
-    connection: caches,
-    keyPrefix: `${keyPrefix}${tablesId}:`,
-    now,
-    newToken: randomUUID,
-  }
+  const sharing = { connection: caches, keyPrefix: `${keyPrefix}${tablesId}:`, now }
 
   return {
     limiters,

@@ -15,7 +15,7 @@
  *
  * A value that is too large for Redis, or that cannot be decoded, counts as missing.
  */
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Result } from 'ioredis'
@@ -41,8 +41,6 @@ export interface SharedValuesSettings<Value> {
   mayStore?: (value: Value, owner: string) => boolean
   /** The clock of the values' times. */
   now: () => number
-  /** Returns a token that is unique among all processes. */
-  newToken: () => string
   /** How long a process holds the lock while it loads a value. Default 3000. */
   lockMs?: number
 }
@@ -55,7 +53,7 @@ export function createSharedValues<Value extends Lifetime>(
   kind: CacheKind<Value>,
   settings: SharedValuesSettings<Value>,
 ): LoadShared<Value> {
-  const { connection, keyPrefix, valueBytesMax, mayStore, now, newToken, lockMs = lockMsDefault } = settings
+  const { connection, keyPrefix, valueBytesMax, mayStore, now, lockMs = lockMsDefault } = settings
   const pollsMax = Math.ceil((2 * lockMs) / pollMs)
   connection.defineCommand('sharedValue', readFileSync(new URL('shared-value.lua', import.meta.url), 'utf8'))
 
@@ -151,7 +149,7 @@ export function createSharedValues<Value extends Lifetime>(
   }
 
   return async (key, load, owner) => {
-    const token = newToken()
+    const token = randomUUID()
     const found = await findOrClaim(key, token)
     if (found !== undefined) return found
     try {

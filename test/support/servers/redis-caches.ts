@@ -1,5 +1,4 @@
 /** Caches over one Redis, as in several processes: each has its own connection and memory. */
-import { randomUUID } from 'node:crypto'
 import { createCache } from '../../../services/query/cache/cache.ts'
 import {
   type CacheEntry,
@@ -38,7 +37,6 @@ export async function redisCacheSettings(
     bytesMax: 16 * 1024 * 1024,
     valueBytesMax: 1024 * 1024,
     now: Date.now,
-    newToken: randomUUID,
     ...settings,
   }
 }
