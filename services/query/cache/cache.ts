@@ -83,7 +83,7 @@ export function createCache<Value extends Lifetime>(
   kind: Pick<CacheKind<Value>, 'bytesOf'>,
   { bytesMax, now, shared, onLookup }: CacheSettings<Value>,
 ): Cache<Value> {
-  const emptyStore = () => createFairStore<Value>({ bytesMax, bytesOf: kind.bytesOf, now })
+  const emptyStore = () => createFairStore(kind, bytesMax, now)
   let store = emptyStore()
   let loads = new Map<string, Promise<Value>>()
   let purges = 0
@@ -155,63 +155,52 @@ export function createCache<Value extends Lifetime>(
  * the mark instead, and goes to the end.
  */
 
-export interface FairStoreSettings<Value> {
-  bytesMax: number
-  /** The size of a value in bytes. The key is added to it. */
-  bytesOf: (value: Value) => number
-  /** Unix milliseconds. */
-  now: () => number
-}
-
 interface Entry<Value> {
   value: Value
   bytes: number
   owners: Set<string>
-  /** One of the owners, so that a `get` of the same owner needs no search. */
-  lastOwner: string | undefined
   isUsed: boolean
 }
 
-interface Holding {
+interface Holding<Value> {
   bytes: number
-  /** The keys that this owner uses; the next one to leave comes first. */
-  keys: Set<string>
+  /** What this owner uses; the next one to leave comes first. */
+  entries: Map<string, Entry<Value>>
 }
 
-/** Creates an empty store, which keeps values within its bounds. `owner` is the one that uses the value. */
-export function createFairStore<Value extends Lifetime>({
-  bytesMax,
-  bytesOf,
-  now,
-}: FairStoreSettings<Value>) {
+/** Creates an empty store, which keeps values and their keys within `bytesMax`. `owner` is the one that uses the value. */
+export function createFairStore<Value extends Lifetime>(
+  { bytesOf }: Pick<CacheKind<Value>, 'bytesOf'>,
+  bytesMax: number,
+  now: () => number,
+) {
   /** In the order in which they were set. */
   const entries = new Map<string, Entry<Value>>()
-  const holdings = new Map<string, Holding>()
+  const holdings = new Map<string, Holding<Value>>()
   let bytesHeld = 0
 
   function hold(owner: string, key: string, entry: Entry<Value>): void {
-    const holding = holdings.get(owner) ?? { bytes: 0, keys: new Set() }
+    if (entry.owners.has(owner)) return
+    const holding = holdings.get(owner) ?? { bytes: 0, entries: new Map() }
     holdings.set(owner, holding)
-    if (!holding.keys.has(key)) holding.bytes += entry.bytes
-    holding.keys.add(key)
+    holding.bytes += entry.bytes
+    holding.entries.set(key, entry)
     entry.owners.add(owner)
-    entry.lastOwner = owner
   }
 
   function release(owner: string, key: string, entry: Entry<Value>): void {
     const holding = holdings.get(owner)
-    if (holding?.keys.delete(key)) holding.bytes -= entry.bytes
-    if (holding?.keys.size === 0) holdings.delete(owner)
+    if (holding?.entries.delete(key)) holding.bytes -= entry.bytes
+    if (holding?.entries.size === 0) holdings.delete(owner)
     entry.owners.delete(owner)
-    entry.lastOwner = undefined
-    if (entry.owners.size > 0 || entries.get(key) !== entry) return
+    if (entry.owners.size > 0) return
     entries.delete(key)
     bytesHeld -= entry.bytes
   }
 
   function drop(key: string): void {
     const entry = entries.get(key)
-    if (entry) for (const owner of [...entry.owners]) release(owner, key, entry)
+    if (entry) for (const owner of entry.owners) release(owner, key, entry)
   }
 
   // Values live about equally long, so the expired ones are nearly all at the start.
@@ -223,22 +212,17 @@ export function createFairStore<Value extends Lifetime>({
   }
 
   function evictOne(): void {
-    let largest: [owner: string, holding: Holding] | undefined
-    for (const candidate of holdings) {
-      if (largest === undefined || candidate[1].bytes > largest[1].bytes) largest = candidate
-    }
-    if (largest === undefined) return
-    const [owner, { keys }] = largest
-    for (const key of keys) {
-      const entry = entries.get(key)
-      if (entry?.isUsed === false) {
+    const [owner, largest] = holdings
+      .entries()
+      .reduce((most, next) => (next[1].bytes > most[1].bytes ? next : most))
+    for (const [key, entry] of largest.entries) {
+      if (!entry.isUsed) {
         release(owner, key, entry)
         return
       }
-      keys.delete(key)
-      if (entry === undefined) continue
       entry.isUsed = false
-      keys.add(key)
+      largest.entries.delete(key)
+      largest.entries.set(key, entry)
     }
   }
 
@@ -251,7 +235,7 @@ export function createFairStore<Value extends Lifetime>({
         drop(key)
         return undefined
       }
-      if (owner !== undefined && entry.lastOwner !== owner) hold(owner, key, entry)
+      if (owner !== undefined) hold(owner, key, entry)
       entry.isUsed = true
       return entry.value
     },
@@ -261,7 +245,7 @@ export function createFairStore<Value extends Lifetime>({
       dropFirstExpired()
       const bytes = bytesOf(value) + 2 * key.length
       if (bytes > bytesMax) return
-      const entry: Entry<Value> = { value, bytes, owners: new Set(), lastOwner: undefined, isUsed: false }
+      const entry: Entry<Value> = { value, bytes, owners: new Set(), isUsed: false }
       entries.set(key, entry)
       bytesHeld += bytes
       hold(owner, key, entry)

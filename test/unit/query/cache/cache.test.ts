@@ -11,11 +11,7 @@ interface Value {
 
 function open(bytesMax: number) {
   const clock = testClock(0)
-  const store = createFairStore<Value>({
-    bytesMax,
-    bytesOf: ({ bytes }) => bytes,
-    now: clock.now,
-  })
+  const store = createFairStore<Value>({ bytesOf: ({ bytes }) => bytes }, bytesMax, clock.now)
   return { store, clock }
 }
 
