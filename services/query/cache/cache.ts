@@ -10,7 +10,6 @@
  * - The memory in the process is bounded in bytes. A value that does not fit is returned but not kept. If the cache is full, the
  *   owner whose values take most memory loses one (`createFairStore`).
  */
-import type { Keeper } from '../forgetting.ts'
 
 /** When a value was created and when it expires, in Unix milliseconds. */
 export interface Lifetime {
@@ -48,17 +47,7 @@ export interface CacheKind<Value extends Lifetime> {
   decode(header: unknown, body: Buffer, lifetime: Lifetime): Promise<Value>
 }
 
-export interface Cache<Value> extends Keeper {
-  /**
-   * Returns the cached value, or the result of the running load, or the result of a new load. Rejects with the load's
-   * error. `owner` is the one that uses the value: the cache shares its memory fairly among owners. Default: all callers without an owner count as one.
-   */
-  get(key: string, load: () => Promise<Value>, owner?: string): Promise<Value>
-  /** Returns the cached value or the running load, or `undefined` if `get` would load. It does not count as a use by an owner. */
-  find(key: string): Value | Promise<Value> | undefined
-  /** What `find` would return, and no lookup is counted. */
-  peek(key: string): Value | Promise<Value> | undefined
-}
+export type Cache<Value extends Lifetime> = ReturnType<typeof createCache<Value>>
 
 /** `isHit`: no load was needed, or one of another caller was under way. A failed load is a miss. */
 export type OnLookup = (isHit: boolean, count?: number) => void
@@ -76,13 +65,11 @@ export interface CacheSettings<Value> {
   onLookup?: OnLookup
 }
 
-const noOwner = ''
-
 /** Creates a cache with nothing in memory. */
 export function createCache<Value extends Lifetime>(
   kind: Pick<CacheKind<Value>, 'bytesOf'>,
   { bytesMax, now, shared, onLookup }: CacheSettings<Value>,
-): Cache<Value> {
+) {
   const emptyStore = () => createFairStore(kind, bytesMax, now)
   let store = emptyStore()
   let loads = new Map<string, Promise<Value>>()
@@ -114,13 +101,19 @@ export function createCache<Value extends Lifetime>(
   }
 
   return {
-    find(key) {
+    /** Returns the cached value or the running load, or `undefined` if `get` would load. It does not count as a use by an owner. */
+    find(key: string): Value | Promise<Value> | undefined {
       const found = store.get(key) ?? loads.get(key)
       if (found !== undefined) onLookup?.(true)
       return found
     },
 
-    async get(key, load, owner = noOwner) {
+    /**
+     * Returns the cached value, or the result of the running load, or the result of a new load. Rejects with the load's
+     * error. `owner` is the one that uses the value: the cache shares its memory fairly among owners. All callers without an owner
+     * count as one.
+     */
+    async get(key: string, load: () => Promise<Value>, owner = ''): Promise<Value> {
       let isHit = true
       const counted = () => {
         isHit = false
@@ -133,11 +126,12 @@ export function createCache<Value extends Lifetime>(
       }
     },
 
-    peek: key => store.get(key) ?? loads.get(key),
+    /** What `find` would return, and no lookup is counted. */
+    peek: (key: string): Value | Promise<Value> | undefined => store.get(key) ?? loads.get(key),
 
     forgetOld: () => store.dropExpired(),
 
-    forgetAll(count) {
+    forgetAll(count: number): void {
       purges = count
       store = emptyStore()
       loads = new Map()
