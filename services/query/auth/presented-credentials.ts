@@ -17,21 +17,16 @@ export type PresentedHeaders = Pick<IncomingMessage, 'headers' | 'rawHeaders'>
  */
 export function presentedCredentials({ headers, rawHeaders }: PresentedHeaders): Credentials {
   const pair = fromPair(headers['x-api-key'], headers['x-api-secret'])
-  const bearer = isGivenTwice(headers.authorization, rawHeaders)
-    ? incomplete
-    : fromBearer(headers.authorization)
+  // Node keeps the first of two `Authorization` headers, but a proxy in front of the service may have trusted the second.
+  // Node joins repeated headers of the other form with a comma, and no key contains a comma.
+  const isGivenTwice = countOfHeader(rawHeaders, 'authorization') > 1
+  const bearer = isGivenTwice ? incomplete : fromBearer(headers.authorization)
   if (pair === undefined || bearer === undefined) return pair ?? bearer ?? incomplete
   return pair.key === bearer.key && pair.secret === bearer.secret ? pair : incomplete
 }
 
 // A half-complete form counts as empty credentials, not as none, so that the other form cannot complete it.
 const incomplete: Credentials = { key: '', secret: '' }
-
-// Node keeps the first of two `Authorization` headers, but a proxy in front of the service may have trusted the second.
-// Node joins repeated headers of the other form with a comma, and no key contains a comma.
-function isGivenTwice(authorization: string | undefined, rawHeaders: readonly string[]): boolean {
-  return authorization !== undefined && countOfHeader(rawHeaders, 'authorization') > 1
-}
 
 function fromPair(
   key: string | string[] | undefined,
@@ -58,14 +53,6 @@ function fromBearer(authorization: string | undefined): Credentials | undefined 
  * is answered faster, so the time of a refusal still does not reveal which keys exist.
  */
 
-/** If the key is `undefined`, both functions do the same work as for a wrong secret, and return false. */
-export interface SecretVerifier {
-  /** Whether the secret belongs to the key. */
-  (known: ApiKey | undefined, secret: string): boolean
-  /** Whether this secret of this key has been verified and is remembered. */
-  remembers(known: ApiKey | undefined, secret: string): boolean
-}
-
 // What an unknown key is compared with: shaped like a known key, and made once.
 const unknownKey: ApiKey = { key: '', secretHash: noSecretHash, scopes: [] }
 
@@ -75,8 +62,11 @@ const frameBytes = 128
 const secretLengthMax = frameBytes - 1
 const unframed = 255
 
-/** Creates a verifier for secrets that were hashed with this pepper. */
-export function createSecretVerifier(pepper: string): SecretVerifier {
+/**
+ * Creates a verifier for secrets that were hashed with this pepper. If the key is `undefined`, both functions do the same work as for a
+ * wrong secret, and return false.
+ */
+export function createSecretVerifier(pepper: string) {
   const rightSecrets = new WeakMap<ApiKey, Buffer>()
   const noSecret = Buffer.alloc(frameBytes, unframed)
   const presented = Buffer.alloc(frameBytes)
@@ -91,12 +81,14 @@ export function createSecretVerifier(pepper: string): SecretVerifier {
     return isFramed
   }
 
+  /** Whether this secret of this key has been verified and is remembered. */
   function remembers(known: ApiKey = unknownKey, secret: string): boolean {
     const isFramed = frame(secret)
     const right = rightSecrets.get(known) ?? noSecret
     return timingSafeEqual(presented, right) && isFramed && right !== noSecret
   }
 
+  /** Whether the secret belongs to the key. */
   function verify(known: ApiKey = unknownKey, secret: string): boolean {
     if (remembers(known, secret)) return true
     const isValid = verifySecret(pepper, secret, known.secretHash)
