@@ -29,18 +29,7 @@ export interface ApiKey {
   scopes: readonly string[]
 }
 
-export interface KeyRing {
-  /** Looks once, and then again and again. Resolves after the first look and what it caused, even if they failed. */
-  start(): Promise<void>
-  /** Stops, and waits for what is running. */
-  close(): Promise<void>
-  /** The active key of that name, or `undefined`. Throws if no keys are known: they were never loaded, or the last read is too long ago. */
-  lookup(key: string): ApiKey | undefined
-  /** Whether all keys are known, so that `lookup` does not throw. */
-  isKnown(): boolean
-  /** Whether the table answered recently enough to notice a revoked key in time. */
-  isFresh(): boolean
-}
+export type KeyRing = ReturnType<typeof createKeyRing>
 
 export type KeyRingOptions = typeof defaultKeyRingOptions
 
@@ -100,7 +89,7 @@ type Read = <Row>(statementFor: (msMax: number) => Statement) => Promise<Row[]>
 export function createKeyRing(
   options: KeyRingOptions,
   { tables, databases, monotonicMs, sleep, onError }: KeyRingContext,
-): KeyRing {
+) {
   const { pollMs, pollMsMax, readMsMax } = options
   let keys: Map<string, ApiKey> | undefined
   let load: Load | undefined
@@ -206,26 +195,34 @@ export function createKeyRing(
   }
 
   return {
-    async start() {
+    /** Looks once, and then again and again. Resolves after the first look and what it caused, even if they failed. */
+    async start(): Promise<void> {
       looks = startRounds(look, { pauseMs: pollMs, onError, sleep })
       await looks.first
       await following
     },
 
-    async close() {
+    /** Stops, and waits for what is running. */
+    async close(): Promise<void> {
       await looks?.close()
       await Promise.all([following, changing])
     },
 
-    lookup(key) {
+    /**
+     * The active key of that name, or `undefined`. Throws if no keys are known: they were never loaded, or the last read is too
+     * long ago.
+     */
+    lookup(key: string): ApiKey | undefined {
       if (ageMs() > options.staleMsMax) throw new Error(`the keys are not known: last read ${ageMs()} ms ago`)
       const found = (keys ?? load?.keys)?.get(key)
       if (found === undefined && keys === undefined) throw new Error('the keys are not known: not loaded yet')
       return refused.has(key) ? undefined : found
     },
 
+    /** Whether all keys are known, so that `lookup` does not throw. */
     isKnown: () => keys !== undefined && ageMs() <= options.staleMsMax,
 
+    /** Whether the table answered recently enough to notice a revoked key in time. */
     isFresh: () => monotonicMs() - confirmedAt <= options.freshMsMax,
   }
 }
