@@ -39,8 +39,6 @@ export interface Admission {
   /** The prefix of that key. */
   keyPrefix: string | undefined
   decision: RateDecision
-  /** The window of the limiter that decided. */
-  windowMs: number
 }
 
 export interface Requester {
@@ -88,8 +86,7 @@ export function createAdmissions(
   }
 
   function admitStranger(bucket: string, identity: Identity = noKey): MaybePromise<Admission> {
-    const { windowMs } = limiters.addresses.settings
-    return use(limiters.addresses.hit(bucket), decision => ({ ...identity, decision, windowMs }))
+    return use(limiters.addresses.hit(bucket), decision => ({ ...identity, decision }))
   }
 
   return {
@@ -100,26 +97,23 @@ export function createAdmissions(
     },
 
     admitNow(apiKey) {
-      const { keys } = limiters
-      const decision = keys.hitNow?.(apiKey.key)
+      const decision = limiters.keys.hitNow?.(apiKey.key)
       if (!decision?.allowed) return undefined
-      const { windowMs } = keys.settings
-      return { apiKey, namedKey: apiKey, keyPrefix: keyPrefix(apiKey.key), decision, windowMs }
+      return { apiKey, namedKey: apiKey, keyPrefix: keyPrefix(apiKey.key), decision }
     },
 
     admit({ request, address }) {
       const identity = identify(request)
       if (!identity.apiKey) return admitStranger(addressBucket(address), identity)
-      const { windowMs } = limiters.keys.settings
-      return use(limiters.keys.hit(identity.apiKey.key), decision => ({ ...identity, decision, windowMs }))
+      return use(limiters.keys.hit(identity.apiKey.key), decision => ({ ...identity, decision }))
     },
 
     admitAddress: address => admitStranger(addressBucket(address)),
     admitPreflight: address => admitStranger(`preflights of ${addressBucket(address)}`),
 
     unknown() {
-      const { limit, windowMs } = limiters.addresses.settings
-      return { ...noKey, decision: { allowed: false, limit, remaining: 0, delayMs: 1 }, windowMs }
+      const decision = { ...limiters.addresses.settings, allowed: false, remaining: 0, delayMs: 1 }
+      return { ...noKey, decision }
     },
   }
 }

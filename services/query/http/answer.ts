@@ -5,11 +5,10 @@ import type { ApiVersion, Deprecation } from '../../../contracts/api/versions.ts
 import { isNoneMatch } from '../../runtime/http/request-headers.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import type { RateDecision } from '../rate-limit/rate-limiter.ts'
-import type { Admission } from './admission.ts'
 
 export interface Answered {
   requestId: string
-  admission: Pick<Admission, 'decision' | 'windowMs'>
+  decision: RateDecision
   /** The headers about the end of the version that was called. */
   notices: ResponseHeaders
   ifNoneMatch: string | undefined
@@ -22,11 +21,11 @@ export interface Answered {
  * to Node. This skips Fastify's handling of unknown bodies.
  */
 export function sendEntry(response: ServerResponse, entry: CacheEntry, answered: Answered): void {
-  const { requestId, admission, notices, ifNoneMatch, now } = answered
+  const { requestId, decision, notices, ifNoneMatch, now } = answered
   const isKnown = isNoneMatch(ifNoneMatch, entry.etag)
   const headers = isKnown ? [] : ['content-type', jsonType, 'content-length', String(entry.body.length)]
   append(headers, commonHeaders(requestId))
-  append(headers, rateLimitHeaders(admission.decision, { windowMs: admission.windowMs, now }))
+  append(headers, rateLimitHeaders(decision, now))
   append(headers, entry.link === null ? notices : withLink(notices, entry.link))
   append(headers, cacheHeaders(entry, now))
   if (entry.link !== null && notices.link === undefined) headers.push('link', entry.link)
@@ -73,8 +72,8 @@ export const preflightHeaders: ResponseHeaders = {
 
 /** The limiter's counters, under the API's own names and in the form of the IETF draft. */
 export function rateLimitHeaders(
-  { limit, remaining, delayMs }: RateDecision,
-  { windowMs, now }: { windowMs: number; now: number },
+  { limit, windowMs, remaining, delayMs }: RateDecision,
+  now: number,
 ): ResponseHeaders {
   const resetAt = delayMs === 0 ? Math.floor(now / 1000) : Math.ceil((now + delayMs) / 1000)
   return {

@@ -117,7 +117,7 @@ async function answerConnection(
   const answer = refusal(code, errorBody(code, publications().documentationUrl))
   const headers: ResponseHeaders = {
     ...commonHeaders(requestId),
-    ...rateLimitHeaders(admission.decision, { windowMs: admission.windowMs, now: now() }),
+    ...rateLimitHeaders(admission.decision, now()),
     ...answer.headers,
     connection: 'close',
     date: new Date(now()).toUTCString(),

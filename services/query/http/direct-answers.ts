@@ -81,7 +81,7 @@ export function createDirectAnswers(
     const requestId = newRequestId()
     const notices = publications().notices.headersOf(route)
     const ifNoneMatch = request.headers['if-none-match']
-    sendEntry(response, entry, { requestId, admission, notices, ifNoneMatch, now: now() })
+    sendEntry(response, entry, { requestId, decision: admission.decision, notices, ifNoneMatch, now: now() })
     response.on('close', () => {
       const status = finalStatus(response)
       const answered = { id: requestId, method: 'GET', route, status, admission, parameters, isDeprecated }

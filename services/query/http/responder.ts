@@ -65,10 +65,10 @@ export function createResponder(
 ) {
   /** The headers of every response to this request. */
   function ownHeadersOf(request: FastifyRequest, time: number): ResponseHeaders {
-    const { decision, windowMs } = request.admission ?? admissions.unknown()
+    const { decision } = request.admission ?? admissions.unknown()
     return {
       ...commonHeaders(request.id),
-      ...rateLimitHeaders(decision, { windowMs, now: time }),
+      ...rateLimitHeaders(decision, time),
       ...publications().notices.headersOf(targetOf(request)),
     }
   }
@@ -145,14 +145,13 @@ export function createResponder(
 
     /** Sends a cached body, or 304 if the client has the same body already. */
     send(request: FastifyRequest, reply: FastifyReply, entry: CacheEntry): void {
-      const requestId = request.id
-      const admission = request.admission ?? admissions.unknown()
+      const { decision } = request.admission ?? admissions.unknown()
       const notices = {
         ...publications().notices.headersOf(targetOf(request)),
         ...connections.headersOf(reply.raw, false),
       }
       const ifNoneMatch = request.headers['if-none-match']
-      sendEntry(reply.raw, entry, { requestId, admission, notices, ifNoneMatch, now: now() })
+      sendEntry(reply.raw, entry, { requestId: request.id, decision, notices, ifNoneMatch, now: now() })
       reply.hijack()
     },
   }

@@ -19,9 +19,8 @@ export interface RateLimiterSettings {
   windowMs: number
 }
 
-export interface RateDecision {
+export interface RateDecision extends RateLimiterSettings {
   allowed: boolean
-  limit: number
   /** Hits that would be admitted now, after this one. */
   remaining: number
   /** Whole milliseconds until a hit would be admitted; 0 if some remain. No moment: the clock of a limiter is its own. */
@@ -162,7 +161,7 @@ export function decisionOf(
   if (remaining === 0) invariant('key-window', count <= limit, () => ({ count, limit }))
   // The first whole millisecond after the blocking hit has expired.
   const delayMs = remaining > 0 ? 0 : Math.floor(blockedBy + windowMs - time) + 1
-  return { allowed, limit, remaining, delayMs }
+  return { allowed, limit, windowMs, remaining, delayMs }
 }
 
 function countOf({ times, first }: Window): number {

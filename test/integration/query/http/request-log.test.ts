@@ -96,7 +96,7 @@ describe('a log line', () => {
     })
     const hit = async () => {
       time += 70
-      return { allowed: true, limit: 120, remaining: 119, delayMs: 0 }
+      return { allowed: true, limit: 120, windowMs: 60_000, remaining: 119, delayMs: 0 }
     }
     const addresses = { settings: { limit: 120, windowMs: 60_000 }, hit }
     const keys = createMemoryRateLimiter(addresses.settings, { bucketsMax: 10, now: () => 0 })
@@ -153,7 +153,7 @@ describe('a log line', () => {
     await expect.poll(() => hits, { timeout: 20_000 }).toBe(1)
     leaving.close()
     expect(await logged()).toMatchObject([{ status: 499, route: '/api/v1/stats' }])
-    decided.resolve({ allowed: true, limit: 120, remaining: 119, delayMs: 0 })
+    decided.resolve({ allowed: true, limit: 120, windowMs: 60_000, remaining: 119, delayMs: 0 })
   })
 
   it('contains no secret, wherever a client has put it', async () => {
