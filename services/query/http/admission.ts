@@ -17,7 +17,6 @@ import {
 } from '../../../contracts/api/conventions.ts'
 import { type ErrorBody, type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
-import { keyPrefix } from '../../api-keys/credentials.ts'
 import { addressBucket } from '../../runtime/http/addresses.ts'
 import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
 import {
@@ -36,84 +35,56 @@ export interface Admission {
   apiKey: ApiKey | undefined
   /** The key that the request names, if it is active. It is set even if the secret was wrong. */
   namedKey: ApiKey | undefined
-  /** The prefix of that key. */
-  keyPrefix: string | undefined
   decision: RateDecision
 }
 
-export interface Requester {
-  request: PresentedHeaders
-  address: string | undefined
-}
-
-export interface Admissions {
-  /** Counts a request. Throws if the keys are not known, and throws or rejects if the limiter fails. */
-  admit(requester: Requester): MaybePromise<Admission>
-  /** The key of the request, if its secret has just been verified. Throws if the keys are not known. */
-  verifiedKey(request: PresentedHeaders): ApiKey | undefined
-  /**
-   * Counts a request of this key, if that can be decided at once and its window has room. Otherwise it returns undefined,
-   * and nothing is counted.
-   */
-  admitNow(apiKey: ApiKey): Admission | undefined
-  /** Counts something that is not a readable request, against the bucket of its address. Fails like `admit`. */
-  admitAddress(address: string | undefined): MaybePromise<Admission>
-  /** Counts a preflight, against the bucket of its address for preflights. Fails like `admit`. */
-  admitPreflight(address: string | undefined): MaybePromise<Admission>
-  /** The result to use if no limiter could be asked: no requests remain, and the limit resets at the next second. */
-  unknown(): Admission
-}
-
-type Identity = Pick<Admission, 'apiKey' | 'namedKey' | 'keyPrefix'>
-
-const noKey = { apiKey: undefined, namedKey: undefined, keyPrefix: undefined }
+export type Admissions = ReturnType<typeof createAdmissions>
 
 /** Creates the admissions of one process. */
-export function createAdmissions(
-  keyRing: Pick<KeyRing, 'lookup'>,
-  limiters: RateLimiters,
-  pepper: string,
-): Admissions {
+export function createAdmissions(keyRing: Pick<KeyRing, 'lookup'>, limiters: RateLimiters, pepper: string) {
   const verify = createSecretVerifier(pepper)
 
-  function identify(request: PresentedHeaders): Identity {
-    const { key, secret } = presentedCredentials(request)
-    const known = keyRing.lookup(key)
-    // The same steps even if the key is unknown: the time of a refusal must not reveal which keys exist.
-    const prefix = keyPrefix(key)
-    const isValid = verify(known, secret)
-    return { apiKey: isValid ? known : undefined, namedKey: known, keyPrefix: known && prefix }
-  }
-
-  function admitStranger(bucket: string, identity: Identity = noKey): MaybePromise<Admission> {
-    return use(limiters.addresses.hit(bucket), decision => ({ ...identity, decision }))
+  function admitStranger(bucket: string, namedKey?: ApiKey): MaybePromise<Admission> {
+    return use(limiters.addresses.hit(bucket), decision => ({ apiKey: undefined, namedKey, decision }))
   }
 
   return {
-    verifiedKey(request) {
+    /** The key of the request, if its secret has just been verified. Throws if the keys are not known. */
+    verifiedKey(request: PresentedHeaders): ApiKey | undefined {
       const { key, secret } = presentedCredentials(request)
       const known = keyRing.lookup(key)
       return verify.remembers(known, secret) ? known : undefined
     },
 
-    admitNow(apiKey) {
+    /**
+     * Counts a request of this key, if that can be decided at once and its window has room. Otherwise it returns undefined,
+     * and nothing is counted.
+     */
+    admitNow(apiKey: ApiKey): Admission | undefined {
       const decision = limiters.keys.hitNow?.(apiKey.key)
-      if (!decision?.allowed) return undefined
-      return { apiKey, namedKey: apiKey, keyPrefix: keyPrefix(apiKey.key), decision }
+      return decision?.allowed ? { apiKey, namedKey: apiKey, decision } : undefined
     },
 
-    admit({ request, address }) {
-      const identity = identify(request)
-      if (!identity.apiKey) return admitStranger(addressBucket(address), identity)
-      return use(limiters.keys.hit(identity.apiKey.key), decision => ({ ...identity, decision }))
+    /** Counts a request. Throws if the keys are not known, and throws or rejects if the limiter fails. */
+    admit(request: PresentedHeaders, address: string | undefined): MaybePromise<Admission> {
+      const { key, secret } = presentedCredentials(request)
+      const known = keyRing.lookup(key)
+      // The same steps even if the key is unknown: the time of a refusal must not reveal which keys exist.
+      const isValid = verify(known, secret)
+      if (known === undefined || !isValid) return admitStranger(addressBucket(address), known)
+      return use(limiters.keys.hit(key), decision => ({ apiKey: known, namedKey: known, decision }))
     },
 
-    admitAddress: address => admitStranger(addressBucket(address)),
-    admitPreflight: address => admitStranger(`preflights of ${addressBucket(address)}`),
+    /** Counts something that is not a readable request, against the bucket of its address. Fails like `admit`. */
+    admitAddress: (address: string | undefined) => admitStranger(addressBucket(address)),
 
-    unknown() {
+    /** Counts a preflight, against the bucket of its address for preflights. Fails like `admit`. */
+    admitPreflight: (address: string | undefined) => admitStranger(`preflights of ${addressBucket(address)}`),
+
+    /** The result to use if no limiter could be asked: no requests remain, and the limit resets at the next second. */
+    unknown(): Admission {
       const decision = { ...limiters.addresses.settings, allowed: false, remaining: 0, delayMs: 1 }
-      return { ...noKey, decision }
+      return { apiKey: undefined, namedKey: undefined, decision }
     },
   }
 }

@@ -106,7 +106,7 @@ async function answerConnection(
   let admission: Admission
   try {
     admission = request
-      ? await admissions.admit({ request, address: socket.remoteAddress })
+      ? await admissions.admit(request, socket.remoteAddress)
       : await admissions.admitAddress(socket.remoteAddress)
   } catch (error) {
     // The request is answered anyway.

@@ -9,6 +9,7 @@
  */
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Admission } from './admission.ts'
 
@@ -87,7 +88,7 @@ export function createRequestLog(
           ...(parameters !== null && { parameters }),
           status,
           ms: Math.round(elapsedMs * 10) / 10,
-          ...(admission?.keyPrefix !== undefined && { key: admission.keyPrefix }),
+          ...(admission?.namedKey && { key: keyPrefix(admission.namedKey.key) }),
           ...(omitted > 0 && { omitted }),
         },
         'request',

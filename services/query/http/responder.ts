@@ -89,7 +89,7 @@ export function createResponder(
   }
 
   function admit(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): MaybePromise<boolean> {
-    return use(admissions.admit({ request: request.raw, address: request.ip }), admission => {
+    return use(admissions.admit(request.raw, request.ip), admission => {
       request.admission = admission
       connections.identify(request.raw, admission.apiKey !== undefined)
       const code = refusalCodeOf(admission, {
