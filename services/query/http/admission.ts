@@ -15,7 +15,7 @@ import {
   openApiPath,
   readScope,
 } from '../../../contracts/api/conventions.ts'
-import { type ErrorBody, type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
+import { type ErrorBody, type ErrorCode, errors } from '../../../contracts/api/errors.ts'
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import { addressBucket } from '../../runtime/http/addresses.ts'
 import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
@@ -99,12 +99,19 @@ export interface Refusal {
   body: string
 }
 
-/** Builds the refusal of this code. Pass `body` to replace the registered text. */
-export function refusal(code: ErrorCode, body: ErrorBody = errorBody(code)): Refusal {
+/** What the refusals of some codes have besides. */
+const ownHeaders: Partial<Record<ErrorCode, ResponseHeaders>> = {
+  unauthorized: { 'www-authenticate': 'Bearer realm="api"' },
+  method_not_allowed: { allow: methods },
+  internal_error: { 'retry-after': String(internalErrorRetrySeconds) },
+}
+
+/** Builds the refusal of this code. */
+export function refusal(code: ErrorCode, body: ErrorBody): Refusal {
   return {
     code,
     status: errors[code].status,
-    headers: { 'content-type': jsonType, 'cache-control': 'no-store', ...headersOf(code) },
+    headers: { 'content-type': jsonType, 'cache-control': 'no-store', ...ownHeaders[code] },
     body: JSON.stringify(errorBodySchema.parse(body)),
   }
 }
@@ -148,26 +155,5 @@ export function isResource(target: string): boolean {
     return resourcePattern.test(decodeURI(path))
   } catch {
     return false
-  }
-}
-
-function headersOf(code: ErrorCode): ResponseHeaders {
-  switch (code) {
-    case 'unauthorized':
-      return { 'www-authenticate': 'Bearer realm="api"' }
-    case 'method_not_allowed':
-      return { allow: methods }
-    case 'invalid_parameter':
-    case 'malformed_request':
-    case 'forbidden':
-    case 'not_found':
-    case 'request_timeout':
-    case 'headers_too_large':
-    case 'rate_limited':
-      return {}
-    case 'internal_error':
-      return { 'retry-after': String(internalErrorRetrySeconds) }
-    default:
-      return code satisfies never
   }
 }
