@@ -106,8 +106,9 @@ const ownHeaders: Partial<Record<ErrorCode, ResponseHeaders>> = {
   internal_error: { 'retry-after': String(internalErrorRetrySeconds) },
 }
 
-/** Builds the refusal of this code. */
-export function refusal(code: ErrorCode, body: ErrorBody): Refusal {
+/** Builds the refusal with this body. */
+export function refusal(body: ErrorBody): Refusal {
+  const { code } = body.error
   return {
     code,
     status: errors[code].status,

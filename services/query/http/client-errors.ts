@@ -114,7 +114,7 @@ async function answerConnection(
     admission = admissions.unknown()
   }
   // An unreadable request gets its own error even if its bucket is empty, because the connection ends here anyway.
-  const answer = refusal(code, errorBody(code, publications().documentationUrl))
+  const answer = refusal(errorBody(code, publications().documentationUrl))
   const headers: ResponseHeaders = {
     ...commonHeaders(requestId),
     ...rateLimitHeaders(admission.decision, now()),

@@ -36,7 +36,7 @@ export function addDownloads(
           if (done === 'none') throw new NotFoundError()
           if (done === 'sent') return
           reply.header('content-range', `bytes */${done.unsatisfiable}`)
-          responder.refuse(request, reply, 'malformed_request', { body: rangeBody, status: 416 })
+          responder.refuse(request, reply, rangeBody, 416)
         } catch (error) {
           // The log has it from the connection.
           if (!(error instanceof ClientGoneError && reply.sent)) throw error

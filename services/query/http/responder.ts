@@ -49,12 +49,6 @@ declare module 'fastify' {
   }
 }
 
-/** What takes the place of the registered text and status. */
-interface Instead {
-  body?: ErrorBody
-  status?: number
-}
-
 export type Responder = ReturnType<typeof createResponder>
 
 export function createResponder(
@@ -64,25 +58,26 @@ export function createResponder(
   { now }: Pick<Runtime, 'now'>,
 ) {
   /** The headers of every response to this request. */
-  function ownHeadersOf(request: FastifyRequest, time: number): ResponseHeaders {
+  function ownHeadersOf(request: FastifyRequest): ResponseHeaders {
     const { decision } = request.admission ?? admissions.unknown()
     return {
       ...commonHeaders(request.id),
-      ...rateLimitHeaders(decision, time),
+      ...rateLimitHeaders(decision, now()),
       ...publications().notices.headersOf(targetOf(request)),
     }
   }
 
-  function refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, instead: Instead = {}) {
-    const time = now()
-    const answer = refusal(code, instead.body ?? errorBody(code, publications().documentationUrl))
+  function refuse(request: FastifyRequest, reply: FastifyReply, why: ErrorCode | ErrorBody, status?: number) {
+    const { documentationUrl } = publications()
+    const answer = refusal(typeof why === 'string' ? errorBody(why, documentationUrl) : why)
+    const isRateLimited = answer.code === 'rate_limited'
     reply
-      .code(instead.status ?? answer.status)
-      .headers(ownHeadersOf(request, time))
+      .code(status ?? answer.status)
+      .headers(ownHeadersOf(request))
       .headers(answer.headers)
       // A client that goes on beyond its limit gets no more answers on this connection.
-      .headers(connections.headersOf(reply.raw, code === 'rate_limited'))
-    if (code === 'rate_limited' && request.admission !== null) {
+      .headers(connections.headersOf(reply.raw, isRateLimited))
+    if (isRateLimited && request.admission !== null) {
       reply.header('retry-after', String(Math.ceil(request.admission.decision.delayMs / 1000)))
     }
     return reply.send(answer.body)
@@ -116,7 +111,7 @@ export function createResponder(
     }
     reply
       .code(204)
-      .headers(ownHeadersOf(request, now()))
+      .headers(ownHeadersOf(request))
       .headers(preflightHeaders)
       .headers(connections.headersOf(reply.raw, false))
       .send()
@@ -124,12 +119,12 @@ export function createResponder(
   }
 
   return {
-    /** Sends an error of the registry. */
+    /** Sends an error of the registry, with its text and status, or with this body and status. */
     refuse,
 
     /** The headers of every answer to an admitted request. */
     headersOf: (request: FastifyRequest, reply: FastifyReply): ResponseHeaders => ({
-      ...ownHeadersOf(request, now()),
+      ...ownHeadersOf(request),
       ...connections.headersOf(reply.raw, false),
       vary: credentialHeaders,
     }),
@@ -196,7 +191,7 @@ export function addRoutes(
       const asked = read(queryOf(request), request.params)
       if ('fault' in asked) {
         const { parameter, rule } = asked.fault
-        responder.refuse(request, reply, 'invalid_parameter', { body: invalidParameterBody(parameter, rule) })
+        responder.refuse(request, reply, invalidParameterBody(parameter, rule))
         return
       }
       const { key, parameters } = asked
