@@ -14,12 +14,12 @@ import type { Publications } from './publications.ts'
 import type { RequestLog } from './request-log.ts'
 
 /** What answers are made from. */
-export interface ClientErrorParts {
-  admissions: Pick<Admissions, 'admit' | 'admitAddress' | 'unknown'>
-  connections: Pick<Connections, 'latestResponse'>
+interface ClientErrorParts {
+  admissions: Admissions
+  connections: Connections
   publications: () => Publications
   newRequestId: () => string
-  requestLog: Pick<RequestLog, 'reportClientError'>
+  requestLog: RequestLog
 }
 
 /** The parts of a socket that are used here. */
@@ -30,18 +30,44 @@ const lingerMsMax = 1000
 
 /** Creates the handlers of client errors. Call `listen` with the server before it accepts connections. */
 export function createClientErrors(
-  parts: ClientErrorParts,
-  runtime: Pick<Runtime, 'now' | 'monotonicMs' | 'logger'>,
+  { admissions, connections, publications, newRequestId, requestLog }: ClientErrorParts,
+  { now, monotonicMs, logger }: Pick<Runtime, 'now' | 'monotonicMs' | 'logger'>,
 ) {
   const answered = new WeakSet<Duplex>()
 
   // Answers keep the order of the requests, so this one waits until the response in progress is finished.
   function inOrder(socket: Connection, answer: () => void): void {
-    const latest = parts.connections.latestResponse(socket)
+    const latest = connections.latestResponse(socket)
     // If the body of an answered request breaks off, there is no further request to answer.
     const answerOrEnd = () => (latest?.req.complete === false ? socket.destroy() : answer())
     if (latest === undefined || latest.writableFinished) answerOrEnd()
     else latest.once('close', answerOrEnd)
+  }
+
+  async function answerConnection(socket: Connection, code: ErrorCode, request?: IncomingMessage) {
+    const startedAt = monotonicMs()
+    const requestId = newRequestId()
+    let admission: Admission
+    try {
+      admission = request
+        ? await admissions.admit(request, socket.remoteAddress)
+        : await admissions.admitAddress(socket.remoteAddress)
+    } catch (error) {
+      // The request is answered anyway.
+      logger.error({ err: error }, 'the admission of a request failed')
+      admission = admissions.unknown()
+    }
+    // An unreadable request gets its own error even if its bucket is empty, because the connection ends here anyway.
+    const answer = refusal(errorBody(code, publications().documentationUrl))
+    const headers: ResponseHeaders = {
+      ...commonHeaders(requestId),
+      ...rateLimitHeaders(admission.decision, now()),
+      ...answer.headers,
+      connection: 'close',
+      date: new Date(now()).toUTCString(),
+    }
+    endConnection(socket, serialise(answer, headers))
+    requestLog.reportClientError(requestId, admission, answer, monotonicMs() - startedAt)
   }
 
   return {
@@ -56,13 +82,13 @@ export function createClientErrors(
       }
       // Now: the bytes are freed after this call.
       const code = codeOf(error)
-      inOrder(socket, () => answerConnection(socket, code, parts, runtime))
+      inOrder(socket, () => answerConnection(socket, code))
     },
 
     /** Answers CONNECT on this server. */
     listen(server: Server): void {
       server.on('connect', (request: IncomingMessage, socket: Connection) => {
-        inOrder(socket, () => answerConnection(socket, 'method_not_allowed', parts, runtime, request))
+        inOrder(socket, () => answerConnection(socket, 'method_not_allowed', request))
       })
     },
   }
@@ -92,44 +118,6 @@ function lineAt(packet: Buffer | undefined, place: number): string {
   const text = packet?.toString('latin1') ?? ''
   const start = place === 0 ? 0 : text.lastIndexOf('\n', place - 1) + 1
   return text.slice(start).split('\n', 1)[0] ?? ''
-}
-
-async function answerConnection(
-  socket: Connection,
-  code: ErrorCode,
-  { admissions, publications, newRequestId, requestLog }: ClientErrorParts,
-  { now, monotonicMs, logger }: Pick<Runtime, 'now' | 'monotonicMs' | 'logger'>,
-  request?: IncomingMessage,
-): Promise<void> {
-  const startedAt = monotonicMs()
-  const requestId = newRequestId()
-  let admission: Admission
-  try {
-    admission = request
-      ? await admissions.admit(request, socket.remoteAddress)
-      : await admissions.admitAddress(socket.remoteAddress)
-  } catch (error) {
-    // The request is answered anyway.
-    logger.error({ err: error }, 'the admission of a request failed')
-    admission = admissions.unknown()
-  }
-  // An unreadable request gets its own error even if its bucket is empty, because the connection ends here anyway.
-  const answer = refusal(errorBody(code, publications().documentationUrl))
-  const headers: ResponseHeaders = {
-    ...commonHeaders(requestId),
-    ...rateLimitHeaders(admission.decision, now()),
-    ...answer.headers,
-    connection: 'close',
-    date: new Date(now()).toUTCString(),
-  }
-  endConnection(socket, serialise(answer, headers))
-  requestLog.reportClientError({
-    admission,
-    requestId,
-    code,
-    status: answer.status,
-    elapsedMs: monotonicMs() - startedAt,
-  })
 }
 
 function serialise({ status, body }: Refusal, headers: ResponseHeaders): string {

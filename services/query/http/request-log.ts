@@ -11,7 +11,7 @@ import type { ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Admission } from './admission.ts'
+import type { Admission, Refusal } from './admission.ts'
 
 export interface RequestDone {
   /** `unknown` if the request could not be read. */
@@ -33,15 +33,6 @@ export type OnKeyAnswered = (
   request?: AnsweredRequest,
   elapsedMs?: number,
 ) => void
-
-/** The end of a request that never reached the app: see `client-errors.ts`. */
-export interface ClientErrorDone {
-  admission: Admission
-  requestId: string
-  code: string
-  status: number
-  elapsedMs: number
-}
 
 export interface AnsweredRequest {
   id: string
@@ -95,14 +86,14 @@ export function createRequestLog(
       )
     },
 
-    reportClientError({ admission, requestId, code, status, elapsedMs }: ClientErrorDone): void {
-      onRequestDone?.({ method: 'unknown', route: 'unknown', status, elapsedMs })
+    /** The end of a request that never reached the app: see `client-errors.ts`. */
+    reportClientError(requestId: string, admission: Admission, { code, status }: Refusal, ms: number): void {
+      onRequestDone?.({ method: 'unknown', route: 'unknown', status, elapsedMs: ms })
       const key = answeredKey(admission, status)
       if (key !== undefined) onKeyAnswered?.(key, status, false)
       const omitted = strangers()
       if (omitted === 'omit') return
-      const line = { requestId, code, status, ms: elapsedMs, ...(omitted > 0 && { omitted }) }
-      logger.info(line, 'client error')
+      logger.info({ requestId, code, status, ms, ...(omitted > 0 && { omitted }) }, 'client error')
     },
   }
 }
