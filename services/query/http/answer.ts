@@ -111,28 +111,19 @@ export function cacheHeaders(
  * `Link`. Pure. The headers are built once, because every response asks for them.
  */
 
-export interface VersionNotices {
-  /** The headers for a request target, or for the pattern of a route. Empty unless its version is deprecated. */
-  headersOf(target: string): ResponseHeaders
-  /** Whether such a target belongs to a deprecated version. */
-  isDeprecated(target: string): boolean
-}
-
 const none: ResponseHeaders = Object.freeze({})
 
 /** Creates the notices. `changesUrl`: the page that tells about versions. Without it only a successor is linked. */
-export function createVersionNotices(
-  versions: readonly ApiVersion[],
-  changesUrl: string | undefined,
-): VersionNotices {
+export function createVersionNotices(versions: readonly ApiVersion[], changesUrl: string | undefined) {
   const notices = versions.flatMap(({ basePath, deprecation }) =>
     deprecation === null ? [] : { basePath, headers: headersFor(deprecation, changesUrl) },
   )
-  // None is the usual case.
-  if (notices.length === 0) return { headersOf: () => none, isDeprecated: () => false }
+  /** The headers for a request target, or for the pattern of a route. Empty unless its version is deprecated. */
   const headersOf = (target: string) =>
     notices.find(({ basePath }) => isBelow(target, basePath))?.headers ?? none
-  return { headersOf, isDeprecated: target => headersOf(target) !== none }
+  /** Whether such a target belongs to a deprecated version. */
+  const isDeprecated = (target: string) => headersOf(target) !== none
+  return { headersOf, isDeprecated }
 }
 
 function headersFor(

@@ -17,7 +17,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { nameRequest } from '../../runtime/traces.ts'
 import type { ResponseCache } from '../cache/response-cache.ts'
 import { operations } from '../endpoints/all.ts'
-import { type Keeper, keptMsMax } from '../forgetting.ts'
+import { keptMsMax } from '../forgetting.ts'
 import type { Admissions } from './admission.ts'
 import { sendEntry } from './answer.ts'
 import type { Publications } from './publications.ts'
@@ -34,14 +34,7 @@ export interface KnownTarget {
   isDeprecated: boolean
 }
 
-export interface DirectAnswers extends Keeper {
-  /** Answers the request if it can. Otherwise it returns false, and nothing has happened. */
-  answer(request: IncomingMessage, response: ServerResponse): boolean
-  /** The app has answered a GET of this target from a cache entry. */
-  learn(target: string, known: KnownTarget): void
-  /** From now on the app handles every request, because it tells each client that it closes. */
-  stop(): void
-}
+export type DirectAnswers = ReturnType<typeof createDirectAnswers>
 
 const targetsMax = 4_096
 const targetLengthMax = 512
@@ -53,13 +46,13 @@ const keptTarget = new RegExp(`^/[^?#]*(?:\\?(?:(?:${parameterNames.join('|')})=
 
 /** Creates the direct answers of one app. No target is known yet. */
 export function createDirectAnswers(
-  admissions: Pick<Admissions, 'verifiedKey' | 'admitNow'>,
-  cache: Pick<ResponseCache, 'find' | 'peek'>,
+  admissions: Admissions,
+  cache: ResponseCache,
   publications: () => Publications,
-  requestLog: Pick<RequestLog, 'report'>,
+  requestLog: RequestLog,
   newRequestId: () => string,
   { now, monotonicMs, logger }: Pick<Runtime, 'now' | 'monotonicMs' | 'logger'>,
-): DirectAnswers {
+) {
   // A path may have the slug of a campaign that is gone. A target in use is learnt again whenever its entry has expired.
   const targets = new LRUCache<string, KnownTarget>({
     ...{ max: targetsMax, ttl: keptMsMax, ttlResolution: 0, perf: { now: monotonicMs } },
@@ -92,7 +85,8 @@ export function createDirectAnswers(
   }
 
   return {
-    answer(request, response) {
+    /** Answers the request if it can. Otherwise it returns false, and nothing has happened. */
+    answer(request: IncomingMessage, response: ServerResponse): boolean {
       if (isStopped || request.method !== 'GET' || response.destroyed) return false
       const target = targets.get(request.url ?? '')
       if (target === undefined || hasBody(request) || !isWellFormed(request)) return false
@@ -107,15 +101,16 @@ export function createDirectAnswers(
       }
     },
 
-    learn(target, known) {
-      if (target.length > targetLengthMax || !keptTarget.test(target)) return
-      targets.set(target, known)
+    /** The app has answered a GET of this target from a cache entry. */
+    learn(target: string, known: KnownTarget): void {
+      if (target.length <= targetLengthMax && keptTarget.test(target)) targets.set(target, known)
     },
 
     forgetOld: () => targets.purgeStale(),
     forgetAll: () => targets.clear(),
 
-    stop() {
+    /** From now on the app handles every request, because it tells each client that it closes. */
+    stop(): void {
       isStopped = true
       targets.clear()
     },

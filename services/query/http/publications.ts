@@ -12,16 +12,9 @@ import {
 import type { ApiVersion } from '../../../contracts/api/versions.ts'
 import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
 import { service } from '../endpoints/service.ts'
-import { createVersionNotices, type VersionNotices } from './answer.ts'
+import { createVersionNotices } from './answer.ts'
 
-export interface Publications {
-  /** Undefined: errors lead to the API's first page. */
-  documentationUrl: string | undefined
-  notices: VersionNotices
-  /** The first page. `now` is in Unix milliseconds, as below. */
-  service(now: number): CacheEntry
-  openApi(now: number): CacheEntry
-}
+export type Publications = ReturnType<typeof publicationsFor>
 
 // These bodies change only with another program or other settings.
 const cacheMs = 300_000
@@ -50,17 +43,20 @@ function publicationsFor(
   addresses: PublicAddresses,
   versions: readonly ApiVersion[],
   document: PublishedDocument,
-): Publications {
+) {
   const { portalUrl } = addresses
   const changesUrl = portalUrl === undefined ? undefined : `${withoutSlash(portalUrl)}/changes`
   return {
+    /** Undefined: errors lead to the API's first page. */
     documentationUrl: documentationUrlOf(addresses),
     notices: createVersionNotices(versions, changesUrl),
+    /** The first page. */
     service: published(service.bodyFor(addresses, versions)),
     openApi: published(publishedOpenApi(document, addresses)),
   }
 }
 
+/** The argument of the result: Unix milliseconds. */
 function published(body: object): (now: number) => CacheEntry {
   const text = JSON.stringify(body)
   const entry = entryOf(text, { asOf: null, snapshotId: null, link: null, createdAt: 0, expiresAt: 0 })
