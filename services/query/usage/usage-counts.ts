@@ -7,11 +7,11 @@
  * - No two rows of different requests have one name. A minute is counted once, and if the clock steps back, the process
  *   counts on under another name.
  *
- * Memory: this minute and the one before. What could not be written by then is lost, and `lost` says how many requests that are at most.
+ * Memory: this minute and the one before. What could not be written by then is lost, and `onLost` is told how many requests that are at
+ * most.
  */
 
 import { invariant } from '../../runtime/ops/invariants.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
 
 export interface UsageRow {
   readonly key: string
@@ -31,13 +31,13 @@ export interface UsageRow {
   written: number
 }
 
-/** Rows to write now, and how many requests each of them has at this moment. */
-export interface UsageBatch {
-  rows: readonly UsageRow[]
-  requests: readonly number[]
+/** A row to write now, and how many requests it has at this moment. */
+export interface Unwritten {
+  row: UsageRow
+  requests: number
 }
 
-const minuteMs = 60_000
+export const minuteMs = 60_000
 
 interface Minute {
   minute: number
@@ -46,14 +46,13 @@ interface Minute {
 }
 
 /** `process`: the name of the process. No other run may have it. */
-export function createUsageCounts({ process, now }: { process: string } & Pick<Runtime, 'now'>) {
+export function createUsageCounts(process: string, onLost: (requests: number) => void, now: () => number) {
   let current: Minute = { minute: Math.floor(now() / minuteMs), process, rows: new Map() }
   let before: Minute['rows'] = new Map()
   let stepsBack = 0
-  let lost = 0
 
   function begin(minute: number): void {
-    for (const { requests, written } of before.values()) lost += requests - written
+    for (const { requests, written } of before.values()) onLost(requests - written)
     if (minute < current.minute) stepsBack++
     before = current.rows
     current = { minute, process: stepsBack === 0 ? process : `${process}.${stepsBack}`, rows: new Map() }
@@ -87,18 +86,17 @@ export function createUsageCounts({ process, now }: { process: string } & Pick<R
     },
 
     /** The rows that have requests which the table lacks, oldest first. */
-    unwritten: () =>
-      [...before.values(), ...current.rows.values()].filter(({ requests, written }) => requests > written),
+    unwritten: (): Unwritten[] =>
+      [...before.values(), ...current.rows.values()]
+        .filter(({ requests, written }) => requests > written)
+        .map(row => ({ row, requests: row.requests })),
 
-    /** The table has these rows. */
-    confirm({ rows, requests }: UsageBatch): void {
-      for (const [index, row] of rows.entries()) {
-        row.written = requests[index] ?? 0
+    /** The table has these. */
+    confirm(written: readonly Unwritten[]): void {
+      for (const { row, requests } of written) {
+        row.written = requests
         invariant('usage-written', row.written <= row.requests)
       }
     },
-
-    /** Requests that were forgotten before the table had them for certain. */
-    lost: () => lost,
   }
 }

@@ -14,7 +14,7 @@ import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, TableInsert, Tables } from '../../tables/port.ts'
 import type { OnKeyAnswered } from '../http/request-log.ts'
 import { createLatestRequests } from './latest-requests.ts'
-import { createUsageCounts, type UsageBatch, type UsageRow } from './usage-counts.ts'
+import { createUsageCounts, minuteMs, type Unwritten } from './usage-counts.ts'
 
 export type UsageRecorder = ReturnType<typeof createUsageRecorder>
 
@@ -31,16 +31,15 @@ export function createUsageRecorder(
   onError: (error: unknown) => void,
   { now, sleep, metrics }: Pick<Runtime, 'now' | 'sleep' | 'metrics'>,
 ) {
-  const counts = createUsageCounts({ process, now })
+  const counts = createUsageCounts(process, requests => metrics.usageLostRequests.inc(requests), now)
   const latest = createLatestRequests(databases, now)
   let version = 0
-  let lostBefore = 0
   let rounds: Rounds | undefined
 
   async function write(signal: AbortSignal): Promise<void> {
-    const batch = batchOf(counts.unwritten())
-    if (batch.rows.length > 0) await tables.insert(countsInsert(databases, batch, ++version), { signal })
-    counts.confirm(batch)
+    const unwritten = counts.unwritten()
+    if (unwritten.length > 0) await tables.insert(countsInsert(databases, unwritten, ++version), { signal })
+    counts.confirm(unwritten)
     await latest.write(rows => tables.insert(rows, { signal }))
   }
 
@@ -55,8 +54,6 @@ export function createUsageRecorder(
       onError(error)
     }
     metrics.usageFlushes.inc({ outcome: isWritten ? 'written' : 'failed' })
-    metrics.usageLostRequests.inc(counts.lost() - lostBefore)
-    lostBefore = counts.lost()
     return isWritten
   }
 
@@ -83,46 +80,21 @@ export function createUsageRecorder(
   }
 }
 
-/** The rows as they are now. */
-function batchOf(rows: readonly UsageRow[]): UsageBatch {
-  return { rows, requests: rows.map(({ requests }) => requests) }
-}
+const sums = ['ok', 'not_modified', 'unauthorized', 'too_many', 'other', 'deprecated'] as const
 
-const minuteMs = 60_000
-const time = "DateTime64(3, 'UTC')"
-
-const countColumns = [
+const columns = [
   { name: 'api_key', type: 'String' },
-  { name: 'minute', type: time },
+  { name: 'minute', type: "DateTime64(3, 'UTC')" },
   { name: 'process', type: 'LowCardinality(String)' },
   { name: 'version', type: 'UInt64' },
-  { name: 'ok', type: 'UInt32' },
-  { name: 'not_modified', type: 'UInt32' },
-  { name: 'unauthorized', type: 'UInt32' },
-  { name: 'too_many', type: 'UInt32' },
-  { name: 'other', type: 'UInt32' },
-  { name: 'deprecated', type: 'UInt32' },
+  ...sums.map(name => ({ name, type: 'UInt32' })),
 ]
 
 /** `version`: above that of every earlier insert of the process. */
-function countsInsert({ base }: Databases, { rows }: UsageBatch, version: number): TableInsert {
-  return {
-    table: `${base}.api_key_usage`,
-    columns: countColumns,
-    rows: encodeRows(
-      countColumns,
-      rows.map(row => [
-        row.key,
-        row.minute * minuteMs,
-        row.process,
-        version,
-        row.ok,
-        row.not_modified,
-        row.unauthorized,
-        row.too_many,
-        row.other,
-        row.deprecated,
-      ]),
-    ),
-  }
+function countsInsert({ base }: Databases, unwritten: readonly Unwritten[], version: number): TableInsert {
+  const rows = unwritten.map(({ row }) => [
+    ...[row.key, row.minute * minuteMs, row.process, version],
+    ...sums.map(name => row[name]),
+  ])
+  return { table: `${base}.api_key_usage`, columns, rows: encodeRows(columns, rows) }
 }
