@@ -95,12 +95,8 @@ const settleMsMin = 1_000
  */
 export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: string; secret: string }> {
   const keys = await admin.directory.ofAccount(wanted.account)
-  await endKeys(
-    admin,
-    keys.filter(({ status }) => status === 'ended'),
-  )
-  const active = keys.filter(({ status }) => status === 'active')
-  if (active.length >= activeKeysMax) throw new KeyError(hasEnough(active))
+  await endExpired(admin, keys)
+  if (activeOf(keys).length >= activeKeysMax) throw new KeyError(hasEnough(keys))
   const key = generateApiKey(admin.randomBytes)
   const secret = generateSecret(admin.randomBytes)
   try {
@@ -108,15 +104,15 @@ export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: 
     await appendStates(admin, [newState(admin, wanted, key, secret)])
     const record = await settled(admin, key)
     if (record?.status === 'active') return { key, secret }
-    throw new KeyError(await whyNotActive(admin, wanted.account, record))
+    if (!record) throw new KeyError(notFolded)
+    if (record.status !== 'waiting') throw new KeyError(hasEnded)
+    throw new KeyError(hasEnough(await admin.directory.ofAccount(wanted.account)))
   } catch (error) {
-    const isWithdrawn = await withdraw(admin, key).then(
-      () => true,
-      () => false,
-    )
-    if (isWithdrawn) throw error
     const left = `the key ${keyPrefix(key)} may become active, and it could not be deleted again: revoke it if it is listed`
-    throw new KeyError(left, { cause: error })
+    await withdraw(admin, key).catch(() => {
+      throw new KeyError(left, { cause: error })
+    })
+    throw error
   }
 }
 
@@ -137,8 +133,9 @@ function newState(admin: KeyAdmin, wanted: NewKey, key: string, secret: string):
 }
 
 /** Writes the end of keys that have expired, and waits until the ledger has it, so that they free their places. */
-async function endKeys(admin: KeyAdmin, keys: readonly KeyRecord[]): Promise<void> {
-  const states = keys.flatMap(key => revokedState(key, admin.now()) ?? [])
+async function endExpired(admin: KeyAdmin, keys: readonly KeyRecord[]): Promise<void> {
+  const ended = keys.filter(({ status }) => status === 'ended')
+  const states = ended.flatMap(key => revokedState(key, admin.now()) ?? [])
   if (states.length === 0) return
   await appendStates(admin, states)
   await Promise.all(states.map(({ key }) => seen(admin, key, ({ status }) => status === 'revoked')))
@@ -152,12 +149,14 @@ async function withdraw({ writer, directory, monotonicMs }: KeyAdmin, key: strin
   await untilFound(withdrawnMsMax, isGone, { monotonicMs, sleep })
 }
 
-async function activeKeysOf({ directory }: KeyAdmin, account: string): Promise<KeyRecord[]> {
-  return (await directory.ofAccount(account)).filter(({ status }) => status === 'active')
+function activeOf(keys: readonly KeyRecord[]): KeyRecord[] {
+  return keys.filter(({ status }) => status === 'active')
 }
 
-function hasEnough(active: readonly KeyRecord[]): string {
-  const prefixes = active.map(({ key }) => keyPrefix(key)).join(', ')
+function hasEnough(keys: readonly KeyRecord[]): string {
+  const prefixes = activeOf(keys)
+    .map(({ key }) => keyPrefix(key))
+    .join(', ')
   return `there are three active keys already (${prefixes}); revoke one first`
 }
 
@@ -173,16 +172,8 @@ async function settled(admin: KeyAdmin, key: string): Promise<KeyRecord | undefi
   return (await admin.directory.find(key))[0] ?? { ...record, status: 'revoked' }
 }
 
-async function whyNotActive(
-  admin: KeyAdmin,
-  account: string,
-  record: KeyRecord | undefined,
-): Promise<string> {
-  if (!record) return `the key was not folded within ${visibleMsMax / 1000} s, so it was deleted again`
-  if (record.status !== 'waiting')
-    return 'the key was revoked or deleted while it was issued: issue another one'
-  return hasEnough(await activeKeysOf(admin, account))
-}
+const notFolded = `the key was not folded within ${visibleMsMax / 1000} s, so it was deleted again`
+const hasEnded = 'the key was revoked or deleted while it was issued: issue another one'
 
 /** Revokes by whole key or prefix, and resolves when the ledger has it: then the API refuses it. Throws `KeyError` if none or several match. */
 export async function revokeKey(admin: KeyAdmin, keyOrPrefix: string): Promise<KeyRecord> {
