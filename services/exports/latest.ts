@@ -51,13 +51,8 @@ async function latest(directory: string): Promise<{ folder: string; manifest: Ma
   const names = (entries ?? []).filter(entry => entry.isDirectory() && isExportName(entry.name))
   for (const { name } of names.sort((a, b) => (a.name < b.name ? 1 : -1))) {
     const folder = join(directory, name)
-    const handle = await openOwn(join(folder, 'manifest.json'))
-    if (!handle) continue
-    try {
-      return { folder, manifest: manifestSchema.parse(JSON.parse(await handle.readFile('utf8'))) }
-    } finally {
-      await handle.close()
-    }
+    await using handle = await openOwn(join(folder, 'manifest.json'))
+    if (handle) return { folder, manifest: manifestSchema.parse(JSON.parse(await handle.readFile('utf8'))) }
   }
   return undefined
 }

@@ -50,22 +50,18 @@ export async function writeExport(
   directory: string,
   onProgress: OnExported,
 ): Promise<Manifest> {
-  const lock = lockExports(directory)
-  try {
-    await removeAll(directory, name => name.startsWith(partial))
-    const moment = await copyCampaigns(source, onProgress)
-    const name = folderName(moment.now)
-    const folder = join(directory, partial + name)
-    await mkdir(folder)
-    const manifest = await writeFiles(source.tables, folder, moment, onProgress)
-    await source.tables.run(dropStatement)
-    await rename(folder, join(directory, name))
-    await sync(directory)
-    await removeAll(directory, other => isExportName(other) && other !== name)
-    return manifest
-  } finally {
-    lock.close()
-  }
+  using _lock = lockExports(directory)
+  await removeAll(directory, name => name.startsWith(partial))
+  const moment = await copyCampaigns(source, onProgress)
+  const name = folderName(moment.now)
+  const folder = join(directory, partial + name)
+  await mkdir(folder)
+  const manifest = await writeFiles(source.tables, folder, moment, onProgress)
+  await source.tables.run(dropStatement)
+  await rename(folder, join(directory, name))
+  await sync(directory)
+  await removeAll(directory, other => isExportName(other) && other !== name)
+  return manifest
 }
 
 /** Removes all copies, and what killed exports have left. Returns how many there were. In a dry run it changes nothing. */
@@ -75,19 +71,17 @@ export async function removeExports(directory: string, isDry: boolean): Promise<
   const counted = async () => (await readdir(directory)).filter(isWanted).length
   // Without the lock, which would write a file.
   if (isDry) return counted()
-  const lock = lockExports(directory)
-  try {
-    const copies = await counted()
-    await removeAll(directory, isWanted)
-    return copies
-  } finally {
-    lock.close()
-  }
+  using _lock = lockExports(directory)
+  const copies = await counted()
+  await removeAll(directory, isWanted)
+  return copies
 }
 
-function lockExports(directory: string) {
+/** The lock ends with its block. */
+function lockExports(directory: string): Disposable {
   try {
-    return lockDataDirectory(directory)
+    const lock = lockDataDirectory(directory)
+    return { [Symbol.dispose]: lock.close }
   } catch (cause) {
     if (!(cause instanceof DataDirectoryInUse)) throw cause
     throw new Error(`another export writes to ${directory}`, { cause })
@@ -119,15 +113,15 @@ async function writeFiles(
   { now, as_of, campaigns }: Moment,
   onProgress: OnExported,
 ): Promise<Manifest> {
-  const counter = createLineCounter(lines => onProgress('campaigns.ndjson.gz', lines, campaigns))
-  const lines = await writeFile(folder, 'campaigns.ndjson.gz', [
-    await tables.stream(linesStatement),
-    counter.transform,
-    createGzip({ level: 4 }),
-  ])
-  if (counter.lines() !== campaigns) {
-    throw new Error(`ClickHouse sent ${counter.lines()} of ${campaigns} campaigns`)
-  }
+  let sent = 0
+  const counter = transformOf(chunk => {
+    for (let at = chunk.indexOf(newline); at >= 0; at = chunk.indexOf(newline, at + 1)) sent++
+    onProgress('campaigns.ndjson.gz', sent, campaigns)
+  })
+  const gzip = createGzip({ level: 4 })
+  const source = await tables.stream(linesStatement)
+  const lines = await writeFile(folder, 'campaigns.ndjson.gz', [source, counter, gzip])
+  if (sent !== campaigns) throw new Error(`ClickHouse sent ${sent} of ${campaigns} campaigns`)
   onProgress('campaigns.parquet')
   const parquet = await writeFile(folder, 'campaigns.parquet', [await tables.stream(parquetStatement)])
   const manifest = manifestSchema.parse({
@@ -162,15 +156,6 @@ async function writeFile(
 
 const newline = 0x0a
 
-function createLineCounter(onLines: (lines: number) => void) {
-  let lines = 0
-  const transform = transformOf(chunk => {
-    for (let at = chunk.indexOf(newline); at >= 0; at = chunk.indexOf(newline, at + 1)) lines++
-    onLines(lines)
-  })
-  return { transform, lines: () => lines }
-}
-
 /** Passes the bytes on, and shows them. */
 function transformOf(onChunk: (chunk: Buffer) => void): Transform {
   return new Transform({
@@ -182,10 +167,6 @@ function transformOf(onChunk: (chunk: Buffer) => void): Transform {
 }
 
 async function sync(directory: string): Promise<void> {
-  const handle = await open(directory)
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
+  await using handle = await open(directory)
+  await handle.sync()
 }
