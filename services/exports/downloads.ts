@@ -28,19 +28,10 @@ export type Downloaded = 'sent' | 'none' | { unsatisfiable: number }
 /** Rejects with `ClientGoneError` if the connection is cut, from either side, and like `FairTurns`. */
 export type SendDownload = (download: Download) => Promise<Downloaded>
 
-export interface DownloadBounds {
-  max: number
-  perOwnerMax: number
-  waitingPerOwnerMax: number
-  waitMsMax: number
-  msMax: number
-  /** How long a reader may take nothing: it may be busy with what it has. */
-  silenceMsMax: number
-  lookMs: number
-}
+export type DownloadBounds = typeof defaultBounds
 
 // DuckDB reads parts side by side, one a core.
-export const defaultBounds: DownloadBounds = {
+export const defaultBounds = {
   // A slow one costs its two buffers of 64 KiB. The keys of a few people must not take all.
   max: 512,
   perOwnerMax: 8,
@@ -48,6 +39,7 @@ export const defaultBounds: DownloadBounds = {
   waitMsMax: 10_000,
   // A reader that is slower goes on with a range.
   msMax: 1_800_000,
+  // How long a reader may take nothing: it may be busy with what it has.
   silenceMsMax: 300_000,
   lookMs: 500,
 }
@@ -104,12 +96,8 @@ export function createDownloads(
     const { owner, response, name } = download
     return turns.run({ key: owner, isGone: () => response.destroyed }, async () => {
       const file = await openLatest(directory, name)
-      if (file === undefined) return 'none'
-      try {
-        return await send(file, download)
-      } finally {
-        await file.handle.close()
-      }
+      await using _handle = file?.handle
+      return file === undefined ? 'none' : await send(file, download)
     })
   }
 }
