@@ -18,8 +18,7 @@ const revocationStep = 2n ** 40n
 export function revokedState(record: KeyRecord, now: number): ApiKeyState | undefined {
   const version = BigInt(record.version)
   if (version >= versionMax) return undefined
-  const above = version + revocationStep
-  return { ...stateOf(record, now), status: 'REVOKED', version: above < versionMax ? above : versionMax }
+  return { ...stateOf(record, now), status: 'REVOKED', version: atMostMax(version + revocationStep) }
 }
 
 /** The key has another name, web address or contact. */
@@ -29,14 +28,13 @@ export function changedState(
   now: number,
   randomBytes: RandomBytes,
 ): ApiKeyState {
-  const integration = { name, url, contact_email }
-  return { ...stateOf(record, now), integration, version: nextVersion(record, randomBytes) }
+  const step = 1 + Buffer.from(randomBytes(3)).readUIntLE(0, 3)
+  const version = atMostMax(BigInt(record.version) + BigInt(step))
+  return { ...stateOf(record, now), integration: { name, url, contact_email }, version }
 }
 
-function nextVersion(record: KeyRecord, randomBytes: RandomBytes): bigint {
-  const [low = 0, middle = 0, high = 0] = randomBytes(3)
-  const next = BigInt(record.version) + 1n + BigInt(low + middle * 256 + high * 65_536)
-  return next < versionMax ? next : versionMax
+function atMostMax(version: bigint): bigint {
+  return version < versionMax ? version : versionMax
 }
 
 function stateOf(record: KeyRecord, now: number): ApiKeyState {

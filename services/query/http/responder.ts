@@ -100,11 +100,7 @@ export function createResponder(
     connections.identify(request.raw, false)
     // If the limiter fails, let the preflight pass: the browser then sees the error of the real request.
     // It shows its page nothing of a failed preflight.
-    try {
-      request.admission = await admissions.admitPreflight(request.ip)
-    } catch {
-      request.admission = null
-    }
+    request.admission = await Promise.try(admissions.admitPreflight, request.ip).catch(() => null)
     if (request.admission?.decision.allowed === false) {
       refuse(request, reply, 'rate_limited')
       return true
