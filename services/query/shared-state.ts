@@ -71,7 +71,6 @@ export interface RedisStateSettings extends Pick<RedisSettings, 'url' | 'reconne
 // Of one response, and of one compressed snapshot: one of a million campaigns takes about 13 MB.
 const answerBytesMax = 4 * 1024 * 1024
 const snapshotBytesMax = 32 * 1024 * 1024
-const instanceLength = 8
 
 /**
  * The limiters and caches of processes that share a Redis. Processes with the same prefix share their limits, and those on the same
@@ -109,7 +108,7 @@ export function redisState(
       {
         connection: limits,
         keyPrefix: `${keyPrefix}limit:${kind}:`,
-        instance: randomUUID().slice(0, instanceLength),
+        instance: randomUUID().slice(0, 8),
         bucketsMax,
         now: monotonicMs,
       },

@@ -66,21 +66,17 @@ export function entryOf(body: string, rest: Omit<CacheEntry, 'body' | 'etag'>): 
  * each waits.
  */
 
-/**
- * Returns the entry of the key from the cache, or loads it when the API key of the request has a turn. Rejects with the
- * error of the load, with that of the turn, or with `OverloadedError` if both together take too long.
- */
-export type CachedEntries = (
-  request: FastifyRequest,
-  key: string,
-  load: (owner: string) => Promise<CacheEntry>,
-) => CacheEntry | Promise<CacheEntry>
+export type CachedEntries = ReturnType<typeof createCachedEntries>
 
 // Of the time after which a silent connection is closed. The rest is for the admission and the error.
 const entryShare = 0.9
 
-/** Creates the entries of one app. No key has requests yet. */
-export function createCachedEntries(cache: ResponseCache, options: QueryAppOptions): CachedEntries {
+/**
+ * Creates the entries of one app. No key has requests yet. The result returns the entry of the key from the cache, or loads it when the
+ * API key of the request has a turn. It rejects with the error of the load, with that of the turn, or with `OverloadedError` if both
+ * together take too long.
+ */
+export function createCachedEntries(cache: ResponseCache, options: QueryAppOptions) {
   const turns = createFairTurns({
     runningMax: options.uncachedMax,
     runningPerKeyMax: options.uncachedPerKeyMax,
@@ -91,7 +87,7 @@ export function createCachedEntries(cache: ResponseCache, options: QueryAppOptio
   // The work goes on if it is late, and keeps its turn, because its statements still run.
   const bounded = (entry: Promise<CacheEntry>) =>
     within(entryMsMax, entry, () => new OverloadedError(`no entry within ${entryMsMax} ms`))
-  return (request, key, load) => {
+  return (request: FastifyRequest, key: string, load: (owner: string) => Promise<CacheEntry>) => {
     const found = cache.find(key)
     if (found !== undefined) return found instanceof Promise ? bounded(found) : found
     const owner = request.admission?.apiKey?.key ?? ''

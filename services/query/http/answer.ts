@@ -90,7 +90,7 @@ export function rateLimitHeaders(
  * was computed, and how long ago that was; HTTP caches subtract the two (RFC 9111). The age is rounded up, so that no
  * cache keeps the response too long.
  */
-export function cacheHeaders(
+function cacheHeaders(
   { etag, asOf, snapshotId, digest, createdAt, expiresAt }: CacheEntry,
   now: number,
 ): ResponseHeaders {

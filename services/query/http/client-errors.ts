@@ -102,7 +102,7 @@ interface ParserError extends Error {
 }
 
 /** Maps an error of the parser to an error code. Pure. */
-export function codeOf({ code, rawPacket, bytesParsed = 0 }: Omit<ParserError, keyof Error>): ErrorCode {
+function codeOf({ code, rawPacket, bytesParsed = 0 }: ParserError): ErrorCode {
   if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
   if (code !== 'HPE_INVALID_METHOD') return 'malformed_request'

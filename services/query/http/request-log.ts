@@ -56,8 +56,8 @@ export function createRequestLog(
   onKeyAnswered: OnKeyAnswered | undefined,
   { logger, monotonicMs }: Pick<Runtime, 'logger' | 'monotonicMs'>,
 ) {
-  const strangers = createSampler(linesPerSecondMax, monotonicMs)
-  const overLimit = createSampler(linesPerSecondMax, monotonicMs)
+  const strangers = createSampler(monotonicMs)
+  const overLimit = createSampler(monotonicMs)
 
   return {
     /** Logs an answered request and reports it to the metrics. */
@@ -123,7 +123,7 @@ function answeredKey(admission: Admission | null, status: number): string | unde
 }
 
 /** Returns `omit`, or how many lines were left out since the last line. */
-function createSampler(perSecondMax: number, monotonicMs: () => number): () => number | 'omit' {
+function createSampler(monotonicMs: () => number): () => number | 'omit' {
   let second = Number.NEGATIVE_INFINITY
   let written = 0
   let omitted = 0
@@ -133,7 +133,7 @@ function createSampler(perSecondMax: number, monotonicMs: () => number): () => n
       second = now
       written = 0
     }
-    if (written === perSecondMax) {
+    if (written === linesPerSecondMax) {
       omitted++
       return 'omit'
     }

@@ -10,13 +10,7 @@ import { freePort } from '../../../../services/runtime/free-port.ts'
 import { startProxy } from '../../../support/kafka/proxy.ts'
 import { needs } from '../../../support/runner/requirements.ts'
 import { type RedisProcess, redisProgram, startRedis } from '../../../support/servers/redis.ts'
-import {
-  openLimiters,
-  redisNow,
-  type TestLimiter,
-  untilAlone,
-  untilShared,
-} from '../../../support/servers/redis-limiters.ts'
+import { openLimiters, redisNow, untilAlone, untilShared } from '../../../support/servers/redis-limiters.ts'
 
 let redis: RedisProcess
 
@@ -37,7 +31,7 @@ async function open<Count extends 1 | 2>(count: Count, limit: number, windowMs =
 }
 
 /** Kills Redis. Resolves when these limiters have noticed. */
-async function kill(limiters: readonly TestLimiter[]): Promise<void> {
+async function kill(limiters: Parameters<typeof untilAlone>[0]): Promise<void> {
   await redis.kill()
   await untilAlone(limiters)
 }
