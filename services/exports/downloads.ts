@@ -33,9 +33,9 @@ export type DownloadBounds = typeof defaultBounds
 // DuckDB reads parts side by side, one a core.
 export const defaultBounds = {
   // A slow one costs its two buffers of 64 KiB. The keys of a few people must not take all.
-  max: 512,
-  perOwnerMax: 8,
-  waitingPerOwnerMax: 64,
+  runningMax: 512,
+  runningPerKeyMax: 8,
+  waitingPerKeyMax: 64,
   waitMsMax: 10_000,
   // A reader that is slower goes on with a range.
   msMax: 1_800_000,
@@ -47,14 +47,9 @@ export const defaultBounds = {
 /** `directory`: as `pledgeview export` writes it; undefined: there is no copy. */
 export function createDownloads(
   directory: string | undefined,
-  { msMax, silenceMsMax, lookMs, ...bounds }: DownloadBounds = defaultBounds,
+  { msMax, silenceMsMax, lookMs, ...ofTurns }: DownloadBounds = defaultBounds,
 ): SendDownload {
-  const turns = createFairTurns({
-    runningMax: bounds.max,
-    runningPerKeyMax: bounds.perOwnerMax,
-    waitingPerKeyMax: bounds.waitingPerOwnerMax,
-    waitMsMax: bounds.waitMsMax,
-  })
+  const turns = createFairTurns(ofTurns)
 
   async function send(file: OpenFile, download: Download): Promise<Downloaded> {
     const { request, response, name, isAllowed, begin } = download
