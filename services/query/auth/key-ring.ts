@@ -82,8 +82,8 @@ function newLoad(reached: bigint, isUrgent: boolean): Load {
   return { keys: new Map(), changed: new Set(), after: '', reached, isUrgent }
 }
 
-/** Runs a statement, which gets its time limit. */
-type Read = <Row>(statementFor: (msMax: number) => Statement) => Promise<Row[]>
+/** Runs a statement, for at most that long. Default: `readMsMax`. */
+type Read = <Row>(statement: Statement, msMax?: number) => Promise<Row[]>
 
 /** Creates a key ring. Call `start` to load the keys. */
 export function createKeyRing(
@@ -115,9 +115,7 @@ export function createKeyRing(
   async function loadPage(read: Read, loading: Load): Promise<void> {
     const startedAt = monotonicMs()
     const { pageKeysMax } = options
-    const rows = await read<ApiKeyRow>(msMax =>
-      apiKeysStatement(loading.after, pageKeysMax, databases, msMax),
-    )
+    const rows = await read<ApiKeyRow>(apiKeysStatement(loading.after, pageKeysMax, databases))
     for (const row of rows.filter(({ api_key }) => !loading.changed.has(api_key)))
       loading.keys.set(row.api_key, toApiKey(row, keys?.get(row.api_key)))
     readAt = startedAt
@@ -131,7 +129,7 @@ export function createKeyRing(
 
   async function readChanges(read: Read, newest: bigint): Promise<void> {
     const [before, held] = [reached, keys]
-    const rows = await read<ChangedKeyRow>(msMax => changedKeysStatement(reached, databases, msMax))
+    const rows = await read<ChangedKeyRow>(changedKeysStatement(reached, databases))
     // Another read or a load has ended meanwhile. This answer may be older, and would make a revoked key valid again. What it has and
     // they lack has a higher fold id than `reached`, so the next look reads it.
     if (reached !== before || keys !== held) return
@@ -164,19 +162,19 @@ export function createKeyRing(
   }
 
   async function look(stopping: AbortSignal): Promise<void> {
-    const within = <Row>(statementFor: (msMax: number) => Statement, msMax: number) =>
-      tables.rows<Row>(statementFor(msMax), {
-        signal: AbortSignal.any([stopping, AbortSignal.timeout(msMax)]),
-      })
+    const read: Read = (statement, msMax = readMsMax) =>
+      tables.rows(
+        { ...statement, query: `${statement.query}\nSETTINGS ${timeBound(msMax)}` },
+        { signal: AbortSignal.any([stopping, AbortSignal.timeout(msMax)]) },
+      )
     const startedAt = monotonicMs()
     const msMax = lookMsMax
     lookMsMax = Math.min(readMsMax, 2 * msMax)
-    const [state] = await within<KeyState>(limit => keyStateStatement(databases, limit), msMax)
+    const [state] = await read<KeyState>(keyStateStatement(databases), msMax)
     lookMsMax = Math.min(readMsMax, Math.max(pollMsMax, 2 * (monotonicMs() - startedAt)))
     if (state === undefined) throw new Error('the statement of the keys returned no row')
     for (const key of state.revoked) refused.set(key, startedAt)
     lookedAt = startedAt
-    const read: Read = statementFor => within(statementFor, readMsMax)
     const reported = (error: unknown) => stopping.aborted || onError(error)
     const newest = BigInt(state.newest)
     // A revocation that was folded between two looks was in no view. It does not wait for a load, either.
@@ -255,18 +253,17 @@ function toApiKey({ api_key, secret_hash, scopes }: ApiKeyRow, known: ApiKey | u
  * One row {newest, active, revoked}: the highest fold id of the keys, the number of active ones, and those to refuse although the
  * table still has them as active.
  */
-function keyStateStatement({ base }: Databases, msMax: number): Statement {
+function keyStateStatement({ base }: Databases): Statement {
   return {
     query: `SELECT
     (SELECT toString(max(fold_id)) FROM ${base}.api_keys) AS newest,
     (SELECT count() FROM ${base}.api_keys FINAL WHERE is_active) AS active,
-    (SELECT groupArray(api_key) FROM ${base}.revoked_keys) AS revoked
-SETTINGS ${timeBound(msMax)}`,
+    (SELECT groupArray(api_key) FROM ${base}.revoked_keys) AS revoked`,
   }
 }
 
 /** The keys that changed after this fold id, as they are now: rows of type `ChangedKeyRow`. */
-function changedKeysStatement(after: bigint, { base }: Databases, msMax: number): Statement {
+function changedKeysStatement(after: bigint, { base }: Databases): Statement {
   return {
     query: `SELECT
     api_key,
@@ -275,21 +272,19 @@ function changedKeysStatement(after: bigint, { base }: Databases, msMax: number)
     argMax(is_active AND is_deleted = 0, fold_id) AS is_current
 FROM ${base}.api_keys
 WHERE fold_id > {after:UInt64}
-GROUP BY api_key
-SETTINGS ${timeBound(msMax)}`,
+GROUP BY api_key`,
     query_params: { after: after.toString() },
   }
 }
 
 /** The next active keys after this one, in order: rows of type `ApiKeyRow`. */
-function apiKeysStatement(after: string, rowsMax: number, { base }: Databases, msMax: number): Statement {
+function apiKeysStatement(after: string, rowsMax: number, { base }: Databases): Statement {
   return {
     query: `SELECT api_key, secret_hash, scopes
 FROM ${base}.api_keys FINAL
 WHERE is_active AND api_key > {after:String}
 ORDER BY api_key
-LIMIT {rows_max:UInt32}
-SETTINGS ${timeBound(msMax)}`,
+LIMIT {rows_max:UInt32}`,
     query_params: { after, rows_max: rowsMax },
   }
 }
