@@ -42,13 +42,11 @@ export interface KeyDirectory {
   find(key: string): Promise<KeyRecord[]>
 }
 
-const readMsMax = 10_000
-
 /** The keys in the tables. A read that takes longer than `msMax` throws. */
 export function keyDirectory(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
-  msMax = readMsMax,
+  msMax = 10_000,
 ): KeyDirectory {
   const bounded = () => ({ signal: AbortSignal.timeout(msMax) })
   return {
@@ -142,11 +140,11 @@ async function endExpired(admin: KeyAdmin, keys: readonly KeyRecord[]): Promise<
 }
 
 /** Deletes a key that was never shown, and waits a while until no list has it. */
-async function withdraw({ writer, directory, monotonicMs }: KeyAdmin, key: string): Promise<void> {
-  await deleteKeys({ writer }, [key])
+async function withdraw(admin: KeyAdmin, key: string): Promise<void> {
+  await deleteKeys(admin, [key])
   // The tombstone is in the log, so the key ends even if it cannot be looked up now.
-  const isGone = async () => (await directory.find(key).catch(() => [])).length === 0 || undefined
-  await untilFound(withdrawnMsMax, isGone, { monotonicMs, sleep })
+  const isGone = async () => (await admin.directory.find(key).catch(() => [])).length === 0 || undefined
+  await untilFound(withdrawnMsMax, isGone, { ...admin, sleep })
 }
 
 function activeOf(keys: readonly KeyRecord[]): KeyRecord[] {
@@ -199,7 +197,7 @@ export async function revokeKey(admin: KeyAdmin, keyOrPrefix: string): Promise<K
 
 /** Appends these states in one call. */
 export async function appendStates(
-  { writer, encode = encodeState }: Pick<KeyAdmin, 'writer' | 'encode'>,
+  { writer, encode = encodeState }: KeyAdmin,
   states: readonly ApiKeyState[],
 ): Promise<void> {
   const records = states.map(state => ({
@@ -211,16 +209,13 @@ export async function appendStates(
 }
 
 /** Appends tombstones of these keys: they are deleted for good. */
-export async function deleteKeys(
-  { writer }: Pick<KeyAdmin, 'writer'>,
-  keys: readonly string[],
-): Promise<void> {
+export async function deleteKeys({ writer }: KeyAdmin, keys: readonly string[]): Promise<void> {
   await writer.append(keys.map(key => ({ topic: 'api-keys', key: Buffer.from(key), value: null })))
 }
 
 /** The key when the fold has it and the condition holds; `undefined` if that takes too long. */
 export function seen(
-  { directory, monotonicMs }: Pick<KeyAdmin, 'directory' | 'monotonicMs'>,
+  { directory, monotonicMs }: KeyAdmin,
   key: string,
   condition: (record: KeyRecord) => boolean,
 ): Promise<KeyRecord | undefined> {

@@ -35,14 +35,12 @@ export interface SharedState {
   close(): void
 }
 
-type Limits = Pick<Config, 'PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX' | 'PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX'>
-
 const windowMs = 60_000
 // Of each limiter, in this process.
 const bucketsMax = 100_000
 
 /** The limiters of a service that runs as a single process. It shares nothing. */
-export function memoryState(config: Limits): SharedState {
+export function memoryState(config: Config): SharedState {
   // If the system clock is set back, the windows must not stay full until it has caught up.
   const now = () => Math.floor(performance.now())
   const limiter = (limit: number) => createMemoryRateLimiter({ limit, windowMs }, { bucketsMax, now })
@@ -78,7 +76,7 @@ const snapshotBytesMax = 32 * 1024 * 1024
  */
 export function redisState(
   { tablesId, limitMsMax = 150, cacheMsMax = 500, ...settings }: RedisStateSettings,
-  config: Limits & Pick<Config, 'PLEDGEVIEW_REDIS_PREFIX'>,
+  config: Config,
   { now, monotonicMs, random, logger, metrics }: Omit<Runtime, 'sleep'>,
 ): SharedState {
   const keyPrefix = config.PLEDGEVIEW_REDIS_PREFIX
