@@ -70,7 +70,7 @@ export function createCache<Value extends Lifetime>(
   kind: Pick<CacheKind<Value>, 'bytesOf'>,
   { bytesMax, now, shared, onLookup }: CacheSettings<Value>,
 ) {
-  const emptyStore = () => createFairStore(kind, bytesMax, now)
+  const emptyStore = () => createFairStore<Value>(kind, bytesMax, now)
   let store = emptyStore()
   let loads = new Map<string, Promise<Value>>()
   let purges = 0

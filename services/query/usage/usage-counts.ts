@@ -13,7 +13,7 @@
 
 import { invariant } from '../../runtime/ops/invariants.ts'
 
-export interface UsageRow {
+interface UsageRow {
   readonly key: string
   /** Unix minutes. */
   readonly minute: number
