@@ -28,8 +28,6 @@ export type Downloaded = 'sent' | 'none' | { unsatisfiable: number }
 /** Rejects with `ClientGoneError` if the connection is cut, from either side, and like `FairTurns`. */
 export type SendDownload = (download: Download) => Promise<Downloaded>
 
-export type DownloadBounds = typeof defaultBounds
-
 // DuckDB reads parts side by side, one a core.
 export const defaultBounds = {
   // A slow one costs its two buffers of 64 KiB. The keys of a few people must not take all.
@@ -47,7 +45,7 @@ export const defaultBounds = {
 /** `directory`: as `pledgeview export` writes it; undefined: there is no copy. */
 export function createDownloads(
   directory: string | undefined,
-  { msMax, silenceMsMax, lookMs, ...ofTurns }: DownloadBounds = defaultBounds,
+  { msMax, silenceMsMax, lookMs, ...ofTurns } = defaultBounds,
 ): SendDownload {
   const turns = createFairTurns(ofTurns)
 

@@ -14,7 +14,7 @@ import { daysRemaining, readScope } from '../../../contracts/api/conventions.ts'
 import { errors } from '../../../contracts/api/errors.ts'
 import type { ProjectDetail } from '../../../contracts/api/schemas.ts'
 import { type Credentials, hashSecret } from '../../../services/api-keys/credentials.ts'
-import { createDownloads, type DownloadBounds, defaultBounds } from '../../../services/exports/downloads.ts'
+import { createDownloads, defaultBounds } from '../../../services/exports/downloads.ts'
 import { type ExportFile, latestManifest } from '../../../services/exports/latest.ts'
 import { dropStatement, linesStatement } from '../../../services/exports/statement.ts'
 import { type OnExported, removeExports, writeExport } from '../../../services/exports/write.ts'
@@ -259,7 +259,7 @@ describe('the latest whole copy over HTTP', () => {
   })
 
   /** A server of downloads alone. Each path is an owner. */
-  async function serveDownloads(bounds: Partial<DownloadBounds>) {
+  async function serveDownloads(bounds: Partial<typeof defaultBounds>) {
     const send = createDownloads(directory, { ...defaultBounds, ...bounds })
     const server = createServer((request, response) => {
       const rest = { name: 'campaigns.parquet', isAllowed: () => true, begin: () => ({}) } as const
