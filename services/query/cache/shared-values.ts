@@ -137,8 +137,8 @@ export function createSharedValues<Value extends Lifetime>(
   async function read({ bytes, expiresAt }: Answer): Promise<Value | undefined> {
     try {
       const bodyAt = lengthBytes + bytes.readUInt32BE(0)
-      const header = JSON.parse(bytes.toString('utf8', lengthBytes, bodyAt)) as Ends
-      const { lifetimeMs, sharedUntil } = header
+      const header = JSON.parse(bytes.toString('utf8', lengthBytes, bodyAt))
+      const { lifetimeMs, sharedUntil }: { lifetimeMs: number; sharedUntil: number } = header
       const lifetime = { createdAt: expiresAt - lifetimeMs, expiresAt, sharedUntil }
       if (isOfTheFuture(lifetime, now())) return undefined
       // The body is a copy, so that it keeps no larger buffer alive.
@@ -162,12 +162,6 @@ export function createSharedValues<Value extends Lifetime>(
 }
 
 const lengthBytes = 4
-
-/** In every header. */
-interface Ends {
-  lifetimeMs: number
-  sharedUntil: number
-}
 
 /** One of the answers in shared-value.lua, with the value that it may have. */
 interface Answer {

@@ -7,37 +7,32 @@
  * - No two rows of different requests have one name. A minute is counted once, and if the clock steps back, the process
  *   counts on under another name.
  *
- * Memory: this minute and the one before. What could not be written by then is lost, and `onLost` is told how many requests that are at
- * most.
+ * Memory: this minute and the one before. What could not be written by then is lost; `onLost` gets the number of requests, at most.
  */
 
 import { invariant } from '../../runtime/ops/invariants.ts'
 
-interface UsageRow {
-  readonly key: string
-  /** Unix minutes. */
-  readonly minute: number
-  /** The name under which the process counted it. */
-  readonly process: string
-  ok: number
-  not_modified: number
-  unauthorized: number
-  too_many: number
-  other: number
-  deprecated: number
-  /** All of them; `deprecated` is a part. */
-  requests: number
-  /** How many of the requests the table has for certain. */
-  written: number
+export const minuteMs = 60_000
+
+/** A row without requests. `minute`: Unix minutes. `process`: the name under which the process counts it. */
+function newRow(key: string, minute: number, process: string) {
+  return {
+    ...{ key, minute, process },
+    ...{ ok: 0, not_modified: 0, unauthorized: 0, too_many: 0, other: 0, deprecated: 0 },
+    /** All of them; `deprecated` is a part. */
+    requests: 0,
+    /** How many of the requests the table has for certain. */
+    written: 0,
+  }
 }
+
+type UsageRow = ReturnType<typeof newRow>
 
 /** A row to write now, and how many requests it has at this moment. */
 export interface Unwritten {
   row: UsageRow
   requests: number
 }
-
-export const minuteMs = 60_000
 
 interface Minute {
   minute: number
@@ -60,11 +55,7 @@ export function createUsageCounts(process: string, onLost: (requests: number) =>
 
   function add(key: string): UsageRow {
     const { minute, process, rows } = current
-    const row: UsageRow = {
-      ...{ key, minute, process },
-      ...{ ok: 0, not_modified: 0, unauthorized: 0, too_many: 0, other: 0 },
-      ...{ deprecated: 0, requests: 0, written: 0 },
-    }
+    const row = newRow(key, minute, process)
     rows.set(key, row)
     return row
   }
