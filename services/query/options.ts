@@ -1,25 +1,8 @@
 /** What bounds the HTTP app: what an operator sets, and what only tests set. */
 import type { Config } from '../runtime/config.ts'
 
-/** As in `deploy/pledgeview.env.example`. */
-export type ApiConfig = Pick<
-  Config,
-  | 'PLEDGEVIEW_PLATFORM_CURRENCY'
-  | 'PLEDGEVIEW_CACHE_MS'
-  | 'PLEDGEVIEW_STATS_CACHE_MS'
-  | 'PLEDGEVIEW_REMOVALS_DAYS'
-  | 'PLEDGEVIEW_EXPORT_DIR'
-  | 'PLEDGEVIEW_API_URL'
-  | 'PLEDGEVIEW_CACHE_BYTES_MAX'
-  | 'PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX'
-  | 'PLEDGEVIEW_QUERY_MS_MAX'
-  | 'PLEDGEVIEW_CONNECTIONS_MAX'
-  | 'PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX'
-  | 'PLEDGEVIEW_TRUST_PROXY'
->
-
 /** `pepper`: the one that was used to hash the secrets of the API keys. */
-export type QueryAppOptions = ApiConfig & typeof appBounds & { pepper: string }
+export type QueryAppOptions = Config & typeof appBounds & { pepper: string }
 
 const appBounds = {
   /** Limit on the memory for campaign rows that are kept for pages. */
@@ -56,7 +39,7 @@ const appBounds = {
 }
 
 /** The options of a service that is set so. */
-export function appOptionsOf(config: ApiConfig, pepper: string): QueryAppOptions {
+export function appOptionsOf(config: Config, pepper: string): QueryAppOptions {
   const socketTimeoutMs = Math.max(appBounds.socketTimeoutMs, 3 * config.PLEDGEVIEW_QUERY_MS_MAX)
   return { ...appBounds, ...config, pepper, socketTimeoutMs }
 }

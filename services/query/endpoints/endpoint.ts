@@ -9,6 +9,7 @@ import type { z } from 'zod'
 import { basePath } from '../../../contracts/api/conventions.ts'
 import type { ErrorCode } from '../../../contracts/api/errors.ts'
 import type { ParameterFault } from '../../../contracts/api/parameters.ts'
+import type { Config } from '../../runtime/config.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
 import { assertAnswer, assertLifetime, assertPage } from '../campaigns/assertions.ts'
@@ -16,7 +17,6 @@ import type { CampaignRows } from '../campaigns/campaign-rows.ts'
 import { type WrittenCampaign, writtenAt } from '../campaigns/written-campaign.ts'
 import type { CampaignLists } from '../lists/campaign-lists.ts'
 import type { ListFollower } from '../lists/list-follower.ts'
-import type { ApiConfig } from '../options.ts'
 import { type Pagination, paginationSchema } from './page.ts'
 
 /** What the OpenAPI document says of a resource, and where it is. */
@@ -44,7 +44,7 @@ export interface Operation {
 
 export interface Endpoint extends Operation {
   /** How long an answer is cached. */
-  cacheMs: (config: ApiConfig) => number
+  cacheMs: (config: Config) => number
   /** Returns what reads the parameters of a request. Pure, but for the answer's `load`. */
   open(parts: EndpointParts): (query: string, path: Readonly<Record<string, string>>) => Asked | Malformed
 }
@@ -58,16 +58,7 @@ export interface EndpointParts {
   /** Which campaign has a slug, as far as that is known. */
   slugs: Pick<ListFollower, 'idOfSlug'>
   /** `threadsMax`: how many threads of ClickHouse a statement may use that no request waits for. Default: all. */
-  options: Pick<
-    ApiConfig,
-    | 'PLEDGEVIEW_PLATFORM_CURRENCY'
-    | 'PLEDGEVIEW_QUERY_MS_MAX'
-    | 'PLEDGEVIEW_REMOVALS_DAYS'
-    | 'PLEDGEVIEW_EXPORT_DIR'
-    | 'PLEDGEVIEW_API_URL'
-  > & {
-    threadsMax?: number
-  }
+  options: Config & { threadsMax?: number }
 }
 
 /** A request that is well-formed. */
@@ -107,7 +98,7 @@ export class NotFoundError extends Error {
 export function entryOfLoaded(
   { schema, cacheMs }: Pick<Endpoint, 'schema' | 'cacheMs'>,
   { body, isSlow: _, ...rest }: Loaded,
-  { createdAt, options }: { createdAt: number; options: ApiConfig },
+  { createdAt, options }: { createdAt: number; options: Config },
 ): CacheEntry {
   const expiresAt = createdAt + cacheMs(options)
   const made = { createdAt, expiresAt, ...rest }

@@ -4,7 +4,7 @@ import { basePath } from '../../../contracts/api/conventions.ts'
 import { limitDefault, limitMax, rules } from '../../../contracts/api/parameters.ts'
 import { withoutSlash } from '../../../contracts/api/published-openapi.ts'
 import { count } from '../../../contracts/api/schemas.ts'
-import type { ApiConfig } from '../options.ts'
+import type { Config } from '../../runtime/config.ts'
 
 /** The parameters `limit` and `offset`. `what`: what a page has, in the plural. */
 export function pageParameters(what: string) {
@@ -38,7 +38,7 @@ export function momentParameter(description: string) {
 export function nextPageLink(
   path: string,
   query: string,
-  { PLEDGEVIEW_API_URL: apiUrl }: Pick<ApiConfig, 'PLEDGEVIEW_API_URL'>,
+  { PLEDGEVIEW_API_URL: apiUrl }: Config,
 ): string {
   const base = apiUrl === undefined ? basePath : withoutSlash(new URL(apiUrl).pathname)
   return `<${base}${path}?${query}>; rel="next"`

@@ -21,6 +21,7 @@ import {
   projectDetailStatement,
 } from '../../../../services/query/endpoints/project.ts'
 import { createListFollower, type ListFollower } from '../../../../services/query/lists/list-follower.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
 import type { Statement, Tables } from '../../../../services/tables/port.ts'
 import { fullCampaign, shownColumns } from '../../../support/query/campaigns.ts'
 import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query/tables.ts'
@@ -69,11 +70,7 @@ async function shown(slug: string, known: Pick<ListFollower, 'idOfSlug'> = follo
     lists: { page: unused, removals: unused },
     rows: { read: unused },
     slugs: known,
-    options: {
-      PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
-      PLEDGEVIEW_QUERY_MS_MAX: 10_000,
-      PLEDGEVIEW_REMOVALS_DAYS: 90,
-    },
+    options: readConfig({}),
   })
   try {
     const { body } = await (read('', { slug }) as Asked).load('', 0)
