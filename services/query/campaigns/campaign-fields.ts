@@ -5,12 +5,7 @@
  * The result has every field of its schema, and the schema parses it before it leaves (endpoints/endpoint.ts).
  */
 import { daysRemaining } from '../../../contracts/api/conventions.ts'
-import {
-  type Project,
-  type ProjectDetail,
-  type Reward,
-  shownColumns,
-} from '../../../contracts/api/schemas.ts'
+import { type Project, type ProjectDetail, type Reward, shownAs } from '../../../contracts/api/schemas.ts'
 import { columns, type ShownColumns } from '../../../contracts/tables/campaign-columns.ts'
 
 export interface ProjectRow extends ShownColumns<'list'> {
@@ -62,60 +57,23 @@ function withNumbers<Row extends Record<string, unknown>>(row: Row, names: reado
 /** A campaign as shown in lists. `now` is in Unix milliseconds. */
 export function presentProject(row: ProjectRow, now: number): Project {
   const updated_at = presentTimestamp(row.updated_at)
-  const project = { ...presented(row, listFields), updated_at } as unknown as Project
+  const project = { ...presented(row, 'list'), updated_at } as unknown as Project
   return { ...project, days_remaining: daysRemaining(project.end_date, now) }
 }
 
 /** A campaign as shown on its own page. */
 export function presentProjectDetail(row: ProjectDetailRow, now: number): ProjectDetail {
-  return { ...presentProject(row, now), ...presented(row, detailFields) } as ProjectDetail
+  return { ...presentProject(row, now), ...presented(row, 'detail') } as ProjectDetail
 }
 
-interface ShownField {
-  name: string
-  field: string
-  /** Its name in the creator. */
-  part: string | undefined
-  isTimestamp: boolean
-  /** What a row has that was written before the field was added. */
-  absent: unknown
-}
-
-const listFields = fieldsShown('list')
-const detailFields = fieldsShown('detail')
-
-// This runs for each campaign of each page, so what it needs of a column is looked up once.
-function fieldsShown(where: 'list' | 'detail'): ShownField[] {
-  return shownColumns[where].map(({ column, field, part }) => {
-    const { name, type, default: absent = null } = column
-    return { name, field, part, isTimestamp: type.includes('DateTime64'), absent }
+/** What the API shows of a row in this place. */
+function presented(row: object, where: 'list' | 'detail'): Record<string, unknown> {
+  const values = row as Record<string, unknown>
+  return shownAs(where, ({ name, type, default: absent = null }) => {
+    // A row that was written before the field was added does not have it.
+    const value = values[name] ?? absent
+    return type.includes('DateTime64') && typeof value === 'string' ? presentTimestamp(value) : value
   })
-}
-
-// A copy of an object that was parsed has its shape, and is read and copied many times as fast as one that grew field by field.
-const shapes = new Map<readonly ShownField[], Record<string, unknown>>([
-  [listFields, shapeOf(listFields)],
-  [detailFields, shapeOf(detailFields)],
-])
-
-function shapeOf(fields: readonly ShownField[]): Record<string, unknown> {
-  const parts = fields.map(({ part, field }) => (part === undefined ? { [field]: null } : { [field]: {} }))
-  return JSON.parse(JSON.stringify(Object.assign({}, ...parts)))
-}
-
-function presented(row: object, fields: readonly ShownField[]): Record<string, unknown> {
-  const shown = { ...shapes.get(fields) }
-  let creator: Record<string, unknown> | undefined
-  for (const { name, field, part, isTimestamp, absent } of fields) {
-    const value = (row as Record<string, unknown>)[name] ?? absent
-    const text = isTimestamp && typeof value === 'string' ? presentTimestamp(value) : value
-    if (part === undefined) shown[field] = text
-    else {
-      creator ??= shown[field] = {}
-      creator[part] = text
-    }
-  }
-  return shown
 }
 
 /** ClickHouse's `2026-03-01 12:00:00.000` (UTC) as `2026-03-01T12:00:00.000Z`. */
