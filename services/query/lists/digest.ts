@@ -5,25 +5,8 @@
  */
 import { hash } from 'node:crypto'
 
-/** The sum of the numbers of some campaigns, below 2^64. It begins with none. */
-export function createDigestSum() {
-  let value = 0n
-  return {
-    get value() {
-      return value
-    },
-    /** `updatedAt`: Unix milliseconds. */
-    add(id: string, updatedAt: number): void {
-      value = BigInt.asUintN(64, value + numberOf(id, updatedAt))
-    },
-    /** Call it with what was added. */
-    remove(id: string, updatedAt: number): void {
-      value = BigInt.asUintN(64, value - numberOf(id, updatedAt))
-    },
-  }
-}
-
-function numberOf(id: string, updatedAt: number): bigint {
+/** The number of a campaign. `updatedAt`: Unix milliseconds. */
+export function digestNumber(id: string, updatedAt: number): bigint {
   return BigInt(`0x${hash('sha256', `${id}|${new Date(updatedAt).toISOString()}`, 'hex').slice(0, 16)}`)
 }
 
@@ -31,7 +14,7 @@ function numberOf(id: string, updatedAt: number): bigint {
 export const digestSumSql = `toString(sum(reinterpretAsUInt64(reverse(substring(
         SHA256(concat(campaign_id, '|', replaceOne(toString(updated_at), ' ', 'T'), 'Z')), 1, 8)))))`
 
-/** The value of the header. */
+/** The value of the header. `sum`: of the numbers of so many campaigns. */
 export function digestText(count: number, sum: bigint): string {
-  return `${count}-${sum.toString(16).padStart(16, '0')}`
+  return `${count}-${BigInt.asUintN(64, sum).toString(16).padStart(16, '0')}`
 }

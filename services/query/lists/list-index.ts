@@ -6,7 +6,7 @@
  * orders whose values changed. 400,000 campaigns take about 65 MB.
  */
 import { crc32 } from 'node:zlib'
-import { createDigestSum, digestText } from './digest.ts'
+import { digestNumber, digestText } from './digest.ts'
 import { type IdList, slotIdList } from './id-list.ts'
 import {
   createSlotOrder,
@@ -58,7 +58,8 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
   const ids: string[] = []
   const slotOf = new Map<string, number>()
   const freeSlots: number[] = []
-  const sum = createDigestSum()
+  /** Of the digest's numbers. */
+  let sum = 0n
   /** Counts the changes of the index. */
   let version = 0
   // Statuses are few, and not a campaign's own texts, so none is released.
@@ -103,14 +104,6 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
     return slot
   }
 
-  /** Call it before the column has the new moment. */
-  function moveInDigest(slot: number, id: string, updatedAt: number, isNew: boolean): void {
-    const before = columns.updated[slot] ?? 0
-    if (!isNew && before === updatedAt) return
-    if (!isNew) sum.remove(id, before)
-    sum.add(id, updatedAt)
-  }
-
   /** Replaces a column's values in these slots, and moves those that differ to their new places. */
   function move(
     column: SortedColumn,
@@ -139,7 +132,7 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
       return slotOf.size
     },
 
-    digest: () => digestText(slotOf.size, sum.value),
+    digest: () => digestText(slotOf.size, sum),
 
     put(entries) {
       version++
@@ -155,7 +148,9 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
         columns.category[slot] = categories.add(entries.categories[at] ?? '')
         if (known !== undefined) categories.release(categoryBefore)
         columns.slug[slot] = entries.slug_codes[at] ?? 0
-        moveInDigest(slot, id, entries.updates[at] ?? 0, known === undefined)
+        // The column still has the moment before.
+        if (known !== undefined) sum -= digestNumber(id, columns.updated[slot] ?? 0)
+        sum += digestNumber(id, entries.updates[at] ?? 0)
       }
       byId.putIn(slots.filter((_, at) => isNew[at] === 1))
       move('launch', entries.launch_dates, slots, isNew)
@@ -171,7 +166,7 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
       for (const order of allOrders) order.takeOut(left)
       for (const slot of slots) {
         slotOf.delete(ids[slot] ?? '')
-        sum.remove(ids[slot] ?? '', columns.updated[slot] ?? 0)
+        sum -= digestNumber(ids[slot] ?? '', columns.updated[slot] ?? 0)
         columns.slug[slot] = noSlug
         categories.release(columns.category[slot] ?? 0)
         ids[slot] = ''

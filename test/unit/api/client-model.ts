@@ -12,7 +12,7 @@ import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors
 import { parseListQuery, parseRemovalsQuery } from '../../../contracts/api/parameters.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
 import { presentProject } from '../../../services/query/campaigns/campaign-fields.ts'
-import { createDigestSum, digestText } from '../../../services/query/lists/digest.ts'
+import { digestNumber, digestText } from '../../../services/query/lists/digest.ts'
 import type { ListQuery } from '../../../services/query/lists/list-statements.ts'
 import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter.ts'
 import { detailRow } from '../../support/query/fake-tables.ts'
@@ -176,9 +176,9 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
   }
 
   function digestNow(): string {
-    const sum = createDigestSum()
-    for (const [id, { updatedAt }] of visible) sum.add(id, updatedAt)
-    return digestText(visible.size, sum.value)
+    let sum = 0n
+    for (const [id, { updatedAt }] of visible) sum += digestNumber(id, updatedAt)
+    return digestText(visible.size, sum)
   }
 
   function tellsDigest({ updatedSince }: ListQuery): boolean {

@@ -1,5 +1,5 @@
 /** The statements of the query service in the model of ClickHouse. */
-import { createDigestSum } from '../../../../services/query/lists/digest.ts'
+import { digestNumber } from '../../../../services/query/lists/digest.ts'
 import { slugCodeOf } from '../../../../services/query/lists/list-index.ts'
 import { idSeparator, noDate, severalChanges } from '../../../../services/query/lists/list-statements.ts'
 import type { Statement } from '../../../../services/tables/port.ts'
@@ -23,9 +23,9 @@ export function snapshotRows(
     .sort((a, b) => launchOf(b) - launchOf(a))
   const ids = rows.map(({ id }) => id).join(idSeparator)
   const asOf = clickHouseTime(watermarkOf(state, startedAt, safeguards))
-  const sum = createDigestSum()
-  for (const { id, updatedAt } of rows) sum.add(id, updatedAt)
-  const ofAll = query_params?.updated_since === undefined && { digest_sum: String(sum.value) }
+  let sum = 0n
+  for (const { id, updatedAt } of rows) sum += digestNumber(id, updatedAt)
+  const ofAll = query_params?.updated_since === undefined && { digest_sum: String(BigInt.asUintN(64, sum)) }
   return [{ ids, total: rows.length, as_of: asOf, ...ofAll }]
 }
 
