@@ -48,11 +48,6 @@ const roomShare = 1.1
 // A slot without a campaign has it.
 const noSlug = 0
 
-/** The code of a slug: 32 bits, so that the index need not keep slugs. ClickHouse computes the same (`entriesOf` in list-statements.ts). */
-export function slugCodeOf(slug: string): number {
-  return crc32(slug)
-}
-
 /** Creates an empty index with room for `sizeExpected` campaigns. */
 export function createListIndex({ sizeExpected }: { sizeExpected: number }): ListIndex {
   const ids: string[] = []
@@ -184,7 +179,7 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
     },
 
     idOfSlug(slug) {
-      const code = slugCodeOf(slug)
+      const code = crc32(slug)
       const first = columns.slug.indexOf(code)
       const isOnlyOne = code !== noSlug && first >= 0 && columns.slug.indexOf(code, first + 1) < 0
       return isOnlyOne ? ids[first] : undefined
@@ -225,7 +220,7 @@ function newColumns(length: number) {
   return {
     status: new Uint16Array(length),
     category: new Uint32Array(length),
-    /** See `slugCodeOf`. */
+    /** The CRC-32 of the slug, so that the index need not keep slugs. */
     slug: new Uint32Array(length),
     launch: new Float64Array(length),
     end: new Float64Array(length),

@@ -35,7 +35,7 @@ export interface EntriesRow {
   ids: string[]
   statuses: string[]
   categories: string[]
-  /** See `slugCodeOf`. */
+  /** The CRC-32 of each slug. */
   slug_codes: number[]
   launch_dates: number[]
   end_dates: number[]

@@ -1,6 +1,6 @@
 /** The statements of the query service in the model of ClickHouse. */
+import { crc32 } from 'node:zlib'
 import { digestNumber } from '../../../../services/query/lists/digest.ts'
-import { slugCodeOf } from '../../../../services/query/lists/list-index.ts'
 import { idSeparator, noDate, severalChanges } from '../../../../services/query/lists/list-statements.ts'
 import type { Statement } from '../../../../services/tables/port.ts'
 import { shownColumns } from '../../query/campaigns.ts'
@@ -123,7 +123,7 @@ function entriesOf(rows: readonly ReadRow[]): object {
     ids: rows.map(({ id }) => id),
     statuses: rows.map(({ campaign }) => campaign.columns.status),
     categories: rows.map(({ campaign }) => campaign.columns.category),
-    slug_codes: rows.map(({ campaign }) => slugCodeOf(String(campaign.columns.slug))),
+    slug_codes: rows.map(({ campaign }) => crc32(String(campaign.columns.slug))),
     launch_dates: rows.map(({ campaign }) => momentOf(campaign.columns.launch_date)),
     end_dates: rows.map(({ campaign }) => momentOf(campaign.columns.end_date)),
     pledged: rows.map(() => 0),
