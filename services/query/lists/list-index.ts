@@ -25,7 +25,7 @@ export interface ListIndex {
   digest(): string
   /** Adds these campaigns, or replaces them, in one step. No id may be there twice. */
   put(entries: EntriesRow): void
-  /** Removes campaigns that are no longer public. Unknown ids are ignored. */
+  /** Removes campaigns that are no longer public. Unknown ids are ignored. No id may be there twice. */
   remove(ids: readonly string[]): void
   /** Computes all sort orders, with pauses, so that no list has to wait for one. */
   prepare(pause: Pause): Promise<void>
@@ -81,45 +81,33 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
     updated: orderBy('updated', -1),
   }
   const allOrders: readonly SlotOrder[] = [byId, ...Object.values(orders)]
-  const ordersOf: Record<SortedColumn, readonly SlotOrder[]> = {
-    launch: [orders.launch],
-    end: [orders.end, orders.endDown],
-    pledged: [orders.pledged],
-    backers: [orders.backers],
-    updated: [orders.updated],
-  }
+  const ordersOf = (column: SortedColumn) =>
+    column === 'end' ? [orders.end, orders.endDown] : [orders[column]]
 
   function newSlot(id: string): number {
     const slot = freeSlots.pop() ?? ids.length
     if (slot >= columns.updated.length) columns = grown(columns, Math.ceil(slot * roomShare) + 1)
-    arePlain &&= isPlain(id)
+    arePlain &&= !/[\ud800-\uffff]/.test(id)
     ids[slot] = id
     columns.taken[slot] = version
     slotOf.set(id, slot)
     return slot
   }
 
-  /** Replaces a column's values in these slots, and moves those that differ to their new places. */
+  /** Replaces a column's values in these slots, and moves those that differ or are new to their places. */
   function move(
     column: SortedColumn,
     values: readonly number[],
     slots: Uint32Array,
-    isNew: Uint8Array,
+    added: ReadonlySet<number>,
   ): void {
     const { [column]: present } = columns
-    const known: number[] = []
-    const moved: number[] = []
-    for (const [at, slot] of slots.entries()) {
-      if (isNew[at] === 1) moved.push(slot)
-      else if (present[slot] !== values[at]) {
-        known.push(slot)
-        moved.push(slot)
-      }
-    }
+    const moved = slots.filter((slot, at) => added.has(slot) || present[slot] !== values[at])
     if (moved.length === 0) return
-    for (const order of ordersOf[column]) order.takeOut(Uint32Array.from(known))
+    const known = moved.filter(slot => !added.has(slot))
+    for (const order of ordersOf(column)) order.takeOut(known)
     for (const [at, slot] of slots.entries()) present[slot] = values[at] ?? 0
-    for (const order of ordersOf[column]) order.putIn(Uint32Array.from(moved))
+    for (const order of ordersOf(column)) order.putIn(moved)
   }
 
   return {
@@ -132,12 +120,12 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
     put(entries) {
       version++
       const slots = new Uint32Array(entries.ids.length)
-      const isNew = new Uint8Array(entries.ids.length)
+      const added = new Set<number>()
       for (const [at, id] of entries.ids.entries()) {
         const known = slotOf.get(id)
         const slot = known ?? newSlot(id)
         slots[at] = slot
-        isNew[at] = known === undefined ? 1 : 0
+        if (known === undefined) added.add(slot)
         columns.status[slot] = statuses.add(entries.statuses[at] ?? '')
         const categoryBefore = columns.category[slot] ?? 0
         columns.category[slot] = categories.add(entries.categories[at] ?? '')
@@ -147,18 +135,17 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
         if (known !== undefined) sum -= digestNumber(id, columns.updated[slot] ?? 0)
         sum += digestNumber(id, entries.updates[at] ?? 0)
       }
-      byId.putIn(slots.filter((_, at) => isNew[at] === 1))
-      move('launch', entries.launch_dates, slots, isNew)
-      move('end', entries.end_dates, slots, isNew)
-      move('pledged', entries.pledged, slots, isNew)
-      move('backers', entries.backers, slots, isNew)
-      move('updated', entries.updates, slots, isNew)
+      byId.putIn(Uint32Array.from(added))
+      move('launch', entries.launch_dates, slots, added)
+      move('end', entries.end_dates, slots, added)
+      move('pledged', entries.pledged, slots, added)
+      move('backers', entries.backers, slots, added)
+      move('updated', entries.updates, slots, added)
     },
 
     remove(departed) {
-      const slots = new Set(departed.flatMap(id => slotOf.get(id) ?? []))
-      const left = Uint32Array.from(slots)
-      for (const order of allOrders) order.takeOut(left)
+      const slots = Uint32Array.from(departed.flatMap(id => slotOf.get(id) ?? []))
+      for (const order of allOrders) order.takeOut(slots)
       for (const slot of slots) {
         slotOf.delete(ids[slot] ?? '')
         sum -= digestNumber(ids[slot] ?? '', columns.updated[slot] ?? 0)
@@ -200,10 +187,6 @@ function usedSlots(ids: readonly string[]): Uint32Array {
   let count = 0
   for (const [slot, id] of ids.entries()) if (id !== '') used[count++] = slot
   return used.slice(0, count)
-}
-
-function isPlain(id: string): boolean {
-  return !/[\ud800-\uffff]/.test(id)
 }
 
 function compareIds(a: string, b: string, arePlain: boolean): number {
