@@ -18,27 +18,7 @@ import {
 import { selectSlots } from './list-selection.ts'
 import type { EntriesRow, ListQuery } from './list-statements.ts'
 
-export interface ListIndex {
-  /** Public campaigns. */
-  readonly size: number
-  /** The digest of the campaigns as they are now. */
-  digest(): string
-  /** Adds these campaigns, or replaces them, in one step. No id may be there twice. */
-  put(entries: EntriesRow): void
-  /** Removes campaigns that are no longer public. Unknown ids are ignored. No id may be there twice. */
-  remove(ids: readonly string[]): void
-  /** Computes all sort orders, with pauses, so that no list has to wait for one. */
-  prepare(pause: Pause): Promise<void>
-  /** When the campaign last changed, Unix ms; undefined if it is not public. */
-  updatedAt(id: string): number | undefined
-  /** The only campaign whose slug has the code of this one. It may be another slug: compare that of the row. */
-  idOfSlug(slug: string): string | undefined
-  /**
-   * The ids that a query matches, in its order. `now`: ClickHouse's clock, Unix ms. The list stays as it is when the
-   * index changes, except that a campaign that is removed leaves it. `pause` is called every millisecond or so of work.
-   */
-  select(query: ListQuery, now: number, pause: Pause): Promise<IdList>
-}
+export type ListIndex = ReturnType<typeof createListIndex>
 
 type SortedColumn = 'launch' | 'end' | 'pledged' | 'backers' | 'updated'
 
@@ -49,7 +29,7 @@ const roomShare = 1.1
 const noSlug = 0
 
 /** Creates an empty index with room for `sizeExpected` campaigns. */
-export function createListIndex({ sizeExpected }: { sizeExpected: number }): ListIndex {
+export function createListIndex({ sizeExpected }: { sizeExpected: number }) {
   const ids: string[] = []
   const slotOf = new Map<string, number>()
   const freeSlots: number[] = []
@@ -111,13 +91,16 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
   }
 
   return {
+    /** Public campaigns. */
     get size() {
       return slotOf.size
     },
 
+    /** The digest of the campaigns as they are now. */
     digest: () => digestText(slotOf.size, sum),
 
-    put(entries) {
+    /** Adds these campaigns, or replaces them, in one step. No id may be there twice. */
+    put(entries: EntriesRow): void {
       version++
       const slots = new Uint32Array(entries.ids.length)
       const added = new Set<number>()
@@ -143,7 +126,8 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
       move('updated', entries.updates, slots, added)
     },
 
-    remove(departed) {
+    /** Removes campaigns that are no longer public. Unknown ids are ignored. No id may be there twice. */
+    remove(departed: readonly string[]): void {
       const slots = Uint32Array.from(departed.flatMap(id => slotOf.get(id) ?? []))
       for (const order of allOrders) order.takeOut(slots)
       for (const slot of slots) {
@@ -156,23 +140,30 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
       }
     },
 
-    async prepare(pause) {
+    /** Computes all sort orders, with pauses, so that no list has to wait for one. Nothing may change meanwhile. */
+    async prepare(pause: Pause): Promise<void> {
       for (const order of allOrders) await order.prepare(pause)
     },
 
-    updatedAt(id) {
+    /** When the campaign last changed, Unix ms; undefined if it is not public. */
+    updatedAt(id: string): number | undefined {
       const slot = slotOf.get(id)
       return slot === undefined ? undefined : columns.updated[slot]
     },
 
-    idOfSlug(slug) {
+    /** The only campaign whose slug has the code of this one. It may be another slug: compare that of the row. */
+    idOfSlug(slug: string): string | undefined {
       const code = crc32(slug)
       const first = columns.slug.indexOf(code)
       const isOnlyOne = code !== noSlug && first >= 0 && columns.slug.indexOf(code, first + 1) < 0
       return isOnlyOne ? ids[first] : undefined
     },
 
-    async select(query, now, pause) {
+    /**
+     * The ids that a query matches, in its order. `now`: ClickHouse's clock, Unix ms. The list stays as it is when the
+     * index changes, except that a campaign that is removed leaves it. `pause` is called every millisecond or so of work.
+     */
+    async select(query: ListQuery, now: number, pause: Pause): Promise<IdList> {
       const selectedAt = version
       const source = { columns: () => columns, slotsEnd: ids.length, statuses, categories, orders }
       const ordered = await selectSlots(source, query, now, pause)

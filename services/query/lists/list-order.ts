@@ -74,20 +74,12 @@ export function createSlotOrder(compare: (a: number, b: number) => number, sortA
       return ordered
     },
 
-    /** Sorts the slots in parts, unless they are in order already. */
+    /** Sorts the slots in parts. Nothing may change meanwhile. */
     async prepare(pause: Pause): Promise<void> {
-      if (ordered !== undefined) return
-      const before = changes
       const sorting = sortAll()
-      for (let step = sorting.next(); ; step = sorting.next()) {
-        if (changes !== before) return
-        if (step.done) {
-          ordered = step.value
-          isRead = true
-          return
-        }
-        await pause()
-      }
+      let step = sorting.next()
+      for (; !step.done; step = sorting.next()) await pause()
+      ordered = step.value
     },
 
     /** Takes out slots that are about to change or to become free. Call this before their values change. */
@@ -155,10 +147,9 @@ function ranksOf(slots: Uint32Array, ranks: Uint32Array<ArrayBuffer>): Uint32Arr
 
 /** Runs all steps of a sort without a pause. */
 function sortedAtOnce(sorting: Sorting): Uint32Array {
-  for (;;) {
-    const step = sorting.next()
-    if (step.done) return step.value
-  }
+  let step = sorting.next()
+  while (!step.done) step = sorting.next()
+  return step.value
 }
 
 /** The slots without those at these places, which are in ascending order. Their room stays behind the others. */
