@@ -31,15 +31,20 @@ export function createSlotOrder(compare: (a: number, b: number) => number, sortA
   let ordered: Uint32Array | undefined
   /** Whether somebody may keep `ordered`. If not, slots that are put in take the room of those that were taken out. */
   let isRead = true
-  /** Counts the changes. */
-  let changes = 0
-  /** The place of each slot, and for which count of changes. While the order does not change, no list ranks again. */
+  /** The place of each slot, if it is ranked. While the order does not change, no list ranks again. */
   let ranks = new Uint32Array()
-  let rankedAt = -1
+  let isRanked = false
   /** What `arrangeFirst` has returned since the last change, by its number of slots. All are of the same array. */
-  let firsts = new Map<number, Uint32Array>()
+  const firsts = new Map<number, Uint32Array>()
   let firstsOf: Uint32Array | undefined
-  let firstsAt = -1
+
+  /** Call it before each change. The slots in order, unless they have to be sorted anew or there is nothing to change. */
+  function changing(some: Uint32Array): Uint32Array | undefined {
+    isRanked = false
+    firsts.clear()
+    if (ordered !== undefined && some.length > ordered.length * manyShare) ordered = undefined
+    return some.length === 0 ? undefined : ordered
+  }
 
   /** How many of the first `end` slots come before this one. */
   function placeOf(slot: number, slots: Uint32Array, end: number): number {
@@ -54,13 +59,11 @@ export function createSlotOrder(compare: (a: number, b: number) => number, sortA
 
   /** The places of these slots in their array, in this order. */
   function arranged(some: Uint32Array): Uint32Array {
-    if (ordered === undefined || (rankedAt !== changes && some.length <= comparedMax)) {
+    if (ordered === undefined || (!isRanked && some.length <= comparedMax)) {
       return Uint32Array.from(some.keys()).sort((a, b) => compare(some[a] ?? 0, some[b] ?? 0))
     }
-    if (rankedAt !== changes) {
-      ranks = ranksOf(ordered, ranks)
-      rankedAt = changes
-    }
+    if (!isRanked) ranks = ranksOf(ordered, ranks)
+    isRanked = true
     // Numbers are sorted many times faster than slots are compared. Each is a rank and a place.
     const keys = Float64Array.from(some, (slot, place) => (ranks[slot] ?? 0) * some.length + place).sort()
     return Uint32Array.from(keys, key => key % some.length)
@@ -84,13 +87,8 @@ export function createSlotOrder(compare: (a: number, b: number) => number, sortA
 
     /** Takes out slots that are about to change or to become free. Call this before their values change. */
     takeOut(some: Uint32Array): void {
-      changes++
-      if (ordered === undefined || some.length === 0) return
-      if (some.length > ordered.length * manyShare) {
-        ordered = undefined
-        return
-      }
-      const all = ordered
+      const all = changing(some)
+      if (all === undefined) return
       const places = Uint32Array.from(some, slot => placeOf(slot, all, all.length)).sort()
       ordered = withoutPlaces(all, places)
       isRead = false
@@ -98,16 +96,12 @@ export function createSlotOrder(compare: (a: number, b: number) => number, sortA
 
     /** Puts in slots with their new values. Between `takeOut` and this call, `slots` must not be called. */
     putIn(some: Uint32Array): void {
-      changes++
-      if (ordered === undefined || some.length === 0) return
-      if (some.length > ordered.length * manyShare) {
-        ordered = undefined
-        return
-      }
-      const all = isRead ? longer(ordered, some.length) : extended(ordered, some.length)
+      const before = changing(some)
+      if (before === undefined) return
+      const all = isRead ? longer(before, some.length) : extended(before, some.length)
       // From the last slot, so that each part of the array is moved once.
       const sorted = some.slice().sort(compare)
-      let end = ordered.length
+      let end = before.length
       for (let index = sorted.length - 1; index >= 0; index--) {
         const slot = sorted[index] ?? 0
         const place = placeOf(slot, all, end)
@@ -124,11 +118,8 @@ export function createSlotOrder(compare: (a: number, b: number) => number, sortA
      * array is returned again, so that a thousand lists of the latest changes are sorted once. Do not write to it.
      */
     arrangeFirst(slots: Uint32Array, count: number): Uint32Array {
-      if (firstsAt !== changes || firstsOf !== slots) {
-        firsts = new Map()
-        firstsOf = slots
-        firstsAt = changes
-      }
+      if (firstsOf !== slots) firsts.clear()
+      firstsOf = slots
       const places = firsts.get(count) ?? arranged(slots.subarray(0, count))
       firsts.set(count, places)
       return places
