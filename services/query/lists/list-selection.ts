@@ -55,10 +55,10 @@ export async function selectSlots(
   const category = query.category === null ? anyValue : categories.find(query.category)
   if (status === null || category === null) return new Uint32Array()
   const byUpdate = orders.updated.slots()
-  const changed =
-    query.updatedSince === null ? byUpdate.length : changedCount(byUpdate, columns(), query.updatedSince)
+  const since = query.updatedSince ?? Number.NEGATIVE_INFINITY
+  const { updated } = columns()
+  const changed = countWhile(byUpdate, slot => (updated[slot] ?? 0) >= since)
   const isAnyChange = changed === byUpdate.length
-  const since = isAnyChange || query.updatedSince === null ? Number.NEGATIVE_INFINITY : query.updatedSince
   const filter: Filter = { status, category, since }
 
   if (!isAnyChange && changed <= fewMax) return matchingOf(source, byUpdate, changed, filter, query.sort, now)
@@ -192,10 +192,6 @@ function matchingOf(
     take(order, () => true)
   }
   return size === changed ? found : found.slice(0, size)
-}
-
-function changedCount(byUpdate: Uint32Array, { updated }: ListColumns, since: number): number {
-  return countWhile(byUpdate, slot => (updated[slot] ?? 0) >= since)
 }
 
 /** How many slots at the start fulfil the condition. All that fulfil it must come before all others. */
