@@ -72,30 +72,29 @@ export const idSeparator = '/'
  * one row {ids, total, as_of}. The rows are read after `as_of` is (see `watermark`).
  */
 export function snapshotStatement(query: ListQuery, databases: Databases, msMax: number): Statement {
+  const { status, category, sort, updatedSince } = query
   const conditions = [
-    ...(query.status === null ? [] : ['status = {status:String}']),
-    ...(query.category === null ? [] : ['category = {category:String}']),
-    ...(query.updatedSince === null
-      ? []
-      : ["updated_at >= fromUnixTimestamp64Milli({updated_since:Int64}, 'UTC')"]),
-  ]
+    status !== null && 'status = {status:String}',
+    category !== null && 'category = {category:String}',
+    updatedSince !== null && "updated_at >= fromUnixTimestamp64Milli({updated_since:Int64}, 'UTC')",
+  ].filter(condition => condition !== false)
   return {
     query: `SELECT
     arrayStringConcat(groupArray(campaign_id), '${idSeparator}') AS ids,
     count() AS total,
-    ${isOfAll(query) && query.updatedSince === null ? `${digestSumSql} AS digest_sum,` : ''}
+    ${isOfAll(query) && updatedSince === null ? `${digestSumSql} AS digest_sum,` : ''}
     ${watermark(databases)} AS as_of
 FROM (
     SELECT campaign_id, updated_at
     FROM ${databases.read}.campaign_pages
     ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`}
-    ORDER BY ${order(query.sort)}, campaign_id
+    ORDER BY ${orders[sort]}, campaign_id
 )
 SETTINGS ${plainSlashes}, ${timeBound(msMax)}`,
     query_params: {
-      ...(query.status !== null && { status: query.status }),
-      ...(query.category !== null && { category: query.category }),
-      ...(query.updatedSince !== null && { updated_since: query.updatedSince }),
+      ...(status !== null && { status }),
+      ...(category !== null && { category }),
+      ...(updatedSince !== null && { updated_since: updatedSince }),
     },
   }
 }
@@ -171,13 +170,9 @@ export function changedEntriesStatement(
   databases: Databases,
   { isCounted, msMax }: { isCounted: boolean; msMax: number },
 ): Statement {
+  const total = `${totalOf(databases, isCounted)} AS total,`
   return {
-    query: `${entriesOf(
-      `SELECT ${entryColumns} FROM ${databases.read}.campaign_pages
-    WHERE campaign_id IN {changed_ids:Array(String)}`,
-      `${totalOf(databases, isCounted)} AS total,`,
-    )}
-SETTINGS ${timeBound(msMax)}`,
+    query: entriesOf(databases, 'campaign_id IN {changed_ids:Array(String)}', msMax, total),
     query_params: { changed_ids: ids },
   }
 }
@@ -196,19 +191,15 @@ export function nextEntriesStatement(
   databases: Databases,
   { rowsMax, msMax }: { rowsMax: number; msMax: number },
 ): Statement {
-  return {
-    query: `${entriesOf(`SELECT ${entryColumns} FROM ${databases.read}.campaign_pages
-    WHERE campaign_id > {after:String} ORDER BY campaign_id LIMIT {rows_max:UInt32}`)}
-SETTINGS ${timeBound(msMax)}`,
-    query_params: { after, rows_max: rowsMax },
-  }
+  const next = 'campaign_id > {after:String} ORDER BY campaign_id LIMIT {rows_max:UInt32}'
+  return { query: entriesOf(databases, next, msMax), query_params: { after, rows_max: rowsMax } }
 }
 
-const entryColumns =
-  'campaign_id, status, category, slug, launch_date, end_date, pledged_platform_amount, backer_count, updated_at'
-
-/** Returns one row of columns: one row per campaign would take several times as long to transfer and to parse. */
-function entriesOf(campaigns: string, more = ''): string {
+/**
+ * The list fields of campaigns, in one row of columns: one row per campaign would take several times as long to transfer and to
+ * parse. `where`: of which campaigns. `more`: further columns.
+ */
+function entriesOf({ read }: Databases, where: string, msMax: number, more = ''): string {
   // The arrays cannot hold null, and a moment before all dates sorts like a missing date.
   const date = (name: string) => `groupArray(ifNull(toUnixTimestamp64Milli(${name}), ${noDate}))`
   return `SELECT ${more}
@@ -222,8 +213,11 @@ function entriesOf(campaigns: string, more = ''): string {
     groupArray(backer_count) AS backers,
     groupArray(toUnixTimestamp64Milli(updated_at)) AS updates
 FROM (
-    ${campaigns}
-)`
+    SELECT campaign_id, status, category, slug, launch_date, end_date, pledged_platform_amount, backer_count, updated_at
+    FROM ${read}.campaign_pages
+    WHERE ${where}
+)
+SETTINGS ${timeBound(msMax)}`
 }
 
 /**
@@ -236,22 +230,14 @@ function watermark({ read }: Pick<Databases, 'read'>): string {
 
 const isRunning = "status = 'LIVE' AND ifNull(end_date > now64(3, 'UTC'), 0)"
 
-function order(sort: Sort): string {
-  switch (sort) {
-    case 'newest':
-      return 'launch_date DESC NULLS LAST'
-    case 'ending_soon':
-      // Running campaigns by end, ascending, then the rest by end, descending. A cancelled campaign is not running,
-      // whatever its end date is.
-      return `end_date IS NULL, NOT (${isRunning}),
-        if(${isRunning}, 1, -1) * toUnixTimestamp64Milli(ifNull(end_date, now64(3, 'UTC')))`
-    case 'most_funded':
-      return 'pledged_platform_amount DESC'
-    case 'most_backed':
-      return 'backer_count DESC'
-    default:
-      return sort satisfies never
-  }
+const orders: Readonly<Record<Sort, string>> = {
+  newest: 'launch_date DESC NULLS LAST',
+  // Running campaigns by end, ascending, then the rest by end, descending. A cancelled campaign is not running,
+  // whatever its end date is.
+  ending_soon: `end_date IS NULL, NOT (${isRunning}),
+        if(${isRunning}, 1, -1) * toUnixTimestamp64Milli(ifNull(end_date, now64(3, 'UTC')))`,
+  most_funded: 'pledged_platform_amount DESC',
+  most_backed: 'backer_count DESC',
 }
 
 // Escaping the separator after some hundred thousand ids would make the row longer and slower to parse.
