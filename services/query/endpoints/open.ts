@@ -13,7 +13,6 @@ import type { Keeper } from '../forgetting.ts'
 import {
   createCampaignLists,
   createIndexListSource,
-  createRemovals,
   createSqlListSource,
   snapshots as listSnapshots,
 } from '../lists/campaign-lists.ts'
@@ -49,10 +48,9 @@ export function createEndpointParts(
       ),
     { monotonicMs },
   )
-  const fallback = createSqlListSource(tables, databases, statementMsMax)
   const keptMs = options.PLEDGEVIEW_REMOVALS_DAYS * dayMs
-  const removals = createRemovals(tables, databases, { keptMs, msMax: statementMsMax })
-  const source = { ...createIndexListSource(follower, fallback, { monotonicMs }), removals }
+  const sql = createSqlListSource(tables, databases, { keptMs, msMax: statementMsMax })
+  const source = { ...sql, ...createIndexListSource(follower, sql, { monotonicMs }) }
   const snapshots =
     app.snapshots ?? createCache(listSnapshots, { bytesMax: options.PLEDGEVIEW_CACHE_BYTES_MAX, now })
   const lists = createCampaignLists(source, snapshots, {

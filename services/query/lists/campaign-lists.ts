@@ -13,7 +13,7 @@ import { brotliCompress, brotliDecompress, constants } from 'node:zlib'
 import { z } from 'zod'
 import { createFairYield, createShareOfLoop } from '../../runtime/async/fair-turns.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
+import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import type { Cache, CacheKind, Lifetime } from '../cache/cache.ts'
 import { presentTimestamp } from '../campaigns/campaign-fields.ts'
 import { digestText } from './digest.ts'
@@ -22,52 +22,55 @@ import type { ListFollower } from './list-follower.ts'
 import {
   isOfAll,
   type ListQuery,
-  type RemovalsRow,
   removalsStatement,
   type SnapshotRow,
   snapshotStatement,
 } from './list-statements.ts'
 
-/** One page of ids. It expires with its snapshot, as everything that is built from it. `asOf` is ISO 8601. */
-export interface ListPage extends Lifetime {
+/** The ids of a list. Moments are ISO 8601. */
+export interface SelectedList {
+  ids: IdList
+  /** The list contains every change up to this moment. */
+  asOf: string
+  /** Of a list of all campaigns: the digest of all public ones at the moment of this list (digest.ts). */
+  digest?: string | undefined
+  /** Of removals: they are complete from this moment on. */
+  keptSince?: string | undefined
+}
+
+/** A list that is kept. Everything that is built from it expires with it. */
+export interface Snapshot extends SelectedList, Lifetime {
+  /** Differs from that of every other snapshot, also of the same query and moment, and of another process. */
+  snapshotId: string
+}
+
+/** One page of a list. */
+export interface ListPage extends Omit<Snapshot, 'ids'> {
   ids: string[]
   /** The total of the whole list. */
   total: number
-  /** The list contains every change up to this moment. */
-  asOf: string
-  /** Differs from that of every other snapshot, also of the same query and moment, and of another process. */
-  snapshotId: string
-  /** Of removals: they are complete from this moment on. ISO 8601. */
-  keptSince?: string | undefined
-  /** Of a list of all campaigns: their digest (digest.ts). */
-  digest?: string | undefined
 }
 
-export interface CampaignLists {
-  /** `owner`: the API key that asks. */
-  page(query: ListQuery, range: { limit: number; offset: number }, owner?: string): Promise<ListPage>
-  /** One page of removals since a moment (Unix ms). Its `ids` are entries of `SelectRemovals`. */
-  removals(since: number | null, range: { limit: number; offset: number }, owner?: string): Promise<ListPage>
+interface Range {
+  limit: number
+  offset: number
 }
 
-/** The ids of a query, and when they expire. */
-export interface Snapshot extends Omit<ListPage, 'ids' | 'total'> {
-  ids: IdList
-}
+export type CampaignLists = ReturnType<typeof createCampaignLists>
 
 /** Snapshots by list key. */
 export type SnapshotCache = Pick<Cache<Snapshot>, 'get' | 'forgetOld'>
 
 /** Creates lists that are computed once per cache period. `newSnapshotId` returns an id that is unique among all processes. */
 export function createCampaignLists(
-  source: ListSource & { removals: SelectRemovals },
+  source: ListSource & Pick<SqlListSource, 'removals'>,
   snapshots: SnapshotCache,
   {
     listCacheMs,
     newSnapshotId,
     now,
   }: { listCacheMs: number; newSnapshotId: () => string } & Pick<Runtime, 'now'>,
-): CampaignLists {
+) {
   async function load(select: () => Promise<SelectedList>): Promise<Snapshot> {
     const createdAt = now()
     const selected = await select()
@@ -77,16 +80,20 @@ export function createCampaignLists(
   async function page(
     key: string,
     select: () => Promise<SelectedList>,
-    { limit, offset }: { limit: number; offset: number },
-    owner?: string,
+    { limit, offset }: Range,
+    owner: string | undefined,
   ): Promise<ListPage> {
     const { ids, ...rest } = await snapshots.get(key, () => load(select), owner)
     return { ...rest, ids: ids.page(limit, offset), total: ids.total }
   }
 
   return {
-    page: (query, range, owner) => page(listKey(query), () => source.select(query), range, owner),
-    removals: (since, range, owner) =>
+    /** `owner`: the API key that asks. */
+    page: (query: ListQuery, range: Range, owner?: string) =>
+      page(listKey(query), () => source.select(query), range, owner),
+
+    /** One page of removals since a moment (Unix ms). Its `ids` are entries of `SqlListSource`. */
+    removals: (since: number | null, range: Range, owner?: string) =>
       page(`removals ${since ?? '*'}`, () => source.removals(since), range, owner),
   }
 }
@@ -173,17 +180,6 @@ export function snapshotBudget(
 
 /* The sources of lists: ClickHouse, or the list index in this process. */
 
-/** The ids of a list. The list contains every change up to `asOf` (ISO 8601). */
-export interface SelectedList {
-  ids: IdList
-  asOf: string
-  /** The digest of all public campaigns at the moment of this list; only if it is of all campaigns. */
-  digest?: string | undefined
-}
-
-/** The removals since a moment. An entry is Unix milliseconds, a space and an id. They are complete from `keptSince` on (ISO 8601). */
-export type SelectRemovals = (since: number | null) => Promise<SelectedList & { keptSince: string }>
-
 // A thousand requests may have waited for one refresh of the index.
 const yieldAfterMs = 5
 // A list of many million campaigns takes longer than this. Other requests run in between.
@@ -195,37 +191,29 @@ export interface ListSource {
   select(query: ListQuery): Promise<SelectedList>
 }
 
-/** Creates a source that runs one ClickHouse statement per list. */
+export type SqlListSource = ReturnType<typeof createSqlListSource>
+
+/** Creates a source that runs one ClickHouse statement per list. `keptMs`: for how long removals are shown. */
 export function createSqlListSource(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
-  statementMsMax: number,
-): ListSource {
-  return {
-    async select(query) {
-      const [row] = await tables.rows<SnapshotRow>(snapshotStatement(query, databases, statementMsMax))
-      if (row === undefined) throw new Error('the snapshot statement returned no row')
-      const { ids, total, as_of, digest_sum } = row
-      const digest = digest_sum === undefined ? undefined : digestText(total, BigInt(digest_sum))
-      return { ids: joinedIdList(ids, total), asOf: presentTimestamp(as_of), digest }
-    },
-  }
-}
-
-/** Creates what reads removals, with one statement each. `keptMs`: for how long they are shown. */
-export function createRemovals(
-  tables: Pick<Tables, 'rows'>,
-  databases: Databases,
   bounds: { keptMs: number; msMax: number },
-): SelectRemovals {
-  return async since => {
-    const [row] = await tables.rows<RemovalsRow>(removalsStatement(since, databases, bounds))
-    if (row === undefined) throw new Error('the statement of removals returned no row')
+) {
+  async function listOf(statement: Statement): Promise<SelectedList> {
+    const [row] = await tables.rows<SnapshotRow>(statement)
+    if (row === undefined) throw new Error('the statement of a list returned no row')
+    const { ids, total, as_of, digest_sum, kept_since } = row
     return {
-      ids: joinedIdList(row.ids, row.total),
-      asOf: presentTimestamp(row.as_of),
-      keptSince: new Date(row.kept_since).toISOString(),
+      ids: joinedIdList(ids, total),
+      asOf: presentTimestamp(as_of),
+      digest: digest_sum === undefined ? undefined : digestText(total, BigInt(digest_sum)),
+      keptSince: kept_since === undefined ? undefined : new Date(kept_since).toISOString(),
     }
+  }
+  return {
+    select: (query: ListQuery) => listOf(snapshotStatement(query, databases, bounds.msMax)),
+    /** The removals since a moment. An entry is Unix milliseconds, a space and an id. */
+    removals: (since: number | null) => listOf(removalsStatement(since, databases, bounds)),
   }
 }
 

@@ -14,6 +14,8 @@ export interface SnapshotRow {
   as_of: string
   /** Of a list of everything: the sum of its digest. */
   digest_sum?: string
+  /** Of removals: they are complete from this moment on, Unix ms. */
+  kept_since?: number
 }
 
 /** Times are Unix milliseconds. */
@@ -99,13 +101,8 @@ SETTINGS ${plainSlashes}, ${timeBound(msMax)}`,
   }
 }
 
-/** `kept_since`: the removals are complete from this moment on, Unix ms. */
-export interface RemovalsRow extends SnapshotRow {
-  kept_since: number
-}
-
 /**
- * The campaigns that left since a moment (inclusive) and are still known, in the order in which they did: one row of type `RemovalsRow`.
+ * The campaigns that left since a moment (inclusive) and are still known, in the order in which they did: one row of type `SnapshotRow`.
  * Each is its Unix milliseconds, a space and its id, in place of an id. Everything is read after `as_of` and `kept_since` are.
  */
 export function removalsStatement(

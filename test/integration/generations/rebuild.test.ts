@@ -3,7 +3,7 @@ import { dropOthers, rebuildStatus } from '../../../services/generations/rebuild
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import { readPositions } from '../../../services/projector/positions/stored-positions.ts'
-import { createRemovals } from '../../../services/query/lists/campaign-lists.ts'
+import { createSqlListSource } from '../../../services/query/lists/campaign-lists.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
 import { obstructed, type TablesCall } from '../../support/clickhouse/faulty-tables.ts'
@@ -279,9 +279,8 @@ describe('a rebuild of tables that were restored from a backup', () => {
     const changed = `SELECT campaign_id AS value FROM ${live.databases.views}.campaigns
       WHERE updated_at >= fromUnixTimestamp64Milli(${since}, 'UTC')`
     expect(await column(tables, changed)).toContain('a')
-    const { keptSince } = await createRemovals(tables, live.databases, { keptMs: 86_400_000, msMax: 60_000 })(
-      null,
-    )
+    const source = createSqlListSource(tables, live.databases, { keptMs: 86_400_000, msMax: 60_000 })
+    const { keptSince = '' } = await source.removals(null)
     expect(Date.parse(keptSince)).toBeGreaterThan(since)
     // Once: the next rebuild finds nothing that readers miss.
     const before = await stampsOf(live)

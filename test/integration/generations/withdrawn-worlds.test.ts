@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
-import { createRemovals } from '../../../services/query/lists/campaign-lists.ts'
+import { createSqlListSource } from '../../../services/query/lists/campaign-lists.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import {
@@ -149,8 +149,8 @@ async function shown({ live: { tables, databases } }: World, since = 0): Promise
 
 /** The removals that it is told. Each campaign was public at some time, perhaps for too short a time to be seen. */
 async function removals({ live: { tables, databases }, events, story }: World, since: number | null) {
-  const select = createRemovals(tables, databases, { keptMs: 86_400_000, msMax: 60_000 })
-  const { ids, asOf } = await select(since)
+  const source = createSqlListSource(tables, databases, { keptMs: 86_400_000, msMax: 60_000 })
+  const { ids, asOf } = await source.removals(since)
   const told = ids.page(1_000, 0).map(entry => entry.split(' ') as [at: string, id: string])
   const wasPublic = new Set(events.flatMap(({ key, data }) => (data?.status === 'LIVE' ? [key] : [])))
   expect(told.filter(([, id]) => !wasPublic.has(id)).map(String), story.join(', ')).toEqual([])

@@ -9,7 +9,7 @@ import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventWriter } from '../../../services/log/port.ts'
-import { createRemovals } from '../../../services/query/lists/campaign-lists.ts'
+import { createSqlListSource } from '../../../services/query/lists/campaign-lists.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/events/sample-events.ts'
 import { backUpTables, projectJournal, projectorOf, watermarkIn } from '../../support/projector/positions.ts'
@@ -77,7 +77,8 @@ async function backUp({ hoursAgo = 0 } = {}): Promise<() => Promise<void>> {
   return backUpTables(tables, [base, ledger, read])
 }
 
-const removals = () => createRemovals(model.tables, databases, { keptMs: 86_400_000, msMax: 60_000 })(null)
+const removals = () =>
+  createSqlListSource(model.tables, databases, { keptMs: 86_400_000, msMax: 60_000 }).removals(null)
 
 const campaign = (campaign_id: string, version = 1, more = {}) =>
   campaignEvent({ campaign_id, version, title: `${campaign_id} ${version}`, ...more })
@@ -144,7 +145,7 @@ describe('tables that were restored from a backup', () => {
     await project(campaign('unknown', 2, draft))
     await restore()
     await project()
-    const { ids, keptSince } = await removals()
+    const { ids, keptSince = '' } = await removals()
     // `left` and `draft` are read again, too, because a backup is no single moment.
     expect(ids.page(9, 0).filter(entry => !/ (?:a|left)$/.test(entry))).toEqual([])
     expect(Date.parse(keptSince)).toBeGreaterThan(since)

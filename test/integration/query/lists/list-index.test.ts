@@ -86,7 +86,7 @@ describe('the list index', () => {
     // Refreshed after each change, and then for each order. A refresh for each list would ask the same four more times.
     let now = 0
     const follower = follow({ freshMs: 1 }, { monotonicMs: () => now })
-    const sql = createSqlListSource(store.tables, store.databases, 10_000)
+    const sql = createSqlListSource(store.tables, store.databases, { keptMs: 0, msMax: 10_000 })
     const fallback = { select: () => Promise.reject(new Error('there is no index')) }
     const indexed = createIndexListSource(follower, fallback, clock)
     await put(campaignRow('first'))
