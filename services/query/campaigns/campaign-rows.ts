@@ -11,18 +11,12 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { fewRows, timeBound } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import type { OnLookup } from '../cache/cache.ts'
-import { type Keeper, keptMsMax } from '../forgetting.ts'
+import { keptMsMax } from '../forgetting.ts'
 import type { FollowedIndex, ListFollower } from '../lists/list-follower.ts'
 import { projectRowOf } from './campaign-fields.ts'
 import { type WrittenCampaign, writeCampaign } from './written-campaign.ts'
 
-export interface CampaignRows extends Keeper {
-  /**
-   * The rows of these campaigns in the order of the ids, each with every change up to `asOf` (ISO 8601). A campaign
-   * that is no longer public is left out. Rejects if the schema refuses one of them.
-   */
-  read(ids: readonly string[], asOf: string): Promise<WrittenCampaign[]>
-}
+export type CampaignRows = ReturnType<typeof createCachedCampaignRows>
 
 export interface CampaignRowsOptions {
   statementMsMax: number
@@ -48,10 +42,12 @@ export function createCachedCampaignRows(
   follower: ListFollower,
   { statementMsMax, bytesMax, onLookup }: CampaignRowsOptions,
   { monotonicMs: now }: Pick<Runtime, 'monotonicMs'>,
-): CampaignRows {
+) {
   const noRows = () =>
-    new LRUCache<string, KeptRow>({
-      ...{ maxSize: bytesMax, sizeCalculation: ({ bytes }: KeptRow) => bytes },
+    new LRUCache<string, WrittenCampaign>({
+      maxSize: bytesMax,
+      // In memory a character takes one or two bytes; the object around the strings is small.
+      sizeCalculation: ({ before, after }) => 2 * (before.length + after.length) + 512,
       ...{ ttl: keptMsMax, ttlResolution: 0, perf: { now } },
     })
   let kept = noRows()
@@ -60,7 +56,7 @@ export function createCachedCampaignRows(
     // Rows of a statement that began before a purge are kept where nobody reads them any more.
     const keptNow = kept
     const rows = await load(ids)
-    for (const row of rows.values()) if (!(row instanceof Error)) keptNow.set(row.id, keptRow(row))
+    for (const row of rows.values()) if (!(row instanceof Error)) keptNow.set(row.id, row)
     return rows
   })
 
@@ -76,29 +72,24 @@ export function createCachedCampaignRows(
    */
   function current(id: string, { index }: FollowedIndex): WrittenCampaign | undefined {
     const found = kept.get(id)
-    const updatedAt = index.updatedAt(id)
-    return found && found.updatedAt === updatedAt ? found.row : undefined
+    return found?.updatedAt === index.updatedAt(id) ? found : undefined
   }
 
   return {
-    async read(ids, asOf) {
+    /**
+     * The rows of these campaigns in the order of the ids, each with every change up to `asOf` (ISO 8601). A campaign
+     * that is no longer public is left out. Rejects if the schema refuses one of them.
+     */
+    async read(ids: readonly string[], asOf: string): Promise<WrittenCampaign[]> {
       const followed = await follower.current(Date.parse(asOf))
       if (!followed) return inOrder(ids, await load(ids))
-      const rows = new Map<string, WrittenCampaign | Error>()
-      const missing: string[] = []
-      for (const id of ids) {
-        const row = current(id, followed)
-        if (row) rows.set(id, row)
-        else missing.push(id)
-      }
-      onLookup?.(true, rows.size)
+      const rows = new Map<string, Row | undefined>(ids.map(id => [id, current(id, followed)]))
+      const missing = ids.filter(id => rows.get(id) === undefined)
+      onLookup?.(true, ids.length - missing.length)
       onLookup?.(false, missing.length)
       if (missing.length > 0) {
         const loaded = await loadBatched(missing)
-        for (const id of missing) {
-          const row = loaded.get(id)
-          if (row) rows.set(id, row)
-        }
+        for (const id of missing) rows.set(id, loaded.get(id))
       }
       await fairYield()
       return inOrder(ids, rows)
@@ -106,30 +97,17 @@ export function createCachedCampaignRows(
 
     forgetOld: () => kept.purgeStale(),
 
-    forgetAll() {
+    forgetAll(): void {
       kept = noRows()
     },
   }
 }
 
-interface KeptRow {
-  row: WrittenCampaign
-  /** Unix ms. */
-  updatedAt: number
-  bytes: number
-}
-
-function keptRow(row: WrittenCampaign): KeptRow {
-  return {
-    row,
-    updatedAt: Date.parse(row.updatedAt),
-    // In memory a character takes one or two bytes; the object around the strings is small.
-    bytes: 2 * (row.before.length + row.after.length) + 512,
-  }
-}
+type Row = WrittenCampaign | Error
+type RowsById = ReadonlyMap<string, Row>
 
 /** A row that cannot be shown fails the pages that have it, and not those whose rows were read with it. */
-function written({ campaign_id, list_fields }: CampaignPageRow): WrittenCampaign | Error {
+function written({ campaign_id, list_fields }: CampaignPageRow): Row {
   try {
     return writeCampaign(projectRowOf(list_fields))
   } catch (error) {
@@ -138,7 +116,7 @@ function written({ campaign_id, list_fields }: CampaignPageRow): WrittenCampaign
 }
 
 /** Throws if one of them is an error. */
-function inOrder(ids: readonly string[], rows: RowsById): WrittenCampaign[] {
+function inOrder(ids: readonly string[], rows: ReadonlyMap<string, Row | undefined>): WrittenCampaign[] {
   return ids.flatMap(id => {
     const row = rows.get(id)
     if (row instanceof Error) throw row
@@ -147,8 +125,6 @@ function inOrder(ids: readonly string[], rows: RowsById): WrittenCampaign[] {
 }
 
 const noop = () => undefined
-
-type RowsById = ReadonlyMap<string, WrittenCampaign | Error>
 
 /**
  * Loads one batch at a time. Ids that are requested meanwhile form the next batch, up to a limit of ids and characters.

@@ -10,8 +10,9 @@ import { type ProjectRow, presentProject } from './campaign-fields.ts'
 
 export interface WrittenCampaign {
   id: string
+  /** Unix ms. */
+  updatedAt: number
   /** ISO 8601. */
-  updatedAt: string
   endDate: string | null
   /** The JSON text before and after the number of `days_remaining`. */
   before: string
@@ -30,7 +31,7 @@ export function writeCampaign(row: ProjectRow): WrittenCampaign {
   const from = text.indexOf(gap) + gap.length
   return {
     id: project.id,
-    updatedAt: project.updated_at,
+    updatedAt: Date.parse(project.updated_at),
     endDate: project.end_date,
     before: text.slice(0, from),
     after: text.slice(from + String(project.days_remaining).length),
