@@ -60,18 +60,7 @@ export interface FollowedIndex {
   asOf: number
 }
 
-export interface ListFollower extends Keeper {
-  /**
-   * The index, not older than `freshMs`, with every change that a list as of `asOf` (Unix ms) has. Undefined if there
-   * is no index yet, or if there are too many campaigns for one. Rejects with the error of ClickHouse.
-   */
-  current(asOf?: number): Promise<FollowedIndex | undefined>
-  /**
-   * The campaign that had this slug at most `slugMsMax` ago, without waiting: compare the slug of its row. Undefined if no
-   * campaign or more than one may have it, or without an index that is new enough.
-   */
-  idOfSlug(slug: string): string | undefined
-}
+export type ListFollower = ReturnType<typeof createListFollower>
 
 // The end of ClickHouse's time range: nothing has changed after it.
 const never = Date.UTC(2299, 0)
@@ -93,7 +82,7 @@ export function createListFollower(
   given: ListFollowerOptions,
   onError: (error: unknown) => void,
   { monotonicMs: now }: Pick<Runtime, 'monotonicMs'>,
-): ListFollower {
+) {
   const options = { ...defaults, ...given }
   const { statementMsMax: msMax, campaignsMax, changesMax, chunkRows, freshMs } = options
   let followed: FollowedIndex | undefined
@@ -113,11 +102,7 @@ export function createListFollower(
 
   const changesSince = (since: number, isCounted: boolean) =>
     singleRow<ChangesRow>(
-      campaignChangesStatement(since, databases, {
-        idsMax: changesMax + 1,
-        isCounted,
-        msMax,
-      }),
+      campaignChangesStatement(since, databases, { idsMax: changesMax + 1, isCounted, msMax }),
     )
 
   async function load(): Promise<void> {
@@ -166,7 +151,7 @@ export function createListFollower(
     const isOne = before === generation && generation === databases.read
     invariant('index-watermark', !isOne || asOf >= since, () => ({ generation, before: since, asOf }))
     invariant('index-changes', ids.length === stamps.length)
-    if (changes.ids.length > changesMax) return discardAndReload()
+    if (ids.length > changesMax) return discardAndReload()
     const total = await addChanged(index, await outdated(index, changes), changes.total)
     if (index.size > campaignsMax) return discardAndReload()
     if (total !== null) {
@@ -174,7 +159,7 @@ export function createListFollower(
       mismatches = index.size === total ? 0 : mismatches + 1
       if (mismatches === mismatchesMax) return discardAndReload()
     }
-    followed = { index, readAt: changes.read_at, asOf: changes.as_of }
+    followed = { index, readAt: changes.read_at, asOf }
     refreshedAt = askedAt
   }
 
@@ -218,46 +203,50 @@ export function createListFollower(
     if (followed) await refreshOnce(followed).catch(onError)
   }
 
-  const isCurrent = (followedNow: FollowedIndex, asOf: number) =>
-    now() - refreshedAt < freshMs && followedNow.asOf >= asOf
-
   return {
-    async current(asOf = Number.NEGATIVE_INFINITY) {
+    /**
+     * The index, not older than `freshMs`, with every change that a list as of `asOf` (Unix ms) has. Undefined if there
+     * is no index yet, or if there are too many campaigns for one. Rejects with the error of ClickHouse.
+     */
+    async current(asOf = Number.NEGATIVE_INFINITY): Promise<FollowedIndex | undefined> {
       if (campaignsMax === 0) return undefined
+      const ageMs = now() - refreshedAt
       if (followed === undefined) startLoading()
-      else if (!isCurrent(followed, asOf)) await refreshOnce(followed)
+      else if (ageMs >= freshMs || followed.asOf < asOf) await refreshOnce(followed)
       // An error is thrown by the refresh that a caller has to wait for.
-      else if (now() - refreshedAt >= freshMs / 2) refreshOnce(followed).catch(() => undefined)
+      else if (ageMs >= freshMs / 2) refreshOnce(followed).catch(() => undefined)
       // A refresh that was running already may have started before the moment that is asked for.
       if (followed && followed.asOf < asOf) await refreshOnce(followed)
       return followed && followed.asOf >= asOf ? followed : undefined
     },
 
-    idOfSlug(slug) {
+    /**
+     * The campaign that had this slug at most `slugMsMax` ago, without waiting: compare the slug of its row. Undefined if no
+     * campaign or more than one may have it, or without an index that is new enough.
+     */
+    idOfSlug(slug: string): string | undefined {
       if (followed === undefined) return undefined
       const ageMs = now() - refreshedAt
       if (ageMs >= slugMsMax / 2) refreshOnce(followed).catch(() => undefined)
       return ageMs < slugMsMax ? followed.index.idOfSlug(slug) : undefined
     },
 
-    forgetOld() {
+    forgetOld(): void {
       // It may have campaigns that are gone. A refresh under way keeps it until its statement ends.
       if (now() - refreshedAt >= keptMsMax - msMax) followed = undefined
       else if (now() - refreshedAt >= forgetMs) void forgetDeparted()
     },
 
     forgetAll: forgetDeparted,
-  }
+  } satisfies Keeper
 }
 
 /** The changed campaigns that the index does not have with this change. */
 async function outdated(index: ListIndex, { ids, stamps }: ChangesRow): Promise<string[]> {
   const found: string[] = []
-  for (let from = 0; from < ids.length; from += idsAtOnce) {
-    for (const [at, id] of ids.slice(from, from + idsAtOnce).entries()) {
-      if (index.updatedAt(id) !== stamps[from + at]) found.push(id)
-    }
-    await yieldToEventLoop()
+  for (const [at, id] of ids.entries()) {
+    if (index.updatedAt(id) !== stamps[at]) found.push(id)
+    if (at % idsAtOnce === idsAtOnce - 1) await yieldToEventLoop()
   }
   return found
 }
