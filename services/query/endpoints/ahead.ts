@@ -17,7 +17,6 @@
 import type { Runtime } from '../../runtime/runtime.ts'
 import { leftMs } from '../cache/cache.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
-import type { Keeper } from '../forgetting.ts'
 
 export interface Computed {
   entry: CacheEntry
@@ -25,14 +24,7 @@ export interface Computed {
   isSlow: boolean
 }
 
-export interface Ahead extends Keeper {
-  /** What was computed ahead, if it has not ended. Otherwise what a new computation returns. */
-  load(): Promise<CacheEntry>
-  /** Keeps the answer ahead until the signal aborts. It never rejects. Call it once. */
-  run(signal: AbortSignal): Promise<void>
-  /** Resolves once the first computation of `run` has ended, or after `startMsMax`. */
-  started(): Promise<void>
-}
+export type Ahead = ReturnType<typeof createAhead>
 
 /** How an answer is computed. */
 export interface AheadWork {
@@ -61,12 +53,13 @@ export function createAhead(
   cacheMs: number,
   { compute, computeAhead, onError }: AheadWork,
   { now, monotonicMs, random, sleep }: Pick<Runtime, 'now' | 'monotonicMs' | 'random' | 'sleep'>,
-): Ahead {
+) {
   const { promise: first, resolve: endFirst } = Promise.withResolvers<void>()
   let ahead: CacheEntry | undefined
   let computedMs = 0
   let forgotten = new AbortController()
 
+  /** What was computed ahead, if it has not ended. Otherwise what a new computation returns. */
   async function load(): Promise<CacheEntry> {
     return ahead !== undefined && leftMs(ahead, now()) > 0 ? ahead : await compute()
   }
@@ -107,22 +100,24 @@ export function createAhead(
   return {
     load,
 
-    forgetOld() {
+    forgetOld(): void {
       if (ahead !== undefined && leftMs(ahead, now()) === 0) ahead = undefined
     },
 
-    forgetAll() {
+    forgetAll(): void {
       ahead = undefined
       forgotten.abort()
     },
 
-    async started() {
+    /** Resolves once the first computation of `run` has ended, or after `startMsMax`. */
+    async started(): Promise<void> {
       const timer = new AbortController()
       await Promise.race([first, sleep(startMsMax, timer.signal)])
       timer.abort()
     },
 
-    async run(signal) {
+    /** Keeps the answer ahead until the signal aborts. It never rejects. Call it once. */
+    async run(signal: AbortSignal): Promise<void> {
       let current: CacheEntry | undefined
       while (!signal.aborted) {
         if (forgotten.signal.aborted) {

@@ -166,7 +166,7 @@ it('shows nothing after a purge that was computed or begun before it, and is ahe
   const [process] = processes as [Ahead]
   const purge = () => {
     world.cache.forgetAll(1)
-    process.forgetAll(1)
+    process.forgetAll()
     return world.now()
   }
   await world.pass(2 * computationMs)
