@@ -1,7 +1,13 @@
 /** What the endpoints with pages share: their parameters, and the place of a page in the answer. */
 import { z } from 'zod'
 import { basePath } from '../../../contracts/api/conventions.ts'
-import { limitDefault, limitMax, rules } from '../../../contracts/api/parameters.ts'
+import {
+  formatListQuery,
+  type ListParameters,
+  limitDefault,
+  limitMax,
+  rules,
+} from '../../../contracts/api/parameters.ts'
 import { withoutSlash } from '../../../contracts/api/published-openapi.ts'
 import { count } from '../../../contracts/api/schemas.ts'
 import type { Config } from '../../runtime/config.ts'
@@ -34,16 +40,6 @@ export function momentParameter(description: string) {
   })
 }
 
-/** The header `Link` of a page that has a next one: its path on the host at which consumers reach the API. */
-export function nextPageLink(
-  path: string,
-  query: string,
-  { PLEDGEVIEW_API_URL: apiUrl }: Config,
-): string {
-  const base = apiUrl === undefined ? basePath : withoutSlash(new URL(apiUrl).pathname)
-  return `<${base}${path}?${query}>; rel="next"`
-}
-
 export const paginationSchema = z
   .object({
     total: count.meta({ description: 'The number of campaigns that match the query, on all pages.' }),
@@ -54,3 +50,23 @@ export const paginationSchema = z
   .meta({ id: 'Pagination', description: 'The place of this page in the whole list.' })
 
 export type Pagination = z.infer<typeof paginationSchema>
+
+/**
+ * The place of a page in its list of `total`, and the header `Link` if there is a next one: its path on the host at which consumers
+ * reach the API. `since`: the name of `updatedSince`.
+ */
+export function placeOf(
+  parameters: ListParameters,
+  total: number,
+  path: string,
+  { PLEDGEVIEW_API_URL: apiUrl }: Config,
+  since?: 'since',
+) {
+  const { limit, offset } = parameters
+  const next = offset + limit
+  const pagination = { total, limit, offset, has_more: next < total }
+  if (!pagination.has_more) return { pagination, link: null }
+  const base = apiUrl === undefined ? basePath : withoutSlash(new URL(apiUrl).pathname)
+  const query = formatListQuery({ ...parameters, offset: next }, since)
+  return { pagination, link: `<${base}${path}?${query}>; rel="next"` }
+}

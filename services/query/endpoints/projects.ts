@@ -1,12 +1,12 @@
 /** `GET /projects`: a page of the public campaigns. */
 import { z } from 'zod'
 import { projectExample } from '../../../contracts/api/examples.ts'
-import { formatListQuery, parseListQuery, rules, sorts } from '../../../contracts/api/parameters.ts'
+import { parseListQuery, rules, sorts } from '../../../contracts/api/parameters.ts'
 import { projectSchema } from '../../../contracts/api/schemas.ts'
 import { publicStatuses } from '../../../contracts/events/event.ts'
 import { listKey } from '../lists/campaign-lists.ts'
 import type { Endpoint } from './endpoint.ts'
-import { momentParameter, nextPageLink, pageParameters, paginationSchema } from './page.ts'
+import { momentParameter, pageParameters, paginationSchema, placeOf } from './page.ts'
 
 const queryParameters = z.object({
   ...pageParameters('campaigns'),
@@ -69,17 +69,15 @@ export const projects: Endpoint = {
         key: `projects ${limit} ${offset} ${listKey(parameters)}`,
         parameters,
         async load(owner) {
-          const { ids, total, digest, ...page } = await lists.page(parameters, { limit, offset }, owner)
+          const { ids, total, digest, ...page } = await lists.page(parameters, owner)
           // If a campaign is no longer public, its page leaves it out; the total of the snapshot stays.
           const written = await rows.read(ids, page.asOf)
-          const hasMore = offset + limit < total
+          const { pagination, link } = placeOf(parameters, total, '/projects', options)
           return {
-            body: { written, pagination: { total, limit, offset, has_more: hasMore } },
+            body: { written, pagination },
             ...page,
             digest: offset === 0 ? digest : undefined,
-            link: hasMore
-              ? nextPageLink('/projects', formatListQuery({ ...parameters, offset: offset + limit }), options)
-              : null,
+            link,
           }
         },
       }

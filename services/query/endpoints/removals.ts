@@ -1,10 +1,10 @@
 /** `GET /removals`: which campaigns were public and no longer are. Only their ids, and when they left. */
 import { z } from 'zod'
 import { projectExample } from '../../../contracts/api/examples.ts'
-import { formatListQuery, parseRemovalsQuery, rules } from '../../../contracts/api/parameters.ts'
+import { parseRemovalsQuery, rules } from '../../../contracts/api/parameters.ts'
 import { timestamp, timestampForm } from '../../../contracts/api/schemas.ts'
 import { type Endpoint, NotFoundError } from './endpoint.ts'
-import { momentParameter, nextPageLink, pageParameters, paginationSchema } from './page.ts'
+import { momentParameter, pageParameters, paginationSchema, placeOf } from './page.ts'
 
 const queryParameters = z.object({
   ...pageParameters('removals'),
@@ -68,22 +68,9 @@ export const removals: Endpoint = {
         parameters: { limit, offset, since: updatedSince },
         async load(owner) {
           if (options.PLEDGEVIEW_REMOVALS_DAYS === 0) throw new NotFoundError()
-          const { ids, total, keptSince, ...page } = await lists.removals(
-            updatedSince,
-            { limit, offset },
-            owner,
-          )
-          const hasMore = offset + limit < total
-          const next = { ...parameters, offset: offset + limit }
-          return {
-            body: {
-              data: ids.map(removalOf),
-              pagination: { total, limit, offset, has_more: hasMore },
-              kept_since: keptSince,
-            },
-            ...page,
-            link: hasMore ? nextPageLink('/removals', formatListQuery(next, 'since'), options) : null,
-          }
+          const { ids, total, keptSince, ...page } = await lists.removals(parameters, owner)
+          const { pagination, link } = placeOf(parameters, total, '/removals', options, 'since')
+          return { body: { data: ids.map(removalOf), pagination, kept_since: keptSince }, ...page, link }
         },
       }
     },

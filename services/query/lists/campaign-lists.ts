@@ -11,6 +11,7 @@
 import { promisify } from 'node:util'
 import { brotliCompress, brotliDecompress, constants } from 'node:zlib'
 import { z } from 'zod'
+import type { ListParameters } from '../../../contracts/api/parameters.ts'
 import { createFairYield, createShareOfLoop } from '../../runtime/async/fair-turns.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
@@ -44,18 +45,6 @@ export interface Snapshot extends SelectedList, Lifetime {
   snapshotId: string
 }
 
-/** One page of a list. */
-export interface ListPage extends Omit<Snapshot, 'ids'> {
-  ids: string[]
-  /** The total of the whole list. */
-  total: number
-}
-
-interface Range {
-  limit: number
-  offset: number
-}
-
 export type CampaignLists = ReturnType<typeof createCampaignLists>
 
 /** Snapshots by list key. */
@@ -77,24 +66,27 @@ export function createCampaignLists(
     return { ...selected, snapshotId: newSnapshotId(), createdAt, expiresAt: createdAt + listCacheMs }
   }
 
+  /** One page of ids, with the total of the whole list. It expires with its snapshot. */
   async function page(
     key: string,
     select: () => Promise<SelectedList>,
-    { limit, offset }: Range,
+    { limit, offset }: ListParameters,
     owner: string | undefined,
-  ): Promise<ListPage> {
+  ) {
     const { ids, ...rest } = await snapshots.get(key, () => load(select), owner)
     return { ...rest, ids: ids.page(limit, offset), total: ids.total }
   }
 
   return {
     /** `owner`: the API key that asks. */
-    page: (query: ListQuery, range: Range, owner?: string) =>
-      page(listKey(query), () => source.select(query), range, owner),
+    page: (asked: ListParameters, owner?: string) =>
+      page(listKey(asked), () => source.select(asked), asked, owner),
 
-    /** One page of removals since a moment (Unix ms). Its `ids` are entries of `SqlListSource`. */
-    removals: (since: number | null, range: Range, owner?: string) =>
-      page(`removals ${since ?? '*'}`, () => source.removals(since), range, owner),
+    /** One page of removals. Its `ids` are entries of `SqlListSource`. */
+    removals(asked: ListParameters, owner?: string) {
+      const since = asked.updatedSince
+      return page(`removals ${since ?? '*'}`, () => source.removals(since), asked, owner)
+    },
   }
 }
 

@@ -1,6 +1,7 @@
 /** Snapshots of lists over Redis: the pages of one query come from one snapshot, whichever process answers them. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, describe, expect, it } from 'vitest'
+import { listDefaults } from '../../../../contracts/api/parameters.ts'
 import { createCache } from '../../../../services/query/cache/cache.ts'
 import { createSharedValues } from '../../../../services/query/cache/shared-values.ts'
 import {
@@ -10,7 +11,6 @@ import {
   snapshots,
 } from '../../../../services/query/lists/campaign-lists.ts'
 import { joinedIdList } from '../../../../services/query/lists/id-list.ts'
-import type { ListQuery } from '../../../../services/query/lists/list-statements.ts'
 import { newPrefix } from '../../../support/servers/redis.ts'
 import { redisCacheSettings, type TestCacheSettings } from '../../../support/servers/redis-caches.ts'
 import { redisService } from '../../../support/services/redis.ts'
@@ -23,7 +23,7 @@ afterAll(async () => {
   for (const close of closers.splice(0)) close()
 })
 
-const newest: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
+const first = { ...listDefaults, limit: 1 }
 
 /** The lists of one process. A load of it finds these ids. */
 async function openLists(
@@ -55,8 +55,8 @@ describe('the snapshots of several processes over one Redis', () => {
     const ids = numbered('campagne-éß漢🎲-', 20_000)
     const a = await openLists(ids, { keyPrefix })
     const b = await openLists([], { keyPrefix })
-    await a.page(newest, { limit: 1, offset: 0 })
-    expect((await b.page(newest, { limit: 100, offset: 19_950 })).ids).toEqual(ids.slice(19_950))
+    await a.page(first)
+    expect((await b.page({ ...first, limit: 100, offset: 19_950 })).ids).toEqual(ids.slice(19_950))
     const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
     expect(await redis().client.strlen(place)).toBeLessThan(Buffer.byteLength(ids.join('/')) / 3)
   })
@@ -65,16 +65,16 @@ describe('the snapshots of several processes over one Redis', () => {
     const keyPrefix = newPrefix()
     const ids = numbered('a', 100)
     const a = await openLists(ids, { keyPrefix, keyBytesMax: 1_000 })
-    const lists = Array.from({ length: 20 }, (_, n) => ({ ...newest, updatedSince: n }))
-    for (const list of lists) await a.page(list, { limit: 1, offset: 0 }, 'a key with many lists')
+    const lists = Array.from({ length: 20 }, (_, n) => ({ ...first, updatedSince: n }))
+    for (const list of lists) await a.page(list, 'a key with many lists')
     const stored = await redis().client.keys(`${keyPrefix}*`)
     expect(stored.length).toBe(Math.floor(1_000 / ids.join('/').length))
     // The process still answers every page of them from one snapshot.
-    const last = { ...newest, updatedSince: 19 }
-    const page = await a.page(last, { limit: 1, offset: 1 })
+    const last = { ...first, updatedSince: 19 }
+    const page = await a.page({ ...last, offset: 1 })
     expect(page.ids).toEqual(['a1'])
-    expect((await a.page(last, { limit: 1, offset: 2 })).snapshotId).toBe(page.snapshotId)
-    await a.page({ ...newest, updatedSince: 20 }, { limit: 1, offset: 0 }, 'another key')
+    expect((await a.page({ ...last, offset: 2 })).snapshotId).toBe(page.snapshotId)
+    await a.page({ ...first, updatedSince: 20 }, 'another key')
     expect(await redis().client.keys(`${keyPrefix}*`)).toHaveLength(stored.length + 1)
   })
 })
