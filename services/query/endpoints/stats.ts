@@ -161,20 +161,12 @@ SETTINGS ${threadsMax === undefined ? '' : `max_threads = ${threadsMax}, `}${rea
   }
 }
 
-export interface StatsRow {
-  total_raised: number
-  total_pledges: number
-  total_backers: number
-  total_creators: number
-  projects_total: number
-  projects_live: number
-  projects_funded: number
+export interface StatsRow extends Omit<Stats, 'currency' | 'success_rate' | 'average_pledge' | 'categories'> {
   projects_failed: number
   projects_cancelled: number
   categories: string[]
   /** The number of projects of the category with the same index. */
   category_projects: number[]
-  generated_at: string
 }
 
 /**
@@ -182,21 +174,16 @@ export interface StatsRow {
  * has the digits of the currency, and the rate has two.
  */
 export function presentStats(row: StatsRow, currency: string): Stats {
-  const ended = row.projects_funded + row.projects_failed + row.projects_cancelled
+  const { projects_failed, projects_cancelled, categories, category_projects, ...shown } = row
+  const ended = row.projects_funded + projects_failed + projects_cancelled
   return {
     currency,
-    total_raised: row.total_raised,
-    total_pledges: row.total_pledges,
-    total_backers: row.total_backers,
-    total_creators: row.total_creators,
-    projects_total: row.projects_total,
-    projects_live: row.projects_live,
-    projects_funded: row.projects_funded,
+    ...shown,
     success_rate: roundedQuotient(100 * row.projects_funded, ended, 2),
     average_pledge: roundedQuotient(row.total_raised, row.total_pledges, currencyDigits(currency) ?? 2),
-    categories: row.categories.map((category, index) => ({
+    categories: categories.map((category, index) => ({
       category,
-      project_count: row.category_projects[index] ?? 0,
+      project_count: category_projects[index] ?? 0,
     })),
     generated_at: presentTimestamp(row.generated_at),
   }
