@@ -14,7 +14,6 @@ import Fastify, {
   type FastifyRequest,
   type RawServerDefault,
 } from 'fastify'
-import type { ErrorCode } from '../../contracts/api/errors.ts'
 import type { PublicAddresses, PublishedDocument } from '../../contracts/api/published-openapi.ts'
 import { type ApiVersion, versions as declaredVersions } from '../../contracts/api/versions.ts'
 import { createDownloads } from '../exports/downloads.ts'
@@ -132,7 +131,8 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
       request.admission = null
       request.parsedParameters = null
       request.isDeprecated = isDeprecated(targetOf(request))
-      const received = async () => responder.receive(request, reply, frameworkErrorCode(error.code))
+      const failure = error.code === 'FST_ERR_BAD_URL' ? 'malformed_request' : 'internal_error'
+      const received = async () => responder.receive(request, reply, failure)
       received().catch(cause => {
         logger.error({ requestId: request.id, err: cause }, 'request failed')
         responder.refuse(request, reply, 'internal_error')
@@ -211,16 +211,5 @@ function serverOptions(options: QueryAppOptions): FastifyHttpOptions<RawServerDe
       // Node notices timeouts only at these checks.
       connectionsCheckingInterval: Math.min(1000, options.headersTimeoutMs),
     },
-  }
-}
-
-function frameworkErrorCode(code: string): ErrorCode {
-  switch (code) {
-    case 'FST_ERR_BAD_URL':
-      return 'malformed_request'
-    case 'FST_ERR_MAX_PARAM_LENGTH':
-      return 'not_found'
-    default:
-      return 'internal_error'
   }
 }
