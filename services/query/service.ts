@@ -53,19 +53,15 @@ const lookMsMax = 5_000
 export async function startQueryService(settings: QueryServiceSettings): Promise<QueryService> {
   const { tables, databases, config, state, metrics, logger } = settings
   const runtime = createRuntime(logger, metrics)
-  const onError = oncePerMinute(
-    error => logger.warn({ error: String(error) }, 'the tables could not be read'),
-    runtime,
-  )
+  const warning = (text: string) =>
+    oncePerMinute(error => logger.warn({ error: String(error) }, text), runtime)
+  const onError = warning('the tables could not be read')
   const keyRing = createKeyRing(
     { ...defaultKeyRingOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX },
     { tables, databases, ...runtime, onError },
   )
   const process = `query-${randomUUID()}`
-  const onUsageError = oncePerMinute(
-    error => logger.warn({ error: String(error) }, 'the usage of keys could not be written'),
-    runtime,
-  )
+  const onUsageError = warning('the usage of keys could not be written')
   const usage = createUsageRecorder(tables, databases, process, onUsageError, runtime)
   usage.start()
   await keyRing.start()
@@ -120,14 +116,8 @@ function createCaches(
   }
   const share = { bytesMax: bytesMax / 2, now }
   return {
-    cache: createCache(responses, {
-      ...{ ...share, shared: shared?.responses },
-      onLookup: onLookup('responses'),
-    }),
-    snapshots: createCache(snapshots, {
-      ...{ ...share, shared: shared?.snapshots },
-      onLookup: onLookup('lists'),
-    }),
+    cache: createCache(responses, { ...share, shared: shared?.responses, onLookup: onLookup('responses') }),
+    snapshots: createCache(snapshots, { ...share, shared: shared?.snapshots, onLookup: onLookup('lists') }),
     onRowLookup: onLookup('rows'),
   }
 }
@@ -141,18 +131,17 @@ export function configuredAddresses(config: Config): PublicAddresses {
  * Counts requests. It looks a metric up once per combination of labels, because the lookup is what makes counting slow.
  */
 function requestMeter({ requests, requestSeconds }: Metrics): (done: RequestDone) => void {
-  const meters = new Map<string, { count: () => void; observe: (seconds: number) => void }>()
+  const meterOf = (method: string, route: string, status: number) => ({
+    counter: requests.labels(method, route, String(status)),
+    histogram: requestSeconds.labels(route),
+  })
+  const meters = new Map<string, ReturnType<typeof meterOf>>()
   return ({ method, route, status, elapsedMs }) => {
     const name = `${method} ${route} ${status}`
-    let meter = meters.get(name)
-    if (!meter) {
-      const counter = requests.labels(method, route, String(status))
-      const histogram = requestSeconds.labels(route)
-      meter = { count: () => counter.inc(), observe: seconds => histogram.observe(seconds) }
-      // Clients choose the method, so a client that invents methods must not fill the memory.
-      if (meters.size < metersMax) meters.set(name, meter)
-    }
-    meter.count()
-    meter.observe(elapsedMs / 1000)
+    const meter = meters.get(name) ?? meterOf(method, route, status)
+    // Clients choose the method, so a client that invents methods must not fill the memory.
+    if (meters.size < metersMax) meters.set(name, meter)
+    meter.counter.inc()
+    meter.histogram.observe(elapsedMs / 1000)
   }
 }

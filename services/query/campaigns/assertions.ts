@@ -1,4 +1,5 @@
 /** What holds for each campaign, page and statistic when an answer is made, before a cache has it (runtime/ops/invariants.ts). */
+import type { Reward } from '../../../contracts/api/schemas.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -60,10 +61,7 @@ export function assertPage(rows: readonly { id: string }[], page: Pagination, { 
 function assertCampaign(row: Fields): void {
   const numbers = Object.entries(row).filter(([, value]) => typeof value === 'number')
   invariant('campaign-totals', numbers.every(isNotNegative), () => ({ id: row.id, numbers }))
-  const rewards = (row.rewards ?? []) as {
-    quantity_available: number | null
-    quantity_remaining: number | null
-  }[]
+  const rewards = (row.rewards ?? []) as Reward[]
   const isWithin = rewards.every(
     ({ quantity_available: all, quantity_remaining: left }) =>
       (all === null) === (left === null) && (left ?? 0) >= 0 && (left ?? 0) <= (all ?? 0),

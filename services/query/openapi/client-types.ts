@@ -26,12 +26,7 @@ export interface Schema {
 
 /** The text of a TypeScript module with an interface for each of these schemas and those that they refer to. */
 export function clientTypesText(schemas: Readonly<Record<string, Schema>>, names: readonly string[]): string {
-  return (
-    head +
-    textsOf(schemas, names, interfaceText)
-      .map(text => `\n${text}`)
-      .join('')
-  )
+  return [head, ...textsOf(schemas, names, interfaceText)].join('\n')
 }
 
 /** The same in Python, as a part of a module. */
@@ -54,6 +49,7 @@ function textsOf(
   write: Write,
 ): string[] {
   const pending = [...names]
+  const refer = (name: string) => void pending.push(name)
   const texts = new Map<string, string>()
   for (const name of pending) {
     const schema = schemas[name]
@@ -62,10 +58,7 @@ function textsOf(
     const base = Object.keys(schemas).find(other => isPart(schemas[other], schema))
     if (base !== undefined) pending.push(base)
     const own = base === undefined ? schema : without(schema, schemas[base])
-    texts.set(
-      name,
-      write({ name, base, own }, reference => pending.push(reference)),
-    )
+    texts.set(name, write({ name, base, own }, refer))
   }
   return [...texts].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, text]) => text)
 }
