@@ -32,35 +32,24 @@ export interface OpenEndpoint {
 export function createEndpointParts(
   app: Omit<QueryAppParts, 'tables'>,
   tables: Pick<Tables, 'rows'>,
-  { now, monotonicMs, logger }: AppRuntime,
+  runtime: AppRuntime,
 ): { parts: EndpointParts; keepers: Keeper[] } {
-  const { databases, options } = app
-  const { PLEDGEVIEW_QUERY_MS_MAX: statementMsMax, PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: campaignsMax } =
-    options
-  const follower = createListFollower(
-    tables,
-    databases,
-    { statementMsMax, campaignsMax },
-    error =>
-      logger.warn(
-        { err: error },
-        'the list index could not be loaded or refreshed; this is tried again later',
-      ),
-    { monotonicMs },
-  )
+  const { databases, options, newSnapshotId = randomUUID } = app
+  const { PLEDGEVIEW_QUERY_MS_MAX: statementMsMax, rowBytesMax: bytesMax } = options
+  const { now, logger } = runtime
+  const indexed = { statementMsMax, campaignsMax: options.PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX }
+  const onIndexError = (err: unknown) =>
+    logger.warn({ err }, 'the list index could not be loaded or refreshed; this is tried again later')
+  const follower = createListFollower(tables, databases, indexed, onIndexError, runtime)
   const keptMs = options.PLEDGEVIEW_REMOVALS_DAYS * dayMs
   const sql = createSqlListSource(tables, databases, { keptMs, msMax: statementMsMax })
-  const source = { ...sql, ...createIndexListSource(follower, sql, { monotonicMs }) }
+  const source = { ...sql, ...createIndexListSource(follower, sql, runtime) }
   const snapshots =
     app.snapshots ?? createCache(listSnapshots, { bytesMax: options.PLEDGEVIEW_CACHE_BYTES_MAX, now })
-  const lists = createCampaignLists(source, snapshots, {
-    now,
-    listCacheMs: options.PLEDGEVIEW_CACHE_MS,
-    newSnapshotId: app.newSnapshotId ?? (() => randomUUID()),
-  })
-  const { rowBytesMax: bytesMax } = options
+  const made = { now, listCacheMs: options.PLEDGEVIEW_CACHE_MS, newSnapshotId }
+  const lists = createCampaignLists(source, snapshots, made)
   const kept = { statementMsMax, bytesMax, onLookup: app.onRowLookup }
-  const rows = createCachedCampaignRows(tables, databases, follower, kept, { monotonicMs })
+  const rows = createCachedCampaignRows(tables, databases, follower, kept, runtime)
   // A purge leaves the ids of lists until they expire, so that the pages of a walk come from one snapshot.
   const lasting: Keeper = { forgetOld: () => snapshots.forgetOld(), forgetAll: () => undefined }
   const parts = { tables, databases, lists, rows, slugs: follower, options }

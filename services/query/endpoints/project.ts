@@ -71,7 +71,7 @@ export const project: Endpoint = {
  * now. In any other case the slug is searched for.
  */
 async function detailRow(
-  { tables, databases, slugs, options }: EndpointParts,
+  { tables, databases, slugs, options: { PLEDGEVIEW_QUERY_MS_MAX: msMax } }: EndpointParts,
   slug: string,
 ): Promise<ProjectDetailRow | undefined> {
   const read = async (statement: Statement) => {
@@ -79,13 +79,8 @@ async function detailRow(
     return row && projectDetailRowOf(row)
   }
   const id = slugs.idOfSlug(slug)
-  const known =
-    id === undefined
-      ? undefined
-      : await read(detailByIdStatement(id, databases, options.PLEDGEVIEW_QUERY_MS_MAX))
-  return known?.slug === slug
-    ? known
-    : read(projectDetailStatement(slug, databases, options.PLEDGEVIEW_QUERY_MS_MAX))
+  const known = id === undefined ? undefined : await read(detailByIdStatement(id, databases, msMax))
+  return known?.slug === slug ? known : read(projectDetailStatement(slug, databases, msMax))
 }
 
 // The ids come from the slug index, which is used without FINAL. With FINAL, ClickHouse would look at the whole index again.
