@@ -54,18 +54,8 @@ export type SnapshotCache = Pick<Cache<Snapshot>, 'get' | 'forgetOld'>
 export function createCampaignLists(
   source: ListSource & Pick<SqlListSource, 'removals'>,
   snapshots: SnapshotCache,
-  {
-    listCacheMs,
-    newSnapshotId,
-    now,
-  }: { listCacheMs: number; newSnapshotId: () => string } & Pick<Runtime, 'now'>,
+  { listCacheMs, newSnapshotId, now }: { listCacheMs: number; newSnapshotId: () => string; now: () => number },
 ) {
-  async function load(select: () => Promise<SelectedList>): Promise<Snapshot> {
-    const createdAt = now()
-    const selected = await select()
-    return { ...selected, snapshotId: newSnapshotId(), createdAt, expiresAt: createdAt + listCacheMs }
-  }
-
   /** One page of ids, with the total of the whole list. It expires with its snapshot. */
   async function page(
     key: string,
@@ -73,7 +63,12 @@ export function createCampaignLists(
     { limit, offset }: ListParameters,
     owner: string | undefined,
   ) {
-    const { ids, ...rest } = await snapshots.get(key, () => load(select), owner)
+    const load = async (): Promise<Snapshot> => {
+      const createdAt = now()
+      const selected = await select()
+      return { ...selected, snapshotId: newSnapshotId(), createdAt, expiresAt: createdAt + listCacheMs }
+    }
+    const { ids, ...rest } = await snapshots.get(key, load, owner)
     return { ...rest, ids: ids.page(limit, offset), total: ids.total }
   }
 
@@ -225,13 +220,12 @@ export function createIndexListSource(
       // stay true.
       await fairYield()
       const { index, readAt, asOf } = followed
-      let digest: string | undefined
-      const ids = await inShare(pause => {
+      const list = await inShare(async pause => ({
         // A list has the campaigns of the moment at which it begins.
-        digest = isOfAll(query) ? index.digest() : undefined
-        return index.select(query, readAt, pause)
-      })
-      return { ids, asOf: new Date(asOf).toISOString(), digest }
+        digest: isOfAll(query) ? index.digest() : undefined,
+        ids: await index.select(query, readAt, pause),
+      }))
+      return { ...list, asOf: new Date(asOf).toISOString() }
     },
   }
 }

@@ -194,7 +194,7 @@ function newColumns(length: number) {
   return {
     status: new Uint16Array(length),
     category: new Uint32Array(length),
-    /** The CRC-32 of the slug, so that the index need not keep slugs. */
+    /** The CRC-32 of the slug, so that the index need not keep slugs. ClickHouse computes the same (list-statements.ts). */
     slug: new Uint32Array(length),
     launch: new Float64Array(length),
     end: new Float64Array(length),
