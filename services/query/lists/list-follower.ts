@@ -159,7 +159,7 @@ export function createListFollower(
       mismatches = index.size === total ? 0 : mismatches + 1
       if (mismatches === mismatchesMax) return discardAndReload()
     }
-    followed = { index, readAt: changes.read_at, asOf }
+    followed = { index, readAt: changes.read_at, asOf: changes.as_of }
     refreshedAt = askedAt
   }
 
