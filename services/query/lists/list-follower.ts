@@ -16,12 +16,13 @@
  * are too many campaigns for it, there is no index and ClickHouse computes the lists.
  */
 
+import { kept } from '../../runtime/async/kept.ts'
 import { yieldToEventLoop } from '../../runtime/async/sleep.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { idChunks } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
-import { forgetMs, type Keeper, keptMsMax } from '../forgetting.ts'
+import { forgetMs, keptMsMax } from '../forgetting.ts'
 import { createListIndex, type ListIndex } from './list-index.ts'
 import {
   type ChangedEntriesRow,
@@ -87,9 +88,6 @@ export function createListFollower(
   const { statementMsMax: msMax, campaignsMax, changesMax, chunkRows, freshMs } = options
   let followed: FollowedIndex | undefined
   let refreshedAt = Number.NEGATIVE_INFINITY
-  let refreshing: Promise<void> | undefined
-  let loadedAt = Number.NEGATIVE_INFINITY
-  let isLoading = false
   let mismatches = 0
   let generation = ''
   let countedAt = Number.NEGATIVE_INFINITY
@@ -121,27 +119,20 @@ export function createListFollower(
     }
     await index.prepare(yieldToEventLoop)
     followed = { index, readAt, asOf }
-    await refreshOnce(followed)
+    await refreshOnce()
   }
 
-  function startLoading(): void {
-    if (isLoading || now() - loadedAt < options.reloadMs) return
-    isLoading = true
-    loadedAt = now()
-    load()
-      .catch(onError)
-      .finally(() => {
-        isLoading = false
-      })
-  }
+  const startLoading = kept(() => load().catch(onError), { ms: options.reloadMs }, { monotonicMs: now })
 
   function discardAndReload(): void {
     followed = undefined
     mismatches = 0
-    startLoading()
+    void startLoading()
   }
 
-  async function refresh({ index, asOf: since }: FollowedIndex): Promise<void> {
+  async function refresh(): Promise<void> {
+    if (followed === undefined) return
+    const { index, asOf: since } = followed
     const askedAt = now()
     const isCounted = mismatches > 0 || askedAt - countedAt >= options.countMs
     const before = generation
@@ -191,17 +182,10 @@ export function createListFollower(
   }
 
   /** One refresh at a time. Callers that arrive meanwhile wait for it. */
-  function refreshOnce(followedNow: FollowedIndex): Promise<void> {
-    refreshing ??= refresh(followedNow).finally(() => {
-      refreshing = undefined
-    })
-    return refreshing
-  }
+  const refreshOnce = kept(refresh)
 
   /** Without requests, nothing else refreshes the index. */
-  async function forgetDeparted(): Promise<void> {
-    if (followed) await refreshOnce(followed).catch(onError)
-  }
+  const forgetDeparted = () => refreshOnce().catch(onError)
 
   return {
     /**
@@ -211,12 +195,12 @@ export function createListFollower(
     async current(asOf = Number.NEGATIVE_INFINITY): Promise<FollowedIndex | undefined> {
       if (campaignsMax === 0) return undefined
       const ageMs = now() - refreshedAt
-      if (followed === undefined) startLoading()
-      else if (ageMs >= freshMs || followed.asOf < asOf) await refreshOnce(followed)
+      if (followed === undefined) void startLoading()
+      else if (ageMs >= freshMs || followed.asOf < asOf) await refreshOnce()
       // An error is thrown by the refresh that a caller has to wait for.
-      else if (ageMs >= freshMs / 2) refreshOnce(followed).catch(() => undefined)
+      else if (ageMs >= freshMs / 2) refreshOnce().catch(() => undefined)
       // A refresh that was running already may have started before the moment that is asked for.
-      if (followed && followed.asOf < asOf) await refreshOnce(followed)
+      if (followed && followed.asOf < asOf) await refreshOnce()
       return followed && followed.asOf >= asOf ? followed : undefined
     },
 
@@ -227,7 +211,7 @@ export function createListFollower(
     idOfSlug(slug: string): string | undefined {
       if (followed === undefined) return undefined
       const ageMs = now() - refreshedAt
-      if (ageMs >= slugMsMax / 2) refreshOnce(followed).catch(() => undefined)
+      if (ageMs >= slugMsMax / 2) refreshOnce().catch(() => undefined)
       return ageMs < slugMsMax ? followed.index.idOfSlug(slug) : undefined
     },
 
@@ -238,7 +222,7 @@ export function createListFollower(
     },
 
     forgetAll: forgetDeparted,
-  } satisfies Keeper
+  }
 }
 
 /** The changed campaigns that the index does not have with this change. */
