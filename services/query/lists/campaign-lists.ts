@@ -52,9 +52,13 @@ export type SnapshotCache = Pick<Cache<Snapshot>, 'get' | 'forgetOld'>
 
 /** Creates lists that are computed once per cache period. `newSnapshotId` returns an id that is unique among all processes. */
 export function createCampaignLists(
-  source: ListSource & Pick<SqlListSource, 'removals'>,
+  source: ListSource,
   snapshots: SnapshotCache,
-  { listCacheMs, newSnapshotId, now }: { listCacheMs: number; newSnapshotId: () => string; now: () => number },
+  {
+    listCacheMs,
+    newSnapshotId,
+    now,
+  }: { listCacheMs: number; newSnapshotId: () => string; now: () => number },
 ) {
   /** One page of ids, with the total of the whole list. It expires with its snapshot. */
   async function page(
@@ -77,7 +81,7 @@ export function createCampaignLists(
     page: (asked: ListParameters, owner?: string) =>
       page(listKey(asked), () => source.select(asked), asked, owner),
 
-    /** One page of removals. Its `ids` are entries of `SqlListSource`. */
+    /** One page of removals. Its `ids` are entries of `ListSource`. */
     removals(asked: ListParameters, owner?: string) {
       const since = asked.updatedSince
       return page(`removals ${since ?? '*'}`, () => source.removals(since), asked, owner)
@@ -174,11 +178,7 @@ const partMsMax = 3
 // The lists of one moment, without a rest: some of a million campaigns.
 const restAfterMs = 20
 
-export interface ListSource {
-  select(query: ListQuery): Promise<SelectedList>
-}
-
-export type SqlListSource = ReturnType<typeof createSqlListSource>
+export type ListSource = ReturnType<typeof createSqlListSource>
 
 /** Creates a source that runs one ClickHouse statement per list. `keptMs`: for how long removals are shown. */
 export function createSqlListSource(
@@ -207,9 +207,9 @@ export function createSqlListSource(
 /** Creates a source that uses the index, or `fallback` while there is no index. */
 export function createIndexListSource(
   follower: ListFollower,
-  fallback: ListSource,
+  fallback: Pick<ListSource, 'select'>,
   { monotonicMs: now }: Pick<Runtime, 'monotonicMs'>,
-): ListSource {
+): Pick<ListSource, 'select'> {
   const fairYield = createFairYield({ msMax: yieldAfterMs, now })
   const inShare = createShareOfLoop({ partMsMax, restAfterMs, now })
   return {
