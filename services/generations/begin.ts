@@ -4,33 +4,25 @@ import { megabytes } from '../runtime/progress.ts'
 import { keptGeneration, readGenerations, standingGenerations, writeRow } from '../tables/generations.ts'
 import type { Shard } from '../tables/port.ts'
 import { takeAttempt } from './attempts.ts'
-import { dropDatabases, dropGeneration, type RebuildContext, serversOf, withDatabases } from './context.ts'
+import {
+  dropDatabases,
+  dropGeneration,
+  type RebuildContext,
+  type RebuildDependencies,
+  serversOf,
+  withDatabases,
+} from './context.ts'
 import {
   consumerOf,
   findOwner,
   isWorking,
   keptTables,
-  type RebuildDetail,
   type RebuildRequest,
   type RebuildState,
   writeRebuild,
 } from './rebuild-log.ts'
 
-type BeginDependencies = Pick<
-  RebuildContext,
-  | 'tables'
-  | 'databases'
-  | 'cluster'
-  | 'generationLog'
-  | 'history'
-  | 'from'
-  | 'run'
-  | 'isAlone'
-  | 'monotonicMs'
-  | 'sleep'
-  | 'random'
-  | 'now'
->
+type BeginDependencies = RebuildDependencies & Pick<RebuildContext, 'generationLog' | 'from'>
 
 // Shorter than Kafka keeps tombstones by default, which is a day.
 const resumeMsMax = 12 * 3_600_000
@@ -79,10 +71,9 @@ export function resumedRebuild(
 ): RebuildState {
   const { acceptsLoss, ignoresDisk } = request
   const open = state.detail.request
-  const isSame = (['kind', 'isDry'] as const).every(name => request[name] === open[name])
-  if (!isSame) {
+  if (request.kind !== open.kind || request.isDry !== open.isDry) {
     throw new Error(
-      `a ${nameOf(open)} that began ${state.detail.startedAt} is not finished (${state.phase}): run the same command again to ` +
+      `a ${open.isDry ? 'dry ' : ''}${open.kind} that began ${state.detail.startedAt} is not finished (${state.phase}): run the same command again to ` +
         'continue it, or give it up with pledgeview rebuild drop',
     )
   }
@@ -140,22 +131,18 @@ async function newRebuild(
     phase: 'preparing',
     writtenAt: '',
     ageMs: 0,
-    detail: detailOf(request, at),
-  }
-}
-
-function detailOf(request: RebuildRequest, startedAt: string): RebuildDetail {
-  return {
-    request,
-    startedAt,
-    phaseMs: {},
-    progress: null,
-    records: 0,
-    rejects: 0,
-    differences: null,
-    isFolded: request.kind === 'rollback',
-    program: programVersion,
-    failure: null,
+    detail: {
+      request,
+      startedAt: at,
+      phaseMs: {},
+      progress: null,
+      records: 0,
+      rejects: 0,
+      differences: null,
+      isFolded: request.kind === 'rollback',
+      program: programVersion,
+      failure: null,
+    },
   }
 }
 
@@ -177,14 +164,7 @@ async function registerNext({ generationLog, run }: BeginDependencies, attempt: 
   const last = (await readGenerations(generationLog)).at(-1)
   const generation = (last?.number ?? 0) + 1
   await writeRow(generationLog, { kind: 'registered', generation, attempt, run })
-  if (!standingGenerations(await readGenerations(generationLog)).includes(generation)) {
-    throw new Error(`generation ${generation} could not be registered`)
-  }
   return generation
-}
-
-function nameOf({ kind, isDry }: RebuildRequest): string {
-  return `${isDry ? 'dry ' : ''}${kind}`
 }
 
 /* Checks whether the disk has room for a second set of tables. */
