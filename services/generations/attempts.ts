@@ -60,10 +60,9 @@ export async function noteDropped(
   log: GenerationLog,
   { attempt, run, generation }: { attempt: number; run: string; generation: number },
 ): Promise<void> {
-  const query_params = { attempt, run, of: generation }
   await log.tables.run({
     query: fenced(log.base, 'dropped', 'current != {of:UInt32}'),
-    query_params,
+    query_params: { attempt, run, of: generation },
   })
   const all = await readGenerations(log)
   if (all.some(({ number, isDropped }) => number === generation && isDropped)) return
@@ -93,10 +92,8 @@ function fenced(base: string, kind: 'current' | 'dropped', condition: string): s
 const silentMsMax = 60_000
 const statementMsMax = 60_000
 
-export interface WatchDependencies extends Pick<Runtime, 'monotonicMs' | 'sleep'> {
-  /** The generation log, as any server reads and writes it. */
-  tables: GenerationLog['tables']
-  base: string
+/** The generation log is as any server reads and writes it. */
+interface WatchDependencies extends GenerationLog, Pick<Runtime, 'monotonicMs' | 'sleep'> {
   /** On one of them the statements of attempts run. */
   servers: readonly Pick<Tables, 'rows'>[]
 }

@@ -25,7 +25,7 @@ import { areViewsOf, pointViews } from '../tables/schema/views.ts'
 import { onEveryShard } from '../tables/shards.ts'
 import { noteDropped } from './attempts.ts'
 import type { RebuildState, RebuildTracker, WorkPhase } from './rebuild-log.ts'
-import { createWithdrawals, type Look, type Sides, type Withdrawals } from './withdrawals.ts'
+import { createWithdrawals, type Look, type Sides } from './withdrawals.ts'
 
 export interface RebuildDependencies
   extends RebuildTables,
@@ -67,17 +67,12 @@ export async function enter(
 
 /* Where the databases of generations are: on one server, or on the shards of a cluster. */
 
-interface RebuildCluster {
-  /** In `remote_servers`. */
-  name: string
-  shards: readonly Shard[]
-}
-
 /** The tables that a rebuild works on. On a cluster `tables` and `databases` are those over all shards. */
 export interface RebuildTables {
   tables: Tables
   databases: Databases
-  cluster?: RebuildCluster | undefined
+  /** `name`: in `remote_servers`. */
+  cluster?: { name: string; shards: readonly Shard[] } | undefined
 }
 
 /** The servers, each with the databases of a generation as it has them. */
@@ -228,7 +223,8 @@ export interface RebuildShard extends Sides {
   foldWorker: FoldWorker
   /** Holds the fold of the current generation. */
   hold: FoldWorker
-  withdrawals: Withdrawals
+  /** Carries what was withdrawn since the last call; the first call carries everything. Its fold has to follow. */
+  carryWithdrawals: (signal: AbortSignal) => Promise<void>
   /** The new generation's batches when it had everything that the log had. What comes later is verified under the held fold. */
   compared: Look
 }
@@ -240,15 +236,14 @@ const foldEndsMsMax = 60_000
 
 export async function createShards(
   dependencies: RebuildDependencies,
-  { attempt, from, to }: { attempt: number; from: number; to: number },
+  { attempt, generation, from }: Pick<RebuildState, 'attempt' | 'generation'> & { from: number },
   patience: Patience,
 ): Promise<RebuildShard[]> {
   const { run, config, history, random, sleep, monotonicMs, now } = dependencies
   const time = { monotonicMs, sleep }
-  const before = serversOf(dependencies, from)
   return Promise.all(
-    serversOf(dependencies, to).map(async ({ tables: own, databases: rebuilt }, index) => {
-      const live = (before[index] as (typeof before)[number]).databases
+    serversOf(dependencies, generation).map(async ({ tables: own, databases: rebuilt }, index) => {
+      const live = generationOf(rebuilt, from)
       const tablesOnAllCores = patientTables(own, patience)
       const tables = await onHalfTheCores(tablesOnAllCores)
       const unlessRefused = patientTables(own, { ...patience, isRepeated: error => !isRefused(error) })
@@ -279,7 +274,7 @@ export async function createShards(
           rememberWatermark: async () => (await history.remembered()).watermark,
           untilNoneRuns: () => untilNoFoldRuns(tables, live, { ...time, msMax: foldEndsMsMax }),
         }),
-        withdrawals: createWithdrawals({ tables, live, rebuilt, run: `${run}-${index}` }),
+        carryWithdrawals: createWithdrawals(tables, { live, rebuilt }, `${run}-${index}`),
         compared: { at: 0, runs: [], lasts: [] },
       }
     }),
@@ -308,9 +303,8 @@ export async function onHalfTheCores(tables: Tables): Promise<Tables> {
   const threadsMax = Math.max(1, Math.floor((row?.cores ?? 1) / 2))
   const bounded = (options?: CallOptions): CallOptions => ({ threadsMax, ...options })
   return {
+    ...tables,
     rows: (statement, options) => tables.rows(statement, bounded(options)),
     run: (statement, options) => tables.run(statement, bounded(options)),
-    insert: (insert, options) => tables.insert(insert, options),
-    close: () => tables.close(),
   }
 }

@@ -3,24 +3,19 @@
  * partitions, so it takes none from the projectors and does not change their lag. It is stopped once it has passed a position.
  */
 import { randomUUID } from 'node:crypto'
-import { type EventReader, type LogState, lagRecords, type PartitionLag, type Position } from '../log/port.ts'
+import { type EventReader, lagRecords, type PartitionLag, type Position } from '../log/port.ts'
 import { readLongRuns, readPending } from '../projector/fold/fold-progress.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../projector/ingest/reject-circuit-breaker.ts'
 import { createPositions, noticeRestore, type Positions } from '../projector/positions/positions.ts'
-import {
-  readPositions,
-  type StoredPosition,
-  writePositions,
-} from '../projector/positions/stored-positions.ts'
+import { readPositions, startOfLog, writePositions } from '../projector/positions/stored-positions.ts'
 import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
 import { projectorSettings } from '../projector/settings.ts'
 import { createNotifier } from '../runtime/async/notifier.ts'
-import type { Shard } from '../tables/port.ts'
+import { readCurrent } from '../tables/generations.ts'
 import { createRejectStore, loggedReason, type Reject } from '../tables/rejects.ts'
-import { onEach, type RebuildContext } from './context.ts'
+import { onEach, type RebuildContext, wholeOf } from './context.ts'
 
-const catchUpRoundsMax = 100
 // Once a round took no longer than this, the rest is read while the promotion holds the fold.
 const catchUpMs = 2_000
 // A round reads what arrived during the round before it. Once the rounds stop getting shorter, more rounds gain nothing.
@@ -29,25 +24,18 @@ const lookMs = 200
 // Rejects that no table keeps are named in the log.
 const namedMax = 10
 
-/** Reads and folds in rounds, until a round was short or no shorter than the one before it. */
+/**
+ * Reads and folds in rounds, until they gain nothing more: a round was short, or hardly shorter than the one before it. On a busy machine
+ * all rounds are long, so a fixed bound alone would repeat them for minutes.
+ */
 export async function catchUp(context: RebuildContext, reader: EventReader): Promise<void> {
   const { monotonicMs } = context
-  await inShorterRounds(async () => {
+  let beforeMs = Number.POSITIVE_INFINITY
+  for (;;) {
     const startedAt = monotonicMs()
     await ingestToEnd(context, reader)
     await onEach(context.shards, shard => shard.foldWorker.fold())
-    return monotonicMs() - startedAt
-  })
-}
-
-/**
- * Runs rounds until they gain nothing more: a round was short, or hardly shorter than the one before it. On a busy machine
- * all rounds are long, so a fixed bound alone would repeat them for minutes. `round` returns its time, ms.
- */
-async function inShorterRounds(round: () => Promise<number>): Promise<void> {
-  let beforeMs = Number.POSITIVE_INFINITY
-  for (let rounds = 0; rounds < catchUpRoundsMax; rounds++) {
-    const tookMs = await round()
+    const tookMs = monotonicMs() - startedAt
     if (tookMs < catchUpMs || tookMs > (1 - gainMin) * beforeMs) return
     beforeMs = tookMs
   }
@@ -66,7 +54,7 @@ export async function ingestToEnd(context: RebuildContext, reader: EventReader):
     start ??= at
     tracker.progress({ done: at - start, of: at - start + left, unit: 'records', lagRecords: left })
   }
-  await ingestTo({ ...loopOf(context), reader, onLag }, target, signal)
+  await ingestTo({ ...loopOf(context), reader }, target, signal, onLag)
 }
 
 function loopOf(context: RebuildContext): Omit<ProjectorDependencies, 'reader'> {
@@ -113,23 +101,19 @@ function loopOf(context: RebuildContext): Omit<ProjectorDependencies, 'reader'> 
   }
 }
 
-export interface IngestDependencies extends ProjectorDependencies {
-  /** Called several times a second with the reader's position. */
-  onLag: (lag: readonly PartitionLag[]) => void
-}
-
 /**
  * Resolves when everything before `target` is in the ledger and committed. It may have read more than that. Rejects with
- * what the loop throws, or with the signal's reason.
+ * what the loop throws, or with the signal's reason. Calls `onLag` several times a second with the reader's position.
  *
  * `target` has to name all partitions of the log, not only those that the reader holds. Usually it holds all. But if the
  * answer to its join was lost, it joins again as a second member. For some seconds the group still gives partitions to the
  * first member, which no process runs.
  */
 export async function ingestTo(
-  { onLag, ...dependencies }: IngestDependencies,
+  dependencies: ProjectorDependencies,
   target: readonly Position[],
   signal: AbortSignal,
+  onLag: (lag: readonly PartitionLag[]) => void,
 ): Promise<void> {
   signal.throwIfAborted()
   const { reader, events } = dependencies
@@ -143,10 +127,7 @@ export async function ingestTo(
   const done = new AbortController()
   const both = AbortSignal.any([signal, done.signal])
   const running = runProjector({ ...dependencies, events: { ...events, onBatch } }, both)
-  const ended = running.then(
-    () => undefined,
-    () => undefined,
-  )
+  const ended = running.catch(() => {})
   try {
     for (;;) {
       // The lag may take as long as the log is away. An interrupted run does not wait for it.
@@ -173,44 +154,31 @@ function isReached(lag: readonly PartitionLag[], target: readonly Position[]): b
 /* How far the log is read for a new generation. This is kept in the tables of that generation, as the projectors keep theirs. */
 
 /**
- * A new generation is read from the start of the log. `live`: the current generation. A restore of it is noticed here, too, and written down:
- * the promotion writes a watermark, and then no projector could notice it.
+ * A new generation is read from the start of the log. A restore of the current one is noticed here, too, and written down: the promotion
+ * writes a watermark, and then no projector could notice it.
  */
-export function createBuildPositions({
-  tables,
-  rebuilt,
-  shards,
-  live,
-  history,
-  now,
-  warn,
-  noticesRestore,
-}: Pick<RebuildContext, 'tables' | 'rebuilt' | 'shards' | 'history' | 'now'> & {
-  live: Pick<Shard, 'tables' | 'databases'>
-  warn: (message: string) => void
-  noticesRestore: () => Promise<boolean>
-}): Positions {
-  const places = shards.map(shard => ({ tables: shard.tables, databases: shard.rebuilt }))
+export function createBuildPositions(context: Omit<RebuildContext, 'positions' | 'signal'>): Positions {
+  const { tables, rebuilt, shards, from, history, generationLog, tracker, logger, now } = context
+  const warn = (message: string) => logger.warn(message)
+  const placesOf = (side: 'live' | 'rebuilt') =>
+    shards.map(shard => ({ tables: shard.tables, databases: shard[side] }))
+  const places = placesOf('rebuilt')
   const positions = createPositions({ tables, databases: rebuilt, shards: places, now, warn })
+  const live = { tables, databases: wholeOf(context, from), shards: placesOf('live'), now, warn }
   return {
     ...positions,
     async find(state) {
-      if (await noticesRestore()) {
+      // A dry run hides no restore. And a process that was taken for dead may wake up when its tables are the previous ones.
+      const { isDry } = tracker.detail.request
+      if (!isDry && (await readCurrent(generationLog.tables, generationLog.base)) === from) {
         const remembered = await history.remembered()
-        const liveShards = shards.map(shard => ({ tables: shard.tables, databases: shard.live }))
-        await noticeRestore({ ...live, shards: liveShards, now, warn }, { ...state, remembered })
+        await noticeRestore(live, { ...state, remembered })
       }
       const { ofLog } = await readPositions(places, state.log)
-      if (ofLog.size === 0) await writePositions(places, firstPositions(state))
+      const first = state.partitions.map(at => startOfLog(state.log, at, now()))
+      if (ofLog.size === 0) await writePositions(places, first)
       return positions.find(state)
     },
-  }
-
-  function firstPositions({ log, partitions }: LogState): StoredPosition[] {
-    const none = { log, era: 0, lastAt: 0, againUntil: 0, lostWatermark: 0 }
-    return partitions.map(({ topic, partition, low }) => ({
-      ...{ ...none, topic, partition, next: low, readUntil: now() },
-    }))
   }
 }
 

@@ -52,7 +52,7 @@ async function bringUp(context: RebuildContext, reader: EventReader): Promise<vo
   await onEach(shards, async shard => {
     const index = shards.indexOf(shard)
     // What is deleted later than this is in the log behind its end, and is read after the promotion.
-    await shard.withdrawals.carry(signal)
+    await shard.carryWithdrawals(signal)
     await shard.foldWorker.fold()
     await verifyTouched(context, shard)
     // The keys that the held worker had not folded yet: keys belong to no generation. This may write the watermark, so it comes before the stamps.

@@ -107,26 +107,17 @@ export function keptTables({ detail }: Pick<RebuildState, 'detail'>): string {
     : 'the tables that the rollback replaced'
 }
 
-interface Row {
-  attempt: number
-  generation: number
-  run: string
-  detail: string
-  writtenAt: string
-  ageMs: number
-}
-
-type Written = Pick<RebuildState, 'id' | 'phase'> & { detail: RebuildDetail }
+/** What the log has as JSON. */
+type Written = Pick<RebuildState, 'id' | 'phase' | 'detail'>
 
 /** The latest rebuild in its latest recorded state; `undefined` if there has never been one. */
 export async function latestRebuild({ tables, base }: GenerationLog): Promise<RebuildState | undefined> {
-  const [row] = await tables.rows<Row>({
+  const [row] = await tables.rows<Omit<RebuildState, keyof Written> & { detail: string }>({
     query: `SELECT attempt, generation, run, detail, toString(written_at) AS writtenAt,
               toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(written_at) AS ageMs
             FROM ${base}.generation_log WHERE kind = 'beat' ORDER BY attempt DESC, written_at DESC LIMIT 1`,
   })
-  if (!row) return undefined
-  return { ...row, ...(JSON.parse(row.detail) as Written) }
+  return row && { ...row, ...(JSON.parse(row.detail) as Written) }
 }
 
 interface OwnerOptions extends Pick<Runtime, 'monotonicMs' | 'sleep'> {
@@ -163,9 +154,7 @@ export async function isAlive(
 }
 
 /** The rebuild that is under way, also if its process died; for the metrics. */
-export async function rebuildUnderWay(
-  place: GenerationLog,
-): Promise<Pick<RebuildState, 'phase' | 'writtenAt' | 'ageMs'> | undefined> {
+export async function rebuildUnderWay(place: GenerationLog): Promise<RebuildState | undefined> {
   const state = await latestRebuild(place)
   return state && isWorking(state) ? state : undefined
 }
@@ -173,14 +162,7 @@ export async function rebuildUnderWay(
 /** Each heartbeat is later than the one before it, also if ClickHouse's clock steps back: the latest one counts. */
 export async function writeRebuild(
   { tables, base }: GenerationLog,
-  {
-    id,
-    phase,
-    detail,
-    run,
-    attempt,
-    generation,
-  }: Pick<RebuildState, 'id' | 'run' | 'phase' | 'detail' | 'attempt' | 'generation'>,
+  { id, phase, detail, run, attempt, generation }: Omit<RebuildState, 'writtenAt' | 'ageMs'>,
 ): Promise<void> {
   // Examples have texts of campaigns, which the log would keep for ever. Its process prints them.
   const differences = detail.differences && { ...detail.differences, examples: [] }
@@ -195,33 +177,17 @@ export async function writeRebuild(
   })
 }
 
-/* Tracks one run of a rebuild: its phase, its rate, and its heartbeats in the rebuild log. */
+type Amounts = Pick<RebuildProgress, 'done' | 'of' | 'unit'> & { lagRecords?: number }
 
-export interface TrackerDependencies {
-  generationLog: GenerationLog
-  state: RebuildState
-  onProgress: (state: RebuildState) => void
-  monotonicMs: () => number
-}
+export type RebuildTracker = ReturnType<typeof createTracker>
 
-export interface RebuildTracker {
-  readonly id: string
-  readonly attempt: number
-  readonly generation: number
-  /** What changes in it is recorded with the next heartbeat, or before. */
-  readonly detail: RebuildDetail
-  /** Aborted with `AttemptLost` soon after another process took over. */
-  readonly signal: AbortSignal
-  /** Begins a phase. It is in the log when this resolves. */
-  enter(phase: Phase): Promise<void>
-  progress(amounts: Pick<RebuildProgress, 'done' | 'of' | 'unit'> & { lagRecords?: number }): void
-  /** Stops the heartbeats. If there was a failure, writes it to the log. */
-  close(failure?: string): Promise<void>
-}
-
-export function createTracker(dependencies: TrackerDependencies): RebuildTracker {
-  const { generationLog, onProgress, monotonicMs } = dependencies
-  const state = structuredClone(dependencies.state)
+/** Tracks one run of a rebuild: its phase, its rate, and its heartbeats in the rebuild log. */
+export function createTracker(
+  generationLog: GenerationLog,
+  begun: RebuildState,
+  { onProgress, monotonicMs }: { onProgress: (state: RebuildState) => void; monotonicMs: () => number },
+) {
+  const state = structuredClone(begun)
   const { id, attempt, generation } = state
   /** How much was done, and when, as the phase began in this run. */
   let first: { done: number; at: number } | undefined
@@ -265,10 +231,13 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
     id,
     attempt,
     generation,
+    /** What changes in it is recorded with the next heartbeat, or before. */
     detail: state.detail,
+    /** Aborted with `AttemptLost` soon after another process took over. */
     signal: lost.signal,
 
-    async enter(phase) {
+    /** Begins a phase. It is in the log when this resolves. */
+    async enter(phase: Phase): Promise<void> {
       countTime()
       state.phase = phase
       state.detail.progress = null
@@ -278,7 +247,7 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
       onProgress(structuredClone(state))
     },
 
-    progress({ done, of, unit, lagRecords = 0 }) {
+    progress({ done, of, unit, lagRecords = 0 }: Amounts): void {
       first ??= { done, at: monotonicMs() }
       const seconds = (monotonicMs() - first.at) / 1_000
       const rate = seconds > 0 ? (done - first.done) / seconds : 0
@@ -287,7 +256,8 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
       onProgress(structuredClone(state))
     },
 
-    async close(failure) {
+    /** Stops the heartbeats. If there was a failure, writes it to the log. */
+    async close(failure?: string): Promise<void> {
       clearInterval(beating)
       countTime()
       if (failure !== undefined) {

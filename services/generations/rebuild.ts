@@ -34,14 +34,9 @@ import {
 import { readDifferences, sumDifferences } from './differences.ts'
 import { catchUp, createBuildPositions, ingestToEnd } from './ingest.ts'
 import { promote } from './promote.ts'
-import { consumerOf, createTracker, type RebuildDetail, type RebuildRequest } from './rebuild-log.ts'
+import { consumerOf, createTracker, type RebuildRequest, type RebuildState } from './rebuild-log.ts'
 import { verifyAll } from './verification.ts'
 import { lookAt } from './withdrawals.ts'
-
-export interface RebuildResult {
-  id: string
-  detail: RebuildDetail
-}
 
 /**
  * Begins the rebuild or continues the open one, and runs it to its end. Throws why it could not begin, `VerificationFailed`,
@@ -51,30 +46,23 @@ export async function runRebuild(
   dependencies: RebuildDependencies,
   request: RebuildRequest,
   signal: AbortSignal,
-): Promise<RebuildResult> {
-  const { databases, cluster, config, run, monotonicMs, sleep, onProgress, logger } = dependencies
+): Promise<Pick<RebuildState, 'id' | 'detail'>> {
+  const { config, run, monotonicMs, sleep, logger } = dependencies
   const onRetry = (error: Error) => logger.warn({ error: error.message }, 'trying again')
   const patience = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
   const tables = await onHalfTheCores(patientTables(dependencies.tables, patience))
-  const place = { tables, databases, cluster }
+  const place = { ...dependencies, tables }
   const found = await generationLogOf(place)
   const generationLog = { ...found, tables: patientTables(found.tables as typeof tables, patience) }
   const from = await readCurrent(generationLog.tables, generationLog.base)
-  const state = await beginRebuild({ ...dependencies, ...place, generationLog, from }, request)
-  const { attempt, generation: to } = state
-  const tracker = createTracker({ generationLog, state, onProgress, monotonicMs })
-  const shards = await createShards(dependencies, { attempt, from, to }, patience)
-  const rebuilt = wholeOf(place, to)
-  const warn = (message: string) => logger.warn(message)
-  const live = { tables, databases: wholeOf(place, from) }
-  // A dry run hides no restore. And a process that was taken for dead may wake up when its tables are the previous ones.
-  const noticesRestore = async () =>
-    !request.isDry && (await readCurrent(generationLog.tables, generationLog.base)) === from
-  const positions = createBuildPositions({
-    ...{ ...dependencies, tables, rebuilt, shards, live, warn, noticesRestore },
-  })
+  const state = await beginRebuild({ ...place, generationLog, from }, request)
+  const tracker = createTracker(generationLog, state, dependencies)
+  const shards = await createShards(dependencies, { ...state, from }, patience)
+  const rebuilt = wholeOf(place, state.generation)
+  const parts = { ...place, generationLog, from, rebuilt, shards, tracker }
   const context: RebuildContext = {
-    ...{ ...dependencies, tables, generationLog, from, rebuilt, shards, tracker, positions },
+    ...parts,
+    positions: createBuildPositions(parts),
     // A process that was taken for dead, and wakes up, ends.
     signal: AbortSignal.any([signal, tracker.signal]),
   }
@@ -124,7 +112,7 @@ async function build(context: RebuildContext, reader: EventReader): Promise<void
   await onEach(shards, async shard => {
     await shard.foldWorker.acquireLeadership()
     // Also when it continues: the log may have forgotten deletions while it did not run, or while the previous tables were kept.
-    await shard.withdrawals.carry(signal)
+    await shard.carryWithdrawals(signal)
   })
   if (!tracker.detail.isFolded) {
     await enter(context, 'folding')

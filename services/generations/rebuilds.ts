@@ -47,29 +47,13 @@ export interface RebuildReport extends RebuildState {
   isHalfDropped: boolean
 }
 
-/** What the commands do with rebuilds. */
-export interface Rebuilds {
-  /**
-   * Begins a rebuild, or continues the open one, and runs it in this process until it ends or the signal aborts. If it fails once it
-   * has begun, the report says why. Throws why it could not begin.
-   */
-  run(request: RebuildRequest, watch: Watch): Promise<RebuildReport>
-  /** `undefined` if there has never been a rebuild. */
-  report(): Promise<RebuildReport | undefined>
-  /**
-   * Drops all tables but the current ones, those of an unfinished rebuild included. Throws if that is not possible, also if another
-   * generation than `expected` is current.
-   */
-  drop(expected?: number): Promise<RebuildReport>
-}
-
-export interface Watch {
+interface Watch {
   onProgress: (state: RebuildState) => void
   /** Its reason is written to the rebuild log. */
   signal: AbortSignal
 }
 
-export interface RebuildsDependencies extends RebuildTables {
+interface RebuildsDependencies extends RebuildTables {
   /** Whether no other process can work on these tables. */
   isAlone: boolean
   config: Config
@@ -79,7 +63,10 @@ export interface RebuildsDependencies extends RebuildTables {
   decoding(): Promise<Pick<RebuildDependencies, 'hashBacker' | 'schemaRegistry'>>
 }
 
-export function createRebuilds(dependencies: RebuildsDependencies): Rebuilds {
+export type Rebuilds = ReturnType<typeof createRebuilds>
+
+/** What the commands do with rebuilds. */
+export function createRebuilds(dependencies: RebuildsDependencies) {
   const { isAlone, config, logger, withHistory, decoding, ...place } = dependencies
   const report = () => rebuildStatus(place, isAlone)
 
@@ -90,24 +77,29 @@ export function createRebuilds(dependencies: RebuildsDependencies): Rebuilds {
   }
 
   return {
+    /** `undefined` if there has never been a rebuild. */
     report,
 
-    async run(request, watch) {
-      let begun: RebuildState | undefined
+    /**
+     * Begins a rebuild, or continues the open one, and runs it in this process until it ends or the signal aborts. If it fails once it
+     * has begun, the report says why. Throws why it could not begin.
+     */
+    async run(request: RebuildRequest, watch: Watch): Promise<RebuildReport> {
+      let isBegun = false
       function onProgress(state: RebuildState): void {
-        begun = state
+        isBegun = true
         watch.onProgress(state)
       }
       try {
-        await withHistory(async history => {
+        const { detail } = await withHistory(async history => {
           const run = { run: `rebuild-${randomUUID()}`, isAlone, config, history, onProgress }
           const own = { ...place, ...run, ...createRuntime(logger), ...(await decoding()) }
           return runRebuild(own, request, watch.signal)
         })
         const done = await present()
-        return begun ? { ...done, detail: { ...done.detail, differences: begun.detail.differences } } : done
+        return { ...done, detail: { ...done.detail, differences: detail.differences } }
       } catch (error) {
-        if (!begun) throw error
+        if (!isBegun) throw error
         const failed = await present()
         // The rebuild log has the reason, unless writing it is what failed.
         if (isWorking(failed)) failed.detail.failure ??= messageOf(error)
@@ -115,7 +107,11 @@ export function createRebuilds(dependencies: RebuildsDependencies): Rebuilds {
       }
     },
 
-    async drop(expected) {
+    /**
+     * Drops all tables but the current ones, those of an unfinished rebuild included. Throws if that is not possible, also if another
+     * generation than `expected` is current.
+     */
+    async drop(expected?: number): Promise<RebuildReport> {
       const forget = (consumer: string) => withHistory(history => history.forget(consumer))
       await dropOthers({ ...place, isAlone, forget, expected })
       return present()
@@ -192,13 +188,8 @@ export async function dropOthers({
   }
   for (const generation of left) await dropDatabases(place, generation)
   if (isOpen) await forget(consumerOf(state))
-  await writeRebuild(generationLog, {
-    ...state,
-    attempt,
-    run,
-    phase: 'dropped',
-    detail: { ...state.detail, failure: null },
-  })
+  const detail = { ...state.detail, failure: null }
+  await writeRebuild(generationLog, { ...state, attempt, run, phase: 'dropped', detail })
 }
 
 const followedMs = 5 * followMs

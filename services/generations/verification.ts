@@ -49,7 +49,7 @@ export async function verifyAll(context: RebuildContext, reader: EventReader): P
     return { shard, found }
   })
   for (let round = 1; lost.some(({ found }) => found.length > 0) && round <= catchUpsMax; round++) {
-    await onEach(shards, shard => shard.withdrawals.carry(signal))
+    await onEach(shards, shard => shard.carryWithdrawals(signal))
     await catchUp(context, reader)
     lost = await onEach(lost, async ({ shard, found }) => ({
       shard,

@@ -15,20 +15,10 @@ import type { Databases, Tables } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
 import { nameDatabases } from '../tables/schema/sql-files.ts'
 
-export interface Withdrawals {
-  /** Carries what was withdrawn since the last call; the first call carries everything. Its fold has to follow. */
-  carry(signal: AbortSignal): Promise<void>
-}
-
-export interface WithdrawalsDependencies extends Sides {
-  tables: Tables
-  /** Names this run of the rebuild on this shard; unique. */
-  run: string
-}
-
 const announce = readSql('announce-withdrawals', import.meta.url)
 
-export function createWithdrawals({ tables, live, rebuilt, run }: WithdrawalsDependencies): Withdrawals {
+/** See `RebuildShard`. `run`: names this run of the rebuild on this shard; unique. */
+export function createWithdrawals(tables: Tables, { live, rebuilt }: Sides, run: string) {
   let carried: Look | undefined
   let calls = 0
 
@@ -45,17 +35,15 @@ export function createWithdrawals({ tables, live, rebuilt, run }: WithdrawalsDep
     for (const query of copies(condition)) await tables.run({ query, query_params: parameters })
   }
 
-  return {
-    async carry(signal) {
-      // What a projector inserts later than this, it appends to the batch log later than this.
-      const look = await lookAt(tables, live)
-      const scopes = carried ? [changedSince(live, carried)] : await rangesOf(tables, live)
-      for (const scope of scopes) {
-        signal.throwIfAborted()
-        await carryOf(scope)
-      }
-      carried = look
-    },
+  return async (signal: AbortSignal): Promise<void> => {
+    // What a projector inserts later than this, it appends to the batch log later than this.
+    const look = await lookAt(tables, live)
+    const scopes = carried ? [changedSince(live, carried)] : await rangesOf(tables, live)
+    for (const scope of scopes) {
+      signal.throwIfAborted()
+      await carryOf(scope)
+    }
+    carried = look
   }
 
   function announcement(condition: string): string {

@@ -120,7 +120,7 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       const found = new Map(
         state.partitions.map((at): [string, StoredPosition] => {
           const row = (restored ?? stored.ofLog).get(partitionName(at))
-          return [partitionName(at), row ?? { ...startOfLog(state.log, at), readUntil: fresh }]
+          return [partitionName(at), row ?? startOfLog(state.log, at, fresh)]
         }),
       )
       // A reading that ends late does not replace that of a newer assignment.
@@ -232,7 +232,7 @@ export async function beginAgain(
   const certain = await readCertain(dependencies, state.log, watermark)
   const rows = state.partitions.map(at => {
     const name = partitionName(at)
-    const row = stored.ofLog.get(name) ?? { ...startOfLog(state.log, at), readUntil: fresh }
+    const row = stored.ofLog.get(name) ?? startOfLog(state.log, at, fresh)
     const back = Math.max(at.low, certain.get(name) ?? 0)
     // What the tables lack and the log has deleted is an error for the reader, unless an operator accepts that.
     const next = acceptsLoss ? Math.max(at.low, Math.min(row.next, back)) : Math.min(row.next, back)

@@ -116,10 +116,11 @@ export function readUntilOfNew(stored: StoredPositions | undefined, now: number)
 export function startOfLog(
   log: string,
   { topic, partition, low }: LogState['partitions'][number],
+  readUntil: number,
 ): StoredPosition {
   return {
     ...{ log, topic, partition, era: 0, next: low, lastAt: 0 },
-    ...{ readUntil: 0, againUntil: 0, lostWatermark: 0 },
+    ...{ readUntil, againUntil: 0, lostWatermark: 0 },
   }
 }
 

@@ -8,7 +8,7 @@ import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { watchAttempts } from '../../../services/generations/attempts.ts'
 import { type RebuildTables, showCurrent } from '../../../services/generations/context.ts'
 import { createLivePositions } from '../../../services/generations/live-projector.ts'
-import { type RebuildResult, runRebuild } from '../../../services/generations/rebuild.ts'
+import { runRebuild } from '../../../services/generations/rebuild.ts'
 import type { RebuildRequest, RebuildState } from '../../../services/generations/rebuild-log.ts'
 import type { DropDependencies } from '../../../services/generations/rebuilds.ts'
 import { firstOffset } from '../../../services/log/local/file.ts'
@@ -59,7 +59,7 @@ export interface RebuildableModel extends DropDependencies, Pick<History, 'remem
   settled(): Promise<void>
   /** Resolves when everything that was appended is in the live ledger. The fold may be paused. */
   committed(): Promise<void>
-  rebuild(options?: RebuildOptions): Promise<RebuildResult>
+  rebuild(options?: RebuildOptions): ReturnType<typeof runRebuild>
   /** Stops the live projector. It can be started again. */
   stopProjector(): Promise<void>
   startProjector(): Promise<void>

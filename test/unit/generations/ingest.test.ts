@@ -2,8 +2,9 @@
 import { setTimeout as delay, setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type IngestDependencies, ingestTo } from '../../../services/generations/ingest.ts'
+import { ingestTo } from '../../../services/generations/ingest.ts'
 import type { EventReader } from '../../../services/log/port.ts'
+import type { ProjectorDependencies } from '../../../services/projector/projector.ts'
 import { createMemoryLog, type MemoryLog } from '../../support/events/memory-log.ts'
 import { ingestDependencies, insertsOnly } from '../../support/projector/ingest-loop.ts'
 
@@ -37,7 +38,7 @@ test('leaves out no record before the position, over rebalances that repeat reco
     const others = happen(log, steps)
     for (let round = 0; round < roundsMax; round++) {
       const target = log.ends()
-      await ingestTo(dependenciesOf(log, read), target, new AbortController().signal)
+      await ingestTo(dependenciesOf(log, read), target, new AbortController().signal, () => {})
       const before = target.flatMap(({ topic, partition, next }) =>
         Array.from({ length: next }, (_, offset) => `${topic}/${partition} ${offset}`),
       )
@@ -57,7 +58,8 @@ test.each([
   log.lose(1)
   const reader: EventReader = { ...log.reader, ...(lag && { lag }) }
   const interruption = new AbortController()
-  const reading = ingestTo({ ...dependenciesOf(log, new Set()), reader }, log.ends(), interruption.signal)
+  const dependencies = { ...dependenciesOf(log, new Set()), reader }
+  const reading = ingestTo(dependencies, log.ends(), interruption.signal, () => {})
   await expect.poll(() => log.committed()).toMatchObject({ 'campaigns/0': 1, 'campaigns/2': 1 })
   interruption.abort(new Error('interrupted'))
   await expect(reading).rejects.toThrow('interrupted')
@@ -78,8 +80,8 @@ function append(log: MemoryLog, partition: number): void {
   log.append([{ topic: 'campaigns', key: Buffer.from('c'), value: Buffer.from('x') }], { partition })
 }
 
-function dependenciesOf(log: MemoryLog, read: Set<string>): IngestDependencies {
-  const dependencies = ingestDependencies({
+function dependenciesOf(log: MemoryLog, read: Set<string>): ProjectorDependencies {
+  return ingestDependencies({
     reader: log.reader,
     tables: insertsOnly(() => delay(1)),
     storesRejects: false,
@@ -91,5 +93,4 @@ function dependenciesOf(log: MemoryLog, read: Set<string>): IngestDependencies {
     settings: { batchRecordsMax: 10, batchMsMax: 2, idleMsMax: 5, retryMsMax: 10_000 },
     clock: { monotonicMs: () => performance.now(), sleep: ms => delay(ms) },
   })
-  return { ...dependencies, onLag: () => {} }
 }
