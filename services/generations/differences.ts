@@ -4,8 +4,8 @@
  */
 import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
 import { unfolded } from '../projector/fold/fold-progress.ts'
-import type { Tables } from '../tables/port.ts'
-import type { Look, Sides } from './withdrawals.ts'
+import type { RebuildShard } from './context.ts'
+import type { Sides } from './withdrawals.ts'
 
 export interface Differences {
   same: number
@@ -28,23 +28,16 @@ export interface Example {
   fields: { field: string; live: string; rebuilt: string }[]
 }
 
-type ComparedShard = Sides & { compared: Look }
-
 const examplesMax = 10
 const textMax = 200
 
-interface Counts {
-  same: number
-  added: number
-  removed: number
-  different: number
-  inMotion: number
-  examples: [campaign_id: string, change: Example['change']][]
+interface Counts extends Omit<Differences, 'fields' | 'examples'> {
+  examples: Omit<Example, 'fields'>[]
 }
 
 /** Compares what is public in the current generation and in the new one, by content; `updated_at` does not count. */
-export async function readDifferences(tables: Tables, shard: ComparedShard): Promise<Differences> {
-  const [counts] = await tables.rows<Counts>({
+export async function readDifferences(shard: RebuildShard): Promise<Differences> {
+  const [counts] = await shard.tables.rows<Counts>({
     query: `WITH ${compared(shard)}
         SELECT
             countIf(change = 'same') AS same,
@@ -52,26 +45,17 @@ export async function readDifferences(tables: Tables, shard: ComparedShard): Pro
             countIf(change = 'removed' AND NOT moves) AS removed,
             countIf(change = 'different' AND NOT moves) AS different,
             countIf(change != 'same' AND moves) AS inMotion,
-            arraySlice(arraySort(groupArrayIf(1000)((campaign_id, change), change != 'same' AND NOT moves)), 1, ${examplesMax}) AS examples
+            CAST(
+                arraySlice(arraySort(groupArrayIf(1000)((campaign_id, change), change != 'same' AND NOT moves)), 1, ${examplesMax}),
+                'Array(Tuple(campaign_id String, change String))') AS examples
         FROM compared`,
     query_params: { since: shard.compared.at },
   })
   if (!counts) throw new Error('the comparison returned no row')
   const { examples, ...rest } = counts
-  const { fields, ofExamples } = rest.different > 0 ? await readFields(tables, shard, examples) : noFields
-  return {
-    ...rest,
-    fields: Object.fromEntries(fields),
-    examples: examples.map(([campaign_id, change]) => ({
-      campaign_id,
-      change,
-      fields: (ofExamples.find(([id]) => id === campaign_id)?.[1] ?? []).map(([field, live, rebuilt]) => ({
-        field,
-        live,
-        rebuilt,
-      })),
-    })),
-  }
+  const { fields, ofExamples } = rest.different > 0 ? await readFields(shard, examples) : noFields
+  const withFields = examples.map(one => ({ ...one, fields: ofExamples[one.campaign_id] ?? [] }))
+  return { ...rest, fields, examples: withFields }
 }
 
 /** The differences of all shards as those of one platform. */
@@ -90,40 +74,36 @@ export function sumDifferences(ofShards: readonly Differences[]): Differences {
   }
 }
 
-type FieldTexts = [field: string, live: string, rebuilt: string]
-
 interface Fields {
-  fields: [field: string, campaigns: number][]
-  ofExamples: [campaign_id: string, fields: FieldTexts[]][]
+  fields: Differences['fields']
+  /** By campaign. */
+  ofExamples: Record<string, Example['fields']>
 }
 
-const noFields: Fields = { fields: [], ofExamples: [] }
+const noFields: Fields = { fields: {}, ofExamples: {} }
 
 /** How often each field differs, among campaigns that are public on both sides, and the texts of the examples. */
-async function readFields(
-  tables: Tables,
-  shard: ComparedShard,
-  examples: Counts['examples'],
-): Promise<Fields> {
+async function readFields(shard: RebuildShard, examples: Counts['examples']): Promise<Fields> {
   const texts = contentColumns
     .filter(name => name !== 'campaign_id')
     .map(name => `('${name}', ${textOf(`live.${name}`)}, ${textOf(`rebuilt.${name}`)})`)
   const ofSide = (read: string) =>
     `(SELECT * FROM ${read}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM differing))`
-  const [row] = await tables.rows<Fields>({
+  const [row] = await shard.tables.rows<Fields>({
     query: `WITH ${compared(shard)},
             differing AS (SELECT campaign_id FROM compared WHERE change = 'different' AND NOT moves)
             SELECT
-              arrayZip(mapKeys(counted), mapValues(counted)) AS fields,
-              groupArrayIf((id, arrayMap(field -> (field.1, ${cut('field.2')}, ${cut('field.3')}), changed)), id IN {ids:Array(String)}) AS ofExamples,
-              sumMap(mapFromArrays(arrayMap(field -> field.1, changed), arrayMap(field -> 1, changed))) AS counted
+              sumMap(mapFromArrays(arrayMap(field -> field.1, changed), arrayMap(field -> 1, changed))) AS fields,
+              CAST(
+                groupArrayIf((id, arrayMap(field -> (field.1, ${cut('field.2')}, ${cut('field.3')}), changed)), id IN {ids:Array(String)}),
+                'Map(String, Array(Tuple(field String, live String, rebuilt String)))') AS ofExamples
             FROM
             (
               SELECT live.campaign_id AS id, arrayFilter(field -> field.2 != field.3, [${texts.join(', ')}]) AS changed
               FROM ${ofSide(shard.live.read)} AS live
               INNER JOIN ${ofSide(shard.rebuilt.read)} AS rebuilt ON live.campaign_id = rebuilt.campaign_id
             )`,
-    query_params: { since: shard.compared.at, ids: examples.map(([id]) => id) },
+    query_params: { since: shard.compared.at, ids: examples.map(one => one.campaign_id) },
   })
   return row ?? noFields
 }

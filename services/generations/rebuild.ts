@@ -126,7 +126,7 @@ async function build(context: RebuildContext, reader: EventReader): Promise<void
   await catchUp(context, reader)
   await enter(context, 'verifying')
   await verifyAll(context, reader)
-  const differences = await onEach(shards, shard => readDifferences(shard.tables, shard))
+  const differences = await onEach(shards, shard => readDifferences(shard))
   tracker.detail.differences = sumDifferences(differences)
 }
 

@@ -89,7 +89,7 @@ function mustBeAccepted({ tracker, logger }: RebuildContext, lost: readonly Miss
   logger.warn({ places: places.length, first: places[0] }, message)
 }
 
-export interface Mismatch {
+interface Mismatch {
   /** For example `campaign 12`. */
   place: string
   reason: string
@@ -150,14 +150,15 @@ async function verifyReadTables(
 /* Finds what the live ledgers have and the rebuilt ones do not: entities, newer versions, and deletions. */
 
 /** An entity of the live ledger, of which the rebuilt ledger has an older version or nothing. */
-export interface Missing {
+interface Missing {
   campaign: string
   /** Which entity of the campaign: itself, or one of its pledges. */
   entity: string
   isPledge: boolean
-  liveVersion: bigint
+  /** Versions as text: they have 64 bits. */
+  liveVersion: string
   /** -1: the entity is unknown. */
-  rebuiltVersion: bigint
+  rebuiltVersion: string
   /** Whether it is deleted, hidden or cancelled in the live tables. */
   isWithdrawn: boolean
 }
@@ -171,28 +172,14 @@ async function readMissing(
   sides: Sides,
   { condition, parameters }: Scope,
 ): Promise<Missing[]> {
-  const missing = ledgers.map(async ledger => {
-    const query = `SELECT campaign_id AS campaign, toJSONString([${ledger.key}]) AS entity, toUInt8(is_withdrawn) AS isWithdrawn,
-        toString(live_version) AS liveVersion, if(is_known, toString(rebuilt_version), '-1') AS rebuiltVersion
+  const missing = ledgers.map(ledger => {
+    const query = `SELECT campaign_id AS campaign, toJSONString([${ledger.key}]) AS entity, toBool(is_withdrawn) AS isWithdrawn,
+        ${ledger.name === 'pledge_ledger'} AS isPledge, toString(live_version) AS liveVersion,
+        if(is_known, toString(rebuilt_version), '-1') AS rebuiltVersion
       FROM (${newerQuery(ledger, sides, condition)}) ORDER BY ${ledger.key} LIMIT ${missingMax}`
-    const rows = await tables.rows<MissingRow>({ query, query_params: parameters })
-    return rows.map(({ liveVersion, rebuiltVersion, isWithdrawn, ...row }) => ({
-      ...row,
-      isPledge: ledger.name === 'pledge_ledger',
-      isWithdrawn: isWithdrawn === 1,
-      liveVersion: BigInt(liveVersion),
-      rebuiltVersion: BigInt(rebuiltVersion),
-    }))
+    return tables.rows<Missing>({ query, query_params: parameters })
   })
   return (await Promise.all(missing)).flat()
-}
-
-interface MissingRow {
-  campaign: string
-  entity: string
-  liveVersion: string
-  rebuiltVersion: string
-  isWithdrawn: number
 }
 
 /** What is still missing after the new generation has caught up, compared with what the live tables had before. */
@@ -204,18 +191,19 @@ async function stillMissing(tables: Tables, sides: Sides, before: readonly Missi
   }
   return before.filter(({ entity, liveVersion }) => {
     const found = now.get(entity)
-    return found !== undefined && found.rebuiltVersion < liveVersion
+    return found !== undefined && BigInt(found.rebuiltVersion) < BigInt(liveVersion)
   })
 }
 
 /** The places for a message. Pledges are counted by campaign. */
-export function lossesOf(lost: readonly Missing[]): { place: string; reason: string }[] {
-  const byPlace = Map.groupBy(lost, missing => `${placeOf(missing)} ${missing.rebuiltVersion < 0n}`)
+function lossesOf(lost: readonly Missing[]): Mismatch[] {
+  const isUnknown = ({ rebuiltVersion }: Missing) => rebuiltVersion === '-1'
+  const byPlace = Map.groupBy(lost, missing => `${placeOf(missing)} ${isUnknown(missing)}`)
   return [...byPlace.values()].flatMap(([first, ...others]) => {
     if (!first) return []
     const { isPledge } = first
     const reason =
-      first.rebuiltVersion < 0n
+      isUnknown(first)
         ? `${isPledge ? 'are' : 'is'} in the live tables, but not in the history that was read`
         : `${isPledge ? 'have' : 'has'} newer versions in the live tables than in the history that was read`
     return [
@@ -225,6 +213,6 @@ export function lossesOf(lost: readonly Missing[]): { place: string; reason: str
 }
 
 /** For example `campaign 12`. */
-export function placeOf({ isPledge, campaign }: Missing): string {
+function placeOf({ isPledge, campaign }: Missing): string {
   return `${isPledge ? 'pledges of campaign' : 'campaign'} ${campaign}`
 }
