@@ -30,7 +30,7 @@ export interface Copies {
 
 /** Throws if the projectors do not get to the end of the log. Anything else that fails is part of the report. */
 export async function purge(copies: Copies, settings: TablesPurge, config: Config): Promise<PurgeReport> {
-  const { whole, shards, rebuilds } = copies
+  const { whole, shards } = copies
   const { isDry, now } = settings
   const startedAt = new Date(now()).toISOString()
   if (!isDry) {
@@ -45,7 +45,7 @@ export async function purge(copies: Copies, settings: TablesPurge, config: Confi
     const prefix = shard.tables === whole.tables ? '' : `shard ${index + 1}, `
     done.push(...(await purgeTables(shard, settings, { prefix, wholeBase: whole.databases.base })))
   }
-  done.push(await purgeRebuilds(rebuilds, whole.databases.generation, isDry), ...(await copies.others()))
+  done.push(await purgeRebuilds(copies, isDry), ...(await copies.others()))
   if (config.PLEDGEVIEW_EXPORT_DIR !== undefined)
     done.push(await purgeExports(config.PLEDGEVIEW_EXPORT_DIR, isDry))
   done.push(
@@ -103,11 +103,8 @@ const copy = 'previous tables'
  * Never throws. The previous tables are dropped, so there is no rollback afterwards. If another generation than the one that was purged
  * became current meanwhile, nothing is dropped: its tables are not purged yet.
  */
-async function purgeRebuilds(
-  rebuilds: Pick<Rebuilds, 'report' | 'drop'>,
-  current: number,
-  isDry: boolean,
-): Promise<PurgedCopy> {
+async function purgeRebuilds({ rebuilds, whole }: Copies, isDry: boolean): Promise<PurgedCopy> {
+  const { generation } = whole.databases
   try {
     const latest = await rebuilds.report()
     if (latest && isWorking(latest)) {
@@ -117,7 +114,7 @@ async function purgeRebuilds(
     }
     if (!latest?.isPreviousKept && !latest?.isHalfDropped) return purged(copy, 'none are kept')
     if (isDry) return purged(copy, 'drops them: no rollback after that')
-    await rebuilds.drop(current)
+    await rebuilds.drop(generation)
     return purged(copy, 'dropped: no rollback any more')
   } catch (error) {
     return unreached(copy, messageOf(error))

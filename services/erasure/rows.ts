@@ -4,6 +4,7 @@
  */
 
 import { counted } from '../runtime/progress.ts'
+import { idChunks } from '../tables/clickhouse/statements.ts'
 import { findDeletedDays, removeRows } from '../tables/deleted.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
@@ -17,35 +18,30 @@ export async function purgeDeleted(
   purge: TablesPurge,
 ): Promise<PurgedCopy[]> {
   const campaigns = await findDeletedDays(tables, databases)
-  const removeDays = () => removeRows({ tables, databases }, 'campaign_days', campaigns)
-  const days = await purgeOne('campaign_days', 'deleted campaign', campaigns, removeDays)
-  const keys = await deletedKeys(tables, databases)
-  const ofKeys = (table: 'api_key_requests' | 'api_key_usage') =>
-    purgeOne(table, 'deleted key', keys, () => removeRows({ tables, databases }, table, keys))
+  const days = await purgeOne('campaign_days', 'deleted campaign', campaigns)
+  const { base } = databases
+  // A deleted key leaves a tombstone, which has no account.
+  const rows = await tables.rows<{ key: string }>({
+    query: `SELECT DISTINCT api_key AS key FROM ${base}.api_key_usage
+            WHERE api_key IN (SELECT api_key FROM ${base}.api_key_ledger FINAL WHERE account_id = '')`,
+  })
+  const keys = rows.map(({ key }) => key)
+  const requests = await purgeOne('api_key_requests', 'deleted key', keys)
   // The keys are found by their counts, so these go last.
-  return [days, await ofKeys('api_key_requests'), await ofKeys('api_key_usage')]
+  return [days, requests, await purgeOne('api_key_usage', 'deleted key', keys)]
 
   async function purgeOne(
-    table: string,
+    table: Parameters<typeof removeRows>[1],
     what: string,
     ids: readonly string[],
-    remove: () => Promise<void>,
   ): Promise<PurgedCopy> {
     const copy = `table ${table}`
     if (ids.length === 0) return purged(copy, `no ${what}`)
     const done = `the rows of ${counted(ids.length, what)}`
     if (purge.isDry) return purged(copy, `removes ${done}`)
+    const remove = () => removeRows({ tables, databases }, table, ids)
     return deleteRows(tables, databases, { table, remove }, purge, purged(copy, `removed ${done}`))
   }
-}
-
-/** A deleted key leaves a tombstone, which has no account. */
-async function deletedKeys(tables: Tables, { base }: Databases): Promise<string[]> {
-  const rows = await tables.rows<{ key: string }>({
-    query: `SELECT DISTINCT api_key AS key FROM ${base}.api_key_usage
-            WHERE api_key IN (SELECT api_key FROM ${base}.api_key_ledger FINAL WHERE account_id = '')`,
-  })
-  return rows.map(({ key }) => key)
 }
 
 /* Purges the rejects of deleted entities, or all rejects. For the other rejects, nothing shows which person the bytes are about. */
@@ -65,31 +61,25 @@ export async function purgeRejects(
 ): Promise<PurgedCopy[]> {
   const copy = `table ${table}`
   const { isDry, removesRejects } = purge
-  const { rejects: all, until } = await stored(tables, databases)
+  // How many there are, and when the last of them expires, Unix ms.
+  const [stored] = await tables.rows<{ rejects: number; expiresAt: number }>({
+    query: `SELECT count() AS rejects, max(toUnixTimestamp64Milli(kept_until)) AS expiresAt FROM ${databases.base}.${table} FINAL`,
+  })
+  const { rejects: all, expiresAt } = stored ?? { rejects: 0, expiresAt: 0 }
   const keys = removesRejects ? [] : await keysOfRejects(tables, databases, wholeBase)
   const removed = removesRejects ? all : keys.reduce((sum, { rejects }) => sum + rejects, 0)
   const done = `${isDry ? 'removes' : 'removed'} ${counted(removed, 'row')}`
   const left = all - removed
   const report =
-    left === 0 ? purged(copy, done) : leftOver(copy, done, `${left} ${notDeleted}`, until + expiryMsMax)
+    left === 0 ? purged(copy, done) : leftOver(copy, done, `${left} ${notDeleted}`, expiresAt + expiryMsMax)
   if (isDry || removed === 0) return [report]
   const remove = async () => {
     if (removesRejects) return deleteWhere(tables, databases, 'true', {})
-    for (let first = 0; first < keys.length; first += keysMax) {
-      const names = keys.slice(first, first + keysMax).map(({ topic, key }) => `${topic}/${key}`)
-      const condition = "concat(topic, '/', ifNull(key, '')) IN {names:Array(String)}"
-      await deleteWhere(tables, databases, condition, { names })
-    }
+    const condition = "concat(topic, '/', ifNull(key, '')) IN {names:Array(String)}"
+    const places = keys.map(({ topic, key }) => `${topic}/${key}`)
+    for (const names of idChunks(places, keysMax)) await deleteWhere(tables, databases, condition, { names })
   }
   return [await deleteRows(tables, databases, { table, remove }, purge, report)]
-}
-
-/** How many there are, and when the last of them expires, Unix ms. */
-async function stored(tables: Tables, { base }: Databases): Promise<{ rejects: number; until: number }> {
-  const [found] = await tables.rows<{ rejects: number; until: number }>({
-    query: `SELECT count() AS rejects, max(toUnixTimestamp64Milli(kept_until)) AS until FROM ${base}.${table} FINAL`,
-  })
-  return found ?? { rejects: 0, until: 0 }
 }
 
 /**

@@ -11,7 +11,7 @@ import { type EventReader, type PartitionLag, partitionName } from '../../log/po
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Positions } from './positions.ts'
 
-export interface PresenceDependencies
+interface PresenceDependencies
   extends Pick<EventReader, 'lag'>,
     Pick<Positions, 'noteRead'>,
     Pick<Runtime, 'monotonicMs' | 'now'> {
@@ -19,13 +19,6 @@ export interface PresenceDependencies
   onFailure: (error: Error) => void
   /** How often it is noted, ms. */
   intervalMs: number
-}
-
-export interface Presence {
-  /** The loop made a turn. Does the work beside the loop, and at most once a second. */
-  turn(): void
-  /** Waits for what is under way. */
-  close(): Promise<void>
 }
 
 const lookMs = 1_000
@@ -37,7 +30,7 @@ export function createPresence({
   intervalMs,
   monotonicMs,
   now,
-}: PresenceDependencies): Presence {
+}: PresenceDependencies) {
   let target: { ends: ReadonlyMap<string, number>; at: number } | undefined
   let nextAt = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | undefined
@@ -56,7 +49,8 @@ export function createPresence({
   }
 
   return {
-    turn() {
+    /** The loop made a turn. Does the work beside the loop, and at most once a second. */
+    turn(): void {
       if (looking || monotonicMs() < nextAt) return
       nextAt = monotonicMs() + lookMs
       looking = look()
@@ -65,7 +59,8 @@ export function createPresence({
           looking = undefined
         })
     },
-    async close() {
+    /** Waits for what is under way. */
+    async close(): Promise<void> {
       await looking
     },
   }
@@ -84,7 +79,7 @@ export interface Compaction {
   topics: TopicCompaction[]
 }
 
-export interface AbsenceSettings {
+interface AbsenceSettings {
   /** Until when a partition was read, Unix ms. It is asked after the group. */
   readUntil: (place: string) => number
   /** Unix ms. */
@@ -99,7 +94,8 @@ export async function checkAbsence(
 ): Promise<Compaction> {
   const topics = await inspector.compaction()
   const { lag } = await inspector.group()
-  const faults = absenceFaults({ lag, topics, readUntil, now: now() })
+  const at = now()
+  const faults = absenceFaults(lag, topics, place => at - readUntil(place))
   if (faults.length > 0) throw new Error(`${faults.join('\n')}\n${risk} ${wayOn}`)
   return { warnings: compactionWarnings(topics, retentionMsMin), topics }
 }
@@ -111,23 +107,17 @@ const wayOn =
   'rebuild names campaigns, pledges or keys that only the live tables have, they were deleted meanwhile: run it with ' +
   '--accept-loss'
 
-/** A line for each topic in which deletions may be lost. Pure. */
-export function absenceFaults({
-  lag,
-  topics,
-  readUntil,
-  now,
-}: {
-  lag: readonly PartitionLag[]
-  topics: readonly TopicCompaction[]
-  readUntil: (place: string) => number
-  now: number
-}): string[] {
+/** A line for each topic in which deletions may be lost. `agoMs`: how long ago a partition was read. Pure. */
+export function absenceFaults(
+  lag: readonly PartitionLag[],
+  topics: readonly TopicCompaction[],
+  agoMs: (place: string) => number,
+): string[] {
   return topics.flatMap(({ topic, name, tombstoneRetentionMs }) => {
     // The deletion of an account is a state, which compaction keeps.
     if (!isChangeTopic(topic)) return []
     const waiting = lag.filter(at => at.topic === topic && at.committed < at.end)
-    const awayMs = Math.max(0, ...waiting.map(at => now - readUntil(partitionName(at))))
+    const awayMs = Math.max(0, ...waiting.map(at => agoMs(partitionName(at))))
     if (awayMs <= tombstoneRetentionMs) return []
     return [
       `the projectors were away from the topic ${name} for ${durationOf(awayMs)}, and it keeps tombstones for only ` +
