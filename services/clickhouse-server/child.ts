@@ -8,13 +8,10 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import {
   chmodSync,
-  closeSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
-  readSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -35,7 +32,7 @@ import {
   workingDirectory,
   workloadDirectory,
 } from './configuration.ts'
-import { hasFailed, logPath, ServerStartError, startErrorOf } from './start-error.ts'
+import { exceptionOf, logPath, ServerStartError, startErrorOf } from './start-error.ts'
 
 export type Child = Awaited<ReturnType<typeof startChild>>
 
@@ -98,7 +95,8 @@ async function startIn(cwd: string, page: string, configuration: ServerConfigura
 
   const deadline = performance.now() + startMsMax
   while (!(listensAlone(process_.pid ?? 0, configuration.httpPort) && (await answers(configuration)))) {
-    if (hasFailed(stderr())) await kill()
+    // The session does not continue after a statement that failed.
+    if (exceptionOf(stderr())) await kill()
     if (isEnded) throw startErrorOf({ said: stderr(), logged: logged(), end: await ended }, configuration)
     if (performance.now() > deadline) {
       await kill()
@@ -220,17 +218,11 @@ function collect({ stderr }: ChildProcess): () => string {
 function logReader(path: string): () => string {
   const bytesBefore = statSync(path, { throwIfNoEntry: false })?.size ?? 0
   return () => {
-    const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+    // Its size is bounded (configuration.ts).
+    const log = attempted(() => readFileSync(path)) ?? Buffer.alloc(0)
     // The log may have been rotated.
-    const from = bytes < bytesBefore ? 0 : bytesBefore
-    if (bytes === from) return ''
-    const file = openSync(path, 'r')
-    try {
-      const written = Buffer.alloc(Math.min(bytes - from, logBytesMax))
-      return written.toString('utf8', 0, readSync(file, written, 0, written.length, from))
-    } finally {
-      closeSync(file)
-    }
+    const from = log.length < bytesBefore ? 0 : bytesBefore
+    return log.toString('utf8', from, from + logBytesMax)
   }
 }
 

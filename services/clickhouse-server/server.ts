@@ -13,7 +13,7 @@ import type { Child } from './child.ts'
 import { programUser } from './configuration.ts'
 import { type StartOptions, start, startAgain } from './start.ts'
 
-export interface ClickHouseServerOptions extends StartOptions {
+interface ClickHouseServerOptions extends StartOptions {
   /** How long it may be away before it is given up, ms. */
   downMsMax?: number
   logger: Logger

@@ -61,12 +61,7 @@ export function afterLoss(dataDirectory: string): string {
   )
 }
 
-/** Whether a statement of the session failed. The session does not continue after that. */
-export function hasFailed(said: string): boolean {
-  return exceptionOf(said) !== undefined
-}
-
-/** The useful part of ClickHouse's first exception. */
-function exceptionOf(text: string): string | undefined {
+/** The useful part of ClickHouse's first exception; `undefined` if no statement failed. */
+export function exceptionOf(text: string): string | undefined {
   return /Code: \d+\. .*?(?= \(version |, Stack trace |\n|$)/.exec(text)?.[0]
 }

@@ -39,6 +39,7 @@ export async function start(options: StartOptions) {
   }
   return retry(async () => {
     const configuration: ServerConfiguration = {
+      ...options,
       dataDirectory: resolve(options.dataDirectory),
       filesDirectory: resolve(options.filesDirectory),
       httpPort: options.httpPort || (await freePort()),
@@ -47,9 +48,6 @@ export async function start(options: StartOptions) {
       analyst: options.analyst,
       memoryBytesMax: options.memoryBytesMax ?? defaultMemoryBytesMax(),
       cores: availableParallelism(),
-      databases: options.databases,
-      ...(options.more && { more: options.more }),
-      ...(options.moreUsers && { moreUsers: options.moreUsers }),
     }
     return { configuration, child: await startAgain(configuration) }
   }, policy)
