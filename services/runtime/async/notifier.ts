@@ -1,21 +1,18 @@
-/** Wakes one waiting loop. If nothing waits when it is notified, the next wait returns at once. */
-export interface Notifier {
-  notify(): void
-  /** Resolves when it is notified, when `msMax` have passed, or when the signal aborts. */
-  wait(msMax: number, signal: AbortSignal): Promise<void>
-}
+export type Notifier = ReturnType<typeof createNotifier>
 
-export function createNotifier(): Notifier {
+/** Wakes one waiting loop. If nothing waits when it is notified, the next wait returns at once. */
+export function createNotifier() {
   let isNotified = false
   let wake: (() => void) | undefined
 
   return {
-    notify() {
+    notify(): void {
       isNotified = true
       wake?.()
     },
 
-    wait(msMax, signal) {
+    /** Resolves when it is notified, when `msMax` have passed, or when the signal aborts. */
+    wait(msMax: number, signal: AbortSignal): Promise<void> {
       return new Promise(resolve => {
         if (isNotified || signal.aborted) {
           isNotified = false

@@ -4,12 +4,7 @@
  */
 import { sleep as realSleep, type Sleep } from './sleep.ts'
 
-export interface Rounds {
-  /** Resolves after the first round, even if it failed. */
-  first: Promise<void>
-  /** Waits for the round that is running. Its signal has aborted. */
-  close(): Promise<void>
-}
+export type Rounds = ReturnType<typeof startRounds>
 
 interface RoundsOptions {
   pauseMs: number
@@ -21,7 +16,7 @@ interface RoundsOptions {
 export function startRounds(
   round: (signal: AbortSignal) => Promise<unknown>,
   { pauseMs, onError, sleep = realSleep }: RoundsOptions,
-): Rounds {
+) {
   const stopping = new AbortController()
   const { signal } = stopping
 
@@ -45,8 +40,10 @@ export function startRounds(
   const first = tryRound()
   const running = run()
   return {
+    /** Resolves after the first round, even if it failed. */
     first,
-    async close() {
+    /** Waits for the round that is running. Its signal has aborted. */
+    async close(): Promise<void> {
       stopping.abort()
       await running
     },

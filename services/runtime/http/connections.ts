@@ -45,22 +45,7 @@ interface StrangersOptions {
   keepAliveMs: number
 }
 
-export interface Connections {
-  /**
-   * Follows the connections of this server. Its request handler has to be there. `answerDirectly` is asked first. It
-   * returns whether it has answered, which it only does if the credentials are valid.
-   */
-  listen(
-    server: Server,
-    answerDirectly?: (request: IncomingMessage, response: ServerResponse) => boolean,
-  ): void
-  /** Call this for every request when it is known whether its credentials are valid. */
-  identify(request: IncomingMessage, isValid: boolean): void
-  /** The response to the latest request on this connection. */
-  latestResponse(socket: Duplex): ServerResponse | undefined
-  /** The headers with which a response says how long its connection stays. `endsIt`: the connection ends with it. */
-  headersOf(response: ServerResponse, endsIt: boolean): Record<string, string>
-}
+export type Connections = ReturnType<typeof createConnections>
 
 interface Connection {
   gate: RequestGate
@@ -81,7 +66,7 @@ interface Address {
 }
 
 /** Creates the book of the connections of one server. */
-export function createConnections(options: ConnectionsOptions): Connections {
+export function createConnections(options: ConnectionsOptions) {
   const { perAddressMax, isTrustedProxy, strangers: bounds } = options
   /** The open ones. Not a WeakMap: Node's quick collections keep a closed socket, and with it all that hangs on it. */
   const connections = new Map<Duplex, Connection>()
@@ -201,7 +186,14 @@ export function createConnections(options: ConnectionsOptions): Connections {
   }
 
   return {
-    listen(server, answerDirectly = () => false) {
+    /**
+     * Follows the connections of this server. Its request handler has to be there. `answerDirectly` is asked first. It
+     * returns whether it has answered, which it only does if the credentials are valid.
+     */
+    listen(
+      server: Server,
+      answerDirectly = (_request: IncomingMessage, _response: ServerResponse) => false,
+    ): void {
       const handlers = server.listeners('request') as RequestListener[]
       server.removeAllListeners('request')
       const servers = server.listeners('connection') as ((socket: Socket) => void)[]
@@ -240,14 +232,17 @@ export function createConnections(options: ConnectionsOptions): Connections {
       })
     },
 
-    identify({ socket }, isValid) {
+    /** Call this for every request when it is known whether its credentials are valid. */
+    identify({ socket }: IncomingMessage, isValid: boolean): void {
       const connection = connections.get(socket)
       if (connection && !socket.destroyed) mark(socket, connection, !isValid)
     },
 
-    latestResponse: socket => connections.get(socket)?.gate.latest(),
+    /** The response to the latest request on this connection. */
+    latestResponse: (socket: Duplex) => connections.get(socket)?.gate.latest(),
 
-    headersOf(response, endsIt) {
+    /** The headers with which a response says how long its connection stays. `endsIt`: the connection ends with it. */
+    headersOf(response: ServerResponse, endsIt: boolean): Record<string, string> {
       const { socket } = response.req
       const connection = connections.get(socket)
       if (!connection?.address || !response.shouldKeepAlive) return {}

@@ -19,17 +19,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-export interface RequestGate {
-  /** Call this first. The connection is served from its first turn on. Until then nothing is read, and it has no parser. */
-  open(): void
-  /** Call this for every request, before it is handled. The gate opens again when the response is closed. */
-  begin(response: ServerResponse): void
-  /** The response to the latest request. */
-  latest(): ServerResponse | undefined
-  /** The connection carries no more requests. Its bytes go nowhere. */
-  remove(): void
-}
-
 /** How much a socket reads ahead before it stops, in bytes: its `highWaterMark`. */
 export const aheadBytesMax = 16_384
 
@@ -38,18 +27,14 @@ const chunkedBytesMax = 65_536
 const turnMs = 2
 const headEnd = Buffer.from('\r\n\r\n')
 
-/** One of its users runs at a time, for `turnMs`. The others wait in line. */
-export interface SharedTurn {
-  /** Whether the turn is free. If so, it is taken now. */
-  take(): boolean
-  /** Calls back when the turn is free, and it is taken then. Returns how to leave the line. */
-  wait(run: () => void): () => void
-}
+export type SharedTurn = ReturnType<typeof createSharedTurn>
 
-export function createSharedTurn(): SharedTurn {
+/** One of its users runs at a time, for `turnMs`. The others wait in line. */
+export function createSharedTurn() {
   const waiting = new Set<() => void>()
   let isTaken = false
 
+  /** Whether the turn is free. If so, it is taken now. */
   function take(): boolean {
     if (isTaken) return false
     isTaken = true
@@ -68,7 +53,8 @@ export function createSharedTurn(): SharedTurn {
 
   return {
     take,
-    wait(run) {
+    /** Calls back when the turn is free, and it is taken then. Returns how to leave the line. */
+    wait(run: () => void): () => void {
       waiting.add(run)
       // Free now: the next turn calls back.
       take()
@@ -76,6 +62,8 @@ export function createSharedTurn(): SharedTurn {
     },
   }
 }
+
+export type RequestGate = ReturnType<typeof gateRequests>
 
 /**
  * The gate of a new connection, which is paused. `serve` puts Node's parser on it. `sharedTurn`: the turn that it shares with
@@ -85,7 +73,7 @@ export function gateRequests(
   socket: Socket,
   serve: () => void,
   sharedTurn: () => SharedTurn | undefined = () => undefined,
-): RequestGate {
+) {
   let parse: ((chunk: Buffer) => void) | undefined
   const endOfHead = createHeadFinder()
   let running = 0
@@ -183,7 +171,8 @@ export function gateRequests(
     if (ahead !== undefined) free(ahead)
   })
   return {
-    open() {
+    /** Call this first. The connection is served from its first turn on. Until then nothing is read, and it has no parser. */
+    open(): void {
       if (isOurTurn()) {
         hasTurn = true
         start()
@@ -192,13 +181,16 @@ export function gateRequests(
         nextTurn()
       }
     },
-    begin(response) {
+    /** Call this for every request, before it is handled. The gate opens again when the response is closed. */
+    begin(response: ServerResponse): void {
       running++
       chunkedBytes = 0
       latest = response
       response.on('close', end)
     },
+    /** The response to the latest request. */
     latest: () => latest,
+    /** The connection carries no more requests. Its bytes go nowhere. */
     remove: () => void socket.off('data', take).on('data', free),
   }
 }

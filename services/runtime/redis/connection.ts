@@ -48,22 +48,7 @@ export interface RedisTime {
   latest: number
 }
 
-export interface RedisConnection {
-  readonly deadlineMs: number
-  isUp(): boolean
-  /**
-   * Runs one round trip with any number of commands that are sent together. Rejects with `RedisUnavailableError`: at
-   * once if the connection is down, or when the round trip fails or its deadline passes.
-   */
-  run<T>(roundTrip: (redis: Redis, time: RedisTime) => Promise<T>): Promise<T>
-  /**
-   * Calls back whenever the connection comes up, and at once if it is up. Data that was stored before may be lost.
-   */
-  onUp(callback: () => void): void
-  /** Registers a Lua script of one key, or of more, which `run` then calls as a method of the client. */
-  defineCommand(name: string, lua: string, options?: { keys: number }): void
-  close(): void
-}
+export type RedisConnection = ReturnType<typeof createRedisConnection>
 
 /** Redis is not connected, or has not answered in time. */
 export class RedisUnavailableError extends Error {
@@ -85,7 +70,7 @@ const stableMs = 10_000
 export function createRedisConnection(
   settings: RedisSettings,
   { now, random, logger, onChange }: RedisDependencies,
-): RedisConnection {
+) {
   const { name, deadlineMs, reconnectMsMax = reconnectMsMaxDefault } = settings
   const state = createState({ now, logger: logger.child({ redis: name }), onChange })
   let clock: ClockReading = { sentAt: 0, receivedAt: 0, time: 0 }
@@ -121,6 +106,10 @@ export function createRedisConnection(
     heartbeatTimer = setTimeout(heartbeat, heartbeatMs).unref()
   }
 
+  /**
+   * Runs one round trip with any number of commands that are sent together. Rejects with `RedisUnavailableError`: at
+   * once if the connection is down, or when the round trip fails or its deadline passes.
+   */
   async function run<T>(roundTrip: (redis: Redis, time: RedisTime) => Promise<T>): Promise<T> {
     if (!state.isUp()) throw new RedisUnavailableError(`Redis is unavailable (${name})`)
     const countBefore = state.upCount()
@@ -144,11 +133,13 @@ export function createRedisConnection(
     isUp: state.isUp,
     run,
     onUp: state.onUp,
-    // ioredis sends the text once per connection, then only its hash. If Redis has forgotten the script, it sends the
-    // text again.
-    defineCommand: (name, lua, { keys } = { keys: 1 }) =>
+    /**
+     * Registers a Lua script of one key, or of more, which `run` then calls as a method of the client. ioredis sends the text once per
+     * connection, then only its hash. If Redis has forgotten the script, it sends the text again.
+     */
+    defineCommand: (name: string, lua: string, { keys } = { keys: 1 }) =>
       redis.defineCommand(name, { numberOfKeys: keys, lua }),
-    close() {
+    close(): void {
       state.close()
       clearTimeout(heartbeatTimer)
       redis.disconnect()
@@ -158,7 +149,7 @@ export function createRedisConnection(
 
 /** Whether the connection is up, its subscribers, and one log line for each change. It has not come up yet. */
 function createState({ now, logger, onChange }: Omit<RedisDependencies, 'random'>) {
-  const callbacks: Parameters<RedisConnection['onUp']>[0][] = []
+  const callbacks: (() => void)[] = []
   let state: 'starting' | 'up' | 'unavailable' | 'closed' = 'starting'
   let changedAt = now()
   let upCount = 0
@@ -193,7 +184,8 @@ function createState({ now, logger, onChange }: Omit<RedisDependencies, 'random'
       state = 'closed'
     },
 
-    onUp(callback: (typeof callbacks)[number]) {
+    /** Calls back whenever the connection comes up, and at once if it is up. Data that was stored before may be lost. */
+    onUp(callback: () => void): void {
       callbacks.push(callback)
       if (state === 'up') callback()
     },
