@@ -8,28 +8,21 @@
 import type { CampaignState, PledgeState, StateEvent } from '../../contracts/events/event.ts'
 import { sampleEvents } from './sample.ts'
 
-export interface TrickleOptions {
-  /** When the history ended, Unix ms. */
-  endMs: number
-  /** 0 to 1, without 1. */
-  random: () => number
-  /** Of spontaneous events, the average. */
-  eventsPerSecond?: number
-}
-
 export const batchEventsMax = 1_000
 // Spontaneous pledges of this run that may still change, the youngest.
 const changeableMax = 200
 // After a pause the process does not make up for the missed time.
 const elapsedMsMax = 10_000
+// Of spontaneous events, the average.
+const eventsPerSecond = 1.2
 // A campaign that is about to end gets no spontaneous pledge.
 const lastMs = 60_000
 
 /**
  * `next` returns the events since the last call, at most `batchEventsMax`, and the rest with the next call. Versions of one entity
- * grow. `now` is in ms; if the clock was set back, time stands still.
+ * grow. `endMs`: when the history ended. `now` and it are Unix ms; if the clock was set back, time stands still. `random`: 0 to 1, without 1.
  */
-export function demoTrickle({ endMs, random, eventsPerSecond = 1.2 }: TrickleOptions) {
+export function demoTrickle({ endMs, random }: { endMs: number; random: () => number }) {
   const upcoming: StateEvent[] = []
   const campaigns = new Map<string, CampaignState>()
   const lastStatus = new Map<string, string>()

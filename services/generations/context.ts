@@ -56,10 +56,7 @@ export interface RebuildContext extends RebuildDependencies {
 }
 
 /** Begins a phase. Throws if the rebuild was stopped, and `AttemptLost` if another process took over. */
-export async function enter(
-  { tracker, signal }: Pick<RebuildContext, 'tracker' | 'signal'>,
-  phase: WorkPhase,
-): Promise<void> {
+export async function enter({ tracker, signal }: RebuildContext, phase: WorkPhase): Promise<void> {
   signal.throwIfAborted()
   await tracker.enter(phase)
   signal.throwIfAborted()
@@ -198,7 +195,7 @@ export async function withDatabases(
 /** Runs the work side by side. When all of it has ended, throws the first failure. */
 export async function onEach<One, Result>(
   all: readonly One[],
-  work: (one: One) => Promise<Result>,
+  work: (one: One, index: number) => Promise<Result>,
 ): Promise<Result[]> {
   const ended = await Promise.allSettled(all.map(work))
   return ended.map(one => {

@@ -186,10 +186,7 @@ export function createBuildPositions(context: Omit<RebuildContext, 'positions' |
  * Whether the current generation was restored from a backup, and has not folded everything yet that it has to read again. It is asked while
  * its fold is held.
  */
-export async function isBeingRestored(
-  { shards }: Pick<RebuildContext, 'shards'>,
-  log: string,
-): Promise<boolean> {
+export async function isBeingRestored({ shards }: RebuildContext, log: string): Promise<boolean> {
   const answers = await onEach(shards, async ({ tables, live }) => {
     const { ofLog } = await readPositions([{ tables, databases: live }], log)
     if ([...ofLog.values()].some(({ next, againUntil }) => next < againUntil)) return true
@@ -199,7 +196,7 @@ export async function isBeingRestored(
 }
 
 /** The new generation knows every deletion that the current one knows, so it is read as far in time. */
-export async function carryReadUntil({ shards }: Pick<RebuildContext, 'shards'>, log: string): Promise<void> {
+export async function carryReadUntil({ shards }: RebuildContext, log: string): Promise<void> {
   for (const { tables, live, rebuilt } of shards) {
     const [before, after] = await Promise.all(
       [live, rebuilt].map(databases => readPositions([{ tables, databases }], log)),

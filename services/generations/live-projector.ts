@@ -17,16 +17,18 @@ import { watchAttempts } from './attempts.ts'
 import { type RebuildTables, showCurrent } from './context.ts'
 import { rebuildUnderWay } from './rebuild-log.ts'
 
-export interface LiveProjectorDependencies
+interface LivePositionsDependencies
   extends RebuildTables,
-    Pick<
-      ProjectorServiceDependencies,
-      'config' | 'hashBacker' | 'schemaRegistry' | 'run' | 'presenceMs' | 'metrics' | 'logger'
-    > {
+    Pick<ProjectorServiceDependencies, 'config' | 'logger'> {
   databases: FollowedDatabases
-  openReader: (starts: Positions) => Promise<EventReader>
   /** Once it is aborted, finding the positions waits for ClickHouse no longer. */
   signal: AbortSignal
+}
+
+interface LiveProjectorDependencies
+  extends LivePositionsDependencies,
+    Pick<ProjectorServiceDependencies, 'hashBacker' | 'schemaRegistry' | 'run' | 'presenceMs' | 'metrics'> {
+  openReader: (starts: Positions) => Promise<EventReader>
 }
 
 /** It does not run yet. Its reader is open; the caller closes it. */
@@ -55,17 +57,8 @@ export async function openLiveProjector({
   return { reader, projector }
 }
 
-export function createLivePositions({
-  tables,
-  databases,
-  cluster,
-  config,
-  logger,
-  signal,
-}: Pick<
-  LiveProjectorDependencies,
-  'tables' | 'databases' | 'cluster' | 'config' | 'logger' | 'signal'
->): Positions {
+export function createLivePositions(dependencies: LivePositionsDependencies): Positions {
+  const { tables, databases, cluster, config, logger, signal } = dependencies
   // Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many.
   const patience = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, signal }
   const follow = () => databases.follow(tables)

@@ -29,8 +29,8 @@ import { readSql } from '../tables/read-sql.ts'
 import { AttemptLost, promoteGeneration } from './attempts.ts'
 import { enter, onEach, type RebuildContext, type RebuildShard } from './context.ts'
 import { carryReadUntil, ingestToEnd, isBeingRestored } from './ingest.ts'
-import { verifyTouched } from './verification.ts'
-import { rangesOf, type Scope } from './withdrawals.ts'
+import { verifyReadTables } from './verification.ts'
+import { changedSince, rangesOf, type Scope } from './withdrawals.ts'
 
 /** Throws `AttemptLost`, or what the log and ClickHouse throw. Then nothing was promoted, unless the answer to the row was lost. */
 export async function promote(context: RebuildContext, reader: EventReader): Promise<void> {
@@ -49,12 +49,11 @@ async function bringUp(context: RebuildContext, reader: EventReader): Promise<vo
   const own = await onEach(shards, shard => shard.foldWorker.acquireLeadership())
   await ingestToEnd(context, reader)
   const isRestored = await isBeingRestored(context, reader.log)
-  await onEach(shards, async shard => {
-    const index = shards.indexOf(shard)
+  await onEach(shards, async (shard, index) => {
     // What is deleted later than this is in the log behind its end, and is read after the promotion.
     await shard.carryWithdrawals(signal)
     await shard.foldWorker.fold()
-    await verifyTouched(context, shard)
+    await verifyReadTables(context, shard, changedSince(shard.rebuilt, shard.compared))
     // The keys that the held worker had not folded yet: keys belong to no generation. This may write the watermark, so it comes before the stamps.
     await shard.hold.foldKeys()
     await mustHold(shard.tables, shard.live, held[index] as Term)
@@ -71,7 +70,6 @@ const files = {
               SETTINGS max_execution_time = \${seconds_max}, async_insert = 0`,
 }
 const statementMsMax = 600_000
-const everything: Scope = { condition: '1', parameters: {} }
 // Higher than any number that the fold worker's own statements get in this epoch.
 const firstCounter = 2n ** 31n
 
@@ -103,7 +101,7 @@ async function stamp(
     await run(files.stamp, range)
     await run(files.departures, range)
   }
-  await run(files.watermark, everything)
+  await run(files.watermark, { condition: '1', parameters: {} })
   // Readers may have seen campaigns that neither generation knows. It comes after the watermark, because its stamp is above that.
   if (isRestored) await tables.run(noteGapStatement(rebuilt, nextStep()))
   await mustHold(tables, rebuilt, term)

@@ -11,7 +11,7 @@ import { idChunks } from '../tables/clickhouse/statements.ts'
 import type { Tables } from '../tables/port.ts'
 import { onEach, type RebuildContext, type RebuildShard } from './context.ts'
 import { catchUp } from './ingest.ts'
-import { changedSince, ledgers, newerQuery, rangesOf, type Scope, type Sides } from './withdrawals.ts'
+import { ledgers, newerQuery, rangesOf, type Scope, type Sides } from './withdrawals.ts'
 
 const mismatchesMax = 10
 // Records that were only late are found after two catch-ups. What is still missing then is lost.
@@ -61,11 +61,6 @@ export async function verifyAll(context: RebuildContext, reader: EventReader): P
   mustBeAccepted(context, all)
 }
 
-/** Verifies the campaigns that were folded since the shard was compared. */
-export async function verifyTouched(context: RebuildContext, shard: RebuildShard): Promise<void> {
-  await verifyReadTables(context, shard, changedSince(shard.rebuilt, shard.compared))
-}
-
 /** What the live tables have withdrawn is never shown again, whatever loss is accepted. */
 function mustNotReturn(returned: readonly Missing[]): void {
   if (returned.length === 0) return
@@ -99,7 +94,7 @@ interface Mismatch {
  * Compares what the read tables show of these campaigns with the sums of the ledger. A rollback returns to the generation from before with
  * any faults that a fold left in them.
  */
-async function verifyReadTables(
+export async function verifyReadTables(
   { config, tracker }: RebuildContext,
   { tables, rebuilt: { ledger, read } }: RebuildShard,
   { condition, parameters }: Scope,

@@ -75,17 +75,10 @@ export function createWithdrawals(tables: Tables, { live, rebuilt }: Sides, run:
 
 /* The ledgers as a rebuild compares them: what the live ledger has and the new one does not. */
 
-export interface Ledger {
-  name: 'campaign_ledger' | 'pledge_ledger'
-  key: string
-  columns: string
-  /** SQL: the row has no content to show, because the entity was deleted, hidden or cancelled. */
-  withdrawn: string
-}
-
 const namesOf = (columns: readonly { name: string }[]) => columns.map(({ name }) => name).join(', ')
 
-export const ledgers: readonly Ledger[] = [
+/** `withdrawn`: SQL; the row has no content to show, because the entity was deleted, hidden or cancelled. */
+export const ledgers = [
   {
     name: 'campaign_ledger',
     key: 'campaign_id',
@@ -98,7 +91,7 @@ export const ledgers: readonly Ledger[] = [
     columns: namesOf(pledgeColumns),
     withdrawn: 'NOT counts',
   },
-]
+] as const
 
 /** The current generation, and the one that is built. */
 export interface Sides {
@@ -110,7 +103,7 @@ const newer = readSql('newer', import.meta.url)
 
 /** Selects the entities of which the live ledger has a newer version. `scope`: SQL. `rows`: SQL; only these rows of the live ledger. */
 export function newerQuery(
-  { name, key, withdrawn }: Ledger,
+  { name, key, withdrawn }: (typeof ledgers)[number],
   { live, rebuilt }: Sides,
   scope: string,
   rows = '1',

@@ -4,6 +4,7 @@
  *
  * A file is read once, when the program starts. A new secret needs a restart.
  */
+import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync, readSync } from 'node:fs'
 import { messageOf } from './message-of.ts'
 
@@ -64,17 +65,12 @@ export function resolveSecretFiles(given: Readonly<Record<string, string>>): Res
 
 /** The content without one newline at its end, which editors and `echo` write. Throws with what is wrong with the file. */
 function readSecret(path: string): string {
-  const secret = decode(readStart(path)).replace(/\r?\n$/, '')
+  const bytes = readStart(path)
+  if (!isUtf8(bytes)) throw new Error('is not UTF-8 text')
+  // It leaves out the mark of the byte order, which some editors write.
+  const secret = new TextDecoder().decode(bytes).replace(/\r?\n$/, '')
   if (secret === '') throw new Error('is empty')
   return secret
-}
-
-function decode(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw new Error('is not UTF-8 text')
-  }
 }
 
 function readStart(path: string): Uint8Array {
