@@ -57,7 +57,7 @@ export async function purgeRejects(
   tables: Tables,
   databases: Databases,
   purge: TablesPurge,
-  wholeBase = databases.base,
+  wholeBase: string,
 ): Promise<PurgedCopy[]> {
   const copy = `table ${table}`
   const { isDry, removesRejects } = purge

@@ -140,17 +140,10 @@ async function detachedParts(tables: Tables, { base, ledger, read }: Databases):
 /** What campaigns in quarantine last were is shown until they can be folded. No entry if no campaign is in quarantine. */
 async function purgeQuarantine(tables: Tables, databases: Databases): Promise<PurgedCopy[]> {
   const campaigns = await readQuarantine({ tables, databases })
-  return campaigns.map(({ campaign_id: id, failures }) =>
-    failures > 0
-      ? unreached(
-          `campaign ${id}`,
-          'it is in quarantine: what it last showed stays visible until it can be folded',
-        )
-      : leftOver(
-          `campaign ${id}`,
-          'nothing',
-          'what changed since its last fold: it is in quarantine, so run the purge again after some minutes',
-          null,
-        ),
-  )
+  const reason = 'it is in quarantine: what it last showed stays visible until it can be folded'
+  const left = 'what changed since its last fold: it is in quarantine, so run the purge again after some minutes'
+  return campaigns.map(({ campaign_id, failures }) => {
+    const copy = `campaign ${campaign_id}`
+    return failures > 0 ? unreached(copy, reason) : leftOver(copy, 'nothing', left, null)
+  })
 }

@@ -181,10 +181,9 @@ export async function checkDisk({ tables, databases: { ledger, read } }: Shard):
             FROM system.disks WHERE name IN (SELECT disk_name FROM parts)`,
     query_params: { databases: [ledger, read] },
   })
-  const { liveBytes, freeBytes, disk } = row ?? { liveBytes: 0, freeBytes: 0, disk: '' }
-  if (freeBytes >= growth * liveBytes) return
+  if (!row || row.freeBytes >= growth * row.liveBytes) return
   throw new Error(
-    `a rebuild may need ${megabytes(growth * liveBytes)} in addition to the ${megabytes(liveBytes)} of the live tables, but only ` +
-      `${megabytes(freeBytes)} are free on ClickHouse's disk ${disk}; free some of it, or begin anyway with --ignore-disk`,
+    `a rebuild may need ${megabytes(growth * row.liveBytes)} in addition to the ${megabytes(row.liveBytes)} of the live tables, but only ` +
+      `${megabytes(row.freeBytes)} are free on ClickHouse's disk ${row.disk}; free some of it, or begin anyway with --ignore-disk`,
   )
 }

@@ -13,7 +13,7 @@ import { type ProjectorDependencies, runProjector } from '../projector/projector
 import { projectorSettings } from '../projector/settings.ts'
 import { createNotifier } from '../runtime/async/notifier.ts'
 import { readCurrent } from '../tables/generations.ts'
-import { createRejectStore, loggedReason, type Reject } from '../tables/rejects.ts'
+import { createRejectStore, loggedReason } from '../tables/rejects.ts'
 import { onEach, type RebuildContext, wholeOf } from './context.ts'
 
 // Once a round took no longer than this, the rest is read while the promotion holds the fold.
@@ -69,8 +69,9 @@ function loopOf(context: RebuildContext): Omit<ProjectorDependencies, 'reader'> 
     ...(!tracker.detail.request.isDry && {
       // An older reject has left the table, settled or not. It would come back as an open one.
       storeRejects(log, rejects) {
-        const isOld = ({ record }: Reject) => record.appendedAt <= now() - keptMs
-        const old = rejects.filter(isOld)
+        const { old = [], recent = [] } = Object.groupBy(rejects, ({ record }) =>
+          record.appendedAt <= now() - keptMs ? 'old' : 'recent',
+        )
         for (const { record, reason } of old.slice(0, namedMax - named)) {
           const { topic, partition, offset } = record
           logger.warn(
@@ -79,10 +80,7 @@ function loopOf(context: RebuildContext): Omit<ProjectorDependencies, 'reader'> 
           )
           named++
         }
-        return store(
-          log,
-          rejects.filter(reject => !isOld(reject)),
-        )
+        return store(log, recent)
       },
     }),
     decode: createDecoder(context.schemaRegistry?.known),

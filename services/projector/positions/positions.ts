@@ -32,7 +32,7 @@ import {
   writePositions,
 } from './stored-positions.ts'
 
-export interface PositionsDependencies {
+interface PositionsDependencies {
   tables: Pick<Tables, 'rows' | 'run'>
   databases: Databases
   /** The shards that each have positions. */
@@ -198,7 +198,7 @@ interface Noticed {
 
 /** The positions in the tables, and if the tables went back, those of a new era (`restored`), which are then written. */
 export async function noticeRestore(
-  dependencies: Pick<PositionsDependencies, 'tables' | 'databases' | 'shards' | 'now' | 'warn'>,
+  dependencies: PositionsDependencies,
   state: Pick<LogState, 'log' | 'partitions' | 'remembered'>,
 ): Promise<Noticed> {
   const { shown, watermark: lostWatermark } = state.remembered
@@ -218,7 +218,7 @@ export async function noticeRestore(
  * log has deleted are not needed. Repeating it is harmless.
  */
 export async function beginAgain(
-  dependencies: Pick<PositionsDependencies, 'tables' | 'databases' | 'shards' | 'now' | 'warn'>,
+  dependencies: PositionsDependencies,
   state: Pick<LogState, 'log' | 'partitions'>,
   {
     stored,
@@ -254,7 +254,7 @@ export async function beginAgain(
  * offsets of the old log say nothing about the new one.
  */
 async function readCertain(
-  { tables, databases, shards }: Pick<PositionsDependencies, 'tables' | 'databases' | 'shards'>,
+  { tables, databases, shards }: PositionsDependencies,
   log: string,
   until: number,
 ): Promise<Map<string, number>> {
