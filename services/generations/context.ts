@@ -3,7 +3,7 @@ import type { History } from '../log/port.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import { buildHolder, promotionHolder } from '../projector/fold/fold-epochs.ts'
 import { untilNoFoldRuns } from '../projector/fold/fold-leadership.ts'
-import { createFoldWorker, type FoldWorker } from '../projector/fold/fold-worker.ts'
+import { createFoldWorker } from '../projector/fold/fold-worker.ts'
 import { isRefused } from '../projector/fold/line.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import type { Positions } from '../projector/positions/positions.ts'
@@ -25,7 +25,7 @@ import { areViewsOf, pointViews } from '../tables/schema/views.ts'
 import { onEveryShard } from '../tables/shards.ts'
 import { noteDropped } from './attempts.ts'
 import type { RebuildState, RebuildTracker, WorkPhase } from './rebuild-log.ts'
-import { createWithdrawals, type Look, type Sides } from './withdrawals.ts'
+import { createWithdrawals, type Look } from './withdrawals.ts'
 
 export interface RebuildDependencies
   extends RebuildTables,
@@ -211,20 +211,7 @@ export async function onEach<One, Result>(
  * withdrawals, its verification and its stamps. A campaign is on one shard with all its pledges. The promotion is one row for all shards.
  */
 
-export interface RebuildShard extends Sides {
-  /** They retry statements, and use half of ClickHouse's cores. */
-  tables: Tables
-  /** The same tables with all cores, for statements that the fold waits for. */
-  tablesOnAllCores: Tables
-  /** Of the new generation. */
-  foldWorker: FoldWorker
-  /** Holds the fold of the current generation. */
-  hold: FoldWorker
-  /** Carries what was withdrawn since the last call; the first call carries everything. Its fold has to follow. */
-  carryWithdrawals: (signal: AbortSignal) => Promise<void>
-  /** The new generation's batches when it had everything that the log had. What comes later is verified under the held fold. */
-  compared: Look
-}
+export type RebuildShard = Awaited<ReturnType<typeof createShards>>[number]
 
 // Nothing reads the new generation, so its statements may take long.
 const buildMsMax = 30 * 60_000
@@ -235,7 +222,7 @@ export async function createShards(
   dependencies: RebuildDependencies,
   { attempt, generation, from }: Pick<RebuildState, 'attempt' | 'generation'> & { from: number },
   patience: Patience,
-): Promise<RebuildShard[]> {
+) {
   const { run, config, history, random, sleep, monotonicMs, now } = dependencies
   const time = { monotonicMs, sleep }
   return Promise.all(
@@ -248,8 +235,11 @@ export async function createShards(
       return {
         live,
         rebuilt,
+        /** They retry statements, and use half of ClickHouse's cores. */
         tables,
+        /** The same tables with all cores, for statements that the fold waits for. */
         tablesOnAllCores,
+        /** Of the new generation. */
         foldWorker: createFoldWorker({
           ...worker,
           tables,
@@ -261,6 +251,7 @@ export async function createShards(
           epochFloor: () => highestEpoch(tables, live),
           stampsFrom: live.read,
         }),
+        /** Holds the fold of the current generation. */
         hold: createFoldWorker({
           ...worker,
           tables: tablesOnAllCores,
@@ -272,7 +263,8 @@ export async function createShards(
           untilNoneRuns: () => untilNoFoldRuns(tables, live, { ...time, msMax: foldEndsMsMax }),
         }),
         carryWithdrawals: createWithdrawals(tables, { live, rebuilt }, `${run}-${index}`),
-        compared: { at: 0, runs: [], lasts: [] },
+        /** The new generation's batches when it had everything that the log had. What comes later is verified under the held fold. */
+        compared: { at: 0, runs: [], lasts: [] } as Look,
       }
     }),
   )

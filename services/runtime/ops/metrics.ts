@@ -12,18 +12,21 @@ export function createMetrics() {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
-  const buildInfo = new Gauge({
+  const counter = <Label extends string>(settings: ConstructorParameters<typeof Counter<Label>>[0]) =>
+    new Counter<Label>({ ...settings, registers })
+  const gauge = <Label extends string>(settings: ConstructorParameters<typeof Gauge<Label>>[0]) =>
+    new Gauge<Label>({ ...settings, registers })
+  const histogram = <Label extends string>(settings: ConstructorParameters<typeof Histogram<Label>>[0]) =>
+    new Histogram<Label>({ ...settings, registers })
+  gauge({
     name: 'pledgeview_build_info',
     help: 'Always 1. The labels tell which version of the program runs, on which version of Node',
     labelNames: ['version', 'node'] as const,
-    registers,
-  })
-  buildInfo.set({ version: programVersion, node: process.versions.node }, 1)
-  new Counter({
+  }).set({ version: programVersion, node: process.versions.node }, 1)
+  counter({
     name: 'pledgeview_invariants_broken_total',
     help: 'How often an assertion of the program did not hold, by name (services/runtime/ops/invariants.ts): a defect of Pledgeview',
     labelNames: ['name'] as const,
-    registers,
     collect() {
       this.reset()
       for (const [name, count] of brokenInvariants()) this.inc({ name }, count)
@@ -32,131 +35,110 @@ export function createMetrics() {
   const secondsBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
   return {
     registry,
-    events: new Counter({
+    events: counter({
       name: 'pledgeview_events_total',
       help: 'Records projected, by topic and outcome (accepted, rejected)',
       labelNames: ['topic', 'outcome'] as const,
-      registers,
     }),
-    misplacedRecords: new Counter({
+    misplacedRecords: counter({
       name: 'pledgeview_misplaced_records_total',
       help: 'Records projected that are not in the partition of their key, by topic',
       labelNames: ['topic'] as const,
-      registers,
     }),
-    comparedVersions: new Counter({
+    comparedVersions: counter({
       name: 'pledgeview_compared_versions_total',
       help:
         'Events whose version was compared with the ledger, by topic and outcome (in_order, stale, conflicting): all of small batches, ' +
         'a sample of large ones',
       labelNames: ['topic', 'outcome'] as const,
-      registers,
     }),
-    batchSeconds: new Histogram({
+    batchSeconds: histogram({
       name: 'pledgeview_batch_write_seconds',
       help: 'Time to write a collected batch: its rows, its positions, and the offsets that tools for lag read',
       buckets: secondsBuckets,
-      registers,
     }),
-    retries: new Counter({
+    retries: counter({
       name: 'pledgeview_retries_total',
       help: 'Retries, by stage (schemas, ingest, fold, rewrite)',
       labelNames: ['stage'] as const,
-      registers,
     }),
-    foldSeconds: new Histogram({
+    foldSeconds: histogram({
       name: 'pledgeview_fold_seconds',
       help: 'Time of one fold, all its statements',
       buckets: secondsBuckets,
-      registers,
     }),
-    foldCampaigns: new Histogram({
+    foldCampaigns: histogram({
       name: 'pledgeview_fold_campaigns',
       help: 'Campaigns that one fold looked at',
       buckets: [1, 10, 100, 1_000, 10_000, 100_000],
-      registers,
     }),
-    quarantine: new Gauge({
+    quarantine: gauge({
       name: 'pledgeview_quarantined_campaign',
       help: 'A campaign in quarantine, which the common folds leave out: how many tries in a row have failed',
       labelNames: ['campaign'] as const,
-      registers,
     }),
-    freshnessSeconds: new Histogram({
+    freshnessSeconds: histogram({
       name: 'pledgeview_event_to_visible_seconds',
       help: 'From the append of the oldest event of a fold to its visibility in the read tables',
       buckets: secondsBuckets,
-      registers,
     }),
-    clockSteps: new Counter({
+    clockSteps: counter({
       name: 'pledgeview_clock_steps_total',
       help: 'Steps of the clock of ClickHouse that the fold noticed, by direction (back, forward)',
       labelNames: ['direction'] as const,
-      registers,
     }),
-    lag: new Gauge({
+    lag: gauge({
       name: 'pledgeview_lag_records',
       help: 'Records in the log that are not in the tables, by topic and partition',
       labelNames: ['topic', 'partition'] as const,
-      registers,
     }),
-    tombstoneRetention: new Gauge({
+    tombstoneRetention: gauge({
       name: 'pledgeview_tombstone_retention_seconds',
       help: 'How long a topic keeps tombstones after compaction, as read at the start',
       labelNames: ['topic'] as const,
-      registers,
     }),
-    projectorsStopped: new Gauge({
+    projectorsStopped: gauge({
       name: 'pledgeview_projectors_stopped',
       help: 'Whether a projector stopped with an error, and none leads the fold since: 1 or 0. /status tells the reason',
-      registers,
     }),
-    stageLag: new Gauge({
+    stageLag: gauge({
       name: 'pledgeview_stage_lag_seconds',
       help: 'How far a stage is behind: fold, the age of the watermark',
       labelNames: ['stage'] as const,
-      registers,
     }),
-    clickhouseUp: new Gauge({
+    clickhouseUp: gauge({
       name: 'pledgeview_clickhouse_up',
       help: 'Whether ClickHouse answered this process at this scrape: 1 or 0',
-      registers,
     }),
-    redisUp: new Gauge({
+    redisUp: gauge({
       name: 'pledgeview_redis_up',
       help: 'Whether Redis answers, by connection (limits, caches, portal): 1 or 0',
       labelNames: ['connection'] as const,
-      registers,
     }),
-    usageFlushes: new Counter({
+    usageFlushes: counter({
       name: 'pledgeview_usage_flushes_total',
       help: 'Attempts to write how often each API key was used, by outcome (written, failed)',
       labelNames: ['outcome'] as const,
-      registers,
     }),
-    usageLostRequests: new Counter({
+    usageLostRequests: counter({
       name: 'pledgeview_usage_lost_requests_total',
       help: 'Requests that no usage counts, because they could not be written for minutes',
-      registers,
     }),
-    cacheLookups: new Counter({
+    cacheLookups: counter({
       name: 'pledgeview_cache_lookups_total',
       help: 'Lookups in a cache of the API (responses, lists, rows), by outcome: hit, or miss if ClickHouse or the list index had to be asked',
       labelNames: ['cache', 'outcome'] as const,
-      registers,
     }),
-    requests: new Counter({
+    requests: counter({
       name: 'pledgeview_http_requests_total',
       help: 'Requests of the public API, by method, route and status',
       labelNames: ['method', 'route', 'status'] as const,
-      registers,
     }),
-    requestSeconds: new Histogram({
+    requestSeconds: histogram({
       name: 'pledgeview_http_request_seconds',
       help: 'Time to answer a request of the public API, by route',
       labelNames: ['route'] as const,
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-      registers,
     }),
   }
 }
