@@ -18,8 +18,8 @@ import { nameDatabases } from '../tables/schema/sql-files.ts'
 const announce = readSql('announce-withdrawals', import.meta.url)
 
 /**
- * Carries what was withdrawn since the last call; the first call carries everything. Its fold has to follow. `run`: names this run of the rebuild on this
- * shard; unique.
+ * The function carries what was withdrawn since its last call; the first call carries everything. Its fold has to follow. `run`: names
+ * this run of the rebuild on this shard; unique.
  */
 export function createWithdrawals(tables: Tables, { live, rebuilt }: Sides, run: string) {
   let carried: Look | undefined

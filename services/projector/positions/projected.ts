@@ -9,10 +9,9 @@ export class NotProjected extends Error {
   override name = 'NotProjected'
 }
 
-export interface ProjectedBounds {
+interface ProjectedBounds {
   /** How long to wait, ms. */
   msMax: number
-  pauseMsMin?: number
   /** For the message of the error: what to do then. */
   wayOn: string
 }
@@ -51,7 +50,7 @@ export async function untilFolded(
 
 function until(
   look: () => Promise<string | undefined>,
-  { msMax, pauseMsMin = 250, wayOn }: ProjectedBounds,
+  { msMax, wayOn }: ProjectedBounds,
   time?: RetryDependencies,
 ): Promise<void> {
   const isRetryable = (error: unknown) => error instanceof NotProjected
@@ -59,5 +58,5 @@ function until(
     const missing = await look()
     if (missing !== undefined) throw new NotProjected(`${missing}${wayOn}`)
   }
-  return retry(looked, { isRetryable, msMax, pauseMsMin, pauseMsMax: 8 * pauseMsMin }, time)
+  return retry(looked, { isRetryable, msMax, pauseMsMin: 250, pauseMsMax: 2_000 }, time)
 }

@@ -97,12 +97,12 @@ describe('before a retry on Kafka', () => {
   test('the projectors reach the end that the log had when it began, although the first answer is older and the log grows meanwhile', async () => {
     // The first answer was read before what waits now was appended.
     const lags = [lag(5, 5), lag(5, 10), lag(9, 50), lag(10, 90), lag(11, 99)]
-    await untilProjected(lagOf(lags), { msMax: 60_000, pauseMsMin: 1, wayOn: '' })
+    await untilProjected(lagOf(lags), { msMax: 60_000, wayOn: '' }, { sleep: async () => {} })
     expect(lags).toEqual([lag(11, 99)])
   })
 
   test('nothing is appended if they do not', async () => {
-    const waiting = untilProjected(lagOf([lag(5, 10)]), { msMax: 5, pauseMsMin: 1, wayOn: ': wait' })
+    const waiting = untilProjected(lagOf([lag(5, 10)]), { msMax: 5, wayOn: ': wait' }, { sleep: async () => {} })
     await expect(waiting).rejects.toThrow('5 records of the log are not projected yet: wait')
   })
 })
