@@ -38,12 +38,9 @@ const requests = new WeakMap<ServerResponse, Span>()
  * Loads the SDK if the environment names a collector. The exporter itself reads the other `OTEL_EXPORTER_OTLP_...` variables. Resolves
  * with what sends the last spans. Throws if a package cannot be loaded.
  */
-export async function openTraces(
-  service: string,
-  environment: Readonly<Record<string, string | undefined>> = process.env,
-): Promise<() => Promise<void>> {
-  const { OTEL_EXPORTER_OTLP_ENDPOINT: all, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own } = environment
-  if (!(all || own) || environment.OTEL_SDK_DISABLED === 'true') return async () => {}
+export async function openTraces(service: string): Promise<() => Promise<void>> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: all, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own } = process.env
+  if (!(all || own) || process.env.OTEL_SDK_DISABLED === 'true') return async () => {}
   const asking = `OTEL_EXPORTER_OTLP_${own ? 'TRACES_' : ''}ENDPOINT asks for traces`
   const sdk = await loadSdk('sdk-trace', asking)
   const hooks = await loadSdk('context-async-hooks', asking)
@@ -53,7 +50,7 @@ export async function openTraces(
   const api = await import('@opentelemetry/api')
   const provider = new sdk.TracerProvider({
     resource: resourceFromAttributes({
-      'service.name': environment.OTEL_SERVICE_NAME ?? `pledgeview-${service}`,
+      'service.name': process.env.OTEL_SERVICE_NAME ?? `pledgeview-${service}`,
     }),
     spanProcessors: [new sdk.BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   })
