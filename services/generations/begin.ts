@@ -73,8 +73,8 @@ export function resumedRebuild(
   const open = state.detail.request
   if (request.kind !== open.kind || request.isDry !== open.isDry) {
     throw new Error(
-      `a ${open.isDry ? 'dry ' : ''}${open.kind} that began ${state.detail.startedAt} is not finished (${state.phase}): run the same command again to ` +
-        'continue it, or give it up with pledgeview rebuild drop',
+      `a ${open.isDry ? 'dry ' : ''}${open.kind} that began ${state.detail.startedAt} is not finished (${state.phase}): ` +
+        'run the same command again to continue it, or give it up with pledgeview rebuild drop',
     )
   }
   const detail = { ...state.detail, request: { ...open, acceptsLoss, ignoresDisk }, failure: null }
@@ -181,9 +181,10 @@ export async function checkDisk({ tables, databases: { ledger, read } }: Shard):
             FROM system.disks WHERE name IN (SELECT disk_name FROM parts)`,
     query_params: { databases: [ledger, read] },
   })
-  if (!row || row.freeBytes >= growth * row.liveBytes) return
+  const { liveBytes, freeBytes, disk } = row ?? { liveBytes: 0, freeBytes: 0, disk: '' }
+  if (freeBytes >= growth * liveBytes) return
   throw new Error(
-    `a rebuild may need ${megabytes(growth * row.liveBytes)} in addition to the ${megabytes(row.liveBytes)} of the live tables, but only ` +
-      `${megabytes(row.freeBytes)} are free on ClickHouse's disk ${row.disk}; free some of it, or begin anyway with --ignore-disk`,
+    `a rebuild may need ${megabytes(growth * liveBytes)} in addition to the ${megabytes(liveBytes)} of the live tables, but only ` +
+      `${megabytes(freeBytes)} are free on ClickHouse's disk ${disk}; free some of it, or begin anyway with --ignore-disk`,
   )
 }
