@@ -7,19 +7,16 @@ import { counted } from '../runtime/progress.ts'
 import { idChunks } from '../tables/clickhouse/statements.ts'
 import { findDeletedDays, removeRows } from '../tables/deleted.ts'
 import { qualified } from '../tables/generations.ts'
-import type { Databases, Tables } from '../tables/port.ts'
+import type { Shard } from '../tables/port.ts'
 import { oldPartsMs } from '../tables/superseded.ts'
 import { leftOver, type PurgedCopy, purged } from './report.ts'
 import { deleteRows, type TablesPurge } from './tables.ts'
 
-export async function purgeDeleted(
-  tables: Tables,
-  databases: Databases,
-  purge: TablesPurge,
-): Promise<PurgedCopy[]> {
+export async function purgeDeleted(shard: Shard, purge: TablesPurge): Promise<PurgedCopy[]> {
+  const { tables, databases } = shard
+  const { base } = databases
   const campaigns = await findDeletedDays(tables, databases)
   const days = await purgeOne('campaign_days', 'deleted campaign', campaigns)
-  const { base } = databases
   // A deleted key leaves a tombstone, which has no account.
   const rows = await tables.rows<{ key: string }>({
     query: `SELECT DISTINCT api_key AS key FROM ${base}.api_key_usage
@@ -39,8 +36,8 @@ export async function purgeDeleted(
     if (ids.length === 0) return purged(copy, `no ${what}`)
     const done = `the rows of ${counted(ids.length, what)}`
     if (purge.isDry) return purged(copy, `removes ${done}`)
-    const remove = () => removeRows({ tables, databases }, table, ids)
-    return deleteRows(tables, databases, { table, remove }, purge, purged(copy, `removed ${done}`))
+    const remove = () => removeRows(shard, table, ids)
+    return deleteRows(shard, { table, remove }, purge, purged(copy, `removed ${done}`))
   }
 }
 
@@ -54,19 +51,19 @@ const expiryMsMax = 4 * 3_600_000 + oldPartsMs
 const notDeleted = 'whose entity is not deleted: see rejects list; --rejects removes them'
 
 export async function purgeRejects(
-  tables: Tables,
-  databases: Databases,
+  shard: Shard,
   purge: TablesPurge,
   wholeBase: string,
 ): Promise<PurgedCopy[]> {
+  const { base } = shard.databases
   const copy = `table ${table}`
   const { isDry, removesRejects } = purge
   // How many there are, and when the last of them expires, Unix ms.
-  const [stored] = await tables.rows<{ rejects: number; expiresAt: number }>({
-    query: `SELECT count() AS rejects, max(toUnixTimestamp64Milli(kept_until)) AS expiresAt FROM ${databases.base}.${table} FINAL`,
+  const [stored] = await shard.tables.rows<{ rejects: number; expiresAt: number }>({
+    query: `SELECT count() AS rejects, max(toUnixTimestamp64Milli(kept_until)) AS expiresAt FROM ${base}.${table} FINAL`,
   })
   const { rejects: all, expiresAt } = stored ?? { rejects: 0, expiresAt: 0 }
-  const keys = removesRejects ? [] : await keysOfRejects(tables, databases, wholeBase)
+  const keys = removesRejects ? [] : await keysOfRejects(shard, wholeBase)
   const removed = removesRejects ? all : keys.reduce((sum, { rejects }) => sum + rejects, 0)
   const done = `${isDry ? 'removes' : 'removed'} ${counted(removed, 'row')}`
   const left = all - removed
@@ -74,12 +71,17 @@ export async function purgeRejects(
     left === 0 ? purged(copy, done) : leftOver(copy, done, `${left} ${notDeleted}`, expiresAt + expiryMsMax)
   if (isDry || removed === 0) return [report]
   const remove = async () => {
-    if (removesRejects) return deleteWhere(tables, databases, 'true', {})
+    if (removesRejects) return deleteWhere('true', {})
     const condition = "concat(topic, '/', ifNull(key, '')) IN {names:Array(String)}"
     const places = keys.map(({ topic, key }) => `${topic}/${key}`)
-    for (const names of idChunks(places, keysMax)) await deleteWhere(tables, databases, condition, { names })
+    for (const names of idChunks(places, keysMax)) await deleteWhere(condition, { names })
   }
-  return [await deleteRows(tables, databases, { table, remove }, purge, report)]
+  return [await deleteRows(shard, { table, remove }, purge, report)]
+
+  function deleteWhere(condition: string, query_params: Record<string, unknown>): Promise<void> {
+    const query = `ALTER TABLE ${base}.${table} DELETE WHERE ${condition} SETTINGS mutations_sync = 2`
+    return shard.tables.run({ query, query_params })
+  }
 }
 
 /**
@@ -87,8 +89,7 @@ export async function purgeRejects(
  * signed up again. On a cluster the portal's ledgers are on the first shard, but the rejects of its topics are on any.
  */
 function keysOfRejects(
-  tables: Tables,
-  databases: Databases,
+  { tables, databases }: Shard,
   wholeBase: string,
 ): Promise<{ topic: string; key: string; rejects: number }[]> {
   const campaignOf = `splitByChar('/', assumeNotNull(key))[1]`
@@ -106,17 +107,5 @@ function keysOfRejects(
         OR key IN (SELECT concat(campaign_id, '/', pledge_id) FROM ${deleted('pledge_ledger')}
                    AND campaign_id IN (SELECT ${campaignOf} FROM ${databases.base}.${table} WHERE topic = 'pledges')))
       GROUP BY topic, key`,
-  })
-}
-
-function deleteWhere(
-  tables: Tables,
-  { base }: Databases,
-  condition: string,
-  parameters: Record<string, unknown>,
-): Promise<void> {
-  return tables.run({
-    query: `ALTER TABLE ${base}.${table} DELETE WHERE ${condition} SETTINGS mutations_sync = 2`,
-    query_params: parameters,
   })
 }

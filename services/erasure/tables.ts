@@ -13,7 +13,7 @@ import { messageOf } from '../runtime/message-of.ts'
 import { counted } from '../runtime/progress.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { qualified } from '../tables/generations.ts'
-import type { Databases, Shard, Tables } from '../tables/port.ts'
+import type { Shard } from '../tables/port.ts'
 import { oldPartsMs, readParts, rewriteParts, versionedTables } from '../tables/superseded.ts'
 import { leftOver, type PurgedCopy, purged, unreached } from './report.ts'
 import { purgeDeleted, purgeRejects } from './rows.ts'
@@ -36,9 +36,9 @@ const lookMs = 250
  * shards.
  */
 export async function purgeTables(
-  { tables, databases }: Shard,
+  shard: Shard,
   purge: TablesPurge,
-  { prefix = '', wholeBase = databases.base } = {},
+  { prefix = '', wholeBase = shard.databases.base } = {},
 ): Promise<PurgedCopy[]> {
   const works = {
     tables: mergeTables,
@@ -50,7 +50,7 @@ export async function purgeTables(
   }
   const copies: PurgedCopy[] = []
   for (const [copy, work] of Object.entries(works)) {
-    const done = await work(tables, databases, purge, wholeBase).catch(error => [
+    const done = await work(shard, purge, wholeBase).catch(error => [
       unreached(copy, messageOf(error)),
     ])
     copies.push(...done)
@@ -59,7 +59,8 @@ export async function purgeTables(
 }
 
 /** One table after the other, so that the disk needs room for the largest only. */
-async function mergeTables(tables: Tables, databases: Databases, purge: TablesPurge): Promise<PurgedCopy[]> {
+async function mergeTables(shard: Shard, purge: TablesPurge): Promise<PurgedCopy[]> {
+  const { tables, databases } = shard
   const copies: PurgedCopy[] = []
   for (const table of versionedTables) {
     const copy = `table ${table}`
@@ -69,7 +70,7 @@ async function mergeTables(tables: Tables, databases: Databases, purge: TablesPu
       const verb = purge.isDry ? 'merges' : 'merged'
       const done = purged(copy, active < 2 ? 'nothing to merge' : `${verb} ${active} parts`)
       const remove = () => rewriteParts(tables, databases, table, purge)
-      return purge.isDry ? done : deleteRows(tables, databases, { table, remove }, purge, done)
+      return purge.isDry ? done : deleteRows(shard, { table, remove }, purge, done)
     }
     copies.push(await work().catch(error => unreached(copy, messageOf(error))))
   }
@@ -78,12 +79,12 @@ async function mergeTables(tables: Tables, databases: Databases, purge: TablesPu
 
 /** Deletes rows, and waits until the files that had them are gone. Returns `done`, with what is left. */
 export async function deleteRows(
-  tables: Tables,
-  databases: Databases,
+  shard: Shard,
   { table, remove }: { table: string; remove: () => Promise<void> },
   purge: TablesPurge,
   done: PurgedCopy,
 ): Promise<PurgedCopy> {
+  const { tables, databases } = shard
   const place = qualified(table, databases)
   await tables.run({ query: `ALTER TABLE ${place} MODIFY SETTING ${quickRemoval.join(', ')}` })
   const before = await readParts(tables, databases, table)
@@ -91,16 +92,12 @@ export async function deleteRows(
   const after = await readParts(tables, databases, table)
   const active = new Set(after.filter(part => part.active).map(({ name }) => name))
   const names = before.map(({ name }) => name).filter(name => !active.has(name))
-  const isGone = await untilGone(tables, databases, { table, names }, purge)
+  const isGone = await untilGone(shard, { table, names }, purge)
   const left = 'files of old parts, which a query still reads'
   return isGone ? done : leftOver(done.copy, done.done, left, purge.now() + oldPartsMs)
 }
 
-async function resetSettings(
-  tables: Tables,
-  databases: Databases,
-  { isDry }: TablesPurge,
-): Promise<PurgedCopy[]> {
+async function resetSettings({ tables, databases }: Shard, { isDry }: TablesPurge): Promise<PurgedCopy[]> {
   const settings = quickRemoval.map(setting => setting.split(' ')[0]).join(', ')
   for (const name of isDry ? [] : purgedTables)
     await tables.run({ query: `ALTER TABLE ${qualified(name, databases)} RESET SETTING ${settings}` })
@@ -108,9 +105,8 @@ async function resetSettings(
 }
 
 /** Whether none of the parts has files any more, within a minute. */
-export async function untilGone(
-  tables: Tables,
-  databases: Databases,
+async function untilGone(
+  { tables, databases }: Shard,
   { table, names }: { table: string; names: readonly string[] },
   { monotonicMs, sleep }: TablesPurge,
 ): Promise<boolean> {
@@ -126,7 +122,8 @@ export async function untilGone(
 }
 
 /** Parts that ClickHouse has set aside are never merged, and nothing removes them. */
-async function detachedParts(tables: Tables, { base, ledger, read }: Databases): Promise<PurgedCopy[]> {
+async function detachedParts({ tables, databases }: Shard): Promise<PurgedCopy[]> {
+  const { base, ledger, read } = databases
   const [found] = await tables.rows<{ parts: number }>({
     query: 'SELECT count() AS parts FROM system.detached_parts WHERE database IN {names:Array(String)}',
     query_params: { names: [base, ledger, read] },
@@ -138,8 +135,8 @@ async function detachedParts(tables: Tables, { base, ledger, read }: Databases):
 }
 
 /** What campaigns in quarantine last were is shown until they can be folded. No entry if no campaign is in quarantine. */
-async function purgeQuarantine(tables: Tables, databases: Databases): Promise<PurgedCopy[]> {
-  const campaigns = await readQuarantine({ tables, databases })
+async function purgeQuarantine(shard: Shard): Promise<PurgedCopy[]> {
+  const campaigns = await readQuarantine(shard)
   const reason = 'it is in quarantine: what it last showed stays visible until it can be folded'
   const left = 'what changed since its last fold: it is in quarantine, so run the purge again after some minutes'
   return campaigns.map(({ campaign_id, failures }) => {
