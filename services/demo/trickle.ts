@@ -20,7 +20,7 @@ const lastMs = 60_000
 
 /**
  * `next` returns the events since the last call, at most `batchEventsMax`, and the rest with the next call. Versions of one entity
- * grow. `endMs`: when the history ended. `now` and it are Unix ms; if the clock was set back, time stands still. `random`: 0 to 1, without 1.
+ * grow. `now`, and `endMs`, when the history ended, are Unix ms. If the clock was set back, time stands still. `random`: 0 to 1, without 1.
  */
 export function demoTrickle({ endMs, random }: { endMs: number; random: () => number }) {
   const upcoming: StateEvent[] = []
@@ -68,7 +68,12 @@ export function demoTrickle({ endMs, random }: { endMs: number; random: () => nu
       changeable.splice(index, 1)
       if (!isOpen(earlier)) return undefined
       if (random() < 0.5) return { ...earlier, ...stamp, status: 'CANCELLED' }
-      return { ...earlier, ...stamp, ...doubled(earlier) }
+      return {
+        ...earlier,
+        ...stamp,
+        amount_minor: 2 * Number(earlier.amount_minor),
+        platform_amount_minor: 2 * Number(earlier.platform_amount_minor),
+      }
     }
     const example = examples[Math.floor(random() * examples.length)]
     if (example === undefined || !isOpen(example) || !isUnlimited(example)) return undefined
@@ -100,12 +105,5 @@ export function demoTrickle({ endMs, random }: { endMs: number; random: () => nu
       }
       return events
     },
-  }
-}
-
-function doubled({ amount_minor, platform_amount_minor }: PledgeState) {
-  return {
-    amount_minor: 2 * Number(amount_minor),
-    platform_amount_minor: 2 * Number(platform_amount_minor),
   }
 }

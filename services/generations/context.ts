@@ -65,9 +65,7 @@ export async function enter({ tracker, signal }: RebuildContext, phase: WorkPhas
 /* Where the databases of generations are: on one server, or on the shards of a cluster. */
 
 /** The tables that a rebuild works on. On a cluster `tables` and `databases` are those over all shards. */
-export interface RebuildTables {
-  tables: Tables
-  databases: Databases
+export interface RebuildTables extends Shard {
   /** `name`: in `remote_servers`. */
   cluster?: { name: string; shards: readonly Shard[] } | undefined
 }

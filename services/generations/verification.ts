@@ -8,10 +8,9 @@
 import type { EventReader } from '../log/port.ts'
 import { platformDigitsOf } from '../projector/fold/fold-statements.ts'
 import { idChunks } from '../tables/clickhouse/statements.ts'
-import type { Tables } from '../tables/port.ts'
 import { onEach, type RebuildContext, type RebuildShard } from './context.ts'
 import { catchUp } from './ingest.ts'
-import { ledgers, newerQuery, rangesOf, type Scope, type Sides } from './withdrawals.ts'
+import { ledgers, newerQuery, rangesOf, type Scope } from './withdrawals.ts'
 
 const mismatchesMax = 10
 // Records that were only late are found after two catch-ups. What is still missing then is lost.
@@ -43,7 +42,7 @@ export async function verifyAll(context: RebuildContext, reader: EventReader): P
       signal.throwIfAborted()
       tracker.progress({ done, of, unit: 'ranges' })
       await verifyReadTables(context, shard, scope)
-      found.push(...(await readMissing(shard.tables, shard, scope)))
+      found.push(...(await readMissing(shard, scope)))
       done++
     }
     return { shard, found }
@@ -53,7 +52,7 @@ export async function verifyAll(context: RebuildContext, reader: EventReader): P
     await catchUp(context, reader)
     lost = await onEach(lost, async ({ shard, found }) => ({
       shard,
-      found: await stillMissing(shard.tables, shard, found),
+      found: await stillMissing(shard, found),
     }))
   }
   const all = lost.flatMap(({ found }) => found)
@@ -162,27 +161,23 @@ const missingMax = 10_000
 const idsPerStatement = 1_000
 
 /** Returns at most 10,000 of each ledger, of the campaigns in scope. */
-async function readMissing(
-  tables: Tables,
-  sides: Sides,
-  { condition, parameters }: Scope,
-): Promise<Missing[]> {
+async function readMissing(shard: RebuildShard, { condition, parameters }: Scope): Promise<Missing[]> {
   const missing = ledgers.map(ledger => {
     const query = `SELECT campaign_id AS campaign, toJSONString([${ledger.key}]) AS entity, toBool(is_withdrawn) AS isWithdrawn,
         ${ledger.name === 'pledge_ledger'} AS isPledge, toString(live_version) AS liveVersion,
         if(is_known, toString(rebuilt_version), '-1') AS rebuiltVersion
-      FROM (${newerQuery(ledger, sides, condition)}) ORDER BY ${ledger.key} LIMIT ${missingMax}`
-    return tables.rows<Missing>({ query, query_params: parameters })
+      FROM (${newerQuery(ledger, shard, condition)}) ORDER BY ${ledger.key} LIMIT ${missingMax}`
+    return shard.tables.rows<Missing>({ query, query_params: parameters })
   })
   return (await Promise.all(missing)).flat()
 }
 
 /** What is still missing after the new generation has caught up, compared with what the live tables had before. */
-async function stillMissing(tables: Tables, sides: Sides, before: readonly Missing[]): Promise<Missing[]> {
+async function stillMissing(shard: RebuildShard, before: readonly Missing[]): Promise<Missing[]> {
   const now = new Map<string, Missing>()
   for (const ids of idChunks([...new Set(before.map(({ campaign }) => campaign))], idsPerStatement)) {
     const scope = { condition: 'campaign_id IN {ids:Array(String)}', parameters: { ids } }
-    for (const missing of await readMissing(tables, sides, scope)) now.set(missing.entity, missing)
+    for (const missing of await readMissing(shard, scope)) now.set(missing.entity, missing)
   }
   return before.filter(({ entity, liveVersion }) => {
     const found = now.get(entity)
