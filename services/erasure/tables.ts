@@ -50,9 +50,7 @@ export async function purgeTables(
   }
   const copies: PurgedCopy[] = []
   for (const [copy, work] of Object.entries(works)) {
-    const done = await work(shard, purge, wholeBase).catch(error => [
-      unreached(copy, messageOf(error)),
-    ])
+    const done = await work(shard, purge, wholeBase).catch(error => [unreached(copy, messageOf(error))])
     copies.push(...done)
   }
   return copies.map(entry => ({ ...entry, copy: `${prefix}${entry.copy}` }))
@@ -138,7 +136,8 @@ async function detachedParts({ tables, databases }: Shard): Promise<PurgedCopy[]
 async function purgeQuarantine(shard: Shard): Promise<PurgedCopy[]> {
   const campaigns = await readQuarantine(shard)
   const reason = 'it is in quarantine: what it last showed stays visible until it can be folded'
-  const left = 'what changed since its last fold: it is in quarantine, so run the purge again after some minutes'
+  const left =
+    'what changed since its last fold: it is in quarantine, so run the purge again after some minutes'
   return campaigns.map(({ campaign_id, failures }) => {
     const copy = `campaign ${campaign_id}`
     return failures > 0 ? unreached(copy, reason) : leftOver(copy, 'nothing', left, null)

@@ -73,7 +73,7 @@ export async function runRebuild(
   } catch (error) {
     await tracker.close(messageOf(error))
     // Whoever waits for its hold goes on at once.
-    await writeRow(generationLog, { kind: 'given up', attempt, run }).catch(onRetry)
+    await writeRow(generationLog, { kind: 'given up', attempt: state.attempt, run }).catch(onRetry)
     throw error
   }
 }

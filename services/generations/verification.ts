@@ -192,10 +192,9 @@ function lossesOf(lost: readonly Missing[]): Mismatch[] {
   return [...byPlace.values()].flatMap(([first, ...others]) => {
     if (!first) return []
     const { isPledge } = first
-    const reason =
-      isUnknown(first)
-        ? `${isPledge ? 'are' : 'is'} in the live tables, but not in the history that was read`
-        : `${isPledge ? 'have' : 'has'} newer versions in the live tables than in the history that was read`
+    const reason = isUnknown(first)
+      ? `${isPledge ? 'are' : 'is'} in the live tables, but not in the history that was read`
+      : `${isPledge ? 'have' : 'has'} newer versions in the live tables than in the history that was read`
     return [
       { place: placeOf(first), reason: `${reason}${isPledge ? ` (${others.length + 1} of them)` : ''}` },
     ]

@@ -102,7 +102,11 @@ describe('before a retry on Kafka', () => {
   })
 
   test('nothing is appended if they do not', async () => {
-    const waiting = untilProjected(lagOf([lag(5, 10)]), { msMax: 5, wayOn: ': wait' }, { sleep: async () => {} })
+    const waiting = untilProjected(
+      lagOf([lag(5, 10)]),
+      { msMax: 5, wayOn: ': wait' },
+      { sleep: async () => {} },
+    )
     await expect(waiting).rejects.toThrow('5 records of the log are not projected yet: wait')
   })
 })
