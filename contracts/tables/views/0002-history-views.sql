@@ -22,7 +22,9 @@ AS SELECT
     campaign_id, day, source, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count,
     pledge_count, follower_count, previous_category, previous_platform_amount, previous_backer_count, previous_pledge_count, complete_from,
     previous_source = 'kept' OR (previous_source = 'derived' AND is_present) AS was_public,
-    is_deleted = 0 AND (days.is_opening OR (previous_source = 'derived' AND NOT is_present)) AS is_opening
+    is_opening,
+    -- The days before it are not here: what it had on them is an opening amount of the sums.
+    is_deleted = 0 AND previous_source = 'derived' AND NOT is_present AS is_cut
 FROM
 (
     SELECT *, cityHash64(campaign_id) IN (SELECT cityHash64(campaign_id) FROM ${read}.campaigns FINAL) AS is_present
@@ -90,7 +92,7 @@ AS SELECT
     day,
     sumIf(pledged_platform_amount - previous_platform_amount, is_deleted = 0 AND NOT is_opening) AS new_amount,
     sumIf(toInt64(pledge_count) - toInt64(previous_pledge_count), is_deleted = 0 AND NOT is_opening) AS new_pledges,
-    sumIf(pledged_platform_amount, is_opening) AS opening,
+    sumIf(pledged_platform_amount, is_opening) + sumIf(previous_platform_amount, is_cut) AS opening,
     sumIf(previous_platform_amount, is_deleted AND was_public) AS departed,
     toInt64(countIf(is_deleted = 0)) - toInt64(countIf(was_public)) AS campaigns
 FROM ${base}.history_days
@@ -120,7 +122,7 @@ FROM
         any(multiIf(is_deleted = 0, own_hash, was_public, previous_hash, 0) AS to) AS to_hash,
         sumIf(pledged_platform_amount - previous_platform_amount, is_deleted = 0 AND NOT is_opening) AS new_amount,
         sumIf(toInt64(pledge_count) - toInt64(previous_pledge_count), is_deleted = 0 AND NOT is_opening) AS new_pledges,
-        sumIf(pledged_platform_amount, is_opening) AS opening,
+        sumIf(pledged_platform_amount, is_opening) + sumIf(previous_platform_amount, is_cut) AS opening,
         sumIf(previous_platform_amount, was_public AND (is_deleted OR left != 0)) AS gone,
         toInt64(countIf(is_deleted = 0)) AS public_rows,
         toInt64(countIf(was_public)) AS known_rows,

@@ -178,6 +178,28 @@ describe('the days before the history', () => {
       { new: 8, opening: 30, standing: 45, campaigns: 3 },
       { departed: 30, standing: 15, campaigns: 2 },
     ])
+    // What was pledged on the first day stays its funding.
+    nextDay()
+    await fold(campaignEvent({ campaign_id: 'live', version: 3, status: 'SUSPENDED', category: 'Other' }))
+    expect((await funding()).slice(-3)).toMatchObject([
+      { new: 8, opening: 37, standing: 45, campaigns: 3 },
+      { departed: 30, standing: 15, campaigns: 2 },
+      { departed: 15, standing: 0, campaigns: 1 },
+    ])
+    expect(
+      await rows(`SELECT sum(new_pledged_platform) AS new, sum(new_pledge_count) AS pledges, sum(opening_platform) AS opening
+                  FROM VIEWS.category_funding_days WHERE day < toDate(${Math.floor(world.clock.now() / dayMs) - 1})`),
+    ).toEqual([{ new: 8, pledges: 1, opening: 37 }])
+    nextDay()
+    await fold(
+      campaignEvent({ campaign_id: 'live', version: 4, category: 'Other', launch_date: daysAgo(11) }),
+    )
+    expect((await funding()).slice(-4)).toMatchObject([
+      { new: 8 },
+      { new: 0 },
+      { new: 0 },
+      { new: 0, opening: 15 },
+    ])
   })
 
   test('follow a campaign that is hidden, shown again or moved on the first day, and are gone if it ends hidden', async () => {
