@@ -179,6 +179,14 @@ describe('the queries of the Grafana boards', () => {
     expect(Number(data[0]?.[0])).toBeCloseTo(raised, 1)
   })
 
+  test('the funding by day has every category of those days, also one that no campaign has now', async () => {
+    const { text } = sqlQueries().find(({ name }) => name.endsWith('by day and category')) ?? { text: '' }
+    const drawn = new Set((await ask(text)).data.map(([, category]) => category))
+    const known = new Set([...world.history.values()].flatMap(shown => [...shown.values()]))
+    expect(world.shown.map(({ category }) => category)).not.toContain('Refunded')
+    expect(drawn).toEqual(new Set([...known].map(({ category }) => category)))
+  })
+
   test('names that producers choose are values, and never a part of the statement', async () => {
     const { text } = sqlQueries().find(({ name }) => name === 'campaign.json: Backers') ?? { text: '' }
     expect((await ask(text)).data).toHaveLength(1)
