@@ -116,7 +116,7 @@ CREATE OR REPLACE VIEW ${views}.about
     history_note      String COMMENT 'What a question that reaches before history_kept_from has to know',
     campaigns         UInt64 COMMENT 'Number of public campaigns',
     last_event_at     DateTime64(3, 'UTC') COMMENT 'When the latest event that is in the ledger entered the log, UTC; 1970 if there is none',
-    last_fold_at      DateTime64(3, 'UTC') COMMENT 'When the latest fold of events ended, UTC; 1970 if there was none'
+    last_fold_at      DateTime64(3, 'UTC') COMMENT 'When the latest fold of events ended, UTC; 1970 if there was none in the last 60 days'
 )
 SQL SECURITY DEFINER
 AS SELECT

@@ -21,7 +21,8 @@ export function dataContract(views: readonly PublicView[], version: string): obj
     status: 'active',
     description: {
       purpose: 'Statistics on public campaigns, their reward tiers and their funding by day.',
-      usage: 'Query the views with SQL, as the user analyst. They are always up to date.',
+      usage:
+        'Query the views with SQL, with npm start as the user analyst. The views are about a second behind the events: as_of of about says how far they are.',
       limitations:
         'Only public rows, no backer and no single pledge. New columns may be added: name the columns that you need.',
     },
