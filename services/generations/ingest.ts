@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { type EventReader, lagRecords, type PartitionLag, type Position } from '../log/port.ts'
-import { readLongRuns, readPending } from '../projector/fold/fold-progress.ts'
+import { readPending } from '../projector/fold/fold-progress.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../projector/ingest/reject-circuit-breaker.ts'
 import { createPositions, noticeRestore, type Positions } from '../projector/positions/positions.ts'
@@ -188,7 +188,7 @@ export async function isBeingRestored({ shards }: RebuildContext, log: string): 
   const answers = await onEach(shards, async ({ tables, live }) => {
     const { ofLog } = await readPositions([{ tables, databases: live }], log)
     if ([...ofLog.values()].some(({ next, againUntil }) => next < againUntil)) return true
-    return Boolean((await readPending(tables, live, await readLongRuns(tables, live)))?.isAgain)
+    return Boolean((await readPending(tables, live))?.isAgain)
   })
   return answers.includes(true)
 }

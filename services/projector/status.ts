@@ -6,7 +6,7 @@ import { iso } from '../tables/clickhouse/statements.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { type ProjectorStop, readProjection } from '../tables/projector-stops.ts'
 import { rejectCounts } from '../tables/stored-rejects.ts'
-import { readLongRuns, readPending } from './fold/fold-progress.ts'
+import { readPending } from './fold/fold-progress.ts'
 import {
   type OversoldTiers,
   readClaims,
@@ -210,7 +210,7 @@ async function readCounts(tables: Tables, databases: Databases): Promise<TableCo
 
 async function readFold({ tables, databases }: Shard): Promise<{ fold: FoldStatus; waitsSeconds: number }> {
   const { ledger } = databases
-  const pending = await readPending(tables, databases, await readLongRuns(tables, databases))
+  const pending = await readPending(tables, databases)
   const [fold] = await tables.rows<Omit<FoldStatus, 'quarantine' | 'pending_batches'>>({
     query: `SELECT
         if(count() = 0, NULL, ${iso('max(written_at)')}) AS last_finished_at,

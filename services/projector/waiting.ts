@@ -13,11 +13,10 @@ import {
   type Position,
   partitionName,
 } from '../log/port.ts'
-import { kept } from '../runtime/async/kept.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { presentOf } from '../tables/generations.ts'
 import type { Shard } from '../tables/port.ts'
-import { type LongRun, readLongRuns, readPending } from './fold/fold-progress.ts'
+import { readPending } from './fold/fold-progress.ts'
 
 export interface OldestRecord {
   topic: Topic
@@ -99,7 +98,7 @@ export function watchUncommitted(reader: EventReader, now: () => number): Uncomm
 
   return {
     reader: {
-      log: reader.log,
+      ...reader,
       async poll(bounds, signal) {
         const delivery = await reader.poll(bounds, signal)
         noteTaken(delivery)
@@ -109,15 +108,11 @@ export function watchUncommitted(reader: EventReader, now: () => number): Uncomm
         await reader.commit(of, positions)
         if (of === assignment) noteCommitted(positions)
       },
-      restart: () => reader.restart(),
       async lag() {
         const lag = await reader.lag()
         noteLag(lag)
         return lag
       },
-      leads: () => reader.leads(),
-      rememberWatermark: (watermark, shown) => reader.rememberWatermark(watermark, shown),
-      close: () => reader.close(),
     },
     oldest: () =>
       [...partitions.values()].map(({ topic, partition, taken, ends }) => ({
@@ -147,7 +142,7 @@ function addTaken({ taken }: Waiting, added: { first: number; oldestAt: number }
  */
 
 export interface Unfolded {
-  /** Reads how far the fold is. While a reading runs, it waits for that one. Throws `TablesError`. */
+  /** Reads how far the fold is. Throws `TablesError`. */
   read(): Promise<void>
   /** Unix ms; `undefined` if nothing waits, as far as this process knows. */
   waitsSince(): number | undefined
@@ -160,36 +155,21 @@ export function createUnfolded(
   { monotonicMs }: Pick<Runtime, 'monotonicMs'>,
 ): Unfolded {
   let last: { waitsSince: number | undefined; at: number } | undefined
-  const followers = shards.map(createFollower)
-
-  async function readAll(): Promise<void> {
-    const at = monotonicMs()
-    const pending = await Promise.all(followers.map(oldestOf => oldestOf()))
-    const found = pending.filter(oldestAt => oldestAt !== undefined)
-    last = { waitsSince: found.length > 0 ? Math.min(...found) : undefined, at }
-  }
 
   return {
-    // A reading that takes longer than a scrape is not begun twice.
-    read: kept(readAll, { ms: 0 }, { monotonicMs }),
+    async read() {
+      const at = monotonicMs()
+      // Both statements of a reading ask the same generation.
+      const pending = await Promise.all(
+        shards.map(({ tables, databases }) => readPending(tables, presentOf(databases))),
+      )
+      const found = pending.flatMap(of => of?.oldestAt ?? [])
+      last = { waitsSince: found.length > 0 ? Math.min(...found) : undefined, at }
+    },
 
     waitsSince() {
       const until = foldedUntil()
       return !last || (until !== undefined && last.at < until) ? undefined : last.waitsSince
     },
-  }
-}
-
-/** Reads when the oldest pending event of a shard entered the log. */
-function createFollower({ tables, databases }: Shard): () => Promise<number | undefined> {
-  let known: { ledger: string; longRuns: readonly LongRun[] } | undefined
-  let reads = 0
-  return async () => {
-    const present = presentOf(databases)
-    // An old reading costs a little more, and changes nothing. But it holds for its generation only.
-    if (reads++ % 100 === 0 || known?.ledger !== present.ledger) {
-      known = { ledger: present.ledger, longRuns: await readLongRuns(tables, present) }
-    }
-    return (await readPending(tables, present, known.longRuns))?.oldestAt
   }
 }

@@ -74,12 +74,13 @@ export function recordFoldedStatement(
   }
 }
 
-/** The batches that are not folded yet; `undefined` if there are none. */
+/** The batches that are not folded yet; `undefined` if there are none. `known`: the long runs, if the caller has read them before. */
 export async function readPending(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
-  longRuns: readonly LongRun[],
+  known?: readonly LongRun[],
 ): Promise<PendingBatches | undefined> {
+  const longRuns = known ?? (await readLongRuns(tables, databases))
   const [pending] = await tables.rows<PendingBatches>(pendingBatchesStatement(databases, longRuns))
   return pending && pending.batches > 0 ? pending : undefined
 }
