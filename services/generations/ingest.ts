@@ -64,7 +64,6 @@ function loopOf(context: RebuildContext): Omit<ProjectorDependencies, 'reader'> 
   let named = 0
   return {
     ...context,
-    databases: rebuilt,
     // The table belongs to no generation, and has the rejects that the projectors have stored already. A dry run stores none.
     ...(!tracker.detail.request.isDry && {
       // An older reject has left the table, settled or not. It would come back as an open one.

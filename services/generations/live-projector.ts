@@ -46,7 +46,7 @@ export async function openLiveProjector({
   const projector = createProjectorService({
     ...dependencies,
     ...runtime,
-    ...(cluster && { shards: cluster.shards }),
+    shards: parts,
     reader,
     positions,
     follow: () => databases.follow(tables),

@@ -1,32 +1,16 @@
 /** Follows which generation is current. */
 import { once } from 'node:events'
 import { startRounds } from '../runtime/async/rounds.ts'
-import { sleep as realSleep, type Sleep } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { followMs } from '../tables/generations.ts'
 import type { ProjectorServiceDependencies } from './service.ts'
-
-type FollowDependencies = Pick<
-  ProjectorServiceDependencies,
-  'databases' | 'reader' | 'positions' | 'showViews' | 'monotonicMs' | 'logger'
-> &
-  Required<Pick<ProjectorServiceDependencies, 'follow'>> & { sleep?: Sleep }
 
 // How often the leader looks at the views beside that: another process may have died while it made them.
 const showMs = 60_000
 
 /** Until the signal aborts: when another generation is current, reads on from its positions. The leader makes the views show it. */
 export async function followGenerations(
-  {
-    follow,
-    databases,
-    reader,
-    positions,
-    showViews,
-    monotonicMs,
-    logger,
-    sleep = realSleep,
-  }: FollowDependencies,
+  { follow, databases, reader, positions, showViews, monotonicMs, logger, sleep }: ProjectorServiceDependencies,
   signal: AbortSignal,
 ): Promise<void> {
   let shown = { ledger: '', at: 0 }
@@ -36,7 +20,7 @@ export async function followGenerations(
   /** Once for each generation: the reader may look for its positions for longer than the pause, and a restart begins that anew. */
   async function readFromCurrent(): Promise<void> {
     const { ledger } = databases
-    if (!positions?.areSuperseded()) beginsIn = undefined
+    if (!positions.areSuperseded()) beginsIn = undefined
     else if (beginsIn !== ledger) {
       await reader.restart()
       beginsIn = ledger
@@ -47,7 +31,7 @@ export async function followGenerations(
     await follow()
     await readFromCurrent()
     const isShown = shown.ledger === databases.ledger && monotonicMs() - shown.at < showMs
-    if (!showViews || isShown || !reader.leads()) return
+    if (isShown || !reader.leads()) return
     await showViews()
     shown = { ledger: databases.ledger, at: monotonicMs() }
   }

@@ -14,7 +14,7 @@ import { outagePauses, retry } from '../runtime/async/retry.ts'
 import { yieldToEventLoop } from '../runtime/async/sleep.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { type BatchTrace, beginBatch, decodeTraced, inBatch } from '../runtime/traces.ts'
-import { type Databases, type Tables, TablesError } from '../tables/port.ts'
+import { type Tables, TablesError } from '../tables/port.ts'
 import { loggedReason, type StoreRejects } from '../tables/rejects.ts'
 import { isOfBacklog } from './fold/fold-progress.ts'
 import type { HashBacker } from './ingest/backer-hash.ts'
@@ -51,11 +51,9 @@ export interface ProjectorEvents {
 export interface ProjectorDependencies extends Pick<Runtime, 'monotonicMs' | 'now' | 'sleep' | 'random'> {
   reader: EventReader
   tables: Tables
-  databases: Databases
-  /** Default: rejects are not kept, because this run changes nothing, or reads no log. */
+  /** Default: rejects are not kept, because this run changes nothing. */
   storeRejects?: StoreRejects
-  /** Default: positions are not kept in these tables. */
-  positions?: Pick<Positions, 'store' | 'storeRest' | 'restampBefore' | 'databasesOf'>
+  positions: Pick<Positions, 'store' | 'storeRest' | 'restampBefore' | 'databasesOf'>
   decode: Decode
   /** The source of `decode`'s schemas, unless they are the fixed ones. */
   schemaRegistry?: Pick<SchemaRegistry, 'known' | 'learn'> | undefined
@@ -128,7 +126,7 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
 /** Writes the positions that no batch has written. If ClickHouse is unavailable, the next turn does it, or the records are read again. */
 async function storeRest(positions: ProjectorDependencies['positions']): Promise<void> {
   try {
-    await positions?.storeRest()
+    await positions.storeRest()
   } catch (error) {
     if (!isPassingFailure(error)) throw error
   }
@@ -233,8 +231,7 @@ async function write(
   signal: AbortSignal,
 ): Promise<void> {
   const { tables, reader, storeRejects, positions, projector, events, monotonicMs } = dependencies
-  const present = () => (positions ? positions.databasesOf(batch.assignment) : dependencies.databases)
-  const databases = present()
+  const databases = positions.databasesOf(batch.assignment)
   // Another assignment or generation has come. Its positions are those of the tables, so these records are read again.
   if (!databases) return
   const sequence = (sequences.get(databases.ledger) ?? 0) + 1
@@ -242,14 +239,14 @@ async function write(
   const moved = [...batch.positions.values()]
   const startedAt = monotonicMs()
   const isWritten = await retried(dependencies, signal, async () => {
-    if (!present()) return false
+    if (!positions.databasesOf(batch.assignment)) return false
     await Promise.all(ledgerInserts(batch, databases).map(insert => tables.insert(insert)))
     await storeRejects?.(reader.log, batch.rejects)
-    const restampBefore = positions?.restampBefore(batch.assignment, moved) ?? 0
+    const restampBefore = positions.restampBefore(batch.assignment, moved)
     await tables.insert(
       batchLogInsert(batch, databases, { projector, sequence, log: reader.log, restampBefore }),
     )
-    await positions?.store(batch.assignment, moved)
+    await positions.store(batch.assignment, moved)
     return true
   })
   if (!isWritten) return

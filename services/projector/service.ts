@@ -7,7 +7,6 @@
 import { type EventReader, type PartitionLag, SupersededAssignment } from '../log/port.ts'
 import { SchemaRegistryError } from '../log/registry/answers.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
-import { sleep } from '../runtime/async/sleep.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -35,14 +34,14 @@ import { runRewriteLoop } from './rewrite-loop.ts'
 import { idleMsMax, projectorSettings, stillMsMaxOf } from './settings.ts'
 import { createUnfolded, watchUncommitted } from './waiting.ts'
 
-export interface ProjectorServiceDependencies extends Omit<Runtime, 'sleep'> {
+export interface ProjectorServiceDependencies extends Runtime {
   reader: EventReader
   tables: Tables
   databases: Databases
-  /** On a cluster: the shards, each with its own fold worker. Default: one fold worker on the tables themselves. */
-  shards?: readonly Shard[]
-  /** The positions with which the reader begins. Default: those of the log, for a log that nothing else reads. */
-  positions?: Positions
+  /** The shards, each with its own fold worker. On one server: the tables themselves. */
+  shards: readonly Shard[]
+  /** The positions with which the reader begins. */
+  positions: Positions
   config: Config
   /** Knows the schema of each schema id. Without it the fixed ids are used. */
   schemaRegistry?: SchemaRegistry | undefined
@@ -51,14 +50,14 @@ export interface ProjectorServiceDependencies extends Omit<Runtime, 'sleep'> {
   run: string
   /** How often to note that everything is read, ms. Default: never, for a log that keeps its tombstones. */
   presenceMs?: number
-  /** Looks up which generation is current, and changes `databases` and those of the shards. Default: it never changes. */
-  follow?: () => Promise<unknown>
-  /** Makes the data teams' views show the current generation. Default: they always do. */
-  showViews?: () => Promise<void>
+  /** Looks up which generation is current, and changes `databases` and those of the shards. */
+  follow: () => Promise<unknown>
+  /** Makes the data teams' views show the current generation. */
+  showViews: () => Promise<void>
   /** See `FoldWorkerDependencies`. */
-  isGivenUp?: (attempt: number) => Promise<boolean>
-  /** The rebuild that is under way, for the metrics. Default: none ever is. */
-  rebuild?: () => Promise<RebuildUnderWay | undefined>
+  isGivenUp: (attempt: number) => Promise<boolean>
+  /** The rebuild that is under way, for the metrics. */
+  rebuild: () => Promise<RebuildUnderWay | undefined>
 }
 
 export interface ProjectorHealth {
@@ -89,17 +88,14 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const { reader } = uncommitted
   const observer = createObserver(dependencies)
   const { presenceMs, positions, follow } = dependencies
-  const ofCurrent = (of: Shard): Tables =>
-    follow ? tablesOfCurrent(of.tables, of.databases, follow) : of.tables
+  const ofCurrent = (of: Shard): Tables => tablesOfCurrent(of.tables, of.databases, follow)
   const tables = ofCurrent(dependencies)
   let movedAt = monotonicMs()
   let failure: string | undefined
   let records = 0
   let rejects = 0
 
-  const shards = dependencies.shards?.map(shard => ({ ...shard, tables: ofCurrent(shard) })) ?? [
-    { tables, databases },
-  ]
+  const shards = dependencies.shards.map(shard => ({ ...shard, tables: ofCurrent(shard) }))
   const foldWorkers = createFoldWorkers({
     ...dependencies,
     ...observer,
@@ -127,18 +123,15 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     sharedSlugCount: async () => (await readSharedSlugs(tables, databases)).count,
     claims: () => readClaims(shards),
     reportProjection: () => reportProjection({ metrics: dependencies.metrics, tables, databases }),
-    rebuild: dependencies.rebuild ?? (async () => undefined),
   })
 
   const rewriteLoops = shards.map(shard => (signal: AbortSignal) => {
     const { leads } = reader
     const msMax = config.PLEDGEVIEW_SUPERSEDED_MS_MAX
-    return runRewriteLoop({ ...dependencies, shard, leads, msMax, sleep }, signal)
+    return runRewriteLoop({ ...dependencies, shard, leads, msMax }, signal)
   })
 
-  const following = follow
-    ? [(signal: AbortSignal) => followGenerations({ ...dependencies, follow, reader }, signal)]
-    : []
+  const following = (signal: AbortSignal) => followGenerations({ ...dependencies, reader }, signal)
   const notes = {
     write: (note: ProjectorNote) => writeNote(tables, databases, run, note),
     onFailure: (error: Error) =>
@@ -158,10 +151,9 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     },
     onError: error => dependencies.logger.debug({ error: error.message }, 'versions could not be compared'),
   })
-  const presence =
-    presenceMs && positions
-      ? createPresence({ ...dependencies, ...reader, ...positions, ...notes, intervalMs: presenceMs })
-      : undefined
+  const presence = presenceMs
+    ? createPresence({ ...dependencies, ...reader, ...positions, ...notes, intervalMs: presenceMs })
+    : undefined
 
   function noteMove(): void {
     movedAt = monotonicMs()
@@ -196,8 +188,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         events: {
           onWrite(batch) {
             // What is read again after a restore is older than what the ledger has. No producer did that.
-            const isReadAgain =
-              (positions?.restampBefore(batch.assignment, [...batch.positions.values()]) ?? 0) > 0
+            const isReadAgain = positions.restampBefore(batch.assignment, [...batch.positions.values()]) > 0
             versions.next(isReadAgain ? [] : batch.last)
           },
           onLogged(batch) {
@@ -217,7 +208,6 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
             faults.turn()
           },
         },
-        sleep,
       },
       signal,
     )
@@ -234,7 +224,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
 
   return {
     async run(signal) {
-      const works = [ingest, ...following, foldWorkers.run, ...rewriteLoops]
+      const works = [ingest, following, foldWorkers.run, ...rewriteLoops]
       try {
         await untilFirstFails(works.map(noteFailure), signal)
       } finally {
@@ -255,8 +245,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     async isDrained() {
       // This costs nothing to ask. The current generation is read from the tables, and the lag from the log.
       if (!foldWorkers.isDone()) return false
-      await follow?.()
-      if (!foldWorkers.isDone() || positions?.areSuperseded()) return false
+      await follow()
+      if (!foldWorkers.isDone() || positions.areSuperseded()) return false
       const lag = await reader.lag()
       return lag.every(({ committed, end }) => committed >= end) && foldWorkers.isDone()
     },

@@ -6,7 +6,6 @@
  */
 import { LogHeld } from '../../log/port.ts'
 import { createNotifier, type Notifier } from '../../runtime/async/notifier.ts'
-import { sleep } from '../../runtime/async/sleep.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { type Shard, TablesError } from '../../tables/port.ts'
 import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
@@ -15,11 +14,11 @@ import { createFoldWorker, type FoldReport, type FoldWorkerDependencies } from '
 import type { QuarantinedCampaign } from './quarantine.ts'
 
 export interface FoldWorkersDependencies
-  extends Omit<FoldLoopDependencies, 'foldWorker' | 'notifier' | 'rest' | 'sleep'>,
+  extends Omit<FoldLoopDependencies, 'foldWorker' | 'notifier' | 'rest'>,
     Pick<FoldWorkerDependencies, 'config' | 'onQuarantine' | 'onClockStep' | 'isGivenUp' | 'random'> {
   shards: readonly Shard[]
-  /** Looks up which generation is current. Default: it never changes. */
-  follow?: () => Promise<unknown>
+  /** Looks up which generation is current. */
+  follow: () => Promise<unknown>
   /** See `EventReader`. Throws `FoldPaused` if this process does not lead any more. */
   rememberWatermark: (watermark: number, shown: number) => Promise<number>
   /** Notes that this process leads. */
@@ -77,7 +76,6 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
     const foldWorker = createFoldWorker({
       ...dependencies,
       ...own.shard,
-      sleep,
       signal,
       // Lists show the lowest of all shards.
       rememberWatermark(watermark, shown = 0) {
@@ -89,7 +87,7 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
           msMax: stillRunningMsMax,
           monotonicMs: dependencies.monotonicMs,
           async sleep(ms) {
-            await sleep(ms, signal)
+            await dependencies.sleep(ms, signal)
             signal.throwIfAborted()
           },
         }),
@@ -109,7 +107,7 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
         foldWorker: {
           async acquireLeadership() {
             own.isLeading = false
-            await dependencies.follow?.()
+            await dependencies.follow()
             await foldWorker.acquireLeadership()
             // Once for all shards: one process leads them all.
             if (own === foldWorkers[0]) await dependencies.noteLead()
@@ -137,7 +135,6 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
         },
         notifier: own.notifier,
         rest: own.urgentNotifier.wait,
-        sleep,
       },
       signal,
     )

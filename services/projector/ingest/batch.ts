@@ -183,9 +183,9 @@ export function batchLogInsert(
   {
     projector,
     sequence,
-    log = '',
-    restampBefore = 0,
-  }: { projector: string; sequence: number; log?: string; restampBefore?: number },
+    log,
+    restampBefore,
+  }: { projector: string; sequence: number; log: string; restampBefore: number },
 ): TableInsert {
   const { records, rejects, eventsByTopic } = batch
   const events = Object.values(eventsByTopic).reduce((sum, count) => sum + count, 0)

@@ -12,6 +12,7 @@ import { type Sleep, sleep } from '../../../services/runtime/async/sleep.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { createRejectStore } from '../../../services/tables/rejects.ts'
+import { unkept } from '../events/starts.ts'
 import { hashBacker } from './model-tables.ts'
 
 export interface IngestSetup {
@@ -47,7 +48,7 @@ export function ingestDependencies({
   databases = defaultDatabases,
   storesRejects = true,
   decode = createDecoder(),
-  positions,
+  positions = unkept(databases),
   settings,
   circuitBreaker,
   clock,
@@ -55,8 +56,7 @@ export function ingestDependencies({
   now = () => 0,
 }: IngestSetup) {
   return {
-    ...{ reader, tables, databases, decode, hashBacker, now, projector: 'test' },
-    ...(positions && { positions }),
+    ...{ reader, tables, decode, positions, hashBacker, now, projector: 'test' },
     ...(storesRejects && {
       storeRejects: createRejectStore({ tables, databases, keptMs: 86_400_000, now: Date.now }),
     }),

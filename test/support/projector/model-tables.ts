@@ -93,7 +93,7 @@ export function createIngest(
     if (batch.rejects.length > 0) throw new Error(`rejected: ${batch.rejects[0]?.reason}`)
     await Promise.all(ledgerInserts(batch, databases).map(insert => tables.insert(insert)))
     sequence++
-    await tables.insert(batchLogInsert(batch, databases, { projector, sequence }))
+    await tables.insert(batchLogInsert(batch, databases, { projector, sequence, log: '', restampBefore: 0 }))
   }
 }
 

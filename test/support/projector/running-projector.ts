@@ -8,9 +8,10 @@ import { openJournalReader, openJournalWriter } from '../../../services/log/loca
 import type { EventReader, EventWriter } from '../../../services/log/port.ts'
 import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
+import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
-import { fromStart } from '../events/starts.ts'
+import { fromStart, unkept } from '../events/starts.ts'
 import { hashBacker } from './model-tables.ts'
 import { useModelTables } from './use-model-tables.ts'
 
@@ -38,11 +39,14 @@ export function createProjector({
   settings,
   ...given
 }: Given & Needed): Pick<RunningProjector, 'service' | 'metrics'> {
-  const metrics = given.metrics ?? createMetrics()
+  const { tables, databases, metrics = createMetrics() } = given
   const service = createProjectorService({
     ...{ hashBacker, metrics, run: 'run', logger: pino({ level: 'silent' }) },
     config: readConfig({ PLEDGEVIEW_FOLD_MS_MAX: '30000', ...settings }),
-    ...{ now: Date.now, monotonicMs: () => performance.now(), random: () => 0 },
+    ...{ now: Date.now, monotonicMs: () => performance.now(), random: () => 0, sleep },
+    ...{ shards: [{ tables, databases }], positions: unkept(databases) },
+    ...{ follow: async () => {}, showViews: async () => {}, isGivenUp: async () => false },
+    rebuild: async () => undefined,
     ...given,
   })
   return { service, metrics }

@@ -29,6 +29,7 @@ async function follow(looks: readonly Look[]): Promise<string[][]> {
   const found: string[][] = [[]]
   // As the reader of Kafka does, it only begins to look for its positions.
   const reader: Partial<EventReader> = {
+    leads: () => false,
     async restart() {
       if (world.isLogAway) throw new Error('the log is away')
       found.at(-1)?.push(world.ledger)
@@ -37,7 +38,7 @@ async function follow(looks: readonly Look[]): Promise<string[][]> {
   const positions: Partial<Positions> = { areSuperseded: () => world.readIn !== world.ledger }
   const left = [...looks]
   const ended = new AbortController()
-  const dependencies = {
+  const dependencies: Partial<Parameters<typeof followGenerations>[0]> = {
     ...{
       databases,
       reader: reader as EventReader,
@@ -56,7 +57,7 @@ async function follow(looks: readonly Look[]): Promise<string[][]> {
       if (signal && !signal.aborted) await once(signal, 'abort')
     },
   }
-  await followGenerations(dependencies, ended.signal)
+  await followGenerations(dependencies as Parameters<typeof followGenerations>[0], ended.signal)
   return found.slice(1)
 }
 

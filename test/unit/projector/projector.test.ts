@@ -6,6 +6,7 @@ import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { lostConnection } from '../../support/clickhouse/faulty-tables.ts'
 import { createMemoryLog } from '../../support/events/memory-log.ts'
+import { unkept } from '../../support/events/starts.ts'
 import { type IngestSetup, insertsOnly, startIngest } from '../../support/projector/ingest-loop.ts'
 
 const settings = { batchMsMin: 25, batchMsMax: 250 }
@@ -130,10 +131,7 @@ test('positions that no batch has written are written in a turn without records,
     const storeRest = vi.fn(async () => {
       throw lostConnection()
     })
-    const positions = {
-      ...{ store: async () => {}, storeRest, restampBefore: () => 0 },
-      databasesOf: () => defaultDatabases,
-    }
+    const positions = { ...unkept(defaultDatabases), storeRest }
     const { stop } = startProjector({
       ...{ log, positions, settings: { idleMsMax, batchMsMax: 1 }, insert: async () => {} },
     })

@@ -11,6 +11,7 @@ import { lostConnection, obstructed, type TablesCall } from '../../../support/cl
 import { createMemoryLog } from '../../../support/events/memory-log.ts'
 import { readModelOf } from '../../../support/events/model.ts'
 import { campaignEvent, newRecordOf, noEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
+import { unkept } from '../../../support/events/starts.ts'
 import { expectedReading } from '../../../support/projector/model-tables.ts'
 import { keptRejects } from '../../../support/projector/reject-filters.ts'
 import { recordsOf, soon, useIngest, world, worldEnds } from '../../../support/projector/use-ingest.ts'
@@ -64,12 +65,7 @@ describe('the ingest loop', () => {
         if (text.endsWith('batch_log')) await noteRows()
       },
     })
-    const positions = {
-      store: noteRows,
-      storeRest: async () => {},
-      restampBefore: () => 0,
-      databasesOf: () => model.databases,
-    }
+    const positions = { ...unkept(model.databases), store: noteRows }
     const running = start({ reader: log.reader, tables, positions })
     await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soon)
     await running.stop()
