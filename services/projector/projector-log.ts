@@ -89,18 +89,3 @@ export function readVersionFaults(
             GROUP BY topic ORDER BY topic`,
   })
 }
-
-/** The share of rejects that runs allowed, by projector. */
-export async function rejectSharesOf(
-  tables: Pick<Tables, 'rows'>,
-  { base, ledger }: Databases,
-  { daysMax }: { daysMax: number },
-): Promise<Map<string, number>> {
-  const rows = await tables.rows<{ projector: string; share: number }>({
-    query: `SELECT projector, max(JSONExtractFloat(detail, 'rejectShareMax')) AS share FROM ${base}.projector_log
-            WHERE kind = 'started' AND projector GLOBAL IN
-              (SELECT projector FROM ${ledger}.batch_log WHERE appended_at > now() - INTERVAL ${daysMax} DAY)
-            GROUP BY projector`,
-  })
-  return new Map(rows.map(({ projector, share }) => [projector, share]))
-}

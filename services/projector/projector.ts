@@ -28,8 +28,8 @@ export interface ProjectorSettings {
   batchBytesMax: number
   /** How long a batch collects after its first record. At a steady rate, a batch ends this long after the one before. */
   batchMsMax: number
-  /** How long it collects after its first record if the batch before ended long ago. Default: `batchMsMax`. */
-  batchMsMin?: number
+  /** How long it collects after its first record if the batch before ended long ago. */
+  batchMsMin: number
   /** How long one poll waits for records. An idle loop makes one turn in this time. */
   idleMsMax: number
   /** How long a batch, or a request to the schema registry, is retried before the projector gives up. */
@@ -103,9 +103,9 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
         await storeRest(positions)
         continue
       }
-      const isAdmitted = circuitBreaker.admit({ records: batch.records, rejects: batch.rejects.length })
+      const recent = circuitBreaker({ records: batch.records, rejects: batch.rejects.length })
       // A batch without rejects never stops the loop, whatever came before it.
-      if (!isAdmitted && batch.rejects.length > 0) throw tooManyRejects(batch, circuitBreaker.window())
+      if (recent && batch.rejects.length > 0) throw tooManyRejects(batch, recent)
       const collectMs = monotonicMs() - startedAt
       pace.isWriting = true
       events.onWrite?.(batch)
@@ -185,7 +185,7 @@ async function collect(
  * in `batchMsMax`, so that ClickHouse does not have to merge more parts than it would have to otherwise.
  */
 export function collectMsOf(
-  { batchMsMax, batchMsMin = batchMsMax }: Pick<ProjectorSettings, 'batchMsMin' | 'batchMsMax'>,
+  { batchMsMax, batchMsMin }: Pick<ProjectorSettings, 'batchMsMin' | 'batchMsMax'>,
   { isBacklog, sinceLastMs }: { isBacklog: boolean; sinceLastMs: number },
 ): number {
   if (isBacklog) return backlogFactor * batchMsMax

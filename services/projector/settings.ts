@@ -14,10 +14,7 @@ const stillMarginMs = 30_000
 export function stillMsMaxOf(config: Config): number {
   // A statement is tried again within the first bound, and may then be silent for the second, twice: a read is sent again.
   const statementMs = config.PLEDGEVIEW_RETRY_MS_MAX + 2 * config.PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX
-  const collectMs = collectMsOf(
-    { batchMsMax: config.PLEDGEVIEW_BATCH_MS_MAX },
-    { isBacklog: true, sinceLastMs: 0 },
-  )
+  const collectMs = collectMsOf(projectorSettings(config), { isBacklog: true, sinceLastMs: 0 })
   return Math.max(statementMs, config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX, collectMs) + stillMarginMs
 }
 

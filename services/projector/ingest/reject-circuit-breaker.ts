@@ -10,56 +10,44 @@ import { outagePauses, retry } from '../../runtime/async/retry.ts'
 import type { Config } from '../../runtime/config.ts'
 import { programVersion } from '../../runtime/program-version.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
-import { rejectSharesOf, writeNote } from '../projector-log.ts'
+import { writeNote } from '../projector-log.ts'
 import type { ProjectorServiceDependencies } from '../service.ts'
-
-/** With a share of 1 it never trips. With fewer rejects than the minimum neither: a few bad records in a quiet log are no reason to stop. */
-export type CircuitBreakerConfig = Pick<
-  Config,
-  'PLEDGEVIEW_REJECT_SHARE_MAX' | 'PLEDGEVIEW_REJECT_WINDOW_RECORDS' | 'PLEDGEVIEW_REJECTS_MIN'
->
 
 interface Counts {
   records: number
   rejects: number
 }
 
-export interface RejectCircuitBreaker {
-  /** Counts a batch. Returns whether the batch may pass. */
-  admit(counts: Counts): boolean
-  /** The sums over the window at the last `admit`. */
-  window(): Counts
-}
+/** Counts a batch. If it may not pass, returns the sums over the window. */
+export type RejectCircuitBreaker = (batch: Counts) => Counts | undefined
 
-/** `earlier`: the batches of earlier runs that still count, the oldest first. */
+/**
+ * With a share of 1 it never trips. With fewer rejects than the minimum neither: a few bad records in a quiet log are no reason to stop.
+ * `earlier`: the batches of earlier runs that still count, the oldest first.
+ */
 export function createRejectCircuitBreaker(
   {
     PLEDGEVIEW_REJECT_SHARE_MAX: shareMax,
     PLEDGEVIEW_REJECT_WINDOW_RECORDS: windowRecords,
     PLEDGEVIEW_REJECTS_MIN: rejectsMin,
-  }: CircuitBreakerConfig,
+  }: Config,
   earlier: readonly Counts[] = [],
 ): RejectCircuitBreaker {
   let recent: Counts[] = [...earlier]
-  let records = 0
-  let rejects = 0
 
-  return {
-    window: () => ({ records, rejects }),
-    admit(counts) {
-      recent.push(counts)
-      records = 0
-      rejects = 0
-      let kept = 0
-      // Counts whole batches from the newest back until the window is full. The newest always counts.
-      for (let i = recent.length - 1; i >= 0 && records < windowRecords; i--) {
-        records += recent[i]?.records ?? 0
-        rejects += recent[i]?.rejects ?? 0
-        kept++
-      }
-      recent = recent.slice(-kept)
-      return rejects < rejectsMin || rejects <= shareMax * records
-    },
+  return batch => {
+    recent.push(batch)
+    let records = 0
+    let rejects = 0
+    let kept = 0
+    // Counts whole batches from the newest back until the window is full. The newest always counts.
+    for (let i = recent.length - 1; i >= 0 && records < windowRecords; i--) {
+      records += recent[i]?.records ?? 0
+      rejects += recent[i]?.rejects ?? 0
+      kept++
+    }
+    recent = recent.slice(-kept)
+    return rejects < rejectsMin || rejects <= shareMax * records ? undefined : { records, rejects }
   }
 }
 
@@ -71,12 +59,7 @@ export function createRejectCircuitBreaker(
  * anything before them. So the documented way on works: one run with a higher share, and then the usual share again.
  */
 
-export interface BatchCounts {
-  records: number
-  rejects: number
-}
-
-export interface LoggedBatch extends BatchCounts {
+interface LoggedBatch extends Counts {
   projector: string
   /** The offset to read next, by `topic/partition`. */
   next: Readonly<Record<string, number>>
@@ -114,14 +97,10 @@ export function openCircuitBreaker(
 /** The recent batches of all runs in these partitions of the log (`topic/partition`), the oldest first: others have other producers. Throws `TablesError`. */
 export async function readRecentBatches(
   tables: Pick<Tables, 'rows'>,
-  databases: Databases,
+  { base, ledger }: Databases,
   { log, partitions }: { log: string; partitions: readonly string[] },
-  {
-    PLEDGEVIEW_REJECT_SHARE_MAX: shareMax,
-    PLEDGEVIEW_REJECT_WINDOW_RECORDS: windowRecords,
-  }: Omit<CircuitBreakerConfig, 'PLEDGEVIEW_REJECTS_MIN'>,
-): Promise<BatchCounts[]> {
-  const { ledger } = databases
+  { PLEDGEVIEW_REJECT_SHARE_MAX: shareMax, PLEDGEVIEW_REJECT_WINDOW_RECORDS: windowRecords }: Config,
+): Promise<Counts[]> {
   const rows = await tables.rows<LoggedBatch>({
     // A retried insert may have stored a row twice.
     query: `SELECT projector, events + rejects AS records, rejects,
@@ -134,7 +113,13 @@ export async function readRecentBatches(
             ORDER BY appended_at DESC, sequence DESC LIMIT 1 BY projector, sequence LIMIT {batchesMax:UInt32}`,
     query_params: { log, partitions: [...partitions], batchesMax: Math.min(batchesMax, windowRecords) },
   })
-  const shares = await rejectSharesOf(tables, databases, { daysMax: ageDaysMax })
+  const noted = await tables.rows<{ projector: string; share: number }>({
+    query: `SELECT projector, max(JSONExtractFloat(detail, 'rejectShareMax')) AS share FROM ${base}.projector_log
+            WHERE kind = 'started' AND projector GLOBAL IN
+              (SELECT projector FROM ${ledger}.batch_log WHERE appended_at > now() - INTERVAL ${ageDaysMax} DAY)
+            GROUP BY projector`,
+  })
+  const shares = new Map(noted.map(({ projector, share }) => [projector, share]))
   // A rebuild notes no share, and what it lets pass does not count.
   const judged = rows.filter(({ projector }) => shares.has(projector))
   const untilAllowed = judged.findIndex(({ projector }) => (shares.get(projector) ?? 0) > shareMax)
@@ -142,7 +127,7 @@ export async function readRecentBatches(
 }
 
 /** Leaves out batches that were written again after a kill. They have no position that was not reached before. Pure. */
-function firstTimes(batches: readonly LoggedBatch[]): BatchCounts[] {
+function firstTimes(batches: readonly LoggedBatch[]): Counts[] {
   const reached = new Map<string, number>()
   return batches.filter(({ next }) => {
     const ahead = Object.entries(next).filter(([place, at]) => at > (reached.get(place) ?? -1))

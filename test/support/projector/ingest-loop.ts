@@ -3,12 +3,10 @@
 import type { EventReader } from '../../../services/log/port.ts'
 import type { Batch } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder, type Decode } from '../../../services/projector/ingest/decode.ts'
-import {
-  type CircuitBreakerConfig,
-  createRejectCircuitBreaker,
-} from '../../../services/projector/ingest/reject-circuit-breaker.ts'
+import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { type ProjectorSettings, runProjector } from '../../../services/projector/projector.ts'
 import { type Sleep, sleep } from '../../../services/runtime/async/sleep.ts'
+import { type Config, readConfig } from '../../../services/runtime/config.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { createRejectStore } from '../../../services/tables/rejects.ts'
@@ -24,7 +22,7 @@ export interface IngestSetup {
   decode?: Decode
   positions?: Dependencies['positions']
   settings?: Partial<ProjectorSettings>
-  circuitBreaker?: Partial<CircuitBreakerConfig>
+  circuitBreaker?: Partial<Config>
   clock?: { monotonicMs: () => number; sleep: Sleep }
   events?: Partial<Dependencies['events']>
   /** Unix ms. The events of tests are as old as the epoch, so by default their log is never a backlog. */
@@ -61,22 +59,12 @@ export function ingestDependencies({
       storeRejects: createRejectStore({ tables, databases, keptMs: 86_400_000, now: Date.now }),
     }),
     circuitBreaker: createRejectCircuitBreaker({
-      ...{
-        PLEDGEVIEW_REJECT_SHARE_MAX: 0.1,
-        PLEDGEVIEW_REJECT_WINDOW_RECORDS: 1_000,
-        PLEDGEVIEW_REJECTS_MIN: 100,
-        ...circuitBreaker,
-      },
+      ...readConfig({ PLEDGEVIEW_REJECT_WINDOW_RECORDS: '1000' }),
+      ...circuitBreaker,
     }),
     settings: {
-      ...{
-        batchRecordsMax: 1_000,
-        batchBytesMax: 1_000_000,
-        batchMsMax: 20,
-        idleMsMax: 20,
-        retryMsMax: 60_000,
-      },
-      ...settings,
+      ...{ batchRecordsMax: 1_000, batchBytesMax: 1_000_000, idleMsMax: 20, retryMsMax: 60_000 },
+      ...{ batchMsMax: 20, batchMsMin: settings?.batchMsMax ?? 20, ...settings },
     },
     events: { onBatch: () => {}, onRetry: () => {}, onTurn: () => {}, ...events },
     monotonicMs: clock?.monotonicMs ?? (() => performance.now()),

@@ -120,7 +120,7 @@ const waiting = { timeout: 20_000, interval: 10 }
 
 interface Started extends Pick<IngestSetup, 'positions'> {
   log: ReturnType<typeof createMemoryLog>
-  settings: Pick<ProjectorSettings, 'idleMsMax' | 'batchMsMin' | 'batchMsMax'>
+  settings: Partial<ProjectorSettings>
   insert: () => Promise<void>
   onTurn?: () => void
 }

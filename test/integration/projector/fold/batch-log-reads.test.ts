@@ -15,6 +15,7 @@ import {
 } from '../../../../services/projector/fold/fold-statements.ts'
 import { readRecentBatches } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { createUnfolded } from '../../../../services/projector/waiting.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
 import { statementForm } from '../../../../services/tables/clickhouse/statements.ts'
 import type { Databases, Statement } from '../../../../services/tables/port.ts'
 import { campaignEvent } from '../../../support/events/sample-events.ts'
@@ -176,7 +177,7 @@ test('thousands of runs within 30 days, as of a projector that is started again 
     query: `INSERT INTO ${base}.projector_log (projector, kind, detail)
             SELECT projector, 'started', '{"rejectShareMax":0.5}' FROM ${ledger}.batch_log SETTINGS async_insert = 0`,
   })
-  const config = { PLEDGEVIEW_REJECT_SHARE_MAX: 0.5, PLEDGEVIEW_REJECT_WINDOW_RECORDS: 10_000 }
+  const config = readConfig({ PLEDGEVIEW_REJECT_SHARE_MAX: '0.5' })
   const recent = (log: string) =>
     readRecentBatches(tables.tables, databases, { log, partitions: ['pledges/0'] }, config)
   expect(await recent('')).not.toEqual([])

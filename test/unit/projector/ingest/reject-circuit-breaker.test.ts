@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createRejectCircuitBreaker } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
 
 const [windowRecords, rejectsMin] = [1_000, 10]
 
@@ -24,6 +25,7 @@ test('the circuit breaker lets batches pass exactly while the rejects in the win
       fc.array(batch, { maxLength: 40, size: 'max' }),
       (shareMax, batches) => {
         const breaker = createRejectCircuitBreaker({
+          ...readConfig({}),
           PLEDGEVIEW_REJECT_SHARE_MAX: shareMax,
           PLEDGEVIEW_REJECT_WINDOW_RECORDS: windowRecords,
           PLEDGEVIEW_REJECTS_MIN: rejectsMin,
@@ -35,7 +37,8 @@ test('the circuit breaker lets batches pass exactly while the rejects in the win
             records += batches[i]?.records ?? 0
             rejects += batches[i]?.rejects ?? 0
           }
-          expect(breaker.admit(counts)).toBe(rejects < rejectsMin || rejects <= shareMax * records)
+          const mayPass = rejects < rejectsMin || rejects <= shareMax * records
+          expect(breaker(counts)).toEqual(mayPass ? undefined : { records, rejects })
         }
       },
     ),
