@@ -40,16 +40,6 @@ import { type FoldProgress, type RefusedPiece, runWhole, ServerSlow, splitOrRefu
 import { createQuarantine, type OnQuarantine, type Quarantine } from './quarantine.ts'
 import type { ClockStep } from './watermark.ts'
 
-/** The bounds of a statement. A fold that needs more is split. */
-export type FoldConfig = Pick<
-  Config,
-  | 'PLEDGEVIEW_FOLD_MS_MAX'
-  | 'PLEDGEVIEW_FOLD_CAMPAIGNS_MAX'
-  | 'PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX'
-  | 'PLEDGEVIEW_FOLD_ALONE_MS_MAX'
-  | 'PLEDGEVIEW_PLATFORM_CURRENCY'
->
-
 export interface FoldWorkerDependencies extends Pick<Runtime, 'monotonicMs' | 'sleep' | 'random'> {
   tables: Tables
   /** Runs a piece of the fold, which is split if ClickHouse refuses it. Default: as every statement. */
@@ -57,7 +47,8 @@ export interface FoldWorkerDependencies extends Pick<Runtime, 'monotonicMs' | 's
   databases: Databases
   /** Names this run of this process; unique. */
   holder: string
-  config: FoldConfig
+  /** It has the bounds of a statement. A fold that needs more is split. */
+  config: Config
   /** See `WatermarkDependencies`. */
   now?: () => number
   onQuarantine?: OnQuarantine

@@ -6,11 +6,7 @@ import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import type { CampaignState, ChangeEvent } from '../../../contracts/events/event.ts'
 import { copiedColumns, ledgerColumns } from '../../../contracts/tables/campaign-columns.ts'
 import type { LogRecord } from '../../../services/log/port.ts'
-import {
-  createFoldWorker,
-  type FoldConfig,
-  type FoldWorker,
-} from '../../../services/projector/fold/fold-worker.ts'
+import { createFoldWorker, type FoldWorker } from '../../../services/projector/fold/fold-worker.ts'
 import type { OnQuarantine } from '../../../services/projector/fold/quarantine.ts'
 import { backerHasher } from '../../../services/projector/ingest/backer-hash.ts'
 import {
@@ -21,6 +17,7 @@ import {
 } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import type { Sleep } from '../../../services/runtime/async/sleep.ts'
+import { type Config, readConfig } from '../../../services/runtime/config.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
@@ -116,7 +113,7 @@ export function createTestFoldWorker(
     rememberWatermark = async watermark => watermark,
     now,
     ...config
-  }: Partial<FoldConfig> & {
+  }: Partial<Config> & {
     holder?: string
     random?: () => number
     sleep?: Sleep
@@ -133,12 +130,8 @@ export function createTestFoldWorker(
     databases,
     holder,
     config: {
-      PLEDGEVIEW_FOLD_MS_MAX: 30_000,
-      PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: 20_000,
-      PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX: 2_000_000_000,
-      PLEDGEVIEW_FOLD_ALONE_MS_MAX: 60_000,
-      PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
-      ...config,
+      ...readConfig({}),
+      ...{ PLEDGEVIEW_FOLD_MS_MAX: 30_000, PLEDGEVIEW_FOLD_ALONE_MS_MAX: 60_000, ...config },
     },
     monotonicMs: () => nowMs,
     sleep: async ms => {

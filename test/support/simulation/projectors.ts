@@ -5,6 +5,7 @@ import { untilNoFoldRuns } from '../../../services/projector/fold/fold-leadershi
 import { createFoldWorker } from '../../../services/projector/fold/fold-worker.ts'
 import { runFoldLoop } from '../../../services/projector/fold/fold-workers.ts'
 import type { Sleep } from '../../../services/runtime/async/sleep.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { campaignEvent, campaignTombstone } from '../events/sample-events.ts'
@@ -74,11 +75,10 @@ export async function startFoldWorker(
     databases,
     holder,
     config: {
+      ...readConfig({}),
       PLEDGEVIEW_FOLD_MS_MAX: foldMsMax,
       PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: campaignsPerStatementMax,
-      PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX: 2_000_000_000,
       PLEDGEVIEW_FOLD_ALONE_MS_MAX: aloneMsMax,
-      PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
     },
     untilNoneRuns: async () => {
       if (safeguards.wait) await untilNoFoldRuns(tables, databases, wait)

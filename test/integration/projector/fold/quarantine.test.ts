@@ -1,9 +1,9 @@
 /** Campaigns that cannot be folded within the bounds of a fold: they hold no other campaign, lose no change, and leave when deleted. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
-import type { FoldConfig } from '../../../../services/projector/fold/fold-worker.ts'
 import type { QuarantineChange } from '../../../../services/projector/fold/quarantine.ts'
 import { tablesStatus } from '../../../../services/projector/status.ts'
+import type { Config } from '../../../../services/runtime/config.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 import {
   isAloneFold,
@@ -42,7 +42,7 @@ describe('a campaign that cannot be folded within the bounds', () => {
     reports = []
   })
 
-  async function leader(obstacles: Obstacles, config: Partial<FoldConfig> = {}) {
+  async function leader(obstacles: Obstacles, config: Partial<Config> = {}) {
     const tested = createTestFoldWorker(obstructed(model.tables, obstacles), model.databases, {
       holder: `fold-worker-${Math.random()}`,
       PLEDGEVIEW_FOLD_MS_MAX: foldMsMax,
