@@ -63,14 +63,13 @@ export function recordFoldedStatement(
   step: FoldStep,
   { runs, elapsedMs }: { runs: readonly PendingRun[]; elapsedMs: number },
 ): Statement {
-  const { holder, fold_id } = stepParameters(step)
   const { projectors, lasts } = parametersOf(runs)
   return {
     query: `INSERT INTO ${databases.ledger}.fold_progress (projector, sequence, fold_id, elapsed_ms)
             SELECT run.1, run.2, {fold_id:UInt64}, {elapsed_ms:UInt64}
             FROM (SELECT arrayJoin(arrayZip({projectors:Array(String)}, {lasts:Array(UInt64)})) AS run)
             WHERE ${fenceOf(databases, step)} ${bounds(step)}`,
-    query_params: { holder, fold_id, elapsed_ms: Math.round(elapsedMs), projectors, lasts },
+    query_params: { ...stepParameters(step), elapsed_ms: Math.round(elapsedMs), projectors, lasts },
   }
 }
 

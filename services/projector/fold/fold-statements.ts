@@ -45,25 +45,24 @@ export type Touched =
   | { campaign: string }
   | 'all'
 
-export interface FoldedCampaigns {
-  touched: Touched
-  /** Digits of the platform's currency. */
-  platformDigits: number
-  /** The database of another generation's read tables. A row takes its stamp from there if its content is the same. */
-  stampsFrom?: string | undefined
-}
-
-/** Folds campaigns. */
+/**
+ * Folds campaigns. `platformDigits`: digits of the platform's currency. `stampsFrom`: the database of another generation's read tables; a
+ * row takes its stamp from there if its content is the same.
+ */
 export function foldCampaignsStatement(
   databases: Databases,
   step: FoldStep,
-  { touched, platformDigits, stampsFrom }: FoldedCampaigns,
+  {
+    touched,
+    platformDigits,
+    stampsFrom,
+  }: { touched: Touched; platformDigits: number; stampsFrom?: string | undefined },
 ): Statement {
-  const { query, parameters } = pieceOf(databases, touched)
+  const piece = pieceOf(databases, touched)
   const batches = batchesOf(touched)
   return {
     query: fill(files.foldCampaigns, databases, step, {
-      touched: query,
+      touched: piece.query,
       ...(batches !== undefined && restamped(databases, batches)),
       ...(stampsFrom !== undefined && {
         kept_stamp: 'live.stands AND live.content_hash = new_hash, live.updated_at,',
@@ -74,7 +73,7 @@ export function foldCampaignsStatement(
 ) AS live ON live.campaign_id = fresh.campaign_id`,
       }),
     }),
-    query_params: { ...stepParameters(step), ...parameters, platform_digits: platformDigits },
+    query_params: { ...stepParameters(step), ...piece.query_params, platform_digits: platformDigits },
   }
 }
 
@@ -97,18 +96,11 @@ function batchesOf(touched: Touched): string | undefined {
   return touched.isAgain ? ofRuns(touched.longRuns, touched.runs).condition : undefined
 }
 
-/** The query of the touched campaigns, in any order, and its parameters. */
-export function touchedCampaigns(
-  databases: Databases,
-  touched: Touched,
-): { query: string; parameters: Record<string, unknown> } {
-  const { ledger } = databases
-  if (touched === 'all') {
-    return { query: `SELECT DISTINCT campaign_id FROM ${ledger}.campaign_ledger`, parameters: {} }
-  }
-  if ('campaign' in touched) {
-    return { query: 'SELECT {campaign:String} AS campaign_id', parameters: { campaign: touched.campaign } }
-  }
+/** The query of the touched campaigns, in any order. */
+export function touchedCampaigns({ ledger }: Databases, touched: Touched): Statement {
+  if (touched === 'all') return { query: `SELECT DISTINCT campaign_id FROM ${ledger}.campaign_ledger` }
+  if ('campaign' in touched)
+    return { query: 'SELECT {campaign:String} AS campaign_id', query_params: { campaign: touched.campaign } }
   const { condition, parameters } = ofRuns(touched.longRuns, touched.runs)
   const all = `SELECT DISTINCT arrayJoin(campaign_ids) AS campaign_id FROM ${ledger}.batch_log AS batch
         WHERE ${condition}`
@@ -117,18 +109,18 @@ export function touchedCampaigns(
     ? `SELECT campaign_id FROM (${all}) WHERE campaign_id NOT IN
           (SELECT campaign_id FROM ${ledger}.quarantine FINAL WHERE is_quarantined AND fold_id < {began:UInt64})`
     : all
-  return { query, parameters: { ...parameters, began: touched.foldId.toString() } }
+  return { query, query_params: { ...parameters, began: touched.foldId.toString() } }
 }
 
 /** The query of one row with the ids of a piece, in order: one of equal ranges of the touched ids. */
-function pieceOf(databases: Databases, touched: Touched): ReturnType<typeof touchedCampaigns> {
-  const { query, parameters } = touchedCampaigns(databases, touched)
-  const piece = `
+function pieceOf(databases: Databases, touched: Touched): Statement {
+  const all = touchedCampaigns(databases, touched)
+  const query = `
         SELECT arraySlice(arraySort(groupArray(campaign_id)) AS ids, intDiv(length(ids) * {piece:UInt32}, {pieces:UInt32}) + 1 AS first,
             intDiv(length(ids) * ({piece:UInt32} + 1), {pieces:UInt32}) + 1 - first)
-        FROM (${query})
+        FROM (${all.query})
     `
-  return { query: piece, parameters }
+  return { ...all, query }
 }
 
 /** Which campaigns a piece has: one row {campaigns, first, isPublic}, their number, the first of them, and whether that one is public in the ledger. */
@@ -137,14 +129,14 @@ export function pieceCampaignsStatement(
   { pieces, piece }: { pieces: number; piece: number },
   touched: Touched,
 ): Statement {
-  const { query, parameters } = pieceOf(databases, touched)
+  const { query, query_params } = pieceOf(databases, touched)
   return {
     query: `WITH (${query}) AS touched
             SELECT length(touched) AS campaigns, touched[1] AS first, toBool((
               SELECT count() FROM ${databases.ledger}.campaign_ledger FINAL
               WHERE is_public AND campaign_id IN (SELECT touched[1])
             )) AS isPublic`,
-    query_params: { pieces, piece, ...parameters },
+    query_params: { pieces, piece, ...query_params },
   }
 }
 
@@ -154,26 +146,19 @@ export function pieceCampaignsStatement(
  * because a mirror that has the watermark has to look for itself, too.
  */
 export function noteGapStatement(databases: Databases, step: FoldStep): Statement {
-  const { holder, fold_id } = stepParameters(step)
   return {
     query: `INSERT INTO ${databases.read}.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted)
             SELECT '', toFixedString('', 16), ${stampOf(databases)} + toIntervalMillisecond(1), {fold_id:UInt64}, 1
             WHERE ${fenceOf(databases, step)} AND ${clockFence(databases, step)} ${bounds(step)}`,
-    query_params: { holder, fold_id },
+    query_params: stepParameters(step),
   }
 }
 
 export function foldKeysStatement(databases: Databases, step: FoldStep): Statement {
-  const { holder, fold_id } = stepParameters(step)
   return {
     query: fill(files.foldKeys, databases, step),
-    query_params: { holder, fold_id, active_keys_max: activeKeysMax },
+    query_params: { ...stepParameters(step), active_keys_max: activeKeysMax },
   }
-}
-
-/** Counts the campaigns that the ledger knows, including those that are not public. */
-export function knownCampaignsStatement(databases: Databases): Statement {
-  return { query: `SELECT uniqExact(campaign_id) AS campaigns FROM ${databases.ledger}.campaign_ledger` }
 }
 
 export function stepParameters({ term, foldId, pieces, piece }: FoldStep) {
@@ -224,24 +209,19 @@ export function fill(
   step: FoldStep,
   own: Partial<Record<'touched' | 'kept' | 'kept_stamp' | 'again' | 'is_again', string>> = {},
 ): string {
-  const columns = contentColumns.join(', ')
-  const freshColumns = contentColumns.map(name => `fresh.${name}`).join(', ')
-  const copied = copiedColumns.map(name => `ledger.${name} AS ${name}`).join(', ')
-  return nameDatabases(sql, databases)
-    .replaceAll('${columns}', columns)
-    .replaceAll('${fresh_columns}', freshColumns)
-    .replaceAll('${copied_columns}', copied)
-    .replaceAll('${touched}', own.touched ?? '')
-    .replaceAll('${kept}', own.kept ?? '')
-    .replaceAll('${again}', own.again ?? '')
-    .replaceAll('${is_again}', own.is_again ?? 'false')
-    .replaceAll('${kept_stamp}', own.kept_stamp ?? '')
-    .replaceAll('${fence}', fenceOf(databases, step))
-    .replaceAll('${piece}', pieceByHash)
-    .replaceAll('${clock_fence}', clockFence(databases, step))
-    .replaceAll('${stamp}', stampOf(databases))
-    .replaceAll('${seconds_max}', String(step.msMax / 1000))
-    .replaceAll('${memory_bytes_max}', String(step.memoryBytesMax))
+  const parts: Record<string, string> = {
+    columns: contentColumns.join(', '),
+    fresh_columns: contentColumns.map(name => `fresh.${name}`).join(', '),
+    copied_columns: copiedColumns.map(name => `ledger.${name} AS ${name}`).join(', '),
+    ...{ kept: '', kept_stamp: '', again: '', is_again: 'false', ...own },
+    fence: fenceOf(databases, step),
+    piece: pieceByHash,
+    clock_fence: clockFence(databases, step),
+    stamp: stampOf(databases),
+    seconds_max: String(step.msMax / 1000),
+    memory_bytes_max: String(step.memoryBytesMax),
+  }
+  return nameDatabases(sql, databases).replace(/\$\{(\w+)\}/g, (unknown, name) => parts[name] ?? unknown)
 }
 
 /** Digits of the platform's currency (ISO 4217). */

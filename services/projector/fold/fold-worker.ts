@@ -30,7 +30,6 @@ import {
 import {
   foldCampaignsStatement,
   foldKeysStatement,
-  knownCampaignsStatement,
   noteGapStatement,
   pieceCampaignsStatement,
   platformDigitsOf,
@@ -90,7 +89,7 @@ export interface FoldWorker {
   /** Folds all pending batches. `undefined` if there are none. Throws `SupersededFoldWorker`. */
   fold(): Promise<FoldReport | undefined>
   /** Folds every campaign in the ledger. */
-  foldAll(onProgress?: (done: FoldProgress) => void): Promise<FoldReport>
+  foldAll(onProgress?: (done: FoldProgress) => void): Promise<void>
   /** Folds the keys. */
   foldKeys(): Promise<unknown>
 }
@@ -182,13 +181,11 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     },
 
     async foldAll(onProgress) {
-      const { runs, keys, oldestAt, isOfBacklog } = (await pendingBatches()) ?? {
-        ...{ runs: [], keys: 0, oldestAt: 0, isOfBacklog: false },
-      }
-      const [known] = await tables.rows<{ campaigns: number }>(knownCampaignsStatement(databases))
-      const campaigns = known?.campaigns ?? 0
-      const done = await recorded(runs, () => foldCampaigns(campaigns, 'all', onProgress))
-      return { campaigns, keys, oldestAt, isOfBacklog, ...done }
+      const pending = await pendingBatches()
+      const [known] = await tables.rows<{ campaigns: number }>({
+        query: `SELECT uniqExact(campaign_id) AS campaigns FROM ${databases.ledger}.campaign_ledger`,
+      })
+      await recorded(pending?.runs ?? [], () => foldCampaigns(known?.campaigns ?? 0, 'all', onProgress))
     },
 
     foldKeys: keyFold.fold,
@@ -207,19 +204,15 @@ function bothOf(first: FoldReport, second: FoldReport | undefined): FoldReport {
   }
 }
 
-interface KeyFold {
-  /** Folds all keys of the ledger. Resolves with the number of statements. */
-  fold(): Promise<number>
-  /** Folds them between the pieces of a long fold, once in `keysEveryMs`. */
-  foldIfDue(): Promise<void>
-}
+type KeyFold = ReturnType<typeof createKeyFold>
 
 // A new key is active about this long after it came, however many campaigns are folded meanwhile.
 const keysEveryMs = 1_000
 
-function createKeyFold({ databases, monotonicMs }: FoldWorkerDependencies, lead: FoldLeadership): KeyFold {
+function createKeyFold({ databases, monotonicMs }: FoldWorkerDependencies, lead: FoldLeadership) {
   let foldedAt = Number.NEGATIVE_INFINITY
 
+  /** Folds all keys of the ledger. Resolves with the number of statements. */
   async function fold(): Promise<number> {
     foldedAt = monotonicMs()
     return lead.runPieces({
@@ -232,23 +225,18 @@ function createKeyFold({ databases, monotonicMs }: FoldWorkerDependencies, lead:
 
   return {
     fold,
+    /** Folds them between the pieces of a long fold, once in `keysEveryMs`. */
     async foldIfDue() {
       if (monotonicMs() - foldedAt >= keysEveryMs) await fold()
     },
   }
 }
 
-type FoldCampaigns = (
-  campaigns: number,
-  touched: Touched,
-  onProgress?: (done: FoldProgress) => void,
-) => Promise<number>
-
 /** Folds campaigns in pieces. A campaign that cannot be folded is found by splitting, and quarantined. */
 function createCampaignFold(
   { tables, databases, config, monotonicMs, stampsFrom }: FoldWorkerDependencies,
   { lead, quarantine, keyFold }: { lead: FoldLeadership; quarantine: Quarantine; keyFold: KeyFold },
-): FoldCampaigns {
+) {
   const folded = { platformDigits: platformDigitsOf(config), stampsFrom }
 
   /** Throws if ClickHouse cannot even fold no campaign in half of the time: then the reason is not in a campaign. */
@@ -275,7 +263,8 @@ function createCampaignFold(
     return 0
   }
 
-  return (campaigns, touched, onProgress) =>
+  /** Resolves with the number of statements. */
+  return (campaigns: number, touched: Touched, onProgress?: (done: FoldProgress) => void) =>
     lead.runPieces({
       name: 'the fold of campaigns (fold-campaigns.sql)',
       pieces: Math.max(1, Math.ceil(campaigns / config.PLEDGEVIEW_FOLD_CAMPAIGNS_MAX)),

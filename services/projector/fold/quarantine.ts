@@ -167,8 +167,7 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
 
 /** Marks the campaigns in quarantine that are not public. */
 export function withdrawStatement(databases: Databases, step: FoldStep): Statement {
-  const { holder, fold_id } = stepParameters(step)
-  return { query: fill(files.withdraw, databases, step), query_params: { holder, fold_id } }
+  return { query: fill(files.withdraw, databases, step), query_params: stepParameters(step) }
 }
 
 export function recordQuarantineStatement(
@@ -176,10 +175,9 @@ export function recordQuarantineStatement(
   step: FoldStep,
   { campaign, failures, reason, isQuarantined }: QuarantinedCampaign & { isQuarantined: boolean },
 ): Statement {
-  const { holder, fold_id } = stepParameters(step)
   return {
     query: fill(files.record, databases, step),
-    query_params: { holder, fold_id, campaign, is_quarantined: isQuarantined, failures, reason },
+    query_params: { ...stepParameters(step), campaign, is_quarantined: isQuarantined, failures, reason },
   }
 }
 

@@ -91,8 +91,7 @@ describe('the fold', () => {
       for (let pending = await readPending(tables.tables, databases, longRuns); pending; ) {
         const { runs, batches } = pending
         const touched = { foldId: 1n, runs, longRuns, hasQuarantine: false, isAgain: false }
-        const { query, parameters } = touchedCampaigns(databases, touched)
-        const ids = await tables.tables.rows<{ campaign_id: string }>({ query, query_params: parameters })
+        const ids = await tables.tables.rows<{ campaign_id: string }>(touchedCampaigns(databases, touched))
         expect(ids).toHaveLength(batches)
         found.push(...ids.map(row => row.campaign_id))
         await tables.tables.run(recordFoldedStatement(databases, stepOf(++steps), { runs, elapsedMs: 1 }))
