@@ -258,14 +258,12 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
     } catch (error) {
       // A fold in many pieces ends between two of them.
       if (signal.aborted && error === signal.reason) return
+      // The statement may still run, or arrive later. A new epoch makes sure that it writes nothing then.
+      isLeader = false
       if (error instanceof FoldPaused) {
-        isLeader = false
         failingSince = undefined
         await sleep(pausedRetryMs, signal)
-        continue
-      }
-      if (error instanceof SupersededFoldWorker) {
-        isLeader = false
+      } else if (error instanceof SupersededFoldWorker) {
         failingSince = undefined
         logger.warn(
           { error: error.message },
@@ -274,18 +272,14 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
         // As long as this process leads, it acquires leadership again.
         await sleep(supersededBackoffMs, signal)
         supersededBackoffMs = Math.min(2 * supersededBackoffMs, supersededBackoffMsMax)
-        continue
-      }
-      const isPassing = error instanceof LogHeld || (error instanceof TablesError && error.retryable)
-      if (!isPassing) throw error
-      // The statement may still run, or arrive later. A new epoch makes sure that it writes nothing then.
-      isLeader = false
-      failingSince ??= monotonicMs()
-      if (monotonicMs() - failingSince > loop.retryMsMax) throw error
-      metrics.retries.inc({ stage: 'fold' })
-      const failed = error instanceof LogHeld ? 'the event log' : 'ClickHouse'
-      logger.warn({ stage: 'fold', error: error.message }, `${failed} did not accept it; trying again`)
-      await sleep(1_000, signal)
+      } else if (error instanceof LogHeld || (error instanceof TablesError && error.retryable)) {
+        failingSince ??= monotonicMs()
+        if (monotonicMs() - failingSince > loop.retryMsMax) throw error
+        metrics.retries.inc({ stage: 'fold' })
+        const failed = error instanceof LogHeld ? 'the event log' : 'ClickHouse'
+        logger.warn({ stage: 'fold', error: error.message }, `${failed} did not accept it; trying again`)
+        await sleep(1_000, signal)
+      } else throw error
     }
   }
 }
