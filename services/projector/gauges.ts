@@ -11,19 +11,18 @@ import { tablesCheck } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Tables } from '../tables/port.ts'
-import type { LastFold } from './fold/fold-workers.ts'
+import type { FoldWorkers } from './fold/fold-workers.ts'
 import type { Claims } from './producers/claims.ts'
 import type { OldestRecord, Unfolded } from './waiting.ts'
 
-export interface GaugeDependencies extends Pick<Runtime, 'metrics' | 'now' | 'monotonicMs'> {
+export interface GaugeDependencies
+  extends Pick<Runtime, 'metrics' | 'now' | 'monotonicMs'>,
+    Pick<FoldWorkers, 'isLeading' | 'lastFold' | 'firstLedAt'> {
   /** The server, or each shard. */
   servers: readonly Pick<Tables, 'rows'>[]
   isRunning: () => boolean
-  isLeading: () => boolean
-  lastFold: () => LastFold | undefined
-  firstLedAt: () => number | undefined
   oldestUncommitted: () => OldestRecord[]
-  unfolded: Pick<Unfolded, 'read' | 'waitsSince'>
+  unfolded: Unfolded
   lag: () => Promise<PartitionLag[]>
   /** Rejects in the dead-letter queue, and how many of them no retry has settled. */
   rejectCounts: () => Promise<{ total: number; open: number }>
@@ -44,26 +43,15 @@ export interface RebuildUnderWay {
 
 /** Registers the gauges. Resolves, at each call, when what has to be asked for a scrape was asked. It never throws. */
 export function createProjectorGauges(dependencies: GaugeDependencies): () => Promise<void> {
-  const {
-    metrics,
-    monotonicMs,
-    servers,
-    isLeading,
-    lag,
-    rejectCounts,
-    sharedSlugCount,
-    claims,
-    reportProjection,
-    unfolded,
-    rebuild,
-  } = dependencies
+  const { metrics, monotonicMs, servers, isLeading, unfolded } = dependencies
   registerClocked(dependencies)
   const gauges = registerAsked(metrics)
   /** The last heartbeat of a rebuild, and when it was read first. */
   let beat: { writtenAt: string | undefined; at: number } = { writtenAt: undefined, at: 0 }
+  let slugsAt = Number.NEGATIVE_INFINITY
 
   async function readLog(): Promise<void> {
-    const partitions = await lag()
+    const partitions = await dependencies.lag()
     // Another projector reports the partitions that this one held before.
     metrics.lag.reset()
     for (const { topic, partition, committed, end } of partitions) {
@@ -74,15 +62,15 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
 
   async function readTables(): Promise<void> {
     await unfolded.read()
-    const present = await rebuild()
+    const present = await dependencies.rebuild()
     gauges.rebuildPhase.reset()
     if (present) gauges.rebuildPhase.set({ phase: present.phase }, 1)
     if (beat.writtenAt !== present?.writtenAt) beat = { writtenAt: present?.writtenAt, at: monotonicMs() }
     gauges.rebuildSilence.set(present ? Math.max(present.ageMs, monotonicMs() - beat.at) / 1000 : 0)
-    const rejects = await rejectCounts()
+    const rejects = await dependencies.rejectCounts()
     gauges.rejects.set(rejects.total)
     gauges.openRejects.set(rejects.open)
-    await reportProjection()
+    await dependencies.reportProjection()
   }
 
   /** The leader reads them, at most once a minute. */
@@ -96,19 +84,18 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     }
     if (monotonicMs() - slugsAt < slugsMs) return
     slugsAt = monotonicMs()
-    gauges.sharedSlugs.set(await sharedSlugCount())
-    const { unknown, oversold } = await claims()
+    gauges.sharedSlugs.set(await dependencies.sharedSlugCount())
+    const { unknown, oversold } = await dependencies.claims()
     gauges.unknownCampaignPledges.set(unknown.pledges)
     gauges.oversoldClaims.set(oversold.claims)
   }
 
-  let slugsAt = Number.NEGATIVE_INFINITY
   // A reading that takes longer than a scrape is not begun twice.
-  const readings = [readLog, readTables, readSlugs].map(read => kept(read, { ms: 0 }, dependencies))
+  const readings = [readLog, readTables, readSlugs].map(read => kept(read))
   return async () => {
     // Not whether the readings were in time: they are several statements, and a slow ClickHouse is not away.
     const checks = servers.map(server => tablesCheck(server, answerMsMax))
-    await Promise.all(readings.map(inTime))
+    await Promise.allSettled(readings.map(read => within(answerMsMax, read())))
     const areUp = (await Promise.all(checks)).every(({ ok }) => ok)
     metrics.clickhouseUp.set(areUp ? 1 : 0)
   }
@@ -117,16 +104,11 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
 const answerMsMax = 2_000
 const slugsMs = 60_000
 
-/** Never throws. */
-async function inTime(read: () => Promise<void>): Promise<void> {
-  await within(answerMsMax, read()).catch(() => undefined)
-}
-
 /** The gauges that change with the clock. They are computed when they are asked for. */
 function registerClocked(dependencies: GaugeDependencies): void {
   const { metrics, now, isRunning, isLeading, lastFold, firstLedAt, oldestUncommitted, unfolded } =
     dependencies
-  const ageOf = (at: number | undefined): number => secondsSince(at, now())
+  const ageOf = (at: number | undefined): number => (at === undefined ? 0 : Math.max(0, now() - at) / 1000)
 
   gaugeOf(metrics, {
     name: 'pledgeview_lag_seconds',
@@ -168,10 +150,6 @@ function registerClocked(dependencies: GaugeDependencies): void {
       this.set(isRunning() ? 1 : 0)
     },
   })
-}
-
-function secondsSince(at: number | undefined, now: number): number {
-  return at === undefined ? 0 : Math.max(0, now - at) / 1000
 }
 
 function registerAsked(metrics: Metrics) {
