@@ -7,29 +7,26 @@
  * How it fails: it reports the failure and tries again at the next look. It never stops the projector.
  */
 import { messageOf } from '../runtime/message-of.ts'
-import type { Runtime } from '../runtime/runtime.ts'
 import { findDeletedDays, removeRows } from '../tables/deleted.ts'
 import type { Shard } from '../tables/port.ts'
 import { readPartsStates, rewriteParts } from '../tables/superseded.ts'
-
-export interface RewriteLoopDependencies
-  extends Pick<Runtime, 'monotonicMs' | 'sleep' | 'metrics' | 'logger'> {
-  shard: Shard
-  leads: () => boolean
-  /** How long superseded rows may stay, ms. */
-  msMax: number
-}
+import type { ProjectorServiceDependencies } from './service.ts'
 
 const lookMsMax = 60_000
 
 /** Runs until the signal aborts. Never throws. */
-export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: AbortSignal): Promise<void> {
-  const { shard, leads, msMax, metrics, logger, monotonicMs, sleep } = loop
+export async function runRewriteLoop(
+  shard: Shard,
+  { reader, config, metrics, logger, monotonicMs, sleep }: ProjectorServiceDependencies,
+  signal: AbortSignal,
+): Promise<void> {
+  const { tables, databases } = shard
+  const msMax = config.PLEDGEVIEW_SUPERSEDED_MS_MAX
   const lookMs = Math.min(lookMsMax, msMax / 4)
   const doneAt = new Map<string, number>()
   while (!signal.aborted) {
     await sleep(lookMs, signal)
-    if (!leads()) doneAt.clear()
+    if (!reader.leads()) doneAt.clear()
     else {
       await attempt(rewriteTables)
       await attempt(removeDeleted)
@@ -48,7 +45,6 @@ export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: Abor
   }
 
   async function rewriteTables(): Promise<void> {
-    const { tables, databases } = shard
     for (const [table, { parts, oldestMs }] of await readPartsStates(tables, databases, { signal })) {
       const since = doneAt.get(table) ?? monotonicMs()
       doneAt.set(table, since)
@@ -60,7 +56,6 @@ export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: Abor
   }
 
   async function removeDeleted(): Promise<void> {
-    const { tables, databases } = shard
     const what = 'the history of deleted campaigns'
     if (monotonicMs() - (doneAt.get(what) ?? Number.NEGATIVE_INFINITY) < msMax) return
     const ids = await findDeletedDays(tables, databases, { signal })

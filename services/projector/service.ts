@@ -123,11 +123,9 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     reportProjection: () => reportProjection({ metrics: dependencies.metrics, tables, databases }),
   })
 
-  const rewriteLoops = shards.map(shard => (signal: AbortSignal) => {
-    const { leads } = reader
-    const msMax = config.PLEDGEVIEW_SUPERSEDED_MS_MAX
-    return runRewriteLoop({ ...dependencies, shard, leads, msMax }, signal)
-  })
+  const rewriteLoops = shards.map(
+    shard => (signal: AbortSignal) => runRewriteLoop(shard, dependencies, signal),
+  )
 
   const following = (signal: AbortSignal) => followGenerations({ ...dependencies, reader }, signal)
   const notes = {
