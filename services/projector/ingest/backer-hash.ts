@@ -6,19 +6,15 @@ import { createHash } from 'node:crypto'
 
 export interface HashBacker {
   (backerId: string): Hash64
-  /** The hash of an id that is `length` bytes of ASCII, without a string of it. */
-  ofAscii(bytes: Uint8Array, at: number, length: number): Hash64
+  /** The hash of an id that is `length` bytes of UTF-8, without a string of it. */
+  ofBytes(bytes: Uint8Array, at: number, length: number): Hash64
 }
 
 /** `key`: 64 hex digits. */
 export function backerHasher(key: string): HashBacker {
-  const sipHash = createSipHash(sipHashKey(key))
-  return Object.assign((backerId: string) => sipHash(backerId), { ofAscii: sipHash.ofBytes })
-}
-
-/** SipHash takes a key of 128 bits. It is derived, so that the configured key itself is used for nothing else. */
-function sipHashKey(key: string): Uint8Array {
-  return createHash('sha256').update('pledgeview backer hash\0').update(key).digest().subarray(0, 16)
+  // SipHash takes a key of 128 bits. It is derived, so that the configured key itself is used for nothing else.
+  const derived = createHash('sha256').update('pledgeview backer hash\0').update(key).digest()
+  return createSipHash(derived.subarray(0, 16))
 }
 
 /** The text of bytes that are known to be ASCII. */
@@ -42,18 +38,11 @@ export interface Hash64 {
   high: number
 }
 
-export interface SipHash {
-  /** Hashes text, as UTF-8. */
-  (text: string): Hash64
-  ofBytes(bytes: Uint8Array, at: number, length: number): Hash64
-}
-
 const scratchBytes = 256
 const utf8BytesPerUnitMax = 3
 
 /** `key`: 16 bytes. The returned function reuses one buffer, so only one caller at a time may call it. */
-export function createSipHash(key: Uint8Array): SipHash {
-  if (key.length !== 16) throw new RangeError('a SipHash key has 16 bytes')
+export function createSipHash(key: Uint8Array): HashBacker {
   const words = new DataView(key.buffer, key.byteOffset, key.byteLength)
   const [k0l, k0h] = [words.getInt32(0, true), words.getInt32(4, true)]
   const [k1l, k1h] = [words.getInt32(8, true), words.getInt32(12, true)]

@@ -90,7 +90,7 @@ export function createPledgeTranscoder(
     if (at !== value.length) return false
 
     if (counts) {
-      const { low, high } = hashBacker.ofAscii(value, backerAt + 1, versionAt - backerAt - 1)
+      const { low, high } = hashBacker.ofBytes(value, backerAt + 1, versionAt - backerAt - 1)
       write32(row, hashTo, low)
       write32(row, hashTo + 4, high)
       row[to++] = day
