@@ -17,11 +17,6 @@ export function backerHasher(key: string): HashBacker {
   return createSipHash(derived.subarray(0, 16))
 }
 
-/** The text of bytes that are known to be ASCII. */
-export function asciiText(bytes: Uint8Array, at: number, length: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString('latin1')
-}
-
 /*
  * SipHash-2-4: a keyed 64-bit hash for short inputs. Without the key it is not possible to tell which input a hash belongs
  * to.

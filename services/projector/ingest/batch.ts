@@ -89,11 +89,6 @@ export function emptyBatch(assignment: string, hashBacker: HashBacker): Batch {
   }
 }
 
-function lastOf(before: readonly LogRecord[], records: readonly LogRecord[]): readonly LogRecord[] {
-  const added = records.slice(-lastMax)
-  return added.length < lastMax ? [...before, ...added].slice(-lastMax) : added
-}
-
 /** Decodes a delivery into the batch. Both must have the same assignment. */
 export function addDelivery(batch: Batch, delivery: Delivery, decode: Decode | Decoder): void {
   const isOurPledge = 'isCurrentSchema' in decode ? ourPledges(decode) : () => false
@@ -116,7 +111,7 @@ export function addDelivery(batch: Batch, delivery: Delivery, decode: Decode | D
       addEvent(batch, decoded)
     }
   }
-  batch.last = lastOf(batch.last, delivery.records)
+  batch.last = [...batch.last, ...delivery.records].slice(-lastMax)
   batch.isLogDry = delivery.records.length === 0
   for (const position of delivery.positions) {
     const place = partitionName(position)

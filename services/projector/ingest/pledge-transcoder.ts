@@ -11,7 +11,7 @@ import { countsTowardsTotals, type PledgeStatus } from '../../../contracts/event
 import { timestampMax } from '../../../contracts/events/rules.ts'
 import type { LogRecord } from '../../log/port.ts'
 import type { ByteWriter } from '../../tables/clickhouse/byte-writer.ts'
-import { asciiText, type HashBacker } from './backer-hash.ts'
+import type { HashBacker } from './backer-hash.ts'
 import { dayOf } from './ledger-rows.ts'
 
 /**
@@ -102,7 +102,8 @@ export function createPledgeTranscoder(
     }
     out.advance(to - start)
     if (isNewCampaign(row, start, campaignBytes)) {
-      onCampaign(asciiText(row, start + 1, campaignBytes - 1))
+      // Its id is ASCII.
+      onCampaign(Buffer.from(row.buffer, row.byteOffset + start + 1, campaignBytes - 1).toString('latin1'))
     }
     return true
   }
