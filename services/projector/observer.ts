@@ -3,18 +3,10 @@ import { topics } from '../../contracts/events/event.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { loggedReason } from '../tables/rejects.ts'
-import type { OnQuarantine, QuarantineChange } from './fold/quarantine.ts'
+import type { QuarantineChange, QuarantinedCampaign } from './fold/quarantine.ts'
 import type { ClockStep } from './fold/watermark.ts'
 import type { Batch } from './ingest/batch.ts'
 import { type ComparedVersions, outcomes } from './producers/versions.ts'
-
-export interface Observer {
-  onBatch(batch: Batch, timing: { writeMs: number }): void
-  onCompared(found: ComparedVersions): void
-  onRetry(stage: 'schemas' | 'ingest', error: Error): void
-  onClockStep(step: ClockStep): void
-  onQuarantine: OnQuarantine
-}
 
 // Each rejected record of a batch gets a log line, up to this many. All of them are in the dead-letter queue and counted.
 const loggedRejectsMax = 10
@@ -26,10 +18,10 @@ const quarantineTexts: Readonly<Record<QuarantineChange['event'], string>> = {
   released: 'a campaign is not in quarantine any more',
 }
 
-export function createObserver({ metrics, logger }: Pick<Runtime, 'metrics' | 'logger'>): Observer {
+export function createObserver({ metrics, logger }: Pick<Runtime, 'metrics' | 'logger'>) {
   startCounters(metrics)
   return {
-    onBatch(batch, { writeMs }) {
+    onBatch(batch: Batch, { writeMs }: { writeMs: number }) {
       for (const [topic, accepted] of Object.entries(batch.eventsByTopic)) {
         if (accepted > 0) metrics.events.inc({ topic, outcome: 'accepted' }, accepted)
       }
@@ -47,18 +39,18 @@ export function createObserver({ metrics, logger }: Pick<Runtime, 'metrics' | 'l
       logger.debug({ records: batch.records, rejects: batch.rejects.length, writeMs }, 'batch')
     },
 
-    onCompared({ topic, counts }) {
+    onCompared({ topic, counts }: ComparedVersions) {
       for (const outcome of outcomes) metrics.comparedVersions.inc({ topic, outcome }, counts[outcome])
     },
 
-    onRetry(stage, error) {
+    onRetry(stage: 'schemas' | 'ingest', error: Error) {
       metrics.retries.inc({ stage })
       const failed =
         stage === 'schemas' ? 'the schema registry did not answer' : 'ClickHouse did not accept it'
       logger.warn({ stage, error: error.message }, `${failed}; trying again`)
     },
 
-    onClockStep({ stepMs, behindMs }) {
+    onClockStep({ stepMs, behindMs }: ClockStep) {
       metrics.clockSteps.inc({ direction: stepMs < 0 ? 'back' : 'forward' })
       logger.warn(
         { stepMs, behindMs },
@@ -67,7 +59,7 @@ export function createObserver({ metrics, logger }: Pick<Runtime, 'metrics' | 'l
       )
     },
 
-    onQuarantine(all, change) {
+    onQuarantine(all: readonly QuarantinedCampaign[], change?: QuarantineChange) {
       metrics.quarantine.reset()
       for (const { campaign, failures } of all) metrics.quarantine.set({ campaign }, failures)
       if (!change) return

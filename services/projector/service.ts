@@ -4,7 +4,7 @@
  * The same code runs on Kafka and on the journal. It ends when its signal aborts. If one of the loops cannot go on, the
  * service stops all of them and throws.
  */
-import { type EventReader, type PartitionLag, SupersededAssignment } from '../log/port.ts'
+import { type EventReader, SupersededAssignment } from '../log/port.ts'
 import { SchemaRegistryError } from '../log/registry/answers.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import type { Config } from '../runtime/config.ts'
@@ -60,34 +60,13 @@ export interface ProjectorServiceDependencies extends Runtime {
   rebuild: () => Promise<RebuildUnderWay | undefined>
 }
 
-export interface ProjectorHealth {
-  /** Ms since the ingest loop last moved: made a turn, got an answer of ClickHouse, or began to try again. */
-  movedMsAgo: number
-  /** If it has not moved for longer than this, it hangs. */
-  stillMsMax: number
-  /** Why the projector stopped, or is stopping; `undefined` while it runs. */
-  failure: string | undefined
-  /** Records that this run has written. */
-  records: number
-  rejects: number
-}
+export type ProjectorService = ReturnType<typeof createProjectorService>
 
-export interface ProjectorService {
-  run(signal: AbortSignal): Promise<void>
-  health(): ProjectorHealth
-  lag(): Promise<PartitionLag[]>
-  /** Brings the gauges up to date. It never throws. */
-  beforeScrape(): Promise<void>
-  /** Whether every record of the log is folded. */
-  isDrained(): Promise<boolean>
-}
-
-export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
-  const { databases, config, monotonicMs, run } = dependencies
+export function createProjectorService(dependencies: ProjectorServiceDependencies) {
+  const { databases, config, logger, monotonicMs, run, presenceMs, positions, follow } = dependencies
   const uncommitted = watchUncommitted(dependencies.reader, dependencies.now)
   const { reader } = uncommitted
   const observer = createObserver(dependencies)
-  const { presenceMs, positions, follow } = dependencies
   const ofCurrent = (of: Shard): Tables => tablesOfCurrent(of.tables, of.databases, follow)
   const tables = ofCurrent(dependencies)
   let movedAt = monotonicMs()
@@ -130,22 +109,19 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const following = (signal: AbortSignal) => followGenerations({ ...dependencies, reader }, signal)
   const notes = {
     write: (note: ProjectorNote) => writeNote(tables, databases, run, note),
-    onFailure: (error: Error) =>
-      dependencies.logger.warn({ error: error.message }, 'the projector log was not written'),
+    onFailure: (error: Error) => logger.warn({ error: error.message }, 'the projector log was not written'),
     monotonicMs,
   }
   const decode = createDecoder(dependencies.schemaRegistry?.known)
-  const faults = createFaultReport({
-    ...notes,
-    warn: (found, message) => dependencies.logger.warn(found, message),
-  })
+  const faults = createFaultReport({ ...notes, warn: (found, message) => logger.warn(found, message) })
   const versions = createVersionCheck({
-    ...{ tables, databases, decode, hashBacker: dependencies.hashBacker, monotonicMs },
+    ...dependencies,
+    ...{ tables, decode },
     onCompared(found) {
       observer.onCompared(found)
       faults.note(versionFault(found))
     },
-    onError: error => dependencies.logger.debug({ error: error.message }, 'versions could not be compared'),
+    onError: error => logger.debug({ error: error.message }, 'versions could not be compared'),
   })
   const presence = presenceMs
     ? createPresence({ ...dependencies, ...reader, ...positions, ...notes, intervalMs: presenceMs })
@@ -219,7 +195,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   }
 
   return {
-    async run(signal) {
+    async run(signal: AbortSignal): Promise<void> {
       const works = [ingest, following, foldWorkers.run, ...rewriteLoops]
       try {
         await untilFirstFails(works.map(noteFailure), signal)
@@ -230,15 +206,21 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       }
     },
     health: () => ({
+      /** Ms since the ingest loop last moved: made a turn, got an answer of ClickHouse, or began to try again. */
       movedMsAgo: monotonicMs() - movedAt,
+      /** If it has not moved for longer than this, it hangs. */
       stillMsMax: stillMsMaxOf(config),
+      /** Why the projector stopped, or is stopping; `undefined` while it runs. */
       failure,
+      /** Records that this run has written. */
       records,
       rejects,
     }),
     lag: () => reader.lag(),
+    /** Brings the gauges up to date. It never throws. */
     beforeScrape,
-    async isDrained() {
+    /** Whether every record of the log is folded. */
+    async isDrained(): Promise<boolean> {
       // This costs nothing to ask. The current generation is read from the tables, and the lag from the log.
       if (!foldWorkers.isDone()) return false
       await follow()

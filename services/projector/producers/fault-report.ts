@@ -10,15 +10,6 @@ export interface FaultReportDependencies {
   monotonicMs: () => number
 }
 
-export interface FaultReport {
-  /** Does nothing if all counts are 0. */
-  note(fault: ProducerFault): void
-  /** Reports what is due. */
-  turn(): void
-  /** Reports what is left. */
-  close(): Promise<void>
-}
-
 const messages: Readonly<Record<ProducerFault['kind'], string>> = {
   misplaced:
     'records are not in the partition of their key, so compaction cannot remove what was deleted: set the ' +
@@ -32,8 +23,7 @@ const messages: Readonly<Record<ProducerFault['kind'], string>> = {
 export const examplesMax = 10
 const reportMsMin = 60_000
 
-export function createFaultReport(dependencies: FaultReportDependencies): FaultReport {
-  const { warn, write, onFailure, monotonicMs } = dependencies
+export function createFaultReport({ warn, write, onFailure, monotonicMs }: FaultReportDependencies) {
   const pending = new Map<string, ProducerFault>()
   const reportedAt = new Map<string, number>()
   let writing: Promise<void> = Promise.resolve()
@@ -48,10 +38,12 @@ export function createFaultReport(dependencies: FaultReportDependencies): FaultR
     }
   }
 
+  /** Reports what is due. */
   const turn = () => report(reportMsMin)
 
   return {
-    note(fault) {
+    /** Does nothing if all counts are 0. */
+    note(fault: ProducerFault): void {
       if (Object.values(fault.detail.counts).every(count => count === 0)) return
       const name = `${fault.kind} ${fault.detail.topic}`
       const earlier = pending.get(name)
@@ -59,7 +51,8 @@ export function createFaultReport(dependencies: FaultReportDependencies): FaultR
       turn()
     },
     turn,
-    async close() {
+    /** Reports what is left. */
+    async close(): Promise<void> {
       report(0)
       await writing
     },

@@ -53,17 +53,10 @@ export interface VersionCheckDependencies {
   monotonicMs: () => number
 }
 
-export interface VersionCheck {
-  /** A batch is written next. `last`: its last records, in their order. */
-  next(last: readonly LogRecord[]): void
-  /** Waits for the comparison that is under way. */
-  close(): Promise<void>
-}
-
 // A comparison of this length is followed by a rest that is so many times as long.
 const restFactor = 99
 
-export function createVersionCheck(dependencies: VersionCheckDependencies): VersionCheck {
+export function createVersionCheck(dependencies: VersionCheckDependencies) {
   const { decode, onCompared, onError, monotonicMs } = dependencies
   let batches = 0
   let nextAt = Number.NEGATIVE_INFINITY
@@ -87,13 +80,15 @@ export function createVersionCheck(dependencies: VersionCheckDependencies): Vers
   }
 
   return {
-    next(last) {
+    /** A batch is written next. `last`: its last records, in their order. */
+    next(last: readonly LogRecord[]): void {
       batches++
       if (comparing || last.length === 0 || monotonicMs() < nextAt) return
       comparing = compareAll(last).finally(() => {
         comparing = undefined
       })
     },
+    /** Waits for the comparison that is under way. */
     close: async () => comparing,
   }
 }
@@ -131,7 +126,7 @@ async function compare(
       version: versionOf(event),
       // It is needed only if there is another state of this version.
       get content() {
-        return digestOf(event, hashBacker)
+        return hash('sha256', rowOf(event, hashBacker), 'hex')
       },
     }))
     const present = (known.get(key) ?? []).map(({ of_version, content }) => ({
@@ -177,16 +172,12 @@ const columnsOf: Readonly<Record<ChangeEvent['type'], readonly TableColumn[]>> =
   'api-key': apiKeyColumns,
 }
 
-/** The digest of a row's bytes, as ClickHouse computes it. */
+/** The SHA-256 of a row's bytes, as ClickHouse computes it. */
 function contentOf(columns: readonly TableColumn[]): string {
   return `lower(hex(SHA256(formatRow('RowBinary', ${columns.map(({ name }) => name).join(', ')}))))`
 }
 
-/** The same digest, of the row that this event becomes. */
-function digestOf(event: ChangeEvent, hashBacker: HashBacker): string {
-  return hash('sha256', rowOf(event, hashBacker), 'hex')
-}
-
+/** The bytes of the row that this event becomes. */
 function rowOf(event: ChangeEvent, hashBacker: HashBacker): Uint8Array {
   if (event.type === 'campaign')
     return encodeRows(ledgerCampaignColumns, [campaignRow(event.key, event.data)])
