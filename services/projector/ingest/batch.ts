@@ -16,7 +16,7 @@ import {
 import { qualified } from '../../tables/generations.ts'
 import type { Databases, TableInsert } from '../../tables/port.ts'
 import type { Reject } from '../../tables/rejects.ts'
-import { addMisplaced, type MisplacedRecords } from '../producers/misplaced-records.ts'
+import { addMisplaced, type MisplacedRecords } from '../producers/fault-report.ts'
 import type { HashBacker } from './backer-hash.ts'
 import type { Decode, Decoder, LogEvent } from './decode.ts'
 import {
