@@ -21,11 +21,6 @@ export class FoldPaused extends Error {
   override name = 'FoldPaused'
 }
 
-export interface EpochHolder {
-  epoch: string
-  holder: string
-}
-
 /** How often a process tries to be alone with the next epoch. */
 export const takesMax = 6
 
@@ -44,7 +39,7 @@ export async function takeEpoch(
   }: FoldWorkerDependencies,
   backoff: (take: number) => Promise<void>,
 ): Promise<Term> {
-  const readHolders = () => tables.rows<EpochHolder>(epochHoldersStatement(databases))
+  const readHolders = () => tables.rows<{ epoch: string; holder: string }>(epochHoldersStatement(databases))
   const [before] = await readHolders()
   const standing = before && attemptOf(before.holder)
   if (own === undefined && standing !== undefined && !(await isGivenUp(standing))) throw held()
@@ -53,19 +48,14 @@ export async function takeEpoch(
     await tables.run(takeEpochStatement(databases, holder, { floor: await epochFloor(), ...taker }))
     const [first, ...others] = await readHolders()
     if (first && others.length === 0 && first.holder === holder) return { epoch: BigInt(first.epoch), holder }
-    if (
-      own === undefined &&
-      first &&
-      first.holder !== before?.holder &&
-      attemptOf(first.holder) !== undefined
-    )
-      throw held()
+    const holding = first && attemptOf(first.holder)
+    if (own === undefined && holding !== undefined && holding !== standing) throw held()
     await backoff(take)
   }
   throw new SupersededFoldWorker(`${holder} could not take an epoch alone in ${takesMax} tries`)
 }
 
-function held(): FoldPaused {
+export function held(): FoldPaused {
   return new FoldPaused('a promotion holds the fold')
 }
 

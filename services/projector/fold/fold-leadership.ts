@@ -16,6 +16,7 @@ import {
   attemptOf,
   epochHoldersStatement,
   FoldPaused,
+  held,
   SupersededFoldWorker,
   type Term,
   takeEpoch,
@@ -41,12 +42,9 @@ export interface FoldLeadership extends Line {
 }
 
 const epochBits = 32n
-// How old a list's X-Data-As-Of gets while nothing else delays it.
-const watermarkEveryMs = 1_000
 
 export function createFoldLeadership(dependencies: FoldWorkerDependencies): FoldLeadership {
-  const { tables, databases, config, monotonicMs, sleep, random, stampsFrom, signal, untilNoneRuns } =
-    dependencies
+  const { tables, databases, config, sleep, random, stampsFrom, signal, untilNoneRuns } = dependencies
   const { rememberWatermark = async (watermark: number) => watermark } = dependencies
   let term: Term | undefined
   /** The generation of the term. Another one may become current between any two statements. */
@@ -75,15 +73,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     },
     onUnseen: endTerm,
   })
-  const watermark = createWatermark({
-    tables: { rows: tables.rows, run: line.run },
-    databases,
-    everyMs: watermarkEveryMs,
-    monotonicMs,
-    now: dependencies.now,
-    rememberWatermark,
-    onClockStep: dependencies.onClockStep ?? (() => {}),
-  })
+  const ofLine = { rows: tables.rows, run: line.run }
+  const watermark = createWatermark({ ...dependencies, tables: ofLine, rememberWatermark })
 
   /** Nothing reads a generation before it is promoted, so it has neither history nor watermark. */
   const days = createDays({ ...dependencies, line, nextStep, reached: watermark.reached })
@@ -116,9 +107,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     endTerm()
     if (databases.ledger !== ledger) return ofOtherGeneration()
     const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
-    if (holders.some(({ holder }) => attemptOf(holder) !== undefined)) {
-      return new FoldPaused('a promotion holds the fold')
-    }
+    if (holders.some(({ holder }) => attemptOf(holder) !== undefined)) return held()
     return new SupersededFoldWorker(`${dependencies.holder} no longer leads the fold`)
   }
 

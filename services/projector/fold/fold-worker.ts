@@ -48,7 +48,7 @@ export interface FoldWorkerDependencies extends Pick<Runtime, 'monotonicMs' | 's
   holder: string
   /** It has the bounds of a statement. A fold that needs more is split. */
   config: Config
-  /** See `WatermarkDependencies`. */
+  /** The worker's own clock, Unix ms. Without it, ClickHouse's clock is believed. */
   now?: () => number
   onQuarantine?: OnQuarantine
   /** The number of an attempt on generations: it waits for no other, because only the highest can promote. Default: it is none. */
@@ -68,7 +68,7 @@ export interface FoldWorkerDependencies extends Pick<Runtime, 'monotonicMs' | 's
    * have there. No public campaign is left out: the bound of time is long, and a generation must have every one. Keys are not its work.
    */
   stampsFrom?: string | undefined
-  /** ClickHouse's clock stepped. */
+  /** Reports each step of ClickHouse's clock once. */
   onClockStep?: (step: ClockStep) => void
 }
 

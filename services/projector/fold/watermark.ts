@@ -24,6 +24,7 @@ import { dayMs } from '../../runtime/runtime.ts'
 import { type Databases, type Statement, type Tables, TablesError } from '../../tables/port.ts'
 import { foldWholeStatement } from './fold-progress.ts'
 import { bounds, type FoldStep, fenceOf } from './fold-statements.ts'
+import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { type Line, runWhole } from './line.ts'
 
 /** ClickHouse's clock moved by another time than passed, or is behind the stamps. */
@@ -34,18 +35,11 @@ export interface ClockStep {
   behindMs: number
 }
 
-export interface WatermarkDependencies {
+interface WatermarkDependencies
+  extends Pick<FoldWorkerDependencies, 'databases' | 'monotonicMs' | 'now' | 'onClockStep'> {
   tables: Pick<Tables, 'rows'> & Pick<Line, 'run'>
-  databases: Databases
-  /** It is written at most this often, ms, unless the clock is behind it. */
-  everyMs: number
-  monotonicMs: () => number
   /** See `EventReader`. */
   rememberWatermark: (watermark: number, shown: number) => Promise<unknown>
-  /** The leader's own clock, Unix ms. Without it, ClickHouse's clock is believed. */
-  now?: (() => number) | undefined
-  /** Reports each step once. */
-  onClockStep: (step: ClockStep) => void
 }
 
 export interface Watermark {
@@ -70,6 +64,8 @@ interface ClockRow {
 
 // The batch log loses a batch after 30 days, folded or not. A fold may take long after the watermark that it began with.
 const unfoldedMsMax = 29 * dayMs
+// It is written at most this often, unless the clock is behind it: how old a list's X-Data-As-Of gets while nothing else delays it.
+const everyMs = 1_000
 // Less is the rate correction of a time service.
 const stepMsMin = 100
 // Machines whose time service works differ by less than a second.
@@ -99,7 +95,7 @@ export function clockStatement({ ledger, read }: Databases): Statement {
 }
 
 export function createWatermark(dependencies: WatermarkDependencies): Watermark {
-  const { tables, databases, everyMs, monotonicMs, now, rememberWatermark, onClockStep } = dependencies
+  const { tables, databases, monotonicMs, now, rememberWatermark, onClockStep } = dependencies
   let advancedAt = Number.NEGATIVE_INFINITY
   let isBehind = false
   /** The last watermark that was read, Unix ms. */
@@ -118,7 +114,7 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
     const behindMs = Math.max(0, row.watermark - row.now, atLeast - row.now)
     isBehind = behindMs > 0
     const stepMs = seen === undefined ? -behindMs : stepOf(seen, { now: row.now, asked, answered })
-    if (Math.abs(stepMs) >= stepMsMin) onClockStep({ stepMs, behindMs })
+    if (Math.abs(stepMs) >= stepMsMin) onClockStep?.({ stepMs, behindMs })
     seen = { now: row.now, asked, answered }
     // Before the watermark moves, and before the clock is checked: under this clock, batches expire also while nothing is folded.
     if (row.watermark > 0 && row.watermark !== expired && row.now - row.watermark > unfoldedMsMax) {

@@ -246,7 +246,6 @@ describe('a step of the clock', () => {
         },
       },
       databases: generationOf({ base: 'model', views: 'views' }, 1),
-      everyMs: 1_000,
       monotonicMs: () => monotonic,
       rememberWatermark: async () => {},
       onClockStep: step => steps.push(step),
