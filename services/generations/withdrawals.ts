@@ -9,8 +9,9 @@
  * - The new ledgers have the tombstones too, so that a later rebuild or a rollback does not bring the entity back either.
  * How it fails: it throws what the tables throw. It can be repeated at any time.
  */
+import { ledgerColumns } from '../../contracts/tables/campaign-columns.ts'
 import { lastIn, runsMax } from '../projector/fold/fold-progress.ts'
-import { ledgerCampaignColumns, pledgeColumns } from '../projector/ingest/ledger-rows.ts'
+import { pledgeColumns } from '../projector/ingest/ledger-rows.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
 import { nameDatabases } from '../tables/schema/sql-files.ts'
@@ -85,7 +86,7 @@ export const ledgers = [
   {
     name: 'campaign_ledger',
     key: 'campaign_id',
-    columns: namesOf(ledgerCampaignColumns),
+    columns: namesOf(ledgerColumns),
     withdrawn: 'NOT is_public',
   },
   {

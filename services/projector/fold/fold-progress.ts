@@ -63,13 +63,12 @@ export function recordFoldedStatement(
   step: FoldStep,
   { runs, elapsedMs }: { runs: readonly PendingRun[]; elapsedMs: number },
 ): Statement {
-  const { projectors, lasts } = parametersOf(runs)
   return {
     query: `INSERT INTO ${databases.ledger}.fold_progress (projector, sequence, fold_id, elapsed_ms)
             SELECT run.1, run.2, {fold_id:UInt64}, {elapsed_ms:UInt64}
             FROM (SELECT arrayJoin(arrayZip({projectors:Array(String)}, {lasts:Array(UInt64)})) AS run)
             WHERE ${fenceOf(databases, step)} ${bounds(step)}`,
-    query_params: { ...stepParameters(step), elapsed_ms: Math.round(elapsedMs), projectors, lasts },
+    query_params: { ...stepParameters(step), elapsed_ms: Math.round(elapsedMs), ...parametersOf(runs) },
   }
 }
 
@@ -143,7 +142,7 @@ export interface LongRun {
   sequence: number
 }
 
-export interface Condition {
+interface Condition {
   condition: string
   parameters: Record<string, unknown>
 }

@@ -3,14 +3,13 @@
  * the offsets. The offsets travel inside the batch, so a batch of nothing but rejects still advances them.
  */
 import { schemaIdOf } from '../../../contracts/events/codec.ts'
-import type { Topic } from '../../../contracts/events/event.ts'
+import { ledgerColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { bytesOf, type Delivery, type LogRecord, type Position, partitionName } from '../../log/port.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
 import {
   createEncodedRowWriter,
   createRowWriter,
   encodeRows,
-  type RowWriter,
   type TableColumn,
 } from '../../tables/clickhouse/row-binary.ts'
 import { qualified } from '../../tables/generations.ts'
@@ -25,66 +24,45 @@ import {
   apiKeyColumns,
   apiKeyRow,
   campaignRow,
-  ledgerCampaignColumns,
   noticeColumns,
   noticeRow,
-  type PledgeEvent,
   pledgeColumns,
   pledgeEncoder,
   removedNoticeRow,
 } from './ledger-rows.ts'
-import { createPledgeTranscoder, type PledgeTranscoder } from './pledge-transcoder.ts'
+import { createPledgeTranscoder } from './pledge-transcoder.ts'
 
-export interface Batch {
-  assignment: string
-  /** The offset to read next, by topic and partition. */
-  positions: Map<string, Position>
-  campaignRows: RowWriter
-  pledgeRows: RowWriter<PledgeEvent>
-  apiKeyRows: RowWriter
-  accountRows: RowWriter
-  noticeRows: RowWriter
-  pledgeTranscoder: PledgeTranscoder
-  /** Campaigns whose read row may have to change. */
-  campaignIds: Set<string>
-  rejects: Reject[]
-  /** The last records, at most `lastMax`. */
-  last: readonly LogRecord[]
-  /** Of the events: those whose records are not in the partition of their key. */
-  misplaced: MisplacedRecords
-  records: number
-  bytes: number
-  eventsByTopic: Record<Topic, number>
-  /** When the oldest record entered the log, Unix ms. */
-  oldestAt: number
-  /** The last poll of the log brought no records. */
-  isLogDry: boolean
-  /** It ends a backlog of the log. The loop finds that out. */
-  isEndOfBacklog: boolean
-}
+export type Batch = ReturnType<typeof emptyBatch>
 
 const lastMax = 500
 
-export function emptyBatch(assignment: string, hashBacker: HashBacker): Batch {
+export function emptyBatch(assignment: string, hashBacker: HashBacker) {
+  /** Campaigns whose read row may have to change. */
   const campaignIds = new Set<string>()
   return {
     assignment,
-    positions: new Map(),
-    campaignRows: createRowWriter(ledgerCampaignColumns),
+    /** The offset to read next, by topic and partition. */
+    positions: new Map<string, Position>(),
+    campaignRows: createRowWriter(ledgerColumns),
     pledgeRows: createEncodedRowWriter(pledgeEncoder(hashBacker)),
     apiKeyRows: createRowWriter(apiKeyColumns, 0),
     accountRows: createRowWriter(accountColumns, 0),
     noticeRows: createRowWriter(noticeColumns, 0),
     pledgeTranscoder: createPledgeTranscoder(hashBacker, id => campaignIds.add(id)),
     campaignIds,
-    rejects: [],
-    last: [],
-    misplaced: new Map(),
+    rejects: [] as Reject[],
+    /** The last records, at most `lastMax`. */
+    last: [] as readonly LogRecord[],
+    /** Of the events: those whose records are not in the partition of their key. */
+    misplaced: new Map() as MisplacedRecords,
     records: 0,
     bytes: 0,
     eventsByTopic: { campaigns: 0, pledges: 0, 'api-keys': 0, accounts: 0, notices: 0 },
+    /** When the oldest record entered the log, Unix ms. */
     oldestAt: Number.POSITIVE_INFINITY,
+    /** The last poll of the log brought no records. */
     isLogDry: false,
+    /** It ends a backlog of the log. The loop finds that out. */
     isEndOfBacklog: false,
   }
 }
@@ -140,7 +118,7 @@ function ourPledges(decoder: Decoder): (record: LogRecord) => boolean {
 /** The inserts that write the batch's rows into the ledger. A kind without rows has no insert. */
 export function ledgerInserts(batch: Batch, databases: Databases): TableInsert[] {
   const ledgers = [
-    { table: 'campaign_ledger', columns: ledgerCampaignColumns, writer: batch.campaignRows },
+    { table: 'campaign_ledger', columns: ledgerColumns, writer: batch.campaignRows },
     { table: 'pledge_ledger', columns: pledgeColumns, writer: batch.pledgeRows },
     { table: 'api_key_ledger', columns: apiKeyColumns, writer: batch.apiKeyRows },
     { table: 'account_ledger', columns: accountColumns, writer: batch.accountRows },

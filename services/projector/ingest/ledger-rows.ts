@@ -36,8 +36,6 @@ export function versionOf({ data }: ChangeEvent): bigint {
   return data === null ? tombstoneVersion : BigInt(data.version)
 }
 
-export const ledgerCampaignColumns: readonly TableColumn[] = ledgerColumns
-
 export const pledgeColumns: readonly TableColumn[] = [
   { name: 'campaign_id', type: 'String' },
   { name: 'pledge_id', type: 'String' },
@@ -90,7 +88,7 @@ export const noticeColumns: readonly TableColumn[] = [
 /** A row: one value for each column, in the form that row-binary.ts accepts. */
 export type Row = readonly unknown[]
 
-/** A row for `ledgerCampaignColumns`. If `campaign` is null, it is a tombstone of `campaignId`. */
+/** A row for `ledgerColumns`. If `campaign` is null, it is a tombstone of `campaignId`. */
 export function campaignRow(campaignId: string, campaign: CampaignState | null): Row {
   if (campaign === null || !isPublicStatus(campaign.status)) {
     const version = campaign === null ? tombstoneVersion : campaign.version

@@ -12,6 +12,7 @@
  */
 import { hash } from 'node:crypto'
 import { type ChangeEvent, type Topic, topicOf } from '../../../contracts/events/event.ts'
+import { ledgerColumns } from '../../../contracts/tables/campaign-columns.ts'
 import type { LogRecord } from '../../log/port.ts'
 import { createEncodedRowWriter, encodeRows, type TableColumn } from '../../tables/clickhouse/row-binary.ts'
 import { ledgerRows } from '../../tables/ledger-versions.ts'
@@ -23,7 +24,6 @@ import {
   apiKeyColumns,
   apiKeyRow,
   campaignRow,
-  ledgerCampaignColumns,
   pledgeColumns,
   pledgeEncoder,
   tombstoneVersion,
@@ -167,7 +167,7 @@ export function outcomeOf(
 }
 
 const columnsOf: Readonly<Record<ChangeEvent['type'], readonly TableColumn[]>> = {
-  campaign: ledgerCampaignColumns,
+  campaign: ledgerColumns,
   pledge: pledgeColumns,
   'api-key': apiKeyColumns,
 }
@@ -180,7 +180,7 @@ function contentOf(columns: readonly TableColumn[]): string {
 /** The bytes of the row that this event becomes. */
 function rowOf(event: ChangeEvent, hashBacker: HashBacker): Uint8Array {
   if (event.type === 'campaign')
-    return encodeRows(ledgerCampaignColumns, [campaignRow(event.key, event.data)])
+    return encodeRows(ledgerColumns, [campaignRow(event.key, event.data)])
   if (event.type === 'api-key') return encodeRows(apiKeyColumns, [apiKeyRow(event.key, event.data)])
   const writer = createEncodedRowWriter(pledgeEncoder(hashBacker), 256)
   writer.add(event)
