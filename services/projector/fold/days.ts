@@ -36,16 +36,7 @@ interface DaysDependencies
   reached: () => number
 }
 
-export interface Days {
-  /** A new leader: copies what the last one left. Runs before its first fold. */
-  begin(): Promise<void>
-  /** Runs after each fold, also if there was nothing to fold. `campaigns`: how many it folded. */
-  keep(last: { campaigns: number; isOfBacklog: boolean }): Promise<void>
-  /** Runs before each piece of a fold, which may be the first one of a day. */
-  beforePiece(): Promise<void>
-  /** Unix ms: no statement may stamp from here on, because a row of the day before is not copied. `undefined`: all are. */
-  endsAt(): number | undefined
-}
+export type Days = ReturnType<typeof createDays>
 
 /** Unix ms, and a day as days since 1970. 0: not yet. */
 interface Marks {
@@ -81,7 +72,7 @@ export function createDays({
   nextStep,
   monotonicMs,
   reached,
-}: DaysDependencies): Days {
+}: DaysDependencies) {
   const platformDigits = platformDigitsOf(config)
   let marks: Marks = { noted: 0, derived: 0, begun: 0 }
   /** Up to which stamp this leader has copied everything. It records it from time to time. */
@@ -157,7 +148,8 @@ export function createDays({
   }
 
   return {
-    async begin() {
+    /** A new leader: copies what the last one left. Runs before its first fold. */
+    async begin(): Promise<void> {
       const [row] = await tables.rows<Marks & { unnoted: number; underived: number }>(
         marksStatement(databases),
       )
@@ -169,14 +161,17 @@ export function createDays({
       toDerive = underived
       if (found.begun !== 0) await keepUp({ isOfBacklog: true, isIdle: true })
     },
-    async keep({ campaigns, isOfBacklog }) {
+    /** Runs after each fold, also if there was nothing to fold. `campaigns`: how many it folded. */
+    async keep({ campaigns, isOfBacklog }: { campaigns: number; isOfBacklog: boolean }): Promise<void> {
       hasNew ||= campaigns > 0
       toDerive += campaigns
       await keepUp({ isOfBacklog, isIdle: campaigns === 0 })
     },
-    async beforePiece() {
+    /** Runs before each piece of a fold, which may be the first one of a day. */
+    async beforePiece(): Promise<void> {
       if (dayEnds()) await note()
     },
+    /** Unix ms: no statement may stamp from here on, because a row of the day before is not copied. `undefined`: all are. */
     endsAt: () => (hasNew && marks.begun !== 0 ? (dayOf(noted) + 1) * dayMs : undefined),
   }
 }

@@ -42,21 +42,7 @@ export interface QuarantineChange extends QuarantinedCampaign {
 /** Is told all public campaigns in quarantine. Without a change, they were read from the table. */
 export type OnQuarantine = (all: readonly QuarantinedCampaign[], change?: QuarantineChange) => void
 
-export interface Quarantine {
-  /** Reads which campaigns are in quarantine. For a new leader. */
-  load(): Promise<void>
-  isEmpty(): boolean
-  /**
-   * Puts a campaign into quarantine. One that is not public is marked at once. Throws for a public one if there are too many, because then
-   * the reason is not in single campaigns, or if a generation is built, because that must have it.
-   */
-  add(campaign: string, reason: string, isPublic: boolean): Promise<void>
-  /**
-   * Marks those that are no longer public, and tries the next one if it is time for it. Runs before each fold. Resolves with whether it
-   * may have written the row of a campaign.
-   */
-  tend(): Promise<boolean>
-}
+export type Quarantine = ReturnType<typeof createQuarantine>
 
 interface Member extends QuarantinedCampaign {
   isPublic: boolean
@@ -74,7 +60,7 @@ const files = {
   record: readSql('record-quarantine', import.meta.url),
 }
 
-export function createQuarantine(dependencies: FoldWorkerDependencies, lead: FoldLeadership): Quarantine {
+export function createQuarantine(dependencies: FoldWorkerDependencies, lead: FoldLeadership) {
   const { tables, databases, config, monotonicMs, stampsFrom, onQuarantine = () => {} } = dependencies
   let members = new Map<string, Member>()
   let nextTryAt = Number.NEGATIVE_INFINITY
@@ -124,7 +110,8 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
   }
 
   return {
-    async load() {
+    /** Reads which campaigns are in quarantine. For a new leader. */
+    async load(): Promise<void> {
       members = new Map()
       nextTryAt = Number.NEGATIVE_INFINITY
       marked = ''
@@ -133,7 +120,11 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
 
     isEmpty: () => members.size === 0,
 
-    async add(campaign, reason, isPublic) {
+    /**
+     * Puts a campaign into quarantine. One that is not public is marked at once. Throws for a public one if there are too many, because then
+     * the reason is not in single campaigns, or if a generation is built, because that must have it.
+     */
+    async add(campaign: string, reason: string, isPublic: boolean): Promise<void> {
       if (isPublic && stampsFrom !== undefined)
         throw new TablesError(`campaign ${campaign} cannot be folded: ${reason}`, { retryable: false })
       if (isPublic && publicMembers().length >= campaignsMax) {
@@ -146,7 +137,11 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
       if (!isPublic) await runWhole(lead, withdrawStatement(databases, lead.nextStep(1, 0)))
     },
 
-    async tend() {
+    /**
+     * Marks those that are no longer public, and tries the next one if it is time for it. Runs before each fold. Resolves with whether it
+     * may have written the row of a campaign.
+     */
+    async tend(): Promise<boolean> {
       if (members.size === 0) return false
       await read()
       const gone = [...members.values()]

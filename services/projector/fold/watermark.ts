@@ -42,17 +42,7 @@ interface WatermarkDependencies
   rememberWatermark: (watermark: number, shown: number) => Promise<unknown>
 }
 
-export interface Watermark {
-  /** The one that this leader wrote last, Unix ms. */
-  reached(): number
-  /** If the watermark is so old that batches may have expired, has everything folded once more. `advance` does the same. */
-  look(): Promise<unknown>
-  /**
-   * Writes it. False if another fold worker leads. Must not be called while a statement of the fold runs. A moment (Unix ms): it
-   * reaches this at least.
-   */
-  advance(step: () => FoldStep, when: 'if due' | { atLeast: number }): Promise<boolean>
-}
+export type Watermark = ReturnType<typeof createWatermark>
 
 interface ClockRow {
   now: number
@@ -94,7 +84,7 @@ export function clockStatement({ ledger, read }: Databases): Statement {
   }
 }
 
-export function createWatermark(dependencies: WatermarkDependencies): Watermark {
+export function createWatermark(dependencies: WatermarkDependencies) {
   const { tables, databases, monotonicMs, now, rememberWatermark, onClockStep } = dependencies
   let advancedAt = Number.NEGATIVE_INFINITY
   let isBehind = false
@@ -127,9 +117,15 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
   }
 
   return {
+    /** The one that this leader wrote last, Unix ms. */
     reached: () => written,
+    /** If the watermark is so old that batches may have expired, has everything folded once more. `advance` does the same. */
     look: () => watchClock(0),
-    async advance(nextStep, when) {
+    /**
+     * Writes it. False if another fold worker leads. Must not be called while a statement of the fold runs. A moment (Unix ms): it
+     * reaches this at least.
+     */
+    async advance(nextStep: () => FoldStep, when: 'if due' | { atLeast: number }): Promise<boolean> {
       if (when === 'if due' && !isBehind && monotonicMs() - advancedAt < everyMs) return true
       const atLeast = when === 'if due' ? 0 : when.atLeast
       const { epoch, holder, now: told, watermark } = await watchClock(atLeast)
