@@ -64,8 +64,7 @@ export type ProjectorService = ReturnType<typeof createProjectorService>
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies) {
   const { databases, config, logger, monotonicMs, run, presenceMs, positions, follow } = dependencies
-  const uncommitted = watchUncommitted(dependencies.reader, dependencies.now)
-  const { reader } = uncommitted
+  const { reader, oldest } = watchUncommitted(dependencies.reader, dependencies.now)
   const observer = createObserver(dependencies)
   const ofCurrent = (of: Shard): Tables => tablesOfCurrent(of.tables, of.databases, follow)
   const tables = ofCurrent(dependencies)
@@ -93,7 +92,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     servers: shards.map(shard => shard.tables),
     isRunning: () => failure === undefined,
     ...foldWorkers,
-    oldestUncommitted: uncommitted.oldest,
+    oldestUncommitted: oldest,
     unfolded,
     lag: () => reader.lag(),
     rejectCounts: () => rejectCounts({ tables, databases }),

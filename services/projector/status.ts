@@ -164,12 +164,12 @@ export async function reachedTables(read: () => Promise<TablesStatus>): Promise<
 export async function tablesStatus({
   tables,
   databases,
-  shards,
+  shards = [{ tables, databases }],
   noneLeads = false,
 }: StatusTables): Promise<TablesStatus> {
   // Read in the direction of the data flow: the caller has read the lag first. So what counts as done in one reading is
   // already visible in the next.
-  const folds = await Promise.all((shards ?? [{ tables, databases }]).map(readFold))
+  const folds = await Promise.all(shards.map(readFold))
   const counts = await readCounts(tables, databases)
   const misplaced = await readMisplaced(tables, databases)
   const producers = await readProducers({ tables, databases }, shards)
@@ -183,7 +183,7 @@ export async function tablesStatus({
   return { fold, tables: counts, misplaced, producers, rejects, stopped, lag }
 }
 
-async function readProducers(whole: Shard, shards: readonly Shard[] = [whole]): Promise<ProducersStatus> {
+async function readProducers(whole: Shard, shards: readonly Shard[]): Promise<ProducersStatus> {
   const { unknown, oversold } = await readClaims(shards)
   const [first] = shards
   // The batch log is whole in the ledger of each shard.

@@ -25,13 +25,6 @@ export interface OldestRecord {
   waitsSince: number | undefined
 }
 
-export interface Uncommitted {
-  /** The reader, watched. */
-  reader: EventReader
-  /** One for each partition of the present assignment, as far as it is known. It makes no request, so it cannot fail. */
-  oldest(): OldestRecord[]
-}
-
 interface Waiting {
   topic: Topic
   partition: number
@@ -45,7 +38,7 @@ interface Waiting {
 const keptMax = 10_000
 
 /** Watches a reader. `now`: Unix ms. */
-export function watchUncommitted(reader: EventReader, now: () => number): Uncommitted {
+export function watchUncommitted(reader: EventReader, now: () => number) {
   const partitions = new Map<string, Waiting>()
   let assignment: string | undefined
 
@@ -96,25 +89,28 @@ export function watchUncommitted(reader: EventReader, now: () => number): Uncomm
     }
   }
 
-  return {
-    reader: {
-      ...reader,
-      async poll(bounds, signal) {
-        const delivery = await reader.poll(bounds, signal)
-        noteTaken(delivery)
-        return delivery
-      },
-      async commit(of, positions) {
-        await reader.commit(of, positions)
-        if (of === assignment) noteCommitted(positions)
-      },
-      async lag() {
-        const lag = await reader.lag()
-        noteLag(lag)
-        return lag
-      },
+  const watched: EventReader = {
+    ...reader,
+    async poll(bounds, signal) {
+      const delivery = await reader.poll(bounds, signal)
+      noteTaken(delivery)
+      return delivery
     },
-    oldest: () =>
+    async commit(of, positions) {
+      await reader.commit(of, positions)
+      if (of === assignment) noteCommitted(positions)
+    },
+    async lag() {
+      const lag = await reader.lag()
+      noteLag(lag)
+      return lag
+    },
+  }
+
+  return {
+    reader: watched,
+    /** One for each partition of the present assignment, as far as it is known. It makes no request, so it cannot fail. */
+    oldest: (): OldestRecord[] =>
       [...partitions.values()].map(({ topic, partition, taken, ends }) => ({
         topic,
         partition,

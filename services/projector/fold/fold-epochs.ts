@@ -29,23 +29,16 @@ export const takesMax = 6
  * `backoff`: waits, each time for longer. Throws `FoldPaused`. Throws `SupersededFoldWorker` if it was never alone.
  */
 export async function takeEpoch(
-  {
-    tables,
-    databases,
-    holder,
-    attempt: own,
-    isGivenUp = async () => false,
-    epochFloor = async () => 0n,
-  }: FoldWorkerDependencies,
+  { tables, databases, holder, attempt: own, isGivenUp, epochFloor }: FoldWorkerDependencies,
   backoff: (take: number) => Promise<void>,
 ): Promise<Term> {
   const readHolders = () => tables.rows<{ epoch: string; holder: string }>(epochHoldersStatement(databases))
   const [before] = await readHolders()
   const standing = before && attemptOf(before.holder)
-  if (own === undefined && standing !== undefined && !(await isGivenUp(standing))) throw held()
+  if (own === undefined && standing !== undefined && !(await isGivenUp?.(standing))) throw held()
   const taker = own === undefined ? { past: before?.holder ?? '' } : { attempt: own }
   for (let take = 1; take <= takesMax; take++) {
-    await tables.run(takeEpochStatement(databases, holder, { floor: await epochFloor(), ...taker }))
+    await tables.run(takeEpochStatement(databases, holder, { floor: await epochFloor?.(), ...taker }))
     const [first, ...others] = await readHolders()
     if (first && others.length === 0 && first.holder === holder) return { epoch: BigInt(first.epoch), holder }
     const holding = first && attemptOf(first.holder)
@@ -91,7 +84,7 @@ export function attemptOf(holder: string): number | undefined {
 export function takeEpochStatement(
   databases: Databases,
   holder: string,
-  { floor = 0n, ...taker }: { floor?: bigint } & ({ past: string } | { attempt: number }),
+  { floor = 0n, ...taker }: { floor?: bigint | undefined } & ({ past: string } | { attempt: number }),
 ): Statement {
   const epochs = `${databases.ledger}.fold_epochs`
   const last = 'argMax(taken.holder, (taken.epoch, taken.holder))'

@@ -23,27 +23,14 @@ import {
 } from './fold-epochs.ts'
 import type { FoldStep } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
-import { createLine, type Line, ServerSlow } from './line.ts'
+import { createLine, ServerSlow } from './line.ts'
 import { aheadMsMax, createWatermark, type Watermark } from './watermark.ts'
 
-export interface FoldLeadership extends Line {
-  /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`. */
-  acquire(): Promise<Term>
-  /** The next statement of this term. Throws `SupersededFoldWorker` if there is no term. */
-  nextStep(pieces: number, piece: number): FoldStep
-  /** Writes the days (days.ts). Runs after each fold. */
-  keepDays: Days['keep']
-  /** Writes the watermark if it is time for it (watermark.ts). Throws if another process leads. */
-  advanceWatermark(): Promise<void>
-  /** Ends the term. Resolves with why this fold worker does not lead any more. */
-  lost(): Promise<Error>
-  /** How the fold ended. It says how long the next statements may take. */
-  ended(how: { elapsedMs: number } | { error: unknown }): void
-}
+export type FoldLeadership = ReturnType<typeof createFoldLeadership>
 
 const epochBits = 32n
 
-export function createFoldLeadership(dependencies: FoldWorkerDependencies): FoldLeadership {
+export function createFoldLeadership(dependencies: FoldWorkerDependencies) {
   const { tables, databases, config, sleep, random, stampsFrom, signal, untilNoneRuns } = dependencies
   const { rememberWatermark = async (watermark: number) => watermark } = dependencies
   let term: Term | undefined
@@ -79,6 +66,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   /** Nothing reads a generation before it is promoted, so it has neither history nor watermark. */
   const days = createDays({ ...dependencies, line, nextStep, reached: watermark.reached })
 
+  /** The next statement of this term. Throws `SupersededFoldWorker` if there is no term. */
   function nextStep(pieces: number, piece: number): FoldStep {
     if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
     if (databases.ledger !== ledger) throw ofOtherGeneration()
@@ -92,6 +80,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     return { term, foldId, pieces, piece, msMax, memoryBytesMax, latest, dayEndsAt: days.endsAt() }
   }
 
+  /** How the fold ended. It says how long the next statements may take. */
   function ended(how: { elapsedMs: number } | { error: unknown }): void {
     if ('elapsedMs' in how) isSlow &&= how.elapsedMs > config.PLEDGEVIEW_FOLD_MS_MAX
     else isSlow ||= how.error instanceof ServerSlow
@@ -103,6 +92,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     if (!isLeading) throw await lost()
   }
 
+  /** Ends the term. Resolves with why this fold worker does not lead any more. */
   async function lost(): Promise<Error> {
     endTerm()
     if (databases.ledger !== ledger) return ofOtherGeneration()
@@ -113,7 +103,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
 
   return {
     ...line,
-    async acquire() {
+    /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`. */
+    async acquire(): Promise<Term> {
       endTerm()
       ledger = databases.ledger
       // First, so that a process that lost its partition takes no epoch. Only this reader can raise it.
@@ -138,10 +129,12 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       }
       return taken
     },
-    async keepDays(last) {
+    /** Writes the days (days.ts). Runs after each fold. */
+    async keepDays(last: Parameters<Days['keep']>[0]): Promise<void> {
       if (stampsFrom === undefined) await days.keep(last)
     },
     nextStep,
+    /** Writes the watermark if it is time for it (watermark.ts). Throws if another process leads. */
     advanceWatermark: () => advanceWatermark('if due'),
     lost,
     ended,
