@@ -51,8 +51,7 @@ export type LogEvent = ChangeEvent | PortalEvent | RemovedNotice
 export type Decode = (record: LogRecord) => LogEvent | Rejected
 
 /** `Decode`, with what a faster way to read the same values has to know (pledge-transcoder.ts). */
-export interface Decoder {
-  (record: LogRecord): LogEvent | Rejected
+export interface Decoder extends Decode {
   /** Whether values with this schema id are written exactly as our schema of this type has them. */
   isCurrentSchema(type: EventType, schemaId: number): boolean
 }
@@ -77,7 +76,8 @@ export function createDecoder(writerSchemas?: WriterSchemas): Decoder {
   const decode: Decode = record => {
     if (!isChangeTopic(record.topic)) return portalEvent(record)
     const event = read(record)
-    return 'reason' in event ? event : checked(event)
+    const fault = 'reason' in event ? undefined : faultOf(event)
+    return fault ? { reason: `${fault.field} ${fault.reason}` } : event
   }
   return Object.assign(decode, {
     isCurrentSchema(type: EventType, schemaId: number): boolean {
@@ -185,11 +185,6 @@ function compiledReader(type: EventType, schemaId: number, schema: object): Read
   } catch (error) {
     return { reason: `schema id ${schemaId} cannot be read as a ${type}: ${messageOf(error)}` }
   }
-}
-
-function checked(event: ChangeEvent): ChangeEvent | Rejected {
-  const fault = faultOf(event)
-  return fault ? { reason: `${fault.field} ${fault.reason}` } : event
 }
 
 function readerName(type: EventType, schemaId: number): string {
