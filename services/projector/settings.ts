@@ -4,8 +4,6 @@ import { collectMsOf, type ProjectorSettings } from './projector.ts'
 
 /** How long the ingest loop waits for records, and the fold loop for batches of other processes, ms. */
 export const idleMsMax = 500
-// Records of one moment share a batch.
-const batchMsMin = 25
 
 // Room for a busy machine, and for the last request of a step.
 const stillMarginMs = 30_000
@@ -24,7 +22,8 @@ export function projectorSettings(config: Config): ProjectorSettings {
     batchRecordsMax: config.PLEDGEVIEW_BATCH_RECORDS_MAX,
     batchBytesMax: config.PLEDGEVIEW_BATCH_BYTES_MAX,
     batchMsMax: config.PLEDGEVIEW_BATCH_MS_MAX,
-    batchMsMin: Math.min(batchMsMin, config.PLEDGEVIEW_BATCH_MS_MAX),
+    // Records of one moment share a batch.
+    batchMsMin: 25,
     idleMsMax,
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
   }
