@@ -10,7 +10,16 @@ const showMs = 60_000
 
 /** Until the signal aborts: when another generation is current, reads on from its positions. The leader makes the views show it. */
 export async function followGenerations(
-  { follow, databases, reader, positions, showViews, monotonicMs, logger, sleep }: ProjectorServiceDependencies,
+  {
+    follow,
+    databases,
+    reader,
+    positions,
+    showViews,
+    monotonicMs,
+    logger,
+    sleep,
+  }: ProjectorServiceDependencies,
   signal: AbortSignal,
 ): Promise<void> {
   let shown = { ledger: '', at: 0 }

@@ -179,8 +179,7 @@ function contentOf(columns: readonly TableColumn[]): string {
 
 /** The bytes of the row that this event becomes. */
 function rowOf(event: ChangeEvent, hashBacker: HashBacker): Uint8Array {
-  if (event.type === 'campaign')
-    return encodeRows(ledgerColumns, [campaignRow(event.key, event.data)])
+  if (event.type === 'campaign') return encodeRows(ledgerColumns, [campaignRow(event.key, event.data)])
   if (event.type === 'api-key') return encodeRows(apiKeyColumns, [apiKeyRow(event.key, event.data)])
   const writer = createEncodedRowWriter(pledgeEncoder(hashBacker), 256)
   writer.add(event)
