@@ -4,7 +4,7 @@
  * The read table keeps only the latest row of a campaign, and the history the last one of each day. A row counts for the UTC day of its
  * stamp. So what changed has to be copied before a row of the next day can replace it.
  *
- * - While there is nothing to fold, it is copied at once. Else the copies take about a tenth of the line's time.
+ * - While there is nothing to fold, it is copied at once. Else a pause of thirty times as long follows each copy, because the line waits for it.
  * - Shortly before a day ends, it is copied before each piece of a fold. And as long as there is something to copy, a statement that
  *   would stamp on the next day fails before it writes anything (`endsAt`). So it does not matter which clock is right.
  *
@@ -52,8 +52,8 @@ const files = {
 }
 // A new leader copies what changed in this time once more.
 const recordEveryMs = 60_000
-// A copy that took t is followed by a pause of 9 t, within a bound.
-const notePauses = 9
+// A copy that took t is followed by a pause of 30 t, within a bound.
+const notePauses = 30
 const notePauseMsMax = 10_000
 // A statement begins about a second after the watermark was written, or earlier.
 const dayEndsMs = 5_000

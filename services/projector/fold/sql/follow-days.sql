@@ -13,7 +13,7 @@ SELECT
     days.* REPLACE (
         changed.is_deleted AS is_deleted, changed.category AS category, changed.updated_at AS updated_at,
         if(days.previous_source = '', '', changed.category) AS previous_category)
-FROM (SELECT * FROM ${base}.campaign_days FINAL WHERE campaign_id IN (SELECT campaign_id FROM changed) AND source = 'derived') AS days
+FROM (SELECT * FROM ${base}.campaign_days FINAL PREWHERE campaign_id IN (SELECT campaign_id FROM changed) WHERE source = 'derived') AS days
 INNER JOIN changed ON changed.campaign_id = days.campaign_id
 WHERE ${fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0

@@ -62,7 +62,7 @@ FROM
                     false, campaign_id, day, source, is_deleted, '', category, '', 0, pledged_platform_amount, 0, backer_count, pledge_count, 0,
                     NULL, updated_at, complete_from
                 FROM ${base}.campaign_days FINAL
-                WHERE campaign_id IN (SELECT campaign_id FROM changed)
+                PREWHERE campaign_id IN (SELECT campaign_id FROM changed)
             )
             -- The latest row of each day. One that was copied before is copied again.
             ORDER BY updated_at DESC, is_changed DESC
