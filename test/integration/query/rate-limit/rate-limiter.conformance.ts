@@ -20,6 +20,26 @@ export interface RateLimiterHarness {
 
 const settings: RateLimiterSettings = { limit: 5, windowMs: 2000 }
 
+/**
+ * Plays this with other buckets, until it took less than a window of the limiter's clock: otherwise hits have left the window, and
+ * its decisions say nothing. `before` may take any time.
+ */
+export async function withinWindow<T>(
+  now: () => Promise<number>,
+  windowMs: number,
+  play: (bucket: string) => Promise<T>,
+  before = async (_bucket: string) => {},
+): Promise<T> {
+  for (let round = 1; round <= 20; round++) {
+    const bucket = `bucket ${round}`
+    await before(bucket)
+    const from = await now()
+    const played = await play(bucket)
+    if ((await now()) - from < windowMs) return played
+  }
+  throw new Error('nothing was played within a window: the machine is too busy')
+}
+
 export function describeRateLimiter(
   name: string,
   open: (settings: RateLimiterSettings) => Promise<RateLimiterHarness>,
@@ -32,6 +52,8 @@ export function describeRateLimiter(
     afterEach(() => harness.close())
 
     const hits = (count: number, bucket = 'a') => times(count, () => harness.limiter.hit(bucket))
+    const inTime = <T>(play: (bucket: string) => Promise<T>, before?: (bucket: string) => Promise<void>) =>
+      withinWindow(harness.now, settings.windowMs, play, before)
 
     it('admits exactly the limit of simultaneous hits', async () => {
       const decisions = await Promise.all(Array.from({ length: 50 }, () => harness.limiter.hit('a')))
@@ -39,7 +61,7 @@ export function describeRateLimiter(
     })
 
     it('counts down what remains, and returns the limit, and a delay if none remain, with every decision', async () => {
-      const decisions = await hits(7)
+      const decisions = await inTime(bucket => hits(7, bucket))
       expect(decisions.map(decision => decision.remaining)).toEqual([4, 3, 2, 1, 0, 0, 0])
       for (const [at, { allowed, limit, remaining, delayMs }] of decisions.entries()) {
         expect({ allowed, limit }).toEqual({ allowed: at < settings.limit, limit: settings.limit })
@@ -48,36 +70,50 @@ export function describeRateLimiter(
     })
 
     it('never admits more than the limit across the boundary of two fixed windows', async () => {
-      await harness.advance(settings.windowMs - ((await harness.now()) % settings.windowMs) - 300)
-      await hits(settings.limit)
-      await harness.advance(600)
-      expect(allowedOf(await hits(settings.limit))).toBe(0)
+      const untilBoundary = async () =>
+        harness.advance(settings.windowMs - ((await harness.now()) % settings.windowMs) - 300)
+      const across = async (bucket: string) => {
+        await hits(settings.limit, bucket)
+        await harness.advance(600)
+        return hits(settings.limit, bucket)
+      }
+      expect(allowedOf(await inTime(across, untilBoundary))).toBe(0)
     })
 
     it('makes room one by one, as hits leave the window', async () => {
-      await hits(2)
-      await harness.advance(settings.windowMs / 2)
-      await hits(3)
-      await harness.advance(settings.windowMs / 2 + 50)
-      expect(allowedOf(await hits(5))).toBe(2)
+      const early = async (bucket: string) => {
+        await hits(2, bucket)
+        await harness.advance(settings.windowMs / 2)
+      }
+      const late = async (bucket: string) => {
+        await hits(3, bucket)
+        await harness.advance(settings.windowMs / 2 + 50)
+        return hits(5, bucket)
+      }
+      expect(allowedOf(await inTime(late, early))).toBe(2)
     })
 
     it('admits a hit after the delay, and not at once', async () => {
-      await hits(settings.limit)
-      const denied = await harness.limiter.hit('a')
+      const { bucket, denied } = await inTime(async bucket => {
+        await hits(settings.limit, bucket)
+        return { bucket, denied: await harness.limiter.hit(bucket) }
+      })
       expect(denied.allowed).toBe(false)
       expect(denied.delayMs).toBeGreaterThan(0)
       expect(denied.delayMs).toBeLessThanOrEqual(settings.windowMs + 1 + (harness.lateMsMax ?? 0))
       await harness.advance(denied.delayMs)
-      expect((await harness.limiter.hit('a')).allowed).toBe(true)
+      expect((await harness.limiter.hit(bucket)).allowed).toBe(true)
     })
 
     it('does not count denied hits: a client that keeps trying is admitted as early as others', async () => {
-      await hits(settings.limit)
-      await harness.advance(settings.windowMs / 2)
-      await hits(20)
+      const tried = await inTime(async bucket => {
+        await hits(settings.limit, bucket)
+        await harness.advance(settings.windowMs / 2)
+        await hits(20, bucket)
+        return bucket
+      })
       await harness.advance(settings.windowMs / 2 + 50)
-      expect(allowedOf(await hits(5))).toBe(5)
+      expect(allowedOf(await hits(5, tried))).toBe(5)
     })
 
     it('keeps buckets independent', async () => {
