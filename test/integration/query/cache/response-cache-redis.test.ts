@@ -129,14 +129,25 @@ describe('the response cache of several processes over one Redis', () => {
   it.each([-600_000, 600_000])(
     'expires an entry in time if the clock of another process is %i ms off',
     async offMs => {
-      const { a, b } = await openTwo({}, { now: () => Date.now() + offMs })
-      const loaded = entryOf('first', a.now, 2_500)
-      await a.cache.get('key', async () => loaded)
-      await untilPast(100)
-      const got = await b.cache.get('key', never)
+      /** Shares another entry if the machine was so busy that this one had expired. */
+      const share = async (round = 1) => {
+        const { a, b } = await openTwo({}, { now: () => Date.now() + offMs })
+        const loaded = entryOf('first', a.now, 2_500)
+        const { expiresAt } = await a.cache.get('key', async () => loaded)
+        await untilPast(100)
+        const askedAt = Date.now()
+        try {
+          const got = await b.cache.get('key', never)
+          return { a, b, loaded, got, leastExpiresAt: expiresAt - (Date.now() - askedAt) }
+        } catch (error) {
+          if (Date.now() < expiresAt || round === 20) throw error
+          return share(round + 1)
+        }
+      }
+      const { a, b, loaded, got, leastExpiresAt } = await share()
       // In the other clock, but with the same age and the same time left.
-      expect(got.createdAt - offMs).toBeLessThanOrEqual(loaded.createdAt + 5)
-      expect(got.createdAt - offMs).toBeGreaterThan(loaded.createdAt - 2_000)
+      expect(got.expiresAt - got.createdAt).toBe(2_500)
+      expect(got.expiresAt - offMs).toBeGreaterThanOrEqual(leastExpiresAt - 5)
       expect(got.expiresAt - offMs).toBeLessThanOrEqual(loaded.expiresAt + 5)
       await vi.waitUntil(() => Date.now() >= loaded.expiresAt + 5, 20_000)
       expect(await open(b, 'second')).toBe('second')
