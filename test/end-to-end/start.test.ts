@@ -110,7 +110,7 @@ describe('npm start', () => {
     needs(context, procFileSystem)
     await service?.stop()
     service = await startServiceProcess(['--data-dir', directory.path], {
-      PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX: '1000',
+      PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX: '3000',
     })
     const server = processesWith(join(directory.path, 'clickhouse', 'config.xml'))
     expect(server.length).toBeGreaterThan(0)
