@@ -4,7 +4,7 @@
  */
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { type Portal, statusOf } from './service.ts'
+import { type Portal, soon, statusOf } from './service.ts'
 import { waitForUsage } from './steps.ts'
 
 /** More than any page has. */
@@ -31,7 +31,7 @@ export async function walkByKeyboard(page: Page, portal: Portal): Promise<void> 
   await page.keyboard.type('https://board.example')
   await go(page, 'Create the key', 'Your new key')
   const first = await curlLineOf(page)
-  expect(await statusOf(first)).toBe(200)
+  await expect.poll(() => statusOf(first), soon).toBe(200)
   await go(page, 'API access', 'API access')
   await go(page, 'Keyboard board', /^Key /)
   await waitForUsage(page)
@@ -40,14 +40,14 @@ export async function walkByKeyboard(page: Page, portal: Portal): Promise<void> 
   await go(page, 'Create the key', 'Your new key')
   const second = await curlLineOf(page)
   const statuses = () => Promise.all([first, second].map(statusOf))
-  expect(await statuses()).toEqual([200, 200])
+  await expect.poll(statuses, soon).toEqual([200, 200])
 
   await go(page, 'API access', 'API access')
   await go(page, 'Revoke', /^Revoke/)
   await reach(page, 'Revoke this key')
   await page.keyboard.press('Enter')
   await page.getByText('The key was revoked.').waitFor()
-  await expect.poll(statuses, { timeout: 60_000, interval: 200 }).toEqual([401, 200])
+  await expect.poll(statuses, soon).toEqual([401, 200])
 
   await go(page, 'Account', 'Account')
   await go(page, 'Delete the account', /^Delete/)

@@ -39,6 +39,9 @@ function latestMail(output: string, email: string): { link: string; code: string
   return code === undefined || link === undefined ? undefined : { code, link }
 }
 
+/** For `expect.poll`: the API looks for new and revoked keys twice a second, later on a busy machine. Each look is a shell. */
+export const soon = { timeout: 60_000, interval: 200 }
+
 /** Runs a curl line as a person pastes it into a shell, and returns the status of the answer. */
 export async function statusOf(curlLine: string): Promise<number> {
   const { stdout } = await promisify(execFile)('sh', ['-c', `${curlLine} -sS -o /dev/null -w '%{http_code}'`])

@@ -244,6 +244,6 @@ describe('an erasure request', () => {
     cpSync(files.root, join(restored, 'data'), { recursive: true })
     expect(filesWith(restored, texts)).toEqual([])
     service = await start(join(restored, 'data'))
-    expect(await hasCampaign('slug-other', 'A later title')).toEqual([200, true])
+    await expect.poll(() => hasCampaign('slug-other', 'A later title'), soon).toEqual([200, true])
   })
 })

@@ -229,7 +229,7 @@ test('it runs from a folder whose path has a space and an umlaut, beside setting
   const { started, output, stop } = launch('--no-demo')
   try {
     const { opsUrl } = await started
-    expect((await fetch(`${opsUrl}/readyz`)).status).toBe(200)
+    await expect.poll(async () => (await fetch(`${opsUrl}/readyz`)).status, soon).toBe(200)
     expect(readdirSync(folder.path)).toEqual(['Meine Läden'])
     await vi.waitFor(() => expect(output()).toContain('For a key: '), soon)
     const pasted = /For a key: npm run --silent pledgeview -- (.*)/.exec(output())?.[1]
