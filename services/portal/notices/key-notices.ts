@@ -101,13 +101,14 @@ interface RunawayRow {
 /** Notes the mails of one look at the table. */
 export async function checkRunaways(parts: NoteParts & Place): Promise<void> {
   const { portalUrl, now } = parts
-  const suffix = `.RUNAWAY_TRAFFIC.${new Date(now()).toISOString().slice(0, 10)}`
-  const rows = await findRunaways(parts, now(), suffix)
+  const at = now()
+  const day = new Date(at).toISOString().slice(0, 10)
+  const rows = await findRunaways(parts, at)
   await noteMails(
     parts,
     rows.map(row => ({
       ...runawayText(row, keyPrefix(row.key), portalUrl),
-      notice_id: `${keyPrefix(row.key)}${suffix}`,
+      notice_id: `${keyPrefix(row.key)}.RUNAWAY_TRAFFIC.${day}`,
       rule: 'RUNAWAY_TRAFFIC',
       account_id: null,
       recipient: row.contact_email,
@@ -115,9 +116,9 @@ export async function checkRunaways(parts: NoteParts & Place): Promise<void> {
   )
 }
 
-/** The keys whose programs run away now (Unix ms), without those that have a notice with this end of its id. */
-export function findRunaways(place: Place, now: number, suffix: string): Promise<RunawayRow[]> {
+/** The keys whose programs run away now (Unix ms), without those that have a notice of the last 24 hours. */
+export function findRunaways(place: Place, now: number): Promise<RunawayRow[]> {
   const until = Math.floor((now - settledMs) / minuteMs) * minuteMs
   const bounds = { minutes_min: refusedMinutesMin, prefix_length: keyPrefixLength, rows_max: rowsMax }
-  return readRows(place, runawaySql, readMsMax, { until, suffix, ...bounds })
+  return readRows(place, runawaySql, readMsMax, { until, since: now - dayMs, ...bounds })
 }

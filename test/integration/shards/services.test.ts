@@ -86,7 +86,7 @@ test('the portal finds the contacts of keys, their usage, and no runaway', async
   const place = { tables: portal, databases, portalKey: '', notices: { add: async () => undefined } }
   const announcement = { name: 'v1-ends', subject: 'V1', text: 'Ends.', isDry: true }
   expect(await announce(place, announcement, Date.now())).toMatchObject({ addresses: 1, noted: 1 })
-  expect(await findRunaways({ tables: portal, databases }, Date.now(), '.today')).toEqual([])
+  expect(await findRunaways({ tables: portal, databases }, Date.now())).toEqual([])
   // What the query process has counted is there some seconds later.
   const answered = async () => totalOf((await readUsage(portal, databases, { key, now: Date.now() })).days).ok
   await vi.waitFor(async () => expect(await answered()).toBeGreaterThan(0), { timeout: drainMsMax })

@@ -1,6 +1,6 @@
 -- Active keys of whose requests at least half were refused with 429 in the 15 minutes before `until`, and that were refused in
--- at least `minutes_min` of these minutes: one burst is no runaway. At most `rows_max` keys, without those whose notice ends with
--- today's `suffix`.
+-- at least `minutes_min` of these minutes: one burst is no runaway. At most `rows_max` keys, without those that have a notice
+-- from after `since`.
 -- It has contact addresses (private).
 
 SELECT
@@ -26,8 +26,12 @@ INNER JOIN (SELECT * FROM ${base}.api_key_ledger FINAL) AS ledger ON ledger.api_
 INNER JOIN (SELECT * FROM ${base}.api_keys FINAL) AS folded ON folded.api_key = usage.api_key
 WHERE ledger.is_unrevoked AND folded.is_active AND ledger.integration_contact_email != ''
     AND ifNull(ledger.expires_at > now64(3, 'UTC'), 1)
-    AND concat(substring(ledger.api_key, 1, {prefix_length:UInt32}), {suffix:String}) NOT IN
-        (SELECT notice_id FROM ${base}.notice_ledger FINAL WHERE rule = 'RUNAWAY_TRAFFIC')
+    AND substring(ledger.api_key, 1, {prefix_length:UInt32}) NOT IN
+    (
+        SELECT splitByString('.RUNAWAY_TRAFFIC.', notice_id)[1]
+        FROM ${base}.notice_ledger FINAL
+        WHERE rule = 'RUNAWAY_TRAFFIC' AND created_at > fromUnixTimestamp64Milli({since:Int64}, 'UTC')
+    )
 ORDER BY refused DESC, key
 LIMIT {rows_max:UInt32}
 SETTINGS max_execution_time = 10, do_not_merge_across_partitions_select_final = 1

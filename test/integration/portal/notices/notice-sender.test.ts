@@ -189,8 +189,9 @@ describe('a mail about a key', () => {
 })
 
 describe('runaway traffic', () => {
+  // The id of a mail has the day (UTC), which ends between two looks.
   beforeEach(() => {
-    world.now = Date.now()
+    world.now = Math.floor(Date.now() / dayMs) * dayMs - minuteMs
   })
 
   test('is told to the contact once a day, and only where half was refused for a while', async () => {
@@ -213,8 +214,9 @@ describe('runaway traffic', () => {
     // Another portal a moment later, with another turn.
     world.now += 5 * minuteMs
     const other = portal({ mailer: server.mailer() })
+    const noted = await world.log.records()
     await other.sender.look()
-    expect(await other.sender.sendDue()).toBe(0)
+    expect(await world.log.records()).toEqual(noted)
 
     world.now += dayMs
     await world.log.tables.run({ query: `TRUNCATE TABLE ${world.log.databases.base}.api_key_usage` })
