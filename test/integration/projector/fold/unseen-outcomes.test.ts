@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
+import type { Tables } from '../../../../services/tables/port.ts'
 import {
   isCampaignFold,
   isFoldRecord,
@@ -129,7 +130,14 @@ describe('the fold', () => {
     const bounds: number[] = []
     let unbounded = 0
     let needsMs = 4_000
-    const busy = obstructed(model.tables, {
+    // The test says how long a statement takes, not the machine.
+    const bound = /max_execution_time = [\d.]+/g
+    const patient: Tables = {
+      ...model.tables,
+      run: ({ query, ...rest }, options) =>
+        model.tables.run({ query: query.replaceAll(bound, 'max_execution_time = 0'), ...rest }, options),
+    }
+    const busy = obstructed(patient, {
       before(call) {
         const [, seconds] = /max_execution_time = ([\d.]+)/.exec(call.text) ?? []
         unbounded += Number(isCampaignFold(call) && seconds === undefined)
