@@ -74,8 +74,21 @@ describe('API keys', () => {
   }
 
   test('five that are issued at once give three that work, and two that are refused and deleted', async () => {
+    const names = ['1', '2', '3', '4', '5']
+    let looks = 0
+    const all = Promise.withResolvers<void>()
+    // None writes before all have looked: one that finds three active keys would write nothing.
+    const together: KeyDirectory = {
+      ...directory,
+      async ofAccount(of) {
+        const found = await directory.ofAccount(of)
+        if (++looks === names.length) all.resolve()
+        await all.promise
+        return found
+      },
+    }
     const issued = await Promise.allSettled(
-      ['1', '2', '3', '4', '5'].map(name => issueKey(admin, wanted(name))),
+      names.map(name => issueKey({ ...admin, directory: together }, wanted(name))),
     )
     const good = issued.filter(result => result.status === 'fulfilled').map(({ value }) => value)
     const refused = issued.filter(result => result.status === 'rejected').map(({ reason }) => reason)
