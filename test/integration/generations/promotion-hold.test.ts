@@ -1,5 +1,5 @@
 /** What a promotion does while it holds the fold: each of its steps is needed. kills.test.ts kills it at some of them. */
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { openJournalReader } from '../../../services/log/local/journal.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
@@ -22,9 +22,6 @@ let live: RebuildableModel
 useRebuildable(20, opened => {
   live = opened
 })
-
-// A busy machine is no failure.
-vi.setConfig({ testTimeout: 480_000 })
 
 test('a generation has from its first answer on what was shown until the fold was held, with its stamps', async () => {
   const from = live.databases.generation

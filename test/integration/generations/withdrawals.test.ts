@@ -8,7 +8,7 @@ import { column } from '../../support/projector/fold-records.ts'
 import { useModelTables } from '../../support/projector/use-model-tables.ts'
 
 // A busy machine is no failure.
-vi.setConfig({ testTimeout: 180_000 })
+vi.setConfig({ testTimeout: 480_000 })
 
 const model = useModelTables()
 let live: RebuildableModel

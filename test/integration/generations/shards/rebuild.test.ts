@@ -22,7 +22,7 @@ import { expectedReading, readViews } from '../../../support/projector/model-tab
 import { backUpTables, watermarkIn } from '../../../support/projector/positions.ts'
 
 // A busy machine is no failure.
-vi.setConfig({ testTimeout: 480_000 })
+vi.setConfig({ testTimeout: 480_000, hookTimeout: 300_000 })
 
 let servers: ShardServers
 let live: RebuildableModel
