@@ -4,7 +4,13 @@ import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { readCompaction } from '../../../services/log/kafka/topic-settings.ts'
 import { createTopics, ensureTopics } from '../../../services/log/kafka/topics.ts'
-import { generous, range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
+import {
+  ascending,
+  generous,
+  range,
+  readDeliveries,
+  readRecords,
+} from '../../support/events/event-log-records.ts'
 import { startsAt } from '../../support/events/starts.ts'
 import { kafkaUser } from '../../support/kafka/broker.ts'
 import {
@@ -146,8 +152,11 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       await broker().resume()
       const [lag, ends] = await asked
       await appended
-      // The reader may have to join again and take up what it had; it has committed all of it.
-      expect(numbersOf(await readRecords(reader, 100))).toEqual(range(100, 200))
+      // The reader may have to join again. What it had committed does not come again; what it reads now may come twice.
+      const numbers = new Set<number>()
+      while (numbers.size < 100)
+        for (const number of numbersOf(await readRecords(reader, 1))) numbers.add(number)
+      expect([...numbers].toSorted(ascending)).toEqual(range(100, 200))
       const places = (of: readonly { topic: string; partition: number }[]) =>
         of.map(({ topic, partition }) => `${topic}/${partition}`).toSorted()
       expect(places(lag)).toEqual(places(ends))
@@ -157,7 +166,9 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
 
     test('for longer than a reader waits, which then says so', async () => {
       const { address, proxy } = broker().proxied
-      const reader = await openReader({ ...settings, brokers: [address], outageMsMax: 5_000, retriesMax: 1 })
+      const impatient = { ...settings, brokers: [address], outageMsMax: 5_000, retriesMax: 1 }
+      // On a busy machine an opening may take longer than that.
+      const reader = await vi.waitFor(() => openReader(impatient), 60_000)
       proxy.cut()
       try {
         const polling = async () => {
