@@ -12,11 +12,12 @@
  * How it fails: it throws the reason and records it in the generation log. Retryable failures are retried for `retryMsMax`.
  */
 import type { EventReader } from '../log/port.ts'
+import { FoldPaused, SupersededFoldWorker } from '../projector/fold/fold-epochs.ts'
 import type { FoldProgress } from '../projector/fold/line.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { patientTables } from '../tables/clickhouse/patient.ts'
 import { readCurrent, writeRow } from '../tables/generations.ts'
-import { untilEnded } from './attempts.ts'
+import { AttemptLost, untilEnded } from './attempts.ts'
 import { beginRebuild } from './begin.ts'
 import {
   createShards,
@@ -70,13 +71,20 @@ export async function runRebuild(
     await carryThrough(context)
     await tracker.close()
     return { id: tracker.id, detail: tracker.detail }
-  } catch (error) {
+  } catch (cause) {
+    // Only a later attempt takes its fold, or a projector that has given it up.
+    const isTaken = cause instanceof SupersededFoldWorker || cause instanceof FoldPaused
+    const error = isTaken ? new AttemptLost(takenFold, { cause }) : cause
     await tracker.close(messageOf(error))
     // Whoever waits for its hold goes on at once.
     await writeRow(generationLog, { kind: 'given up', attempt: state.attempt, run }).catch(onRetry)
     throw error
   }
 }
+
+const takenFold =
+  'another process took the fold: this one was silent for so long that it was given up, or the next one began. Nothing was promoted: ' +
+  'run the same command again to continue'
 
 async function carryThrough(context: RebuildContext): Promise<void> {
   const { tracker, history, from, generationLog } = context
