@@ -137,7 +137,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   }
 
   async function ingest(signal: AbortSignal): Promise<void> {
-    const circuitBreaker = await openCircuitBreaker({ ...dependencies, reader }, signal, onRetry)
+    const circuitBreaker = await openCircuitBreaker({ ...dependencies, tables, reader }, signal, onRetry)
     // A batch may need several long statements.
     const noted: Tables = {
       ...tables,
