@@ -72,7 +72,7 @@ export async function runRebuild(
     await tracker.close()
     return { id: tracker.id, detail: tracker.detail }
   } catch (cause) {
-    // Only a later attempt takes its fold, or a projector that has given it up.
+    // A later attempt has taken its fold, or a projector that had given it up, or a statement of its own that came twice.
     const isTaken = cause instanceof SupersededFoldWorker || cause instanceof FoldPaused
     const error = isTaken ? new AttemptLost(takenFold, { cause }) : cause
     await tracker.close(messageOf(error))
@@ -83,8 +83,8 @@ export async function runRebuild(
 }
 
 const takenFold =
-  'another process took the fold: this one was silent for so long that it was given up, or the next one began. Nothing was promoted: ' +
-  'run the same command again to continue'
+  'its fold was taken: it was silent for so long that it was given up, or another process continues it. It promoted nothing. If pledgeview ' +
+  'rebuild status shows no process at work, run the same command again'
 
 async function carryThrough(context: RebuildContext): Promise<void> {
   const { tracker, history, from, generationLog } = context

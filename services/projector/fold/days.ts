@@ -4,7 +4,8 @@
  * The read table keeps only the latest row of a campaign, and the history the last one of each day. A row counts for the UTC day of its
  * stamp. So what changed has to be copied before a row of the next day can replace it.
  *
- * - While there is nothing to fold, it is copied at once. Else a pause of thirty times as long follows each copy, because the line waits for it.
+ * - While there is nothing to fold, it is copied at once. Else a pause of thirty times as long follows each copy, and of ten seconds at most: the line
+ *   waits for it.
  * - Shortly before a day ends, it is copied before each piece of a fold. And as long as there is something to copy, a statement that
  *   would stamp on the next day fails before it writes anything (`endsAt`). So it does not matter which clock is right.
  *
