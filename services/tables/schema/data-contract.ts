@@ -22,7 +22,7 @@ export function dataContract(views: readonly PublicView[], version: string): obj
     description: {
       purpose: 'Statistics on public campaigns, their reward tiers and their funding by day.',
       usage:
-        'Query the views with SQL, with npm start as the user analyst. The views are about a second behind the events, those of the history up to about ten: the column as_of of the view about says how far.',
+        'Query the views with SQL. With npm start the user is analyst. The views are about a second behind the events, those of the history up to about ten: the column as_of of the view about says how far.',
       limitations:
         'Only public rows, no backer and no single pledge. New columns may be added: name the columns that you need.',
     },

@@ -57,7 +57,7 @@ describe('the tables are lost', () => {
   test('is noticed: the status counts what the tables lack, and a projector says that its partitions went back', async () => {
     const { lag } = beforeStart.projector
     expect(lag.some(({ committed, end }) => committed < end)).toBe(true)
-    // The first writes it down for all partitions. The other says it as well only if it looked before that.
+    // One of them at least says it, perhaps both, and perhaps more than once.
     expect(outputs.join('')).toContain('the tables went back: lists have shown changes up to')
   })
 

@@ -155,7 +155,7 @@ test('without a collector no package of OpenTelemetry is loaded; with one, a pac
       return next(name, context)
     } })
     const { openTraces, beginBatch } = await import('${module}')
-    delete process.env.OTEL_EXPORTER_OTLP_ENDPOINT
+    for (const name of Object.keys(process.env)) if (name.startsWith('OTEL_')) delete process.env[name]
     await openTraces('test')
     console.log(beginBatch())
     process.env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = 'x'
