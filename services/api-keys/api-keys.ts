@@ -103,7 +103,7 @@ export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: 
     const record = await settled(admin, key)
     if (record?.status === 'active') return { key, secret }
     if (!record) throw new KeyError(notFolded)
-    if (record.status !== 'waiting') throw new KeyError(hasEnded)
+    if (record.status !== 'waiting') throw new KeyError(endedMeanwhile)
     throw new KeyError(hasEnough(await admin.directory.ofAccount(wanted.account)))
   } catch (error) {
     const left = `the key ${keyPrefix(key)} may become active, and it could not be deleted again: revoke it if it is listed`
@@ -171,7 +171,7 @@ async function settled(admin: KeyAdmin, key: string): Promise<KeyRecord | undefi
 }
 
 const notFolded = `the key was not folded within ${visibleMsMax / 1000} s, so it was deleted again`
-const hasEnded = 'the key was revoked or deleted while it was issued: issue another one'
+const endedMeanwhile = 'the key was revoked or deleted while it was issued: issue another one'
 
 /** Revokes by whole key or prefix, and resolves when the ledger has it: then the API refuses it. Throws `KeyError` if none or several match. */
 export async function revokeKey(admin: KeyAdmin, keyOrPrefix: string): Promise<KeyRecord> {

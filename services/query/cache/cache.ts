@@ -206,9 +206,10 @@ export function createFairStore<Value extends Lifetime>(
   }
 
   function evictOne(): void {
-    const [owner, largest] = holdings
-      .entries()
-      .reduce((most, next) => (next[1].bytes > most[1].bytes ? next : most))
+    let most: [owner: string, holding: Holding<Value>] | undefined
+    for (const next of holdings) if (most === undefined || next[1].bytes > most[1].bytes) most = next
+    if (most === undefined) return
+    const [owner, largest] = most
     for (const [key, entry] of largest.entries) {
       if (!entry.isUsed) {
         release(owner, key, entry)

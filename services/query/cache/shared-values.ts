@@ -71,7 +71,7 @@ export function createSharedValues<Value extends Lifetime>(
     if (reply === undefined) return undefined
     const [said, bytes = Buffer.alloc(0), leftMs = 0] = reply
     // Redis measured the time left after this process asked, so counting it from then never exceeds it.
-    return { kind: said.toString(), bytes, expiresAt: askedAt + leftMs }
+    return { kind: said.toString() as Answer['kind'], bytes, expiresAt: askedAt + leftMs }
   }
 
   /**
@@ -165,7 +165,7 @@ const lengthBytes = 4
 
 /** One of the answers in shared-value.lua, with the value that it may have. */
 interface Answer {
-  kind: string
+  kind: 'value' | 'stored' | 'claimed' | 'locked' | 'done'
   bytes: Buffer
   /** In the clock of this process, and not later than the value expires in Redis. */
   expiresAt: number

@@ -81,7 +81,7 @@ export function createCampaignLists(
     page: (asked: ListParameters, owner?: string) =>
       page(listKey(asked), () => source.select(asked), asked, owner),
 
-    /** One page of removals. Its `ids` are entries of `ListSource`. */
+    /** One page of removals. Each of its `ids` is Unix milliseconds, a space and an id. */
     removals(asked: ListParameters, owner?: string) {
       const since = asked.updatedSince
       return page(`removals ${since ?? '*'}`, () => source.removals(since), asked, owner)

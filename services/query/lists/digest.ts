@@ -14,7 +14,7 @@ export function digestNumber(id: string, updatedAt: number): bigint {
 export const digestSumSql = `toString(sum(reinterpretAsUInt64(reverse(substring(
         SHA256(concat(campaign_id, '|', replaceOne(toString(updated_at), ' ', 'T'), 'Z')), 1, 8)))))`
 
-/** The value of the header. `sum`: of the numbers of so many campaigns. */
+/** The value of the header. `sum`: the sum of the numbers of these campaigns, which is cut to 64 bits here. */
 export function digestText(count: number, sum: bigint): string {
   return `${count}-${BigInt.asUintN(64, sum).toString(16).padStart(16, '0')}`
 }

@@ -171,8 +171,8 @@ function countOf({ times, first }: Window): number {
 function dropExpired(window: Window, before: number): void {
   const { times } = window
   while ((times[window.first] ?? before) < before) window.first++
-  // Only when they are the most, because all others move.
-  if (window.first > times.length / 2) {
+  // Only if they are more than a quarter, because all others have to move.
+  if (window.first > times.length / 4) {
     times.splice(0, window.first)
     window.first = 0
   }

@@ -7,7 +7,7 @@
  * - No two rows of different requests have one name. A minute is counted once, and if the clock steps back, the process
  *   counts on under another name.
  *
- * Memory: this minute and the one before. What could not be written by then is lost; `onLost` gets the number of requests, at most.
+ * Memory: this minute and the one before. What could not be written by then is lost; `onLost` gets how many requests that are at most.
  */
 
 import { invariant } from '../../runtime/ops/invariants.ts'
