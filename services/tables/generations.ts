@@ -58,6 +58,9 @@ export interface FollowedDatabases extends Databases {
 /** `named`: the databases of a generation, as the whole of a cluster has them. Default: those of one server. */
 export function followedDatabases(names: BaseDatabases, named = generationOf): FollowedDatabases {
   let generation = 0
+  let looks = 0
+  /** The look that told `generation`. */
+  let toldBy = 0
   function present(of: typeof generationOf): Databases {
     const { base, views } = of(names, 0)
     function known(): Databases {
@@ -83,7 +86,12 @@ export function followedDatabases(names: BaseDatabases, named = generationOf): F
         return generation
       },
       async follow(tables: Pick<Tables, 'rows'>) {
-        generation = await readCurrent(tables, whole.base)
+        const look = ++looks
+        const current = await readCurrent(tables, whole.base)
+        // Several loops of a process look. A look that began earlier may end later, and knows less.
+        if (look < toldBy) return
+        generation = current
+        toldBy = look
       },
     },
     Object.getOwnPropertyDescriptors(whole),

@@ -257,6 +257,25 @@ describe('a backup that has only the current generation, and is restored', () =>
   })
 })
 
+test('an answer from before a promotion that comes late does not bring the generation from before back', async () => {
+  const from = live.databases.generation
+  const [asked, goOn] = [1, 2].map(() => Promise.withResolvers<void>())
+  const late = live.databases.follow(
+    obstructed(live.tables, {
+      async after() {
+        asked?.resolve()
+        await goOn?.promise
+      },
+    }),
+  )
+  await asked?.promise
+  await live.rebuild()
+  await live.databases.follow(live.tables)
+  goOn?.resolve()
+  await late
+  expect(live.databases.generation).toBe(from + 1)
+})
+
 test('a rebuild that begins again after twelve hours forgets the consumer of the one before', async () => {
   await expect(killedWhileVerifying()).rejects.toThrow('killed')
   const consumers = () => {

@@ -201,7 +201,7 @@ test.each([
   await live.rebuild({ tables: model.tables })
   await dropOthers({ ...live, tables: model.tables })
   // Whatever of it does not stand still has followed the row by then, and has found its new positions.
-  if (!stands(aReading)) await vi.waitUntil(() => hasFollowed, { timeout: 60_000, interval: 20 })
+  if (!stands(aReading)) await live.until(() => hasFollowed)
   still = undefined
   goOn.resolve()
   await expectTruth()

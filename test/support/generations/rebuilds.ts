@@ -59,6 +59,8 @@ export interface RebuildableModel extends DropDependencies, Pick<History, 'remem
   settled(): Promise<void>
   /** Resolves when everything that was appended is in the live ledger. The fold may be paused. */
   committed(): Promise<void>
+  /** Resolves when this is so. Rejects with the reason if the projector has ended by itself. */
+  until(isSo: () => boolean | Promise<boolean>, msMax?: number): Promise<void>
   rebuild(options?: RebuildOptions): ReturnType<typeof runRebuild>
   /** Stops the live projector. It can be started again. */
   stopProjector(): Promise<void>
@@ -144,31 +146,38 @@ export async function openRebuildable(
     }
   }
 
+  async function until(isSo: () => boolean | Promise<boolean>, msMax = 60_000): Promise<void> {
+    const isReached = () => {
+      if (failure !== undefined) throw failure
+      return isSo()
+    }
+    await vi.waitUntil(isReached, { timeout: msMax, interval: 25 })
+  }
+
   await startProjector()
   return {
     tables,
     databases,
     cluster,
+    until,
     journal,
     writer,
     append: events => writer.append(events.map(newRecordOf)),
     async settled() {
       const shards = cluster?.shards ?? [{ tables, databases }]
       const isFolded = async () => {
-        if (failure !== undefined) throw failure
         if (!(await isDrained())) return false
         return !(await Promise.all(shards.map(isBehind))).includes(true)
       }
-      await vi.waitUntil(isFolded, { timeout: settledMsMax, interval: 25 })
+      await until(isFolded, settledMsMax)
     },
     async committed() {
       const ends = await history.ends()
       const isCommitted = async () => {
-        if (failure !== undefined) throw failure
         const at = await readNextPositions(cluster?.shards ?? [{ tables, databases }], '')
         return ends.every(end => (at.get(partitionName(end)) ?? firstOffset) >= end.next)
       }
-      await vi.waitUntil(isCommitted, { timeout: 60_000, interval: 25 })
+      await until(isCommitted)
     },
     forget: history.forget,
     remembered: history.remembered,
