@@ -135,11 +135,13 @@ export async function findOwner(
 ): Promise<{ latest: RebuildState | undefined; isOwned: boolean }> {
   const first = await latestRebuild(place)
   const deadline = monotonicMs() + aliveMs
-  for (let latest = first; ; latest = await latestRebuild(place)) {
+  for (let latest = first, askedAt = 0; ; latest = await latestRebuild(place)) {
     if (isAlone || !latest || !isRecent(latest)) return { latest, isOwned: false }
     if (latest.writtenAt !== first?.writtenAt) return { latest, isOwned: true }
-    if (monotonicMs() >= deadline) return { latest, isOwned: false }
+    // An answer may come late: only a look that began after that time tells.
+    if (askedAt >= deadline) return { latest, isOwned: false }
     await sleep(lookMs)
+    askedAt = monotonicMs()
   }
 }
 

@@ -41,8 +41,10 @@ export async function followGenerations(
     await readFromCurrent()
     const isShown = shown.ledger === databases.ledger && monotonicMs() - shown.at < showMs
     if (isShown || !reader.leads()) return
+    // A promotion may come while they are looked at.
+    const { ledger } = databases
     await showViews()
-    shown = { ledger: databases.ledger, at: monotonicMs() }
+    shown = { ledger, at: monotonicMs() }
   }
 
   const onError = (error: unknown) =>

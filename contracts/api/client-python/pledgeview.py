@@ -633,7 +633,8 @@ class Client:
 
     def _get(self, path: str) -> _Answer:
         """Within its cache period an answer is returned without a request. After that, a conditional request asks whether it is still valid."""
-        answer, received_at, fresh_until = self._kept.get(path, (None, 0, 0))
+        before = self._kept.get(path)
+        answer, received_at, fresh_until = before or (None, 0, 0)
         # A clock that was set back makes no answer younger.
         if answer is None or not received_at <= self.runtime.now() < fresh_until:
             known, answer = answer, self._transport.get(path, answer and answer.headers.get("etag"))
@@ -641,7 +642,9 @@ class Client:
                 answer.text = known.text
             received_at = self.runtime.now()
             fresh_until = received_at + answer.fresh_ms()
-        _keep(self._kept, path, (answer, received_at, fresh_until), 64)
+        # Another thread's request may have been answered meanwhile. What it kept may be newer.
+        if self._kept.get(path) is before:
+            _keep(self._kept, path, (answer, received_at, fresh_until), 64)
         return answer
 
     def _page(self, **parameters: Any) -> _Page:

@@ -36,7 +36,9 @@ export function createAnswers(transport: Transport, now: () => number): Answers 
       const etag = headers.get('etag') ?? undefined
       const body = status === 304 && known ? known.text : text
       const receivedAt = now()
-      return keep(path, { headers, text: body, etag, receivedAt, freshUntil: receivedAt + freshMs(headers) })
+      const answer = { headers, text: body, etag, receivedAt, freshUntil: receivedAt + freshMs(headers) }
+      // Another request may have been answered meanwhile. What it kept may be newer.
+      return kept.get(path) === known ? keep(path, answer) : answer
     },
   }
 

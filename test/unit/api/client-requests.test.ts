@@ -328,3 +328,14 @@ describe.each(clients)('the cache period, in $language', client => {
     expect((await client.stats()).currency).toBe('USD')
   })
 })
+
+it('a newer answer stays kept, also if a request from before it is answered later', async () => {
+  const late = Promise.withResolvers<Response>()
+  const newer = { data: { currency: 'EUR' } }
+  const { client } = clientOf([() => late.promise, ok(newer, fresh)])
+  const first = client.stats()
+  await client.stats()
+  late.resolve(ok(stats, fresh)())
+  await expect(first).resolves.toEqual(stats.data)
+  await expect(client.stats()).resolves.toEqual(newer.data)
+})

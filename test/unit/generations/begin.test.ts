@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { resumedRebuild } from '../../../services/generations/begin.ts'
-import type { RebuildDetail, RebuildState } from '../../../services/generations/rebuild-log.ts'
+import {
+  findOwner,
+  type RebuildDetail,
+  type RebuildState,
+} from '../../../services/generations/rebuild-log.ts'
 import { wholeRequest } from '../../support/generations/rebuild-request.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
@@ -31,4 +35,20 @@ test('a rebuild of another version of the program begins again, but none that wa
   expect(() => resumedRebuild(back, request, { ...standing, isGone: true })).toThrow(
     'the previous tables were dropped',
   )
+})
+
+test('a rebuild is not dead because the answer to a look came late', async () => {
+  const { id, phase, detail } = interrupted
+  const written = JSON.stringify({ id, phase, detail: { ...detail, failure: null } })
+  let now = 0
+  const looks = [{ at: 'a' }, { at: 'a', tookMs: 12_000 }, { at: 'b' }]
+  const rows = async () => {
+    const { at, tookMs = 0 } = looks.shift() ?? { at: 'b' }
+    now += tookMs
+    return [{ attempt: 1, generation: 2, run: 'alive', detail: written, writtenAt: at, ageMs: 100 }]
+  }
+  const log = { tables: { rows }, base: 'pledgeview' } as unknown as Parameters<typeof findOwner>[0]
+  const sleep = async (ms: number) => void (now += ms)
+  const found = await findOwner(log, { isAlone: false, monotonicMs: () => now, sleep })
+  expect(found).toMatchObject({ isOwned: true, latest: { writtenAt: 'b' } })
 })

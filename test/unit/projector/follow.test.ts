@@ -12,12 +12,15 @@ interface World {
   /** The generation that the reader has its positions of. */
   readIn: string
   isLogAway?: boolean
+  leads?: boolean
+  /** Which generation is promoted while the views are shown. */
+  promoted?: string
 }
 
-/** What changes before a look, and in which generation the reader is told to begin then. */
-type Look = [change: Partial<World>, restarts: string[]]
+/** What changes before a look, and what the look does: in which generation the reader is told to begin, and whose views are shown. */
+type Look = [change: Partial<World>, does: string[]]
 
-/** Looks once for each, and returns the restarts at each look. Pauses take no time. */
+/** Looks once for each, and returns what each look does. Pauses take no time. */
 async function follow(looks: readonly Look[]): Promise<string[][]> {
   const world: World = { ledger: 'one', readIn: 'one' }
   const databases = {
@@ -29,7 +32,7 @@ async function follow(looks: readonly Look[]): Promise<string[][]> {
   const found: string[][] = [[]]
   // As the reader of Kafka does, it only begins to look for its positions.
   const reader: Partial<EventReader> = {
-    leads: () => false,
+    leads: () => world.leads ?? false,
     async restart() {
       if (world.isLogAway) throw new Error('the log is away')
       found.at(-1)?.push(world.ledger)
@@ -44,6 +47,10 @@ async function follow(looks: readonly Look[]): Promise<string[][]> {
       reader: reader as EventReader,
       positions: positions as Positions,
       follow: async () => {},
+      async showViews() {
+        found.at(-1)?.push(`views of ${world.ledger}`)
+        world.ledger = world.promoted ?? world.ledger
+      },
     },
     ...{ monotonicMs: () => 0, logger: pino({ level: 'silent' }) },
     async sleep(_ms: number, signal?: AbortSignal) {
@@ -100,6 +107,14 @@ test.each<[guarantee: string, looks: Look[]]>([
       [{}, []],
     ],
   ],
+  [
+    'the views of a generation that is promoted while a leader shows those of the one before are shown next',
+    [
+      [{ leads: true, promoted: 'two' }, ['views of one']],
+      [{}, ['two', 'views of two']],
+      [{}, []],
+    ],
+  ],
 ])('%s', async (_, looks) => {
-  expect(await follow(looks)).toEqual(looks.map(([, restarts]) => restarts))
+  expect(await follow(looks)).toEqual(looks.map(([, does]) => does))
 })
