@@ -48,7 +48,9 @@ test('a rebuild is not dead because the answer to a look came late', async () =>
     return [{ attempt: 1, generation: 2, run: 'alive', detail: written, writtenAt: at, ageMs: 100 }]
   }
   const log = { tables: { rows }, base: 'pledgeview' } as unknown as Parameters<typeof findOwner>[0]
-  const sleep = async (ms: number) => void (now += ms)
+  const sleep = async (ms: number) => {
+    now += ms
+  }
   const found = await findOwner(log, { isAlone: false, monotonicMs: () => now, sleep })
   expect(found).toMatchObject({ isOwned: true, latest: { writtenAt: 'b' } })
 })
