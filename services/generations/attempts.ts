@@ -92,7 +92,7 @@ function fenced(base: string, kind: 'current' | 'dropped', condition: string): s
 const silentMsMax = 60_000
 const statementMsMax = 60_000
 
-/** The generation log is as any server reads and writes it. */
+/** The generation log is the same on every server. */
 interface WatchDependencies extends GenerationLog, Pick<Runtime, 'monotonicMs' | 'sleep'> {
   /** On one of them the statements of attempts run. */
   servers: readonly Pick<Tables, 'rows'>[]

@@ -190,7 +190,7 @@ export function gateRequests(
     },
     /** The response to the latest request. */
     latest: () => latest,
-    /** The connection carries no more requests. Its bytes go nowhere. */
+    /** This connection has no more requests: what still comes on it is dropped. */
     remove: () => void socket.off('data', take).on('data', free),
   }
 }
