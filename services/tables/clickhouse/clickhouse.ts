@@ -195,6 +195,8 @@ const readSettings: ClickHouseSettings = {
   output_format_json_quote_64bit_integers: 0,
   output_format_json_quote_decimals: 0,
   readonly: '2',
+  // With FINAL, ClickHouse would read every column of the granules before it looks which ids are asked for.
+  optimize_move_to_prewhere_if_final: 1,
   cancel_http_readonly_queries_on_client_close: 1,
 }
 
