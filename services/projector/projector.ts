@@ -22,19 +22,7 @@ import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } fr
 import { type Decode, schemaIdsOf } from './ingest/decode.ts'
 import type { RejectCircuitBreaker } from './ingest/reject-circuit-breaker.ts'
 import type { Positions } from './positions/positions.ts'
-
-export interface ProjectorSettings {
-  batchRecordsMax: number
-  batchBytesMax: number
-  /** How long a batch collects after its first record. At a steady rate, a batch ends this long after the one before. */
-  batchMsMax: number
-  /** How long it collects after its first record if the batch before ended long ago. */
-  batchMsMin: number
-  /** How long one poll waits for records. An idle loop makes one turn in this time. */
-  idleMsMax: number
-  /** How long a batch, or a request to the schema registry, is retried before the projector gives up. */
-  retryMsMax: number
-}
+import type { ProjectorSettings } from './settings.ts'
 
 /** What the loop reports. */
 export interface ProjectorEvents {
@@ -42,7 +30,7 @@ export interface ProjectorEvents {
   onWrite?(batch: Batch): void
   /** The fold can begin: the batch is in the ledger and in the batch log, and its positions are in the tables. */
   onLogged?(batch: Batch): void
-  onBatch(batch: Batch, timing: { collectMs: number; writeMs: number }): void
+  onBatch(batch: Batch, timing: { writeMs: number }): void
   onRetry(error: Error, attempt: number): void
   /** The loop made a turn, with or without records. */
   onTurn(): void
@@ -90,7 +78,6 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
   let carried: Delivery | undefined
   try {
     while (!signal.aborted) {
-      const startedAt = monotonicMs()
       const collected = await collect(dependencies, signal, { carried, pace })
       carried = collected.carried
       const { batch } = collected
@@ -106,11 +93,10 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
       const recent = circuitBreaker({ records: batch.records, rejects: batch.rejects.length })
       // A batch without rejects never stops the loop, whatever came before it.
       if (recent && batch.rejects.length > 0) throw tooManyRejects(batch, recent)
-      const collectMs = monotonicMs() - startedAt
       pace.isWriting = true
       events.onWrite?.(batch)
       const counts = { 'pledgeview.records': batch.records, 'pledgeview.rejects': batch.rejects.length }
-      const written = () => write(dependencies, batch, sequences, collectMs, signal)
+      const written = () => write(dependencies, batch, sequences, signal)
       writing = inBatch(collected.trace, counts, written).finally(() => {
         pace.isWriting = false
       })
@@ -227,7 +213,6 @@ async function write(
   dependencies: ProjectorDependencies,
   batch: Batch,
   sequences: Map<string, number>,
-  collectMs: number,
   signal: AbortSignal,
 ): Promise<void> {
   const { tables, reader, storeRejects, positions, projector, events, monotonicMs } = dependencies
@@ -257,7 +242,7 @@ async function write(
     // Another process has the partitions now. It repeats this batch, which changes nothing.
     if (!(error instanceof SupersededAssignment)) throw error
   }
-  events.onBatch(batch, { collectMs, writeMs: monotonicMs() - startedAt })
+  events.onBatch(batch, { writeMs: monotonicMs() - startedAt })
 }
 
 /** Retries while ClickHouse or the schema registry is unavailable, for at most `retryMsMax`. */

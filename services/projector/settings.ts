@@ -1,6 +1,6 @@
 /** What the loops of a projector take from the configuration. */
 import type { Config } from '../runtime/config.ts'
-import { collectMsOf, type ProjectorSettings } from './projector.ts'
+import { collectMsOf } from './projector.ts'
 
 /** How long the ingest loop waits for records, and the fold loop for batches of other processes, ms. */
 export const idleMsMax = 500
@@ -16,15 +16,20 @@ export function stillMsMaxOf(config: Config): number {
   return Math.max(statementMs, config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX, collectMs) + stillMarginMs
 }
 
+export type ProjectorSettings = ReturnType<typeof projectorSettings>
+
 /** The limits of the ingest loop. */
-export function projectorSettings(config: Config): ProjectorSettings {
+export function projectorSettings(config: Config) {
   return {
     batchRecordsMax: config.PLEDGEVIEW_BATCH_RECORDS_MAX,
     batchBytesMax: config.PLEDGEVIEW_BATCH_BYTES_MAX,
+    /** How long a batch collects after its first record. At a steady rate, a batch ends this long after the one before. */
     batchMsMax: config.PLEDGEVIEW_BATCH_MS_MAX,
-    // Records of one moment share a batch.
+    /** How long it collects after its first record if the batch before ended long ago: records of one moment share a batch. */
     batchMsMin: 25,
+    /** How long one poll waits for records. An idle loop makes one turn in this time. */
     idleMsMax,
+    /** How long a batch, or a request to the schema registry, is retried before the projector gives up. */
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
   }
 }

@@ -1,7 +1,8 @@
 /** When the ingest loop ends a batch, if nothing else ends it. */
 import * as fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import { collectMsOf, type ProjectorSettings } from '../../../services/projector/projector.ts'
+import { collectMsOf } from '../../../services/projector/projector.ts'
+import type { ProjectorSettings } from '../../../services/projector/settings.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { lostConnection } from '../../support/clickhouse/faulty-tables.ts'
