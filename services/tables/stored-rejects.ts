@@ -56,16 +56,13 @@ const part = { rowsMax: 500, bytesMax: 8 * 1024 ** 2 }
 
 const place = 'log, topic, partition, offset, appended_at'
 
-/** How many rejects match the filter. */
-export async function countRejects(source: Source, filter: RejectFilter = {}): Promise<number> {
-  const [found] = await selected<{ rejects: number }>(source, 'count() AS rejects', filter)
-  return found?.rejects ?? 0
-}
-
-/** All rejects, and those of them that no retry has settled. */
-export async function rejectCounts(source: Source): Promise<{ total: number; open: number }> {
+/** How many rejects match the filter, and how many of them no retry has settled. */
+export async function rejectCounts(
+  source: Source,
+  filter: RejectFilter = {},
+): Promise<{ total: number; open: number }> {
   const columns = 'count() AS total, countIf(toUnixTimestamp64Milli(settled_at) = 0) AS open'
-  const [found] = await selected<{ total: number; open: number }>(source, columns, {})
+  const [found] = await selected<{ total: number; open: number }>(source, columns, filter)
   return found ?? { total: 0, open: 0 }
 }
 

@@ -1,13 +1,7 @@
 /** `pledgeview rejects list`: rejects one by one, or by reason. */
 import { grouped } from '../../runtime/progress.ts'
 import { placeName } from '../../tables/rejects.ts'
-import {
-  countReasons,
-  countRejects,
-  latestRejects,
-  type RejectFilter,
-  rejectCounts,
-} from '../../tables/stored-rejects.ts'
+import { countReasons, latestRejects, type RejectFilter, rejectCounts } from '../../tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
 import { printable } from '../printable.ts'
 import { entityText, isoTime, jsonOfReject } from './show.ts'
@@ -26,7 +20,7 @@ export async function listRejects(
   io: Io,
 ): Promise<number> {
   const { total, open } = await rejectCounts(source)
-  const matched = await countRejects(source, filter)
+  const { total: matched } = await rejectCounts(source, filter)
   const rejects = await latestRejects(source, filter, limit)
   if (json) {
     printJson(io, { total, open, matched, rejects: rejects.map(jsonOfReject) })
