@@ -57,45 +57,25 @@ export interface FollowedDatabases extends Databases {
 
 /** `named`: the databases of a generation, as the whole of a cluster has them. Default: those of one server. */
 export function followedDatabases(names: BaseDatabases, named = generationOf): FollowedDatabases {
-  let generation = 0
   let looks = 0
-  /** The look that told `generation`. */
+  /** The look that told the generation. */
   let toldBy = 0
-  function present(of: typeof generationOf): Databases {
-    const { base, views } = of(names, 0)
-    function known(): Databases {
-      if (generation === 0) throw new Error('follow has to be called first')
-      return of(names, generation)
-    }
-    return {
-      base,
-      views,
-      get ledger() {
-        return known().ledger
-      },
-      get read() {
-        return known().read
-      },
-    }
-  }
-  const whole = present(named)
-  return Object.defineProperties(
-    {
-      ofShard: present(generationOf),
-      get generation() {
-        return generation
-      },
-      async follow(tables: Pick<Tables, 'rows'>) {
-        const look = ++looks
-        const current = await readCurrent(tables, whole.base)
-        // Several loops of a process look. A look that began earlier may end later, and knows less.
-        if (look < toldBy) return
-        generation = current
-        toldBy = look
-      },
+  const ofShard = generationOf(names, 0)
+  const followed: FollowedDatabases = {
+    ...named(names, 0),
+    generation: 0,
+    ofShard,
+    async follow(tables) {
+      const look = ++looks
+      const generation = await readCurrent(tables, followed.base)
+      // Several loops of a process look. A look that began earlier may end later, and knows less.
+      if (look < toldBy) return
+      toldBy = look
+      Object.assign(followed, named(names, generation), { generation })
+      Object.assign(ofShard, generationOf(names, generation))
     },
-    Object.getOwnPropertyDescriptors(whole),
-  ) as FollowedDatabases
+  }
+  return followed
 }
 
 /** The databases as they are now: of one generation, whatever becomes current. */
