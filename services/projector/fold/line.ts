@@ -5,6 +5,7 @@
  * compute with some value. A refused piece of a fold is split into smaller ones. Every other outcome ends the leader's term: the
  * statement may still run, or may arrive later, so the leader takes a new epoch before it goes on (fold-leadership.ts).
  */
+import { exceededBounds } from '../../tables/clickhouse/clickhouse-errors.ts'
 import { type Statement, type Tables, TablesError } from '../../tables/port.ts'
 import type { FoldStep } from './fold-statements.ts'
 
@@ -67,14 +68,6 @@ export class ServerSlow extends TablesError {
 }
 
 const refusalsMax = 6
-
-// ClickHouse cancelled the statement, so it does not run any more.
-const exceededBounds: ReadonlySet<string> = new Set([
-  'TIMEOUT_EXCEEDED',
-  'TOO_SLOW',
-  'MEMORY_LIMIT_EXCEEDED',
-  'CANNOT_ALLOCATE_MEMORY',
-])
 
 // ClickHouse could not compute with the values of some row. Other errors, such as a missing right, concern every fold.
 const wrongValues: ReadonlySet<string> = new Set([

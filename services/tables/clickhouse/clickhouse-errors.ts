@@ -12,12 +12,17 @@
 import { ClickHouseError, parseError } from '@clickhouse/client'
 import { TablesError } from '../port.ts'
 
-const passingTypes: ReadonlySet<string> = new Set([
-  // Limits of time and memory: at the next attempt the server may be less busy.
+/** Limits of time and memory. ClickHouse cancelled the statement, so it does not run any more. */
+export const exceededBounds: ReadonlySet<string> = new Set([
   'TIMEOUT_EXCEEDED',
   'TOO_SLOW',
   'MEMORY_LIMIT_EXCEEDED',
   'CANNOT_ALLOCATE_MEMORY',
+])
+
+const passingTypes: ReadonlySet<string> = new Set([
+  // At the next attempt the server may be less busy.
+  ...exceededBounds,
   // Load, and the limits of a user: per hour, or at once.
   'TOO_MANY_SIMULTANEOUS_QUERIES',
   'QUOTA_EXCEEDED',
