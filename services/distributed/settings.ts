@@ -18,7 +18,7 @@ import { fileSettingOf, secretFileNames } from '../runtime/secret-files.ts'
 import type { TablesSettings } from '../tables/clickhouse/clickhouse.ts'
 import { patientTables } from '../tables/clickhouse/patient.ts'
 import { type FollowedDatabases, followedDatabases, generationOf } from '../tables/generations.ts'
-import type { BaseDatabases, Tables } from '../tables/port.ts'
+import { around, type BaseDatabases, type Tables } from '../tables/port.ts'
 import { clusterSettings, distributedDatabases } from '../tables/schema/cluster.ts'
 import { checkShards, openShards, type Shards } from '../tables/shards.ts'
 import type { Process } from './serve.ts'
@@ -96,16 +96,10 @@ export function serverSettings(config: Config): TablesSettings {
  * throws the signal's reason.
  */
 export function patientAtStart(tables: Tables, { config, logger, signal }: Process): Tables {
-  const untilAborted = <Result>(work: () => Promise<Result>): Promise<Result> => {
+  const interruptible = around(tables, work => {
     signal.throwIfAborted()
     return work()
-  }
-  const interruptible: Tables = {
-    rows: (statement, options) => untilAborted(() => tables.rows(statement, options)),
-    run: (statement, options) => untilAborted(() => tables.run(statement, options)),
-    insert: (insert, options) => untilAborted(() => tables.insert(insert, options)),
-    close: () => tables.close(),
-  }
+  })
   return patientTables(interruptible, {
     ...{ retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, signal },
     onRetry: ({ message }) => logger.warn({ error: message }, 'waiting for ClickHouse'),

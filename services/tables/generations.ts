@@ -15,7 +15,7 @@
  */
 
 import { encodeRows } from './clickhouse/row-binary.ts'
-import { type BaseDatabases, type Databases, defaultNames, type Tables, TablesError } from './port.ts'
+import { around, type BaseDatabases, type Databases, defaultNames, type Tables, TablesError } from './port.ts'
 
 /** The databases of the generation with this number. */
 export function generationOf({ base, views }: BaseDatabases, number: number): Databases {
@@ -118,7 +118,7 @@ export function tablesOfCurrent(
   databases: Databases,
   follow: () => Promise<unknown>,
 ): Tables {
-  async function guarded<T>(names: string, work: () => Promise<T>): Promise<T> {
+  return around(tables, async (work, text) => {
     try {
       return await work()
     } catch (error) {
@@ -127,20 +127,14 @@ export function tablesOfCurrent(
       const { base, ledger, read } = presentOf(databases)
       // By now another generation may have been followed already, so only the statement tells which one it meant.
       const meant =
-        names.match(new RegExp(`\\b${base.replace(/_all$/, '')}_(?:ledger|read)_\\d+(?:_all)?\\b`, 'g')) ?? []
+        text.match(new RegExp(`\\b${base.replace(/_all$/, '')}_(?:ledger|read)_\\d+(?:_all)?\\b`, 'g')) ?? []
       if (meant.every(name => name === ledger || name === read)) throw error
       throw new TablesError('the generation of this statement was dropped, and another one is current', {
         retryable: true,
         cause: error,
       })
     }
-  }
-  return {
-    rows: (statement, options) => guarded(statement.query, () => tables.rows(statement, options)),
-    run: (statement, options) => guarded(statement.query, () => tables.run(statement, options)),
-    insert: (insert, options) => guarded(insert.table, () => tables.insert(insert, options)),
-    close: () => tables.close(),
-  }
+  })
 }
 
 /** The pause between two looks which generation is current. */

@@ -38,6 +38,19 @@ export interface Tables {
   close(): Promise<void>
 }
 
+/** The same tables, with something around each call. `text`: the statement, or the table of an insert. */
+export function around(
+  tables: Tables,
+  call: <Result>(work: () => Promise<Result>, text: string) => Promise<Result>,
+): Tables {
+  return {
+    rows: (statement, options) => call(() => tables.rows(statement, options), statement.query),
+    run: (statement, options) => call(() => tables.run(statement, options), statement.query),
+    insert: (insert, options) => call(() => tables.insert(insert, options), insert.table),
+    close: () => tables.close(),
+  }
+}
+
 /** The databases beside the generations: what is no function of the events alone, and the data teams' views. */
 export interface BaseDatabases {
   readonly base: string

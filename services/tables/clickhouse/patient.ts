@@ -1,6 +1,6 @@
 /** Tables that repeat their statements while ClickHouse is away: a rebuild of several hours survives a restart of it. */
 import { outagePauses, type RetryDependencies, retry } from '../../runtime/async/retry.ts'
-import { type Tables, TablesError } from '../port.ts'
+import { around, type Tables, TablesError } from '../port.ts'
 
 export interface Patience extends RetryDependencies {
   /** How long one statement is repeated, ms. */
@@ -21,10 +21,5 @@ export function patientTables(
     ...outagePauses,
     onRetry,
   }
-  return {
-    rows: (statement, options) => retry(() => tables.rows(statement, options), policy, time),
-    run: (statement, options) => retry(() => tables.run(statement, options), policy, time),
-    insert: (insert, options) => retry(() => tables.insert(insert, options), policy, time),
-    close: () => tables.close(),
-  }
+  return around(tables, work => retry(work, policy, time))
 }
