@@ -3,7 +3,7 @@
 import type { ModelAccess } from '../embedded/access.ts'
 import { type KafkaInspector, openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
-import { readNextPositions } from '../projector/positions/stored-positions.ts'
+import { readPositions } from '../projector/positions/stored-positions.ts'
 import { closing } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
@@ -40,7 +40,7 @@ export function withServers<T>(
       await databases.follow(tables)
       return open(await shardsOf(config, databases))?.shards ?? [{ tables, databases }]
     })
-    const positions = async (log: string) => readNextPositions(await shards(), log)
+    const positions = async (log: string) => (await readPositions(await shards(), log)).ofLog
     const inspector = once(async () =>
       open(await openKafkaInspector(readerSettings(config), { logger, positions })),
     )

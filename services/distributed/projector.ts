@@ -6,12 +6,7 @@ import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaReader } from '../log/kafka/reader.ts'
 import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import { type Compaction, checkAbsence } from '../projector/positions/presence.ts'
-import {
-  nextOf,
-  readPositions,
-  readUntilOfNew,
-  type StoredPositions,
-} from '../projector/positions/stored-positions.ts'
+import { readPositions, readUntilOfNew, type StoredPositions } from '../projector/positions/stored-positions.ts'
 import { statusOf } from '../projector/status.ts'
 import { closeServer, closing, type Open } from '../runtime/async/closing.ts'
 import { retry } from '../runtime/async/retry.ts'
@@ -140,7 +135,7 @@ async function compactionOf(
   let stored: StoredPositions | undefined
   const positions = async (log: string) => {
     stored = await readPositions(shards, log)
-    return nextOf(stored)
+    return stored.ofLog
   }
   const check = () =>
     closing(async open => {

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
 import { firstOffset } from '../../services/log/local/file.ts'
 import { openJournalWriter } from '../../services/log/local/journal.ts'
-import { readNextPositions } from '../../services/projector/positions/stored-positions.ts'
+import { readPositions } from '../../services/projector/positions/stored-positions.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
 import type { Tables } from '../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../support/clickhouse/clickhouse.ts'
@@ -99,9 +99,9 @@ describe('a projector that is killed at any moment, and so is its ClickHouse', (
 
   test('ends with the tables that the events say, and all of the journal read', async () => {
     expect(await readViews(tables, defaultDatabases)).toEqual(expectedReading(readModelOf(traffic.events())))
-    const positions = await readNextPositions([{ tables, databases: defaultDatabases }], '')
+    const { ofLog } = await readPositions([{ tables, databases: defaultDatabases }], '')
     const ends = Object.entries(journalEnds(join(root, 'journal.sqlite')))
-    expect(ends.map(([topic]) => [topic, positions.get(`${topic}/0`) ?? firstOffset])).toEqual(ends)
+    expect(ends.map(([topic]) => [topic, ofLog.get(`${topic}/0`)?.next ?? firstOffset])).toEqual(ends)
   })
 
   test('ends with the active keys that the events say', async () => {

@@ -1,10 +1,10 @@
 import type { ServersAccess } from '../../distributed/access.ts'
 import { readerSettings } from '../../distributed/settings.ts'
 import type { EmbeddedAccess } from '../../embedded/access.ts'
-import { openKafkaInspector } from '../../log/kafka/inspector.ts'
+import { type KafkaInspectorDependencies, openKafkaInspector } from '../../log/kafka/inspector.ts'
 import { compactionWarnings } from '../../log/kafka/topic-settings.ts'
 import { lagRecords, type PartitionLag, type RememberedWatermark } from '../../log/port.ts'
-import { readNextPositions } from '../../projector/positions/stored-positions.ts'
+import { readPositions } from '../../projector/positions/stored-positions.ts'
 import type { SharedSlugs } from '../../projector/producers/claims.ts'
 import {
   type ProducersStatus,
@@ -92,7 +92,7 @@ async function serversStatus({ config, tables, databases, ...model }: ServersAcc
     await asked
     return model.shards()
   }
-  const log = await logStatus(config, async place => readNextPositions(await shards(), place))
+  const log = await logStatus(config, async place => (await readPositions(await shards(), place)).ofLog)
   const { members } = log.projector
   const ofTables = await reachedTables(async () =>
     tablesStatus({ tables, databases, shards: await shards(), noneLeads: members === 0 }),
@@ -115,7 +115,7 @@ async function answerOf(tables: Tables, signal: AbortSignal): Promise<void> {
 }
 
 /** What Kafka reports, or why it reports nothing. */
-async function logStatus(config: Config, positions: (log: string) => Promise<ReadonlyMap<string, number>>) {
+async function logStatus(config: Config, positions: KafkaInspectorDependencies['positions']) {
   try {
     return await closing(async open => {
       const inspector = open(

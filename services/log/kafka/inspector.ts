@@ -16,7 +16,7 @@ export type KafkaInspector = Awaited<ReturnType<typeof openKafkaInspector>>
 export interface KafkaInspectorDependencies {
   logger: Logger
   /** The positions in the tables of this log, by `partitionName`. */
-  positions: (log: string) => Promise<ReadonlyMap<string, number>>
+  positions: (log: string) => Promise<ReadonlyMap<string, { next: number }>>
 }
 
 /** Connects to the cluster. Rejects if it cannot be reached, or a topic is missing. `groupId` is the projectors' group. */
@@ -41,7 +41,7 @@ export async function openKafkaInspector(
       remembered,
       /** One for every partition. `committed` is the position in the tables; if they do not know the partition, its first offset. */
       lag: partitions.map(({ topic, partition, low, end }): PartitionLag => {
-        const committed = known.get(partitionName({ topic, partition })) ?? low
+        const committed = known.get(partitionName({ topic, partition }))?.next ?? low
         return { topic, partition, committed, end }
       }),
     }

@@ -81,18 +81,6 @@ export async function readPositions(
   }
 }
 
-/** The offsets to read next in the tables, by partition. */
-export async function readNextPositions(
-  shards: readonly PositionsShard[],
-  log: string,
-): Promise<Map<string, number>> {
-  return nextOf(await readPositions(shards, log))
-}
-
-export function nextOf({ ofLog }: StoredPositions): Map<string, number> {
-  return new Map([...ofLog].map(([name, { next }]) => [name, next]))
-}
-
 /** The eras go up together; a shard with a lower one was restored alone. */
 function lower(one: StoredPosition, other: StoredPosition): StoredPosition {
   const [low, high] = one.next <= other.next ? [one, other] : [other, one]

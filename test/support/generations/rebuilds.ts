@@ -18,7 +18,7 @@ import {
   openJournalWriter,
 } from '../../../services/log/local/journal.ts'
 import { type EventWriter, type History, partitionName } from '../../../services/log/port.ts'
-import { readNextPositions } from '../../../services/projector/positions/stored-positions.ts'
+import { readPositions } from '../../../services/projector/positions/stored-positions.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import {
@@ -174,8 +174,8 @@ export async function openRebuildable(
     async committed() {
       const ends = await history.ends()
       const isCommitted = async () => {
-        const at = await readNextPositions(cluster?.shards ?? [{ tables, databases }], '')
-        return ends.every(end => (at.get(partitionName(end)) ?? firstOffset) >= end.next)
+        const { ofLog } = await readPositions(cluster?.shards ?? [{ tables, databases }], '')
+        return ends.every(end => (ofLog.get(partitionName(end))?.next ?? firstOffset) >= end.next)
       }
       await until(isCommitted)
     },

@@ -91,18 +91,17 @@ export function groupOf({ topicPrefix }: { topicPrefix: string }): { groupId: st
   return { groupId: `${topicPrefix}projector` }
 }
 
-/** What the group has committed, by `partitionName`. */
-export function committedBy({ groupId, ...settings }: KafkaSettings & { groupId: string }) {
+/** Behind what the group has committed, by `partitionName`. */
+export async function committedBy({ groupId, ...settings }: KafkaSettings & { groupId: string }) {
   const read = () => withAdmin(settings, admin => readCommitted({ admin, names: settings }, groupId))
-  return retry(read, { isRetryable: isOutage, attemptsMax: 20, pauseMsMin: 250 })
+  const committed = await retry(read, { isRetryable: isOutage, attemptsMax: 20, pauseMsMin: 250 })
+  return new Map([...committed].map(([name, next]) => [name, { next, lastAt: 0 }]))
 }
 
 /** Begins behind what the group has committed, as a projector begins behind what its tables have. */
 export function startsAtGroup(settings: KafkaSettings & { groupId: string }): FindStarts {
   return {
-    async find() {
-      return new Map([...(await committedBy(settings))].map(([name, next]) => [name, { next, lastAt: 0 }]))
-    },
+    find: () => committedBy(settings),
     beginAnew() {},
   }
 }
