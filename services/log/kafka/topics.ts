@@ -9,16 +9,6 @@ import { createKafka, isOutage, type KafkaSettings, type TopicNames, topicName, 
 import { createPartitioner, partitionOf } from './record.ts'
 import { readTopicSettings } from './topic-settings.ts'
 
-type TopicConfig = Pick<
-  Config,
-  | 'PLEDGEVIEW_KAFKA_PARTITIONS'
-  | 'PLEDGEVIEW_KAFKA_REPLICATION'
-  | 'PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS'
-  | 'PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS'
->
-
-type WantedTopic = ReturnType<typeof wantedTopics>[number]
-
 // kafkajs's default is 5 s, which a controller that has just started on a busy machine may need. A request may take 15 s.
 const controllerMsMax = 12_000
 const looksMax = 300
@@ -30,19 +20,19 @@ const lookPauseMs = 100
  */
 export async function ensureTopics(
   settings: KafkaSettings,
-  config: TopicConfig,
+  config: Config,
   { create, logger }: { create: boolean; logger: Logger },
 ): Promise<string[]> {
   const wanted = wantedTopics(settings, config)
   return withAdmin(settings, logger, async admin => {
     const existing = new Set(await admin.listTopics())
-    const missing = wanted.filter(({ name }) => !existing.has(name))
-    if (create) await createTopics(admin, missing.map(newTopic))
-    const present = create ? wanted : wanted.filter(({ name }) => existing.has(name))
-    const faults = create ? [] : missing.map(({ name }) => `the topic ${name} is missing`)
+    const missing = wanted.filter(({ topic }) => !existing.has(topic))
+    if (create) await createTopics(admin, missing)
+    const present = create ? wanted : wanted.filter(({ topic }) => existing.has(topic))
+    const faults = create ? [] : missing.map(({ topic }) => `the topic ${topic} is missing`)
     faults.push(...(await differences(admin, present)))
     if (faults.length > 0) throw new Error(faults.join('\n'))
-    return create ? missing.map(({ name }) => name) : []
+    return create ? missing.map(({ topic }) => topic) : []
   })
 }
 
@@ -77,53 +67,42 @@ async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise
   }
 }
 
-export function wantedTopics(settings: TopicNames, wanted: TopicConfig) {
+// Deletion by age or size would delete states that no later event repeats.
+const cleanup = { name: 'cleanup.policy', value: 'compact' }
+
+/** The topics as they are created. Of the settings, an existing topic has to have the clean-up alone. */
+export function wantedTopics(settings: TopicNames, wanted: Config) {
   return topics.map(topic => ({
-    name: topicName(settings, topic),
-    partitions: wanted.PLEDGEVIEW_KAFKA_PARTITIONS,
-    replication: wanted.PLEDGEVIEW_KAFKA_REPLICATION,
-    // All of these are compared. Deletion by age or size would delete states that no later event repeats.
-    config: { 'cleanup.policy': 'compact' },
-    // Used only when the topic is created.
-    initialConfig: {
-      'delete.retention.ms': String(wanted.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS),
+    topic: topicName(settings, topic),
+    numPartitions: wanted.PLEDGEVIEW_KAFKA_PARTITIONS,
+    replicationFactor: wanted.PLEDGEVIEW_KAFKA_REPLICATION,
+    configEntries: [
+      cleanup,
+      { name: 'delete.retention.ms', value: String(wanted.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS) },
       // By default Kafka compacts only when half of a partition is new, so deleted states may stay for years.
-      'max.compaction.lag.ms': String(wanted.PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS),
-    },
+      { name: 'max.compaction.lag.ms', value: String(wanted.PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS) },
+    ],
   }))
 }
 
-function newTopic({ name, partitions, replication, config, initialConfig }: WantedTopic): ITopicConfig {
-  const entries = Object.entries({ ...config, ...initialConfig })
-  return {
-    topic: name,
-    numPartitions: partitions,
-    replicationFactor: replication,
-    configEntries: entries.map(([entry, value]) => ({ name: entry, value })),
-  }
-}
-
-async function differences(admin: Admin, wanted: readonly WantedTopic[]): Promise<string[]> {
+async function differences(admin: Admin, wanted: readonly ITopicConfig[]): Promise<string[]> {
   if (wanted.length === 0) return []
-  const names = wanted.map(({ name }) => name)
+  const names = wanted.map(({ topic }) => topic)
   const [{ topics: found }, settings] = await Promise.all([
     admin.fetchTopicMetadata({ topics: names }),
     readTopicSettings(admin, names),
   ])
-  return wanted.flatMap(topic => {
-    const partitions = found.find(({ name }) => name === topic.name)?.partitions ?? []
-    const facts: [what: string, is: unknown, wanted: unknown][] = [
-      ['partitions', partitions.length, topic.partitions],
-      ['replicas', Math.min(...partitions.map(({ replicas }) => replicas.length)), topic.replication],
-      ...Object.entries(topic.config).map(([name, value]): [string, unknown, unknown] => [
-        name,
-        settings.get(topic.name)?.[name],
-        value,
-      ]),
+  return wanted.flatMap(({ topic, numPartitions, replicationFactor }) => {
+    const partitions = found.find(({ name }) => name === topic)?.partitions ?? []
+    const replicas = Math.min(...partitions.map(({ replicas }) => replicas.length))
+    const facts = [
+      ['partitions', partitions.length, numPartitions],
+      ['replicas', replicas, replicationFactor],
+      [cleanup.name, settings.get(topic)?.[cleanup.name], cleanup.value],
     ]
     return facts
       .filter(([, is, expected]) => is !== expected)
-      .map(([what, is, expected]) => `the topic ${topic.name} has ${what} ${is} instead of ${expected}`)
+      .map(([what, is, expected]) => `the topic ${topic} has ${what} ${is} instead of ${expected}`)
   })
 }
 

@@ -4,6 +4,7 @@ import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { readCompaction } from '../../../services/log/kafka/topic-settings.ts'
 import { createTopics, ensureTopics } from '../../../services/log/kafka/topics.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
 import {
   ascending,
   generous,
@@ -81,6 +82,7 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
 
   describe('has topics', () => {
     const wanted = {
+      ...readConfig({}),
       PLEDGEVIEW_KAFKA_PARTITIONS: 2,
       PLEDGEVIEW_KAFKA_REPLICATION: 1,
       PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS: 3_600_000,
