@@ -14,19 +14,15 @@
  */
 import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
 import type { EventReader } from '../log/port.ts'
-import { holdsEpochStatement, type Term } from '../projector/fold/fold-epochs.ts'
 import {
   campaignsPerPiece,
-  type FoldStep,
   fill,
   noteGapStatement,
   stampOf,
   stepParameters,
 } from '../projector/fold/fold-statements.ts'
-import { aheadMsMax } from '../projector/fold/watermark.ts'
-import type { Databases, Tables } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
-import { AttemptLost, promoteGeneration } from './attempts.ts'
+import { promoteGeneration } from './attempts.ts'
 import { enter, onEach, type RebuildContext, type RebuildShard } from './context.ts'
 import { carryReadUntil, ingestToEnd, isBeingRestored } from './ingest.ts'
 import { verifyReadTables } from './verification.ts'
@@ -45,19 +41,20 @@ export async function promote(context: RebuildContext, reader: EventReader): Pro
 /** Brings every shard up to the end of the log under a held fold, and stamps it. */
 async function bringUp(context: RebuildContext, reader: EventReader): Promise<void> {
   const { shards, signal } = context
-  const held = await onEach(shards, shard => shard.hold.acquireLeadership())
-  const own = await onEach(shards, shard => shard.foldWorker.acquireLeadership())
+  await onEach(shards, shard => shard.hold.acquireLeadership())
+  await onEach(shards, shard => shard.foldWorker.acquireLeadership())
   await ingestToEnd(context, reader)
   const isRestored = await isBeingRestored(context, reader.log)
-  await onEach(shards, async (shard, index) => {
+  await onEach(shards, async shard => {
     // What is deleted later than this is in the log behind its end, and is read after the promotion.
     await shard.carryWithdrawals(signal)
     await shard.foldWorker.fold()
     await verifyReadTables(context, shard, changedSince(shard.rebuilt, shard.compared))
     // The keys that the held worker had not folded yet: keys belong to no generation. This may write the watermark, so it comes before the stamps.
     await shard.hold.foldKeys()
-    await mustHold(shard.tables, shard.live, held[index] as Term)
-    await stamp(context, shard, { term: own[index] as Term, isRestored })
+    // A repeated statement that takes an epoch may arrive late.
+    await shard.hold.mustHold()
+    await stamp(shard, isRestored)
   })
 }
 
@@ -70,21 +67,12 @@ const files = {
               SETTINGS max_execution_time = \${seconds_max}, async_insert = 0`,
 }
 const statementMsMax = 600_000
-// Higher than any number that the fold worker's own statements get in this epoch.
-const firstCounter = 2n ** 31n
 
 async function stamp(
-  { now }: RebuildContext,
-  { tablesOnAllCores: tables, live, rebuilt }: RebuildShard,
-  { term, isRestored }: { term: Term; isRestored: boolean },
+  { tablesOnAllCores: tables, live, rebuilt, foldWorker }: RebuildShard,
+  isRestored: boolean,
 ): Promise<void> {
-  let counter = firstCounter
-  const nextStep = (): FoldStep => {
-    counter++
-    const foldId = (term.epoch << 32n) + counter
-    const bounds = { msMax: statementMsMax, memoryBytesMax: 0, latest: now() + aheadMsMax }
-    return { term, foldId, pieces: 1, piece: 0, ...bounds }
-  }
+  const nextStep = () => ({ ...foldWorker.nextStep(), msMax: statementMsMax })
   const run = (sql: string, { condition, parameters }: Scope) => {
     const step = nextStep()
     const text = sql
@@ -104,11 +92,5 @@ async function stamp(
   await run(files.watermark, { condition: '1', parameters: {} })
   // Readers may have seen campaigns that neither generation knows. It comes after the watermark, because its stamp is above that.
   if (isRestored) await tables.run(noteGapStatement(rebuilt, nextStep()))
-  await mustHold(tables, rebuilt, term)
-}
-
-/** Throws if what this term has written was behind a higher epoch, and so was not written: a repeated statement that takes one may arrive late. */
-async function mustHold(tables: Pick<Tables, 'rows'>, databases: Databases, term: Term): Promise<void> {
-  const [row] = await tables.rows<{ holds: boolean }>(holdsEpochStatement(databases, term))
-  if (!row?.holds) throw new AttemptLost('another statement took the fold of this attempt')
+  await foldWorker.mustHold()
 }

@@ -38,11 +38,8 @@ test.each(realMutants)('the program still has what the proof takes out: $without
 
 test('the program still folds with a statement that a fault can slow down', () => {
   const term = { holder: 'leader', epoch: 1n }
-  const step = { term, foldId: 1n, pieces: 1, piece: 0, msMax: 1_250, memoryBytesMax: 1 }
-  const touched = { campaign: 'c1' }
-  const { query } = foldCampaignsStatement(generationOf(defaultDatabases, 1), step, {
-    touched,
-    platformDigits: 2,
-  })
+  const step = { term, foldId: 1n, pieces: 1, piece: 0, msMax: 1_250, memoryBytesMax: 1, platformDigits: 2 }
+  const databases = generationOf(defaultDatabases, 1)
+  const { query } = foldCampaignsStatement(databases, step, { campaign: 'c1' })
   expect(slowedDown(query, 4_500)).toContain('\nWHERE sleep(4.5) = 0 AND (')
 })

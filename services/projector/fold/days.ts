@@ -17,22 +17,13 @@
  */
 import { dayMs } from '../../runtime/runtime.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
-import { readSql } from '../../tables/read-sql.ts'
-import {
-  campaignsPerPiece,
-  type FoldStep,
-  fenceOf,
-  fill,
-  platformDigitsOf,
-  stepParameters,
-} from './fold-statements.ts'
+import { campaignsPerPiece, type FoldStep, fenceOf, fileStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { type Line, runWhole, splitOrRefuse } from './line.ts'
 
-interface DaysDependencies
-  extends Pick<FoldWorkerDependencies, 'tables' | 'databases' | 'config' | 'monotonicMs'> {
+interface DaysDependencies extends Pick<FoldWorkerDependencies, 'tables' | 'databases' | 'monotonicMs'> {
   line: Line
-  nextStep: (pieces: number, piece: number) => FoldStep
+  nextStep: () => FoldStep
   /** The watermark that this leader wrote last, Unix ms. */
   reached: () => number
 }
@@ -46,11 +37,6 @@ interface Marks {
   begun: number
 }
 
-const files = {
-  note: readSql('note-days', import.meta.url),
-  follow: readSql('follow-days', import.meta.url),
-  derive: readSql('derive-days', import.meta.url),
-}
 // A new leader copies what changed in this time once more.
 const recordEveryMs = 60_000
 // A copy that took t is followed by a pause of 30 t, within a bound.
@@ -65,16 +51,7 @@ const derivePauseMsMax = 300_000
 // 1,024 pieces. A campaign that is too large even then has no derived days: what it has opens on the first day.
 const deriveRefusalsMax = 5
 
-export function createDays({
-  tables,
-  databases,
-  config,
-  line,
-  nextStep,
-  monotonicMs,
-  reached,
-}: DaysDependencies) {
-  const platformDigits = platformDigitsOf(config)
+export function createDays({ tables, databases, line, nextStep, monotonicMs, reached }: DaysDependencies) {
   let marks: Marks = { noted: 0, derived: 0, begun: 0 }
   /** Up to which stamp this leader has copied everything. It records it from time to time. */
   let noted = 0
@@ -93,15 +70,15 @@ export function createDays({
     const until = reached()
     const startedAt = monotonicMs()
     const begun = marks.begun || dayOf(until)
-    const copy = (file: 'note' | 'follow') =>
+    const copy = (file: 'note-days' | 'follow-days') =>
       line.runPieces({
-        name: `the history (${file}-days.sql)`,
+        name: `the history (${file}.sql)`,
         pieces: 1,
-        statementOf: step => copyDaysStatement(file, databases, step, { since: noted, begun }),
+        statementOf: step => fileStatement(file, databases, step, { since: noted, begun }),
         partsOf: splitOrRefuse(4),
       })
-    if (marks.begun !== 0 && dayOf(noted) <= begun) await copy('follow')
-    await copy('note')
+    if (marks.begun !== 0 && dayOf(noted) <= begun) await copy('follow-days')
+    await copy('note-days')
     noted = until
     const endedAt = monotonicMs()
     noteFrom = endedAt + Math.min(notePauses * (endedAt - startedAt), notePauseMsMax)
@@ -110,12 +87,12 @@ export function createDays({
 
   async function derive(): Promise<void> {
     const until = noted
-    const since = marks.derived
+    const { derived: since, begun } = marks
     const startedAt = monotonicMs()
     await line.runPieces({
       name: 'the days before the history (derive-days.sql)',
       pieces: Math.ceil(toDerive / campaignsPerPiece),
-      statementOf: step => deriveDaysStatement(databases, step, { ...marks, since, platformDigits }),
+      statementOf: step => fileStatement('derive-days', databases, step, { since, begun }),
       partsOf: ({ refusals }) => (refusals < deriveRefusalsMax ? 4 : 0),
     })
     const endedAt = monotonicMs()
@@ -127,7 +104,7 @@ export function createDays({
 
   async function record(next: Marks): Promise<void> {
     marks = { ...next, noted }
-    await runWhole(line, recordNotedStatement(databases, nextStep(1, 0), marks))
+    await runWhole(line, recordNotedStatement(databases, nextStep(), marks))
     recordedAt = monotonicMs()
   }
 
@@ -188,29 +165,6 @@ export function marksStatement({ base, read }: Databases): Statement {
             SELECT toUnixTimestamp64Milli(last.1) AS noted, toUnixTimestamp64Milli(last.2) AS derived, toUInt32(last.3) AS begun,
               countIf(updated_at >= last.1) AS unnoted, countIf(updated_at >= last.2) AS underived
             FROM ${read}.campaigns WHERE campaign_id != ''`,
-  }
-}
-
-export function copyDaysStatement(
-  file: 'note' | 'follow',
-  databases: Databases,
-  step: FoldStep,
-  { since, begun }: { since: number; begun: number },
-): Statement {
-  return {
-    query: fill(files[file], databases, step),
-    query_params: { ...stepParameters(step), since, begun },
-  }
-}
-
-export function deriveDaysStatement(
-  databases: Databases,
-  step: FoldStep,
-  { since, begun, platformDigits }: { since: number; begun: number; platformDigits: number },
-): Statement {
-  return {
-    query: fill(files.derive, databases, step),
-    query_params: { ...stepParameters(step), since, begun, platform_digits: platformDigits },
   }
 }
 

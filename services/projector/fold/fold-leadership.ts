@@ -17,11 +17,12 @@ import {
   epochHoldersStatement,
   FoldPaused,
   held,
+  holdsEpochStatement,
   SupersededFoldWorker,
   type Term,
   takeEpoch,
 } from './fold-epochs.ts'
-import type { FoldStep } from './fold-statements.ts'
+import { type FoldStep, platformDigitsOf } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { createLine, ServerSlow } from './line.ts'
 import { aheadMsMax, createWatermark, type Watermark } from './watermark.ts'
@@ -33,6 +34,7 @@ const epochBits = 32n
 export function createFoldLeadership(dependencies: FoldWorkerDependencies) {
   const { tables, databases, config, sleep, random, stampsFrom, signal, untilNoneRuns } = dependencies
   const { rememberWatermark = async (watermark: number) => watermark } = dependencies
+  const platformDigits = platformDigitsOf(config)
   let term: Term | undefined
   /** The generation of the term. Another one may become current between any two statements. */
   let ledger = ''
@@ -67,17 +69,20 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies) {
   const days = createDays({ ...dependencies, line, nextStep, reached: watermark.reached })
 
   /** The next statement of this term. Throws `SupersededFoldWorker` if there is no term. */
-  function nextStep(pieces: number, piece: number): FoldStep {
+  function nextStep(pieces = 1, piece = 0): FoldStep {
     if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
     if (databases.ledger !== ledger) throw ofOtherGeneration()
     counter++
     invariant('fold-id-room', counter >> epochBits === 0n)
     const foldId = (term.epoch << epochBits) + counter
     const { PLEDGEVIEW_FOLD_MS_MAX: foldMsMax, PLEDGEVIEW_FOLD_ALONE_MS_MAX: aloneMsMax } = config
-    const memoryBytesMax = config.PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX
-    const msMax = isSlow ? Math.max(foldMsMax, aloneMsMax) : foldMsMax
-    const latest = dependencies.now && dependencies.now() + aheadMsMax
-    return { term, foldId, pieces, piece, msMax, memoryBytesMax, latest, dayEndsAt: days.endsAt() }
+    return {
+      ...{ term, foldId, pieces, piece, platformDigits, stampsFrom },
+      msMax: isSlow ? Math.max(foldMsMax, aloneMsMax) : foldMsMax,
+      memoryBytesMax: config.PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX,
+      latest: dependencies.now && dependencies.now() + aheadMsMax,
+      dayEndsAt: days.endsAt(),
+    }
   }
 
   /** How the fold ended. It says how long the next statements may take. */
@@ -88,7 +93,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies) {
 
   async function advanceWatermark(when: Parameters<Watermark['advance']>[1]): Promise<void> {
     if (stampsFrom !== undefined) return
-    const isLeading = await watermark.advance(() => nextStep(1, 0), when)
+    const isLeading = await watermark.advance(nextStep, when)
     if (!isLeading) throw await lost()
   }
 
@@ -136,7 +141,11 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies) {
     nextStep,
     /** Writes the watermark if it is time for it (watermark.ts). Throws if another process leads. */
     advanceWatermark: () => advanceWatermark('if due'),
-    lost,
+    /** Throws if what this term has written was behind a higher epoch, and so was not written. */
+    async mustHold(): Promise<void> {
+      const [row] = await tables.rows<{ holds: boolean }>(holdsEpochStatement(databases, nextStep().term))
+      if (!row?.holds) throw await lost()
+    },
     ended,
   }
 }

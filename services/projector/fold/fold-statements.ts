@@ -1,7 +1,6 @@
 /** Builds the statements of the fold as values. Their text is in `sql/`. This module fills in names and parameters. */
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import { contentColumns, copiedColumns } from '../../../contracts/tables/campaign-columns.ts'
-import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import type { Config } from '../../runtime/config.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
@@ -9,7 +8,7 @@ import { nameDatabases } from '../../tables/schema/sql-files.ts'
 import type { Term } from './fold-epochs.ts'
 import { type LongRun, ofRuns, type PendingRun } from './fold-progress.ts'
 
-/** One fold statement: its share of the campaigns, its term, and its limits of time and memory. */
+/** One fold statement: its share of the campaigns, its term, its limits of time and memory, and what is the same for all of a fold worker. */
 export interface FoldStep {
   term: Term
   foldId: bigint
@@ -18,15 +17,37 @@ export interface FoldStep {
   piece: number
   msMax: number
   memoryBytesMax: number
+  /** Digits of the platform's currency. */
+  platformDigits: number
+  /** The database of another generation's read tables: a row takes its stamp from there if its content is the same. */
+  stampsFrom?: string | undefined
   /** If ClickHouse's clock has reached this time (Unix ms), a statement that stamps fails. */
   latest?: number | undefined
   /** The same, because the history has to copy rows of the day that ends then (days.ts). */
   dayEndsAt?: number | undefined
 }
 
-const files = {
-  foldCampaigns: readSql('fold-campaigns', import.meta.url),
-  foldKeys: readSql('fold-keys', import.meta.url),
+const texts = {
+  'fold-campaigns': readSql('fold-campaigns', import.meta.url),
+  'fold-keys': readSql('fold-keys', import.meta.url),
+  withdraw: readSql('withdraw', import.meta.url),
+  'record-quarantine': readSql('record-quarantine', import.meta.url),
+  'note-days': readSql('note-days', import.meta.url),
+  'follow-days': readSql('follow-days', import.meta.url),
+  'derive-days': readSql('derive-days', import.meta.url),
+}
+
+/** The statement of a file in `sql/`. `parameters`: those that not every statement of a fold worker has. */
+export function fileStatement(
+  file: keyof typeof texts,
+  databases: Databases,
+  step: FoldStep,
+  parameters: Statement['query_params'] = {},
+): Statement {
+  return {
+    query: fill(texts[file], databases, step),
+    query_params: { ...stepParameters(step), ...parameters },
+  }
 }
 
 /**
@@ -45,23 +66,12 @@ export type Touched =
   | { campaign: string }
   | 'all'
 
-/**
- * Folds campaigns. `platformDigits`: digits of the platform's currency. `stampsFrom`: the database of another generation's read tables; a
- * row takes its stamp from there if its content is the same.
- */
-export function foldCampaignsStatement(
-  databases: Databases,
-  step: FoldStep,
-  {
-    touched,
-    platformDigits,
-    stampsFrom,
-  }: { touched: Touched; platformDigits: number; stampsFrom?: string | undefined },
-): Statement {
+export function foldCampaignsStatement(databases: Databases, step: FoldStep, touched: Touched): Statement {
+  const { stampsFrom } = step
   const piece = pieceOf(databases, touched)
   const batches = batchesOf(touched)
   return {
-    query: fill(files.foldCampaigns, databases, step, {
+    query: fill(texts['fold-campaigns'], databases, step, {
       touched: piece.query,
       ...(batches !== undefined && restamped(databases, batches)),
       ...(stampsFrom !== undefined && {
@@ -73,7 +83,7 @@ export function foldCampaignsStatement(
 ) AS live ON live.campaign_id = fresh.campaign_id`,
       }),
     }),
-    query_params: { ...stepParameters(step), ...piece.query_params, platform_digits: platformDigits },
+    query_params: { ...stepParameters(step), ...piece.query_params },
   }
 }
 
@@ -154,15 +164,9 @@ export function noteGapStatement(databases: Databases, step: FoldStep): Statemen
   }
 }
 
-export function foldKeysStatement(databases: Databases, step: FoldStep): Statement {
-  return {
-    query: fill(files.foldKeys, databases, step),
-    query_params: { ...stepParameters(step), active_keys_max: activeKeysMax },
-  }
-}
-
-export function stepParameters({ term, foldId, pieces, piece }: FoldStep) {
-  return { holder: term.holder, fold_id: foldId.toString(), pieces, piece }
+export function stepParameters({ term, foldId, pieces, piece, platformDigits }: FoldStep) {
+  const { holder } = term
+  return { holder, fold_id: foldId.toString(), pieces, piece, platform_digits: platformDigits }
 }
 
 /** The stamp of what a statement changes: ClickHouse's clock, but never below the watermark (watermark.ts). */

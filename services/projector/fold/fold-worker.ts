@@ -12,11 +12,11 @@
  * How it fails: it throws ClickHouse's error. The recorded progress stays as it was. After an error of a statement it leads no
  * longer: the caller acquires leadership again.
  */
+import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import type { Config } from '../../runtime/config.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { inSpan } from '../../runtime/traces.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
-import { holdsEpochStatement, type Term } from './fold-epochs.ts'
 import { createFoldLeadership, type FoldLeadership } from './fold-leadership.ts'
 import {
   type LongRun,
@@ -28,11 +28,10 @@ import {
   runsMax,
 } from './fold-progress.ts'
 import {
+  fileStatement,
   foldCampaignsStatement,
-  foldKeysStatement,
   noteGapStatement,
   pieceCampaignsStatement,
-  platformDigitsOf,
   type Touched,
 } from './fold-statements.ts'
 import { type FoldProgress, type RefusedPiece, runWhole, ServerSlow, splitOrRefuse } from './line.ts'
@@ -83,21 +82,12 @@ export interface FoldReport {
   statements: number
 }
 
-export interface FoldWorker {
-  /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`. */
-  acquireLeadership(): Promise<Term>
-  /** Folds all pending batches. `undefined` if there are none. Throws `SupersededFoldWorker`. */
-  fold(): Promise<FoldReport | undefined>
-  /** Folds every campaign in the ledger. */
-  foldAll(onProgress?: (done: FoldProgress) => void): Promise<void>
-  /** Folds the keys. */
-  foldKeys(): Promise<unknown>
-}
+export type FoldWorker = ReturnType<typeof createFoldWorker>
 
 // An old reading costs a little more, and changes nothing (fold-progress.ts).
 const longRunsMsMax = 600_000
 
-export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWorker {
+export function createFoldWorker(dependencies: FoldWorkerDependencies) {
   const { tables, databases, monotonicMs, stampsFrom } = dependencies
   const lead = createFoldLeadership(dependencies)
   // A generation that is being built uses it for withdrawals alone.
@@ -124,20 +114,18 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     const startedAt = monotonicMs()
     const statements = await work()
     const elapsedMs = monotonicMs() - startedAt
-    const step = lead.nextStep(1, 0)
-    await runWhole(lead, recordFoldedStatement(databases, step, { runs, elapsedMs }))
-    const [row] = await tables.rows<{ holds: boolean }>(holdsEpochStatement(databases, step.term))
-    if (!row?.holds) throw await lead.lost()
+    await runWhole(lead, recordFoldedStatement(databases, lead.nextStep(), { runs, elapsedMs }))
+    await lead.mustHold()
     return { elapsedMs, statements }
   }
 
   async function foldBatches({ runs, campaigns, keys, isAgain }: PendingBatches): Promise<number> {
-    const { foldId } = lead.nextStep(1, 0)
+    const { foldId } = lead.nextStep()
     const hasQuarantine = quarantine !== undefined && !quarantine.isEmpty()
     // Keys come first: they are few, and a new key should soon be active.
     const statements = keys > 0 && stampsFrom === undefined ? await keyFold.fold() : 0
     if (campaigns === 0) return statements
-    if (isAgain) await runWhole(lead, noteGapStatement(databases, lead.nextStep(1, 0)))
+    if (isAgain) await runWhole(lead, noteGapStatement(databases, lead.nextStep()))
     return statements + (await foldCampaigns(campaigns, { foldId, runs, longRuns, hasQuarantine, isAgain }))
   }
 
@@ -162,6 +150,7 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
   }
 
   return {
+    /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`. */
     async acquireLeadership() {
       const term = await lead.acquire()
       longRunsAt = Number.NEGATIVE_INFINITY
@@ -169,6 +158,7 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
       return term
     },
 
+    /** Folds all pending batches. `undefined` if there are none. Throws `SupersededFoldWorker`. */
     async fold() {
       try {
         const report = await foldPending()
@@ -180,7 +170,8 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
       }
     },
 
-    async foldAll(onProgress) {
+    /** Folds every campaign in the ledger. */
+    async foldAll(onProgress?: (done: FoldProgress) => void) {
       const pending = await pendingBatches()
       const [known] = await tables.rows<{ campaigns: number }>({
         query: `SELECT uniqExact(campaign_id) AS campaigns FROM ${databases.ledger}.campaign_ledger`,
@@ -189,6 +180,8 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     },
 
     foldKeys: keyFold.fold,
+    nextStep: lead.nextStep,
+    mustHold: lead.mustHold,
   }
 }
 
@@ -218,7 +211,8 @@ function createKeyFold({ databases, monotonicMs }: FoldWorkerDependencies, lead:
     return lead.runPieces({
       name: 'the fold of keys (fold-keys.sql)',
       pieces: 1,
-      statementOf: step => foldKeysStatement(databases, step),
+      statementOf: step =>
+        fileStatement('fold-keys', databases, step, { active_keys_max: activeKeysMax }),
       partsOf: splitOrRefuse(1),
     })
   }
@@ -237,14 +231,11 @@ function createCampaignFold(
   { tables, databases, config, monotonicMs, stampsFrom }: FoldWorkerDependencies,
   { lead, quarantine, keyFold }: { lead: FoldLeadership; quarantine: Quarantine; keyFold: KeyFold },
 ) {
-  const folded = { platformDigits: platformDigitsOf(config), stampsFrom }
-
   /** Throws if ClickHouse cannot even fold no campaign in half of the time: then the reason is not in a campaign. */
   async function checkServer(): Promise<void> {
     const startedAt = monotonicMs()
-    const none = { campaign: '' }
-    const step = lead.nextStep(1, 0)
-    await runWhole(lead, foldCampaignsStatement(databases, step, { ...folded, touched: none }))
+    const step = lead.nextStep()
+    await runWhole(lead, foldCampaignsStatement(databases, step, { campaign: '' }))
     const elapsedMs = monotonicMs() - startedAt
     if (elapsedMs <= step.msMax / 2) return
     throw new ServerSlow(`ClickHouse is slow: a fold of nothing took ${Math.round(elapsedMs)} ms`, {
@@ -268,7 +259,7 @@ function createCampaignFold(
     lead.runPieces({
       name: 'the fold of campaigns (fold-campaigns.sql)',
       pieces: Math.max(1, Math.ceil(campaigns / config.PLEDGEVIEW_FOLD_CAMPAIGNS_MAX)),
-      statementOf: step => foldCampaignsStatement(databases, step, { ...folded, touched }),
+      statementOf: step => foldCampaignsStatement(databases, step, touched),
       partsOf: refused => partsOf(touched, refused),
       ...(stampsFrom === undefined && { between: keyFold.foldIfDue }),
       onProgress,

@@ -13,15 +13,8 @@
  *   are refunded.
  */
 import { type Databases, type Statement, TablesError } from '../../tables/port.ts'
-import { readSql } from '../../tables/read-sql.ts'
 import type { FoldLeadership } from './fold-leadership.ts'
-import {
-  type FoldStep,
-  fill,
-  foldCampaignsStatement,
-  platformDigitsOf,
-  stepParameters,
-} from './fold-statements.ts'
+import { fileStatement, foldCampaignsStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { runWhole } from './line.ts'
 
@@ -55,11 +48,6 @@ const campaignsMax = 100
 const pauseMsMin = 1_000
 const pauseFactor = 9
 
-const files = {
-  withdraw: readSql('withdraw', import.meta.url),
-  record: readSql('record-quarantine', import.meta.url),
-}
-
 export function createQuarantine(dependencies: FoldWorkerDependencies, lead: FoldLeadership) {
   const { tables, databases, config, monotonicMs, stampsFrom, onQuarantine = () => {} } = dependencies
   let members = new Map<string, Member>()
@@ -69,11 +57,15 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
 
   async function change({ event, ...now }: QuarantineChange, isPublic = true): Promise<void> {
     const isQuarantined = event !== 'released'
-    await runWhole(lead, recordQuarantineStatement(databases, lead.nextStep(1, 0), { ...now, isQuarantined }))
+    const parameters = { ...now, is_quarantined: isQuarantined }
+    await runWhole(lead, fileStatement('record-quarantine', databases, lead.nextStep(), parameters))
     if (isQuarantined) members.set(now.campaign, { ...now, isPublic, triedAt: monotonicMs() })
     else members.delete(now.campaign)
     if (isPublic) onQuarantine(named(), { ...now, event })
   }
+
+  /** Marks the campaigns in quarantine that are not public. */
+  const withdraw = () => runWhole(lead, fileStatement('withdraw', databases, lead.nextStep()))
 
   function publicMembers(): Member[] {
     return [...members.values()].filter(({ isPublic }) => isPublic)
@@ -94,10 +86,8 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
 
   async function tryAlone({ campaign, failures, reason }: Member): Promise<void> {
     const startedAt = monotonicMs()
-    const step = { ...lead.nextStep(1, 0), msMax: config.PLEDGEVIEW_FOLD_ALONE_MS_MAX }
-    const platformDigits = platformDigitsOf(config)
-    const statement = foldCampaignsStatement(databases, step, { touched: { campaign }, platformDigits })
-    const refusal = await lead.run(statement)
+    const step = { ...lead.nextStep(), msMax: config.PLEDGEVIEW_FOLD_ALONE_MS_MAX }
+    const refusal = await lead.run(foldCampaignsStatement(databases, step, { campaign }))
     const elapsedMs = monotonicMs() - startedAt
     nextTryAt = monotonicMs() + Math.max(pauseFactor * elapsedMs, pauseMsMin)
     if (refusal) {
@@ -134,7 +124,7 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
         )
       }
       await change({ campaign, event: 'quarantined', failures: 1, reason }, isPublic)
-      if (!isPublic) await runWhole(lead, withdrawStatement(databases, lead.nextStep(1, 0)))
+      if (!isPublic) await withdraw()
     },
 
     /**
@@ -148,7 +138,7 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
         .flatMap(({ campaign, isPublic }) => (isPublic ? [] : campaign))
         .join()
       const hasChanged = gone !== marked
-      if (hasChanged) await runWhole(lead, withdrawStatement(databases, lead.nextStep(1, 0)))
+      if (hasChanged) await withdraw()
       marked = gone
       if (monotonicMs() < nextTryAt) return hasChanged
       const [next] = publicMembers().toSorted((a, b) => a.triedAt - b.triedAt)
@@ -157,22 +147,6 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
       await tryAlone(next)
       return true
     },
-  }
-}
-
-/** Marks the campaigns in quarantine that are not public. */
-export function withdrawStatement(databases: Databases, step: FoldStep): Statement {
-  return { query: fill(files.withdraw, databases, step), query_params: stepParameters(step) }
-}
-
-export function recordQuarantineStatement(
-  databases: Databases,
-  step: FoldStep,
-  { campaign, failures, reason, isQuarantined }: QuarantinedCampaign & { isQuarantined: boolean },
-): Statement {
-  return {
-    query: fill(files.record, databases, step),
-    query_params: { ...stepParameters(step), campaign, is_quarantined: isQuarantined, failures, reason },
   }
 }
 

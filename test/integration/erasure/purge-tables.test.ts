@@ -6,7 +6,7 @@ import { type Copies, purge as purgeCopies } from '../../../services/erasure/pur
 import { purgeTables } from '../../../services/erasure/tables.ts'
 import { createRebuilds } from '../../../services/generations/rebuilds.ts'
 import { totalOf } from '../../../services/portal/usage/usage-view.ts'
-import { recordQuarantineStatement } from '../../../services/projector/fold/quarantine.ts'
+import { fileStatement } from '../../../services/projector/fold/fold-statements.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import {
@@ -47,15 +47,8 @@ test('a purge names each campaign whose old state it cannot reach, and none that
   await lead(tables, databases)
   for (const [n, campaign] of ids.entries()) {
     const failures = campaign === 'folded alone' ? 0 : 2
-    const isQuarantined = campaign !== 'released'
-    await tables.run(
-      recordQuarantineStatement(databases, stepOf(n), {
-        campaign,
-        failures,
-        reason: 'TIMEOUT',
-        isQuarantined,
-      }),
-    )
+    const record = { campaign, failures, reason: 'TIMEOUT', is_quarantined: campaign !== 'released' }
+    await tables.run(fileStatement('record-quarantine', databases, stepOf(n), record))
   }
 
   const planned = await purgeTables({ tables, databases }, { ...purge, isDry: true })

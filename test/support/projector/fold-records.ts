@@ -86,6 +86,6 @@ export async function lead(tables: Tables, { ledger }: Databases): Promise<void>
 
 /** The n-th step of a leader, with room for everything. */
 export function stepOf(n: number, term = { epoch: 1n, holder: 'leader' }): FoldStep {
-  const bounds = { msMax: 60_000, memoryBytesMax: 2 ** 31 }
+  const bounds = { msMax: 60_000, memoryBytesMax: 2 ** 31, platformDigits: 2 }
   return { term, foldId: (term.epoch << 32n) + BigInt(n), pieces: 1, piece: 0, ...bounds }
 }

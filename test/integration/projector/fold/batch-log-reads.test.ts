@@ -20,11 +20,7 @@ import { statementForm } from '../../../../services/tables/clickhouse/statements
 import type { Databases, Statement } from '../../../../services/tables/port.ts'
 import { campaignEvent } from '../../../support/events/sample-events.ts'
 import { lead, stepOf } from '../../../support/projector/fold-records.ts'
-import {
-  createIngest,
-  createTestFoldWorker,
-  platformDigits,
-} from '../../../support/projector/model-tables.ts'
+import { createIngest, createTestFoldWorker } from '../../../support/projector/model-tables.ts'
 import { useModelTables } from '../../../support/projector/use-model-tables.ts'
 
 const tables = useModelTables()
@@ -121,7 +117,7 @@ describe('the fold', () => {
     const touched = { foldId: 1n, runs, longRuns, hasQuarantine: false, isAgain: false }
     const looks: Record<string, Statement> = {
       pending: pendingBatchesStatement(databases, longRuns),
-      fold: foldCampaignsStatement(databases, stepOf(2), { touched, platformDigits }),
+      fold: foldCampaignsStatement(databases, stepOf(2), touched),
     }
     for (const [name, look] of Object.entries(looks)) {
       // The block of rows at the end of each run's batches, and one beside it.

@@ -251,7 +251,7 @@ describe('a step of the clock', () => {
       onClockStep: step => steps.push(step),
     })
     const term = { epoch: 1n, holder: 'h' }
-    const step = { term, foldId: 1n, pieces: 1, piece: 0, msMax: 1, memoryBytesMax: 1 }
+    const step = { term, foldId: 1n, pieces: 1, piece: 0, msMax: 1, memoryBytesMax: 1, platformDigits: 2 }
     const pass = async (ms: number, steppedMs = 0) => {
       monotonic += ms
       now += ms + steppedMs

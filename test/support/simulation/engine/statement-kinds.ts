@@ -75,6 +75,7 @@ function addFold(add: Add, databases: Databases): void {
     piece: 0,
     msMax: 1,
     memoryBytesMax: 1,
+    platformDigits: 2,
   }
   const pending = { foldId: 1n, runs: [], longRuns: [] }
   const batches = [true, false].flatMap(hasQuarantine =>
@@ -82,21 +83,17 @@ function addFold(add: Add, databases: Databases): void {
   )
   const bounds = [undefined, 1].flatMap(latest => [undefined, 1].map(dayEndsAt => ({ latest, dayEndsAt })))
   for (const bound of bounds) {
-    for (const touched of [...batches, { campaign: '' }]) {
-      add(
-        'fold',
-        fold.foldCampaignsStatement(databases, { ...step, ...bound }, { touched, platformDigits: 2 }),
-      )
-    }
-    add('note gap', fold.noteGapStatement(databases, { ...step, ...bound }))
-    add('withdraw', quarantine.withdrawStatement(databases, { ...step, ...bound }))
+    const bounded = { ...step, ...bound }
+    for (const touched of [...batches, { campaign: '' }])
+      add('fold', fold.foldCampaignsStatement(databases, bounded, touched))
+    add('note gap', fold.noteGapStatement(databases, bounded))
+    add('withdraw', fold.fileStatement('withdraw', databases, bounded))
   }
   for (const touched of [...batches, { campaign: '' }])
     add('piece campaigns', fold.pieceCampaignsStatement(databases, step, touched))
-  const campaign = { campaign: '', isQuarantined: true, failures: 0, reason: '' }
-  add('record quarantine', quarantine.recordQuarantineStatement(databases, step, campaign))
+  add('record quarantine', fold.fileStatement('record-quarantine', databases, step))
   add('quarantine', quarantine.quarantineStatement(databases))
-  add('fold keys', fold.foldKeysStatement(databases, step))
+  add('fold keys', fold.fileStatement('fold-keys', databases, step))
   add('pending batches', progress.pendingBatchesStatement(databases, []))
   add('long runs', progress.longRunsStatement(databases))
   add('record folded', progress.recordFoldedStatement(databases, step, { runs: [], elapsedMs: 0 }))
@@ -105,11 +102,10 @@ function addFold(add: Add, databases: Databases): void {
   add('holds epoch', epochs.holdsEpochStatement(databases, step.term))
   add('advance watermark', watermark.advanceWatermarkStatement(databases, step, 0))
   add('clock', watermark.clockStatement(databases))
-  const since = { since: 0, begun: 0 }
   add('history marks', days.marksStatement(databases))
-  add('note days', days.copyDaysStatement('note', databases, step, since))
-  add('note days', days.copyDaysStatement('follow', databases, step, since))
-  add('derive days', days.deriveDaysStatement(databases, step, { ...since, platformDigits: 2 }))
+  add('note days', fold.fileStatement('note-days', databases, step))
+  add('note days', fold.fileStatement('follow-days', databases, step))
+  add('derive days', fold.fileStatement('derive-days', databases, step))
   add('record noted', days.recordNotedStatement(databases, step, { noted: 0, derived: 0, begun: 0 }))
   const rows = async <Row>(running: Statement): Promise<Row[]> => {
     add('running', running)
