@@ -1,22 +1,26 @@
 /** What a command works with on Kafka and a ClickHouse server or cluster. Kafka is only contacted if the work needs it. */
 
 import type { ModelAccess } from '../embedded/access.ts'
+import { createRebuilds } from '../generations/rebuilds.ts'
+import { openKafkaHistory } from '../log/kafka/history.ts'
 import { type KafkaInspector, openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
+import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import { readPositions } from '../projector/positions/stored-positions.ts'
 import { closing } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { inSession, openTables } from '../tables/clickhouse/clickhouse.ts'
-import { checkTablesIdentity } from '../tables/schema/identity.ts'
-import { distributedRebuilds } from './rebuilds.ts'
+import { checkTablesIdentity, holdTablesIdentity } from '../tables/schema/identity.ts'
+import { checkMigrated } from '../tables/schema/migrate.ts'
 import {
+  clusterOf,
   databasesOf,
   kafkaSettings,
   readerSettings,
+  registryOf,
   required,
   serverSettings,
-  shardsOf,
   stateEncoderOf,
 } from './settings.ts'
 
@@ -36,10 +40,11 @@ export function withServers<T>(
   return closing(async open => {
     const tables = open(openTables(serverSettings(config)))
     const databases = databasesOf(config)
-    const shards = once(async () => {
+    const cluster = once(async () => {
       await databases.follow(tables)
-      return open(await shardsOf(config, databases))?.shards ?? [{ tables, databases }]
+      return open(await clusterOf(config, databases))
     })
+    const shards = async () => (await cluster())?.shards ?? [{ tables, databases }]
     const positions = async (log: string) => (await readPositions(await shards(), log)).ofLog
     const inspector = once(async () =>
       open(await openKafkaInspector(readerSettings(config), { logger, positions })),
@@ -55,7 +60,25 @@ export function withServers<T>(
         return value
       },
       lag: async () => (await (await inspector()).group()).lag,
-      rebuilds: async () => distributedRebuilds(config, { tables, databases }, await shards()),
+      // Throws an error if the tables are not migrated.
+      async rebuilds() {
+        for (const shard of await shards()) await checkMigrated(shard.tables, shard.databases)
+        return createRebuilds({
+          ...{ tables, databases, cluster: await cluster(), config, isAlone: false },
+          logger: createLogger('warn'),
+          withHistory: work =>
+            closing(async open => work(open(await openKafkaHistory(readerSettings(config), { logger })))),
+          async decoding() {
+            const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, ['PLEDGEVIEW_BACKER_KEY'])
+            // Under another key, every backer would get another hash and would be counted again.
+            await holdTablesIdentity(tables, databases, {
+              PLEDGEVIEW_BACKER_KEY: backerKey,
+              PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
+            })
+            return { hashBacker: backerHasher(backerKey), schemaRegistry: registryOf(config) }
+          },
+        })
+      },
     })
   })
 }

@@ -21,13 +21,13 @@ import { noteStop } from '../tables/projector-stops.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import type { Process } from './serve.ts'
 import {
+  clusterOf,
   currentDatabases,
   patientAtStart,
   readerSettings,
   registryOf,
   required,
   serverSettings,
-  shardsOf,
 } from './settings.ts'
 
 /** Runs until the signal aborts, then gives up its partitions. Throws if the projector cannot go on, and leaves the reason in the tables. */
@@ -66,8 +66,8 @@ async function project(given: Process, { tables, databases, backerKey, run, open
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
-  const shards = open(await shardsOf(config, databases))
-  const parts = shards?.shards ?? [{ tables, databases }]
+  const cluster = open(await clusterOf(config, databases))
+  const parts = cluster?.shards ?? [{ tables, databases }]
   const patient = parts.map(part => ({ ...part, tables: patientAtStart(part.tables, given) }))
   // A fold of a ledger without these rows would take their pledges out of the campaigns.
   await checkParts(
@@ -75,8 +75,6 @@ async function project(given: Process, { tables, databases, backerKey, run, open
     databases.ofShard,
   )
   const compaction = await compactionOf(given, patient, metrics)
-  const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
-  const cluster = shards && name ? { name, shards: shards.shards } : undefined
   const { reader, projector } = await openLiveProjector({
     ...{ tables, databases, cluster, config, run, metrics, logger, signal },
     hashBacker: backerHasher(backerKey),
@@ -100,7 +98,7 @@ async function project(given: Process, { tables, databases, backerKey, run, open
         databases.ofShard,
       ),
     }),
-    status: () => statusOf({ projector, tables, databases, ...shards, warnings: compaction.warnings }),
+    status: () => statusOf({ projector, tables, databases, shards: parts, warnings: compaction.warnings }),
     metrics,
     beforeScrape: async () => {
       // The leader reports them. This process may have led before.

@@ -20,7 +20,7 @@ import { patientTables } from '../tables/clickhouse/patient.ts'
 import { type FollowedDatabases, followedDatabases, generationOf } from '../tables/generations.ts'
 import { around, type BaseDatabases, type Tables } from '../tables/port.ts'
 import { clusterSettings, distributedDatabases } from '../tables/schema/cluster.ts'
-import { checkShards, openShards, type Shards } from '../tables/shards.ts'
+import { checkShards, openShards } from '../tables/shards.ts'
 import type { Process } from './serve.ts'
 
 /** Whether a command runs distributed, if it could run either way. */
@@ -143,16 +143,16 @@ export function databasesOf(config: Config): FollowedDatabases {
 }
 
 /**
- * The shards of the cluster, or `undefined` if no cluster is configured. Throws if the cluster has other shards than configured, or the
+ * The name of the cluster and its shards, or `undefined` if none is configured. Throws if the cluster has other shards than configured, or the
  * error of ClickHouse. Their databases are of the generation that `whole` follows.
  */
-export async function shardsOf(config: Config, whole: FollowedDatabases): Promise<Shards | undefined> {
-  const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls } = config
-  if (cluster === undefined || urls === undefined) return undefined
+export async function clusterOf(config: Config, whole: FollowedDatabases) {
+  const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: name, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls } = config
+  if (name === undefined || urls === undefined) return undefined
   return opened(async open => {
     const shards = open(openShards(serverSettings(config), urls, whole.ofShard))
-    await checkShards(shards, cluster)
-    return shards
+    await checkShards(shards, name)
+    return { name, shards: shards.shards }
   })
 }
 
