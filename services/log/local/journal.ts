@@ -34,8 +34,6 @@ export interface JournalReaderOptions {
   consumer: string
   /** Where reading begins. */
   starts: FindStarts
-  /** How often an empty log is polled, in ms. */
-  lookMs?: number
 }
 
 /**
@@ -63,7 +61,7 @@ export async function openJournalWriter(path: string, { now = Date.now } = {}): 
 /** Opens the journal for reading, and creates it if needed. */
 export async function openJournalReader(
   path: string,
-  { consumer, starts, lookMs = 25 }: JournalReaderOptions,
+  { consumer, starts }: JournalReaderOptions,
 ): Promise<EventReader> {
   const db = await openJournalFile(path)
   let begins = 0
@@ -85,7 +83,7 @@ export async function openJournalReader(
 
     async poll(bounds, signal) {
       const { cursors, assignment } = present
-      return { ...(await pollCursors(cursors, bounds, lookMs, signal)), assignment }
+      return { ...(await pollCursors(cursors, bounds, signal)), assignment }
     },
 
     async restart() {

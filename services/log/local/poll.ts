@@ -10,6 +10,8 @@ import { type Delivery, type LogRecord, type PollBounds, readingOrder } from '..
 import type { Cursor } from './cursor.ts'
 import { onlyPartition } from './file.ts'
 
+// How often an empty log is polled.
+const lookMs = 25
 // How many rows are read before the reader yields to the event loop.
 const sliceRowsMax = 2_000
 
@@ -22,7 +24,6 @@ interface Room {
 export async function pollCursors(
   cursors: readonly Cursor[],
   bounds: PollBounds,
-  lookMs: number,
   signal: AbortSignal,
 ): Promise<Pick<Delivery, 'records' | 'positions'>> {
   const deadline = performance.now() + bounds.waitMsMax

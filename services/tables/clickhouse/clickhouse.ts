@@ -73,8 +73,8 @@ export function inSession(settings: TablesSettings): TablesSettings {
   return { ...settings, connectionsMax: 1, statementSettings }
 }
 
-/** Connects at the first statement. `random`: 0 to 1, for the jitter of the pause before a read is sent again. */
-export function openTables(settings: TablesSettings, { random = Math.random } = {}): ServerTables {
+/** Connects at the first statement. */
+export function openTables(settings: TablesSettings): ServerTables {
   const url = new URL(settings.url)
   const client = connect(settings, url)
   const running = new Set<Promise<unknown>>()
@@ -102,7 +102,7 @@ export function openTables(settings: TablesSettings, { random = Math.random } = 
       return answerOf(client, request)
     }
     try {
-      return await retry(attempt, policy, { random, signal })
+      return await retry(attempt, policy, { random: Math.random, signal })
     } catch (cause) {
       if (signal?.aborted) throw abandoned()
       throw cause instanceof TablesError ? cause : connectionError(cause, url.host)
