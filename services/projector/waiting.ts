@@ -137,23 +137,19 @@ function addTaken({ taken }: Waiting, added: { first: number; oldestAt: number }
  * not count (fold/quarantine.ts).
  */
 
-export interface Unfolded {
-  /** Reads how far the fold is. Throws `TablesError`. */
-  read(): Promise<void>
-  /** Unix ms; `undefined` if nothing waits, as far as this process knows. */
-  waitsSince(): number | undefined
-}
+export type Unfolded = ReturnType<typeof createUnfolded>
 
 /** `foldedUntil`: every batch that was appended before is folded, as this process has seen. Monotonic ms; `undefined`: not known. */
 export function createUnfolded(
   shards: readonly Shard[],
   foldedUntil: () => number | undefined,
   { monotonicMs }: Pick<Runtime, 'monotonicMs'>,
-): Unfolded {
+) {
   let last: { waitsSince: number | undefined; at: number } | undefined
 
   return {
-    async read() {
+    /** Reads how far the fold is. Throws `TablesError`. */
+    async read(): Promise<void> {
       const at = monotonicMs()
       // Both statements of a reading ask the same generation.
       const pending = await Promise.all(
@@ -163,7 +159,8 @@ export function createUnfolded(
       last = { waitsSince: found.length > 0 ? Math.min(...found) : undefined, at }
     },
 
-    waitsSince() {
+    /** Unix ms; `undefined` if nothing waits, as far as this process knows. */
+    waitsSince(): number | undefined {
       const until = foldedUntil()
       return !last || (until !== undefined && last.at < until) ? undefined : last.waitsSince
     },

@@ -25,25 +25,9 @@ export interface FoldWorkersDependencies
   noteLead: () => Promise<void>
 }
 
-export interface FoldWorkers {
-  /** Folds until the signal aborts. Throws the first failure that lasts; then no fold worker runs any more. */
-  run(signal: AbortSignal): Promise<void>
-  /**
-   * Tells that this process has appended to the batch log. An urgent batch ends the pause between two folds: a revoked key
-   * must not wait for campaigns, and after a backlog there is nothing left to pause for.
-   */
-  noteBatch(batch: { isUrgent: boolean }): void
-  /** Whether every batch that was noted is folded, in all shards. */
-  isDone(): boolean
-  /** Whether this process has the leadership, in all shards. */
-  isLeading(): boolean
-  /** The last fold that succeeded, also if there was nothing to fold; of the shard that is furthest behind. */
-  lastFold(): LastFold | undefined
-  /** When this process first took the leadership, Unix ms. After a fold that fails it takes it again, which does not count. */
-  firstLedAt(): number | undefined
-}
+export type FoldWorkers = ReturnType<typeof createFoldWorkers>
 
-export interface LastFold {
+interface LastFold {
   /** Every batch that was appended before this is in the read tables. Monotonic ms. */
   beganAt: number
   /** Unix ms. */
@@ -53,7 +37,7 @@ export interface LastFold {
 // Only a disk that stands still takes longer.
 const stillRunningMsMax = 60_000
 
-export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWorkers {
+export function createFoldWorkers(dependencies: FoldWorkersDependencies) {
   let batchesWritten = 0
   let firstLedAt: number | undefined
   const foldWorkers = dependencies.shards.map(shard => ({
@@ -141,27 +125,36 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
   }
 
   return {
-    run: signal =>
+    /** Folds until the signal aborts. Throws the first failure that lasts; then no fold worker runs any more. */
+    run: (signal: AbortSignal) =>
       untilFirstFails(
         foldWorkers.map(own => until => runOne(own, until)),
         signal,
       ),
-    noteBatch({ isUrgent }) {
+    /**
+     * Tells that this process has appended to the batch log. An urgent batch ends the pause between two folds: a revoked key
+     * must not wait for campaigns, and after a backlog there is nothing left to pause for.
+     */
+    noteBatch({ isUrgent }: { isUrgent: boolean }): void {
       batchesWritten++
       for (const { notifier, urgentNotifier } of foldWorkers) {
         notifier.notify()
         if (isUrgent) urgentNotifier.notify()
       }
     },
+    /** Whether this process has the leadership, in all shards. */
     isLeading: () => dependencies.leads() && foldWorkers.every(({ isLeading }) => isLeading),
-    lastFold() {
+    /** The last fold that succeeded, also if there was nothing to fold; of the shard that is furthest behind. */
+    lastFold(): LastFold | undefined {
       const folds = foldWorkers.map(({ lastFold }) => lastFold)
       const done = folds.filter(fold => fold !== undefined)
       return done.length < folds.length
         ? undefined
         : done.reduce((last, fold) => (fold.beganAt < last.beganAt ? fold : last))
     },
+    /** When this process first took the leadership, Unix ms. After a fold that fails it takes it again, which does not count. */
     firstLedAt: () => firstLedAt,
+    /** Whether every batch that was noted is folded, in all shards. */
     isDone: () => foldWorkers.every(({ batchesFolded }) => batchesFolded === batchesWritten),
   }
 }

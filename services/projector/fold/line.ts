@@ -55,12 +55,7 @@ export interface FoldProgress {
   of: number
 }
 
-export interface Line {
-  /** Runs one statement. Resolves with why ClickHouse refused its work, if it did. Throws every other error. */
-  run(statement: Statement): Promise<Refusal | undefined>
-  /** Runs statements in pieces. Resolves with their number. Throws if a piece is refused in every size. */
-  runPieces(whole: Pieces): Promise<number>
-}
+export type Line = ReturnType<typeof createLine>
 
 /** ClickHouse refused what cannot be split. Nothing of it runs any more, and the reason is not in a campaign. */
 export class ServerSlow extends TablesError {
@@ -88,7 +83,7 @@ export function createLine({
   nextStep,
   beforePiece,
   onUnseen,
-}: LineDependencies): Line {
+}: LineDependencies) {
   async function run(statement: Statement, send = tables.run): Promise<Refusal | undefined> {
     try {
       await send(statement)
@@ -127,7 +122,12 @@ export function createLine({
     return statements
   }
 
-  return { run: statement => run(statement), runPieces }
+  return {
+    /** Runs one statement. Resolves with why ClickHouse refused its work, if it did. Throws every other error. */
+    run: (statement: Statement) => run(statement),
+    /** Runs statements in pieces. Resolves with their number. Throws if a piece is refused in every size. */
+    runPieces,
+  }
 }
 
 function refusedInEverySize(name: string, { reason }: Refusal): TablesError {
