@@ -3,6 +3,7 @@
  * Another hash would count every backer of the tables again.
  */
 import { createHash } from 'node:crypto'
+import { writeShortAscii } from '../../tables/clickhouse/byte-writer.ts'
 
 export interface HashBacker {
   (backerId: string): Hash64
@@ -46,7 +47,7 @@ export function createSipHash(key: Uint8Array): HashBacker {
   function ofText(text: string): Hash64 {
     if (text.length * utf8BytesPerUnitMax > input.length)
       input = Buffer.alloc(text.length * utf8BytesPerUnitMax)
-    return ofBytes(input, 0, writeUtf8(text, input))
+    return ofBytes(input, 0, writeShortAscii(text, input, 0) ? text.length : input.write(text))
   }
 
   function ofBytes(bytes: Uint8Array, start: number, length: number): Hash64 {
@@ -125,17 +126,6 @@ export function createSipHash(key: Uint8Array): HashBacker {
 /** The carry of the sum of two unsigned 32-bit integers: 1 if `sum`, its low 32 bits, has wrapped around. */
 function carryOf(a: number, b: number, sum: number): number {
   return ((a & b) | ((a | b) & ~sum)) >>> 31
-}
-
-/** Ids are nearly always short ASCII. Writing these byte by byte costs less than one call of `write`. */
-function writeUtf8(text: string, into: Buffer): number {
-  if (text.length > 32) return into.write(text)
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit > 127) return into.write(text)
-    into[i] = unit
-  }
-  return text.length
 }
 
 function wordAt(bytes: Uint8Array, at: number): number {

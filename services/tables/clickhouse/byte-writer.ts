@@ -6,8 +6,21 @@ const utf8BytesPerUnitMax = 3
 const varUintByte = 128
 const numberOf32Bits = 2 ** 32
 const asciiMax = 127
-// Up to this length, writing letter by letter costs less than one call of `Buffer.write`.
 const shortTextMax = 32
+
+/**
+ * Writes a short text if all of it is ASCII, as ids nearly always are: letter by letter costs less than one call of `Buffer.write`.
+ * Otherwise returns false. The room has to be there.
+ */
+export function writeShortAscii(text: string, into: Uint8Array, at: number): boolean {
+  if (text.length > shortTextMax) return false
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit > asciiMax) return false
+    into[at + i] = unit
+  }
+  return true
+}
 
 /** A buffer that grows, from `bytesInitial` on. Each method writes one value of the type that it is named after. */
 export function createByteWriter(bytesInitial: number) {
@@ -43,18 +56,6 @@ export function createByteWriter(bytesInitial: number) {
   function writeWhole(value: number): void {
     write32(value)
     write32(value < numberOf32Bits ? 0 : Math.floor(value / numberOf32Bits))
-  }
-
-  /** Writes text of at most `shortTextMax` letters if all of it is ASCII; the room is there. */
-  function writeShortAscii(text: string): boolean {
-    for (let i = 0; i < text.length; i++) {
-      const unit = text.charCodeAt(i)
-      if (unit > asciiMax) return false
-      buffer[used + 1 + i] = unit
-    }
-    buffer[used] = text.length
-    used += 1 + text.length
-    return true
   }
 
   return {
@@ -103,8 +104,8 @@ export function createByteWriter(bytesInitial: number) {
       if (bytesMax < varUintByte) {
         // The length takes one byte whatever it comes to, so the text can be written before it is known.
         ensure(1 + bytesMax)
-        if (value.length <= shortTextMax && writeShortAscii(value)) return
-        const bytes = buffer.write(value, used + 1)
+        const isWritten = writeShortAscii(value, buffer, used + 1)
+        const bytes = isWritten ? value.length : buffer.write(value, used + 1)
         buffer[used] = bytes
         used += 1 + bytes
         return
