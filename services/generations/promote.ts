@@ -75,14 +75,14 @@ async function stamp(
   const nextStep = () => ({ ...foldWorker.nextStep(), msMax: statementMsMax })
   const run = (sql: string, { condition, parameters }: Scope) => {
     const step = nextStep()
-    const text = sql
-      .replaceAll('${live}', live.read)
-      .replaceAll('${is_restored}', String(isRestored))
-      .replaceAll('${stamp}', stampOf(live))
-      .replaceAll('${scope}', condition)
-      .replaceAll('${row_columns}', contentColumns.map(name => `row.${name}`).join(', '))
-    const query_params = { ...stepParameters(step), ...parameters }
-    return tables.run({ query: fill(text, rebuilt, step), query_params })
+    const query = fill(sql, rebuilt, step, {
+      live: live.read,
+      is_restored: String(isRestored),
+      stamp: stampOf(live),
+      scope: condition,
+      row_columns: contentColumns.map(name => `row.${name}`).join(', '),
+    })
+    return tables.run({ query, query_params: { ...stepParameters(step), ...parameters } })
   }
   const ranges = await rangesOf(tables, live, campaignsPerPiece)
   for (const range of ranges) {

@@ -14,7 +14,7 @@ import { lastIn, runsMax } from '../projector/fold/fold-progress.ts'
 import { pledgeColumns } from '../projector/ingest/ledger-rows.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
-import { nameDatabases } from '../tables/schema/sql-files.ts'
+import { fillIn, nameDatabases } from '../tables/schema/sql-files.ts'
 
 const announce = readSql('announce-withdrawals', import.meta.url)
 
@@ -54,10 +54,11 @@ export function createWithdrawals(tables: Tables, { live, rebuilt }: Sides, run:
     const campaigns = ledgers.map(
       one => `SELECT campaign_id FROM (${newerQuery(one, { live, rebuilt }, condition, one.withdrawn)})`,
     )
-    return nameDatabases(announce, rebuilt)
-      .replaceAll('${live}', live.ledger)
-      .replaceAll('${scope}', condition)
-      .replaceAll('${withdrawn_campaigns}', () => campaigns.join(' UNION ALL '))
+    return fillIn(nameDatabases(announce, rebuilt), {
+      live: live.ledger,
+      scope: condition,
+      withdrawn_campaigns: campaigns.join(' UNION ALL '),
+    })
   }
 
   /**
@@ -112,14 +113,8 @@ export function newerQuery(
   scope: string,
   rows = '1',
 ): string {
-  return newer
-    .replaceAll('${live}', live.ledger)
-    .replaceAll('${rebuilt}', rebuilt.ledger)
-    .replaceAll('${ledger}', name)
-    .replaceAll('${key}', key)
-    .replaceAll('${withdrawn}', withdrawn)
-    .replaceAll('${rows}', rows)
-    .replaceAll('${scope}', scope)
+  const parts = { ledger: name, key, withdrawn, rows, scope }
+  return fillIn(newer, { live: live.ledger, rebuilt: rebuilt.ledger, ...parts })
 }
 
 /* Ranges of the ledgers. The pledges of a platform do not fit into the memory of one statement. */

@@ -4,7 +4,7 @@ import { contentColumns, copiedColumns } from '../../../contracts/tables/campaig
 import type { Config } from '../../runtime/config.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
-import { nameDatabases } from '../../tables/schema/sql-files.ts'
+import { fillIn, nameDatabases } from '../../tables/schema/sql-files.ts'
 import type { Term } from './fold-epochs.ts'
 import { type LongRun, ofRuns, type PendingRun } from './fold-progress.ts'
 
@@ -206,26 +206,26 @@ const pieceByHash = 'bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:
 /** How many campaigns such a piece has, about. */
 export const campaignsPerPiece = 100_000
 
-/** Fills in what all statements of a fold worker have in common. */
+/** Fills in what all statements of a fold worker have in common, and the parts of its own, which come first. */
 export function fill(
   sql: string,
   databases: Databases,
   step: FoldStep,
-  own: Partial<Record<'touched' | 'kept' | 'kept_stamp' | 'again' | 'is_again', string>> = {},
+  own: Readonly<Record<string, string>> = {},
 ): string {
-  const parts: Record<string, string> = {
+  return fillIn(nameDatabases(sql, databases), {
     columns: contentColumns.join(', '),
     fresh_columns: contentColumns.map(name => `fresh.${name}`).join(', '),
     copied_columns: copiedColumns.map(name => `ledger.${name} AS ${name}`).join(', '),
-    ...{ kept: '', kept_stamp: '', again: '', is_again: 'false', ...own },
+    ...{ kept: '', kept_stamp: '', again: '', is_again: 'false' },
     fence: fenceOf(databases, step),
     piece: pieceByHash,
     clock_fence: clockFence(databases, step),
     stamp: stampOf(databases),
     seconds_max: String(step.msMax / 1000),
     memory_bytes_max: String(step.memoryBytesMax),
-  }
-  return nameDatabases(sql, databases).replace(/\$\{(\w+)\}/g, (unknown, name) => parts[name] ?? unknown)
+    ...own,
+  })
 }
 
 /** Digits of the platform's currency (ISO 4217). */

@@ -54,9 +54,14 @@ export function readStatements(folder: URL): SqlFile[] {
     }))
 }
 
+/** Fills in what SQL text leaves open, such as `${scope}`. What is not among the parts stays open. */
+export function fillIn(sql: string, parts: Readonly<Record<string, string>>): string {
+  return sql.replace(/\$\{(\w+)\}/g, (open, name) => parts[name] ?? open)
+}
+
 /** Fills `${base}`, `${ledger}`, `${read}` and `${views}` in SQL text. */
-export function nameDatabases(sql: string, databases: Databases): string {
-  return sql.replace(/\$\{(base|ledger|read|views)\}/g, (_, name: keyof Databases) => databases[name])
+export function nameDatabases(sql: string, { base, ledger, read, views }: Databases): string {
+  return fillIn(sql, { base, ledger, read, views })
 }
 
 export function forms(statement: string, databases: Databases, options: MigrateOptions): string[] {
