@@ -4,7 +4,7 @@
  * The same code runs on Kafka and on the journal. It ends when its signal aborts. If one of the loops cannot go on, the
  * service stops all of them and throws.
  */
-import { type EventReader, SupersededAssignment } from '../log/port.ts'
+import type { EventReader } from '../log/port.ts'
 import { SchemaRegistryError } from '../log/registry/answers.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import type { Config } from '../runtime/config.ts'
@@ -15,7 +15,6 @@ import type { Databases, Shard, Tables } from '../tables/port.ts'
 import { noteLead, reportProjection } from '../tables/projector-stops.ts'
 import { createRejectStore } from '../tables/rejects.ts'
 import { rejectCounts } from '../tables/stored-rejects.ts'
-import { FoldPaused } from './fold/fold-epochs.ts'
 import { createFoldWorkers, untilFirstFails } from './fold/fold-workers.ts'
 import { followGenerations } from './follow.ts'
 import { createProjectorGauges, type RebuildUnderWay } from './gauges.ts'
@@ -80,7 +79,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     shards,
     holder: run,
     leads: () => reader.leads(),
-    rememberWatermark: (watermark, shown) => reader.rememberWatermark(watermark, shown).catch(asPause),
+    rememberWatermark: (watermark, shown) => reader.rememberWatermark(watermark, shown),
     noteLead: () => noteLead(tables, databases, run),
     idleMsMax,
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
@@ -228,10 +227,4 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       return lag.every(({ committed, end }) => committed >= end) && foldWorkers.isDone()
     },
   }
-}
-
-/** The fold stands still until the group has given its partition to a process; maybe to this one. */
-function asPause(error: unknown): never {
-  if (!(error instanceof SupersededAssignment)) throw error
-  throw new FoldPaused('the consumer group is being given its partitions', { cause: error })
 }

@@ -4,7 +4,7 @@
  * A single server has one shard, the tables themselves. On a cluster, each shard holds whole campaigns, so its fold worker
  * works only there. Each fold worker follows the batches of all projectors and picks the campaigns of its shard.
  */
-import { LogHeld } from '../../log/port.ts'
+import { LogHeld, SupersededAssignment } from '../../log/port.ts'
 import { createNotifier, type Notifier } from '../../runtime/async/notifier.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { type Shard, TablesError } from '../../tables/port.ts'
@@ -19,7 +19,7 @@ export interface FoldWorkersDependencies
   shards: readonly Shard[]
   /** Looks up which generation is current. */
   follow: () => Promise<unknown>
-  /** See `EventReader`. Throws `FoldPaused` if this process does not lead any more. */
+  /** See `EventReader`. */
   rememberWatermark: (watermark: number, shown: number) => Promise<number>
   /** Notes that this process leads. */
   noteLead: () => Promise<void>
@@ -112,7 +112,7 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies) {
               own.lastFold = { beganAt, completedAt: dependencies.now() }
               return report
             } catch (error) {
-              if (error instanceof FoldPaused || error instanceof SupersededFoldWorker) own.isLeading = false
+              if (isPause(error) || error instanceof SupersededFoldWorker) own.isLeading = false
               throw error
             }
           },
@@ -211,6 +211,11 @@ const restMsMax = 2_000
 // Each fold writes a part. Many projectors together could have a batch for every fold, however short it is.
 const foldEveryMsMin = 200
 
+/** The fold is held, or stands still until the group has given its partition to a process; maybe to this one. */
+function isPause(error: unknown): boolean {
+  return error instanceof FoldPaused || error instanceof SupersededAssignment
+}
+
 function restMs({ elapsedMs, isOfBacklog }: FoldReport): number {
   const restMs = isOfBacklog ? 3 * elapsedMs : elapsedMs / 4
   return Math.min(Math.max(restMs, foldEveryMsMin - elapsedMs), restMsMax)
@@ -253,7 +258,7 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
       if (signal.aborted && error === signal.reason) return
       // The statement may still run, or arrive later. A new epoch makes sure that it writes nothing then.
       isLeader = false
-      if (error instanceof FoldPaused) {
+      if (isPause(error)) {
         failingSince = undefined
         await sleep(pausedRetryMs, signal)
       } else if (error instanceof SupersededFoldWorker) {
