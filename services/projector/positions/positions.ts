@@ -17,13 +17,19 @@
  * Each shard has its own positions, and the lowest counts. A group that was never used remembers nothing; then `pledgeview restored`
  * says that the tables went back.
  */
-import { type FindStarts, type LogState, type Position, partitionName, type Start } from '../../log/port.ts'
+import {
+  type FindStarts,
+  type LogState,
+  type PartitionRange,
+  type Position,
+  partitionName,
+  type Start,
+} from '../../log/port.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
 import { presentOf } from '../../tables/generations.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
+import type { Databases, Shard, Tables } from '../../tables/port.ts'
 import { foldWholeStatement } from '../fold/fold-progress.ts'
 import {
-  type PositionsShard,
   readPositions,
   readUntilOfNew,
   type StoredPosition,
@@ -36,43 +42,24 @@ interface PositionsDependencies {
   tables: Pick<Tables, 'rows' | 'run'>
   databases: Databases
   /** The shards that each have positions. */
-  shards: readonly PositionsShard[]
+  shards: readonly Shard[]
   /** Unix ms. */
   now: () => number
   monotonicMs?: () => number
   warn: (message: string) => void
 }
 
-export interface Positions extends FindStarts {
-  /** Writes the positions of a batch to each shard, if it is time for it. Those of an assignment that is not the last one are left out. */
-  store(assignment: string, positions: readonly Position[]): Promise<void>
-  /** Writes what `store` has left. */
-  storeRest(): Promise<void>
-  /** Campaigns of a batch get a new stamp if theirs is before this, Unix ms; 0: they keep it. Ask before `store`. */
-  restampBefore(assignment: string, positions: readonly Position[]): number
-  /**
-   * Notes that everything that these partitions had at that time (Unix ms) is in the tables. The same holds for partitions that the log does
-   * not have any more: they have nothing to read.
-   */
-  noteRead(places: readonly string[], until: number): Promise<void>
-  /**
-   * Where a batch of this assignment is written: the generation in which its positions were found. `undefined`: the assignment has ended,
-   * or another generation is current, so the batch is dropped.
-   */
-  databasesOf(assignment: string): Databases | undefined
-  /** Whether another generation is current by now. Then the log has to be read from its positions. */
-  areSuperseded(): boolean
-}
+export type Positions = ReturnType<typeof createPositions>
 
 /** A backup that is copied while projectors run has tables of different moments. */
 const marginHours = 24
 const storeEveryMs = 1_000
 
-export function createPositions(dependencies: PositionsDependencies): Positions {
+export function createPositions(dependencies: PositionsDependencies) {
   const { now, monotonicMs = () => performance.now(), warn } = dependencies
   let assignment = ''
   let sought: Databases | undefined
-  let shards: readonly PositionsShard[] = []
+  let shards: readonly Shard[] = []
   let held = new Map<string, StoredPosition>()
   /** Of partitions that the log has no more. Without a note, they would tell for ever that the log was last read long ago. */
   let gone: StoredPosition[] = []
@@ -80,6 +67,7 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
   let unwritten = new Set<StoredPosition>()
   let writtenAt = Number.NEGATIVE_INFINITY
 
+  /** Writes what `store` has left. */
   async function storeRest(): Promise<void> {
     const rows = unwritten
     if (rows.size === 0) return
@@ -94,11 +82,10 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       return row ? [{ row, position }] : []
     })
 
+  /** Whether another generation is current by now. Then the log has to be read from its positions. */
   const areSuperseded = () => sought !== undefined && sought.ledger !== dependencies.databases.ledger
 
-  async function look(
-    state: LogState,
-  ): Promise<Noticed & { databases: Databases; present: PositionsShard[] }> {
+  async function look(state: LogState): Promise<Noticed & { databases: Databases; present: Shard[] }> {
     const databases = presentOf(dependencies.databases)
     const present = dependencies.shards.map(shard => ({ ...shard, databases: presentOf(shard.databases) }))
     try {
@@ -112,7 +99,7 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
   }
 
   return {
-    async find(state) {
+    async find(state: LogState) {
       // From here on, what the last assignment has read is not stored.
       assignment = state.assignment
       const { databases, present, stored, restored } = await look(state)
@@ -134,7 +121,7 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       return new Map([...found].map(([name, { next, lastAt }]): [string, Start] => [name, { next, lastAt }]))
     },
 
-    beginAnew({ topic, partition, low }, reason) {
+    beginAnew({ topic, partition, low }: PartitionRange, reason: string) {
       const name = partitionName({ topic, partition })
       const row = held.get(name)
       if (!row) return
@@ -142,13 +129,15 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       held.set(name, { ...row, era: row.era + 1, next: low, lastAt: 0, againUntil: 0, lostWatermark: 0 })
     },
 
-    restampBefore(of, positions) {
+    /** Campaigns of a batch get a new stamp if theirs is before this, Unix ms; 0: they keep it. Ask before `store`. */
+    restampBefore(of: string, positions: readonly Position[]): number {
       if (of !== assignment) return 0
       const again = heldIn(positions).filter(({ row }) => row.next < row.againUntil)
       return Math.max(0, ...again.map(({ row }) => row.lostWatermark))
     },
 
-    async store(of, positions) {
+    /** Writes the positions of a batch to each shard, if it is time for it. Those of an assignment that is not the last one are left out. */
+    async store(of: string, positions: readonly Position[]): Promise<void> {
       if (of !== assignment) return
       const rows = heldIn(positions).map(({ row, position }) => {
         const { next, lastAt = row.lastAt } = position
@@ -165,7 +154,11 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
 
     storeRest,
 
-    async noteRead(places, until) {
+    /**
+     * Notes that everything that these partitions had at that time (Unix ms) is in the tables. The same holds for partitions that the log does
+     * not have any more: they have nothing to read.
+     */
+    async noteRead(places: readonly string[], until: number): Promise<void> {
       const present = places.flatMap(place => held.get(place) ?? [])
       const rows = [...present, ...gone].map(row => ({ ...row, readUntil: until }))
       await writePositions(shards, rows)
@@ -175,9 +168,13 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       }
     },
 
-    databasesOf: of => (of === assignment && !areSuperseded() ? sought : undefined),
+    /**
+     * Where a batch of this assignment is written: the generation in which its positions were found. `undefined`: the assignment has ended,
+     * or another generation is current, so the batch is dropped.
+     */
+    databasesOf: (of: string) => (of === assignment && !areSuperseded() ? sought : undefined),
     areSuperseded,
-  }
+  } satisfies FindStarts
 }
 
 /** The lowest of all shards, Unix ms; 0 if none was written. */

@@ -1,7 +1,7 @@
 /** The positions as they stand in the tables (positions.ts). */
 import { type LogState, partitionName } from '../../log/port.ts'
 import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
+import type { Shard } from '../../tables/port.ts'
 
 /** A row of the table `positions`. Times are Unix ms. */
 export interface StoredPosition {
@@ -19,11 +19,6 @@ export interface StoredPosition {
   againUntil: number
   /** The watermark that lists had shown before the restore. What is read again gets a stamp from then on. */
   lostWatermark: number
-}
-
-export interface PositionsShard {
-  tables: Pick<Tables, 'rows' | 'insert'>
-  databases: Databases
 }
 
 const columns = [
@@ -47,7 +42,7 @@ export interface StoredPositions {
 
 /** The positions in the tables. A shard without a row for a partition has nothing of it. */
 export async function readPositions(
-  shards: readonly PositionsShard[],
+  shards: readonly Shard[],
   log: string,
 ): Promise<StoredPositions> {
   const byShard = await Promise.all(
@@ -113,7 +108,7 @@ export function startOfLog(
 }
 
 export async function writePositions(
-  shards: readonly PositionsShard[],
+  shards: readonly Shard[],
   rows: readonly StoredPosition[],
 ): Promise<void> {
   if (rows.length === 0) return

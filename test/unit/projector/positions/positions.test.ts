@@ -14,7 +14,7 @@ async function openPositions() {
   const written: unknown[] = []
   const tables = {
     rows: async () => [],
-    run: async () => {},
+    ...{ run: async () => {}, close: async () => {} },
     async insert(insert: Parameters<typeof decodeRows>[0]) {
       written.push(...decodeRows(insert).map(({ next }) => Number(next)))
     },
@@ -79,7 +79,7 @@ test('a partition that the log has no more does not count as unread, neither for
   const tables = {
     rows: async ({ query }: { query: string }) =>
       (query.includes('.positions') ? [...stored.values()] : []) as never,
-    run: async () => {},
+    ...{ run: async () => {}, close: async () => {} },
     async insert(insert: Parameters<typeof decodeRows>[0]) {
       for (const { partition: number, read_until } of decodeRows(insert)) {
         const row = stored.get(Number(number))
@@ -105,7 +105,7 @@ test('the watermark is read before the positions: between them, another projecto
       asked.push(query.includes('.watermark') ? 'watermark' : 'positions')
       return []
     },
-    ...{ run: async () => {}, insert: async () => {} },
+    ...{ run: async () => {}, insert: async () => {}, close: async () => {} },
   }
   const shards = [{ tables, databases }]
   const positions = createPositions({ tables, databases, shards, now: () => 0, warn: () => {} })
