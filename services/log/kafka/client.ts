@@ -15,8 +15,8 @@ export interface KafkaSettings {
   clientId: string
   /** The prefix of every topic name. It may be empty. */
   topicPrefix: string
-  /** TLS is used if this is given. Its own fields are optional. */
-  tls?: KafkaTls
+  /** TLS is used if this is given. `ca`: PEM text. Without it, Node's certificate authorities are trusted. */
+  tls?: { ca?: string }
   sasl?: KafkaSasl
   /** How often a request is repeated while the cluster is away, at least 1. Default 8: about 20 s. */
   retriesMax?: number
@@ -24,13 +24,6 @@ export interface KafkaSettings {
 
 /** What decides how topics are called in the cluster. */
 export type TopicNames = Pick<KafkaSettings, 'topicPrefix'>
-
-/** PEM texts. Without `ca`, Node's certificate authorities are trusted. `cert` and `key` identify this client. */
-export interface KafkaTls {
-  ca?: string
-  cert?: string
-  key?: string
-}
 
 export interface KafkaSasl {
   mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
