@@ -5,17 +5,17 @@ import { createRebuilds } from '../generations/rebuilds.ts'
 import { openKafkaHistory } from '../log/kafka/history.ts'
 import { type KafkaInspector, openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
-import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import { readPositions } from '../projector/positions/stored-positions.ts'
 import { closing } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { inSession, openTables } from '../tables/clickhouse/clickhouse.ts'
-import { checkTablesIdentity, holdTablesIdentity } from '../tables/schema/identity.ts'
+import { checkTablesIdentity } from '../tables/schema/identity.ts'
 import { checkMigrated } from '../tables/schema/migrate.ts'
 import {
   clusterOf,
   databasesOf,
+  hashBackerOf,
   kafkaSettings,
   readerSettings,
   registryOf,
@@ -68,15 +68,10 @@ export function withServers<T>(
           logger: createLogger('warn'),
           withHistory: work =>
             closing(async open => work(open(await openKafkaHistory(readerSettings(config), { logger })))),
-          async decoding() {
-            const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, ['PLEDGEVIEW_BACKER_KEY'])
-            // Under another key, every backer would get another hash and would be counted again.
-            await holdTablesIdentity(tables, databases, {
-              PLEDGEVIEW_BACKER_KEY: backerKey,
-              PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
-            })
-            return { hashBacker: backerHasher(backerKey), schemaRegistry: registryOf(config) }
-          },
+          decoding: async () => ({
+            hashBacker: await hashBackerOf(config, tables, databases),
+            schemaRegistry: registryOf(config),
+          }),
         })
       },
     })

@@ -4,7 +4,6 @@ import { openLiveProjector } from '../generations/live-projector.ts'
 import { isOutage } from '../log/kafka/client.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaReader } from '../log/kafka/reader.ts'
-import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import { type Compaction, checkAbsence } from '../projector/positions/presence.ts'
 import { readPositions, readUntilOfNew, type StoredPositions } from '../projector/positions/stored-positions.ts'
 import { statusOf } from '../projector/status.ts'
@@ -18,11 +17,11 @@ import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
 import type { Shard, Tables } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
-import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import type { Process } from './serve.ts'
 import {
   clusterOf,
   currentDatabases,
+  hashBackerOf,
   patientAtStart,
   readerSettings,
   registryOf,
@@ -33,17 +32,13 @@ import {
 /** Runs until the signal aborts, then gives up its partitions. Throws if the projector cannot go on, and leaves the reason in the tables. */
 export async function runProjectorProcess(given: Process): Promise<void> {
   const { config, logger, signal } = given
-  const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, [
-    'PLEDGEVIEW_KAFKA_BROKERS',
-    'PLEDGEVIEW_CLICKHOUSE_URL',
-    'PLEDGEVIEW_BACKER_KEY',
-  ])
+  required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL', 'PLEDGEVIEW_BACKER_KEY'])
   const run = `projector-${randomUUID()}`
   await closing(async open => {
     const tables = open(openTables(serverSettings(config)))
     const databases = await currentDatabases(config, patientAtStart(tables, given))
     try {
-      await project(given, { tables, databases, backerKey, run, open })
+      await project(given, { tables, databases, run, open })
     } catch (error) {
       if (!signal.aborted) await noteStop(tables, databases, run, error, logger)
       throw error
@@ -54,18 +49,14 @@ export async function runProjectorProcess(given: Process): Promise<void> {
 interface Place {
   tables: Tables
   databases: FollowedDatabases
-  backerKey: string
   run: string
   open: Open
 }
 
-async function project(given: Process, { tables, databases, backerKey, run, open }: Place): Promise<void> {
+async function project(given: Process, { tables, databases, run, open }: Place): Promise<void> {
   const { config, logger, signal, say } = given
   const metrics = createMetrics()
-  await holdTablesIdentity(patientAtStart(tables, given), databases, {
-    PLEDGEVIEW_BACKER_KEY: backerKey,
-    PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
-  })
+  const hashBacker = await hashBackerOf(config, patientAtStart(tables, given), databases)
   const cluster = open(await clusterOf(config, databases))
   const parts = cluster?.shards ?? [{ tables, databases }]
   const patient = parts.map(part => ({ ...part, tables: patientAtStart(part.tables, given) }))
@@ -76,8 +67,7 @@ async function project(given: Process, { tables, databases, backerKey, run, open
   )
   const compaction = await compactionOf(given, patient, metrics)
   const { reader, projector } = await openLiveProjector({
-    ...{ tables, databases, cluster, config, run, metrics, logger, signal },
-    hashBacker: backerHasher(backerKey),
+    ...{ tables, databases, cluster, config, run, metrics, logger, signal, hashBacker },
     schemaRegistry: registryOf(config),
     presenceMs: presenceMsOf(compaction),
     openReader: async starts => open(await openKafkaReader(readerSettings(config), { logger, starts })),

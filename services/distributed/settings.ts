@@ -11,6 +11,7 @@ import {
   registerSchemas,
   type SchemaRegistry,
 } from '../log/registry/schema-registry.ts'
+import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.ts'
 import { opened } from '../runtime/async/closing.ts'
 import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
@@ -18,8 +19,9 @@ import { fileSettingOf, secretFileNames } from '../runtime/secret-files.ts'
 import type { TablesSettings } from '../tables/clickhouse/clickhouse.ts'
 import { patientTables } from '../tables/clickhouse/patient.ts'
 import { type FollowedDatabases, followedDatabases, generationOf } from '../tables/generations.ts'
-import { around, type BaseDatabases, type Tables } from '../tables/port.ts'
+import { around, type BaseDatabases, type Databases, type Tables } from '../tables/port.ts'
 import { clusterSettings, distributedDatabases } from '../tables/schema/cluster.ts'
+import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import { checkShards, openShards } from '../tables/shards.ts'
 import type { Process } from './serve.ts'
 
@@ -104,6 +106,16 @@ export function patientAtStart(tables: Tables, { config, logger, signal }: Proce
     ...{ retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, signal },
     onRetry: ({ message }) => logger.warn({ error: message }, 'waiting for ClickHouse'),
   })
+}
+
+/** Hashes backers for a process that writes. Throws if the tables began with another key: every backer would be counted again. */
+export async function hashBackerOf(config: Config, tables: Tables, databases: Databases): Promise<HashBacker> {
+  const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, ['PLEDGEVIEW_BACKER_KEY'])
+  await holdTablesIdentity(tables, databases, {
+    PLEDGEVIEW_BACKER_KEY: backerKey,
+    PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
+  })
+  return backerHasher(backerKey)
 }
 
 /** The schema registry, if one is configured. */
