@@ -81,9 +81,14 @@ export function serversOf(
 
 /** The databases of a generation, over all shards. */
 export function wholeOf(place: RebuildTables, generation: number): Databases {
+  const { databases } = firstServer(place, generation)
+  return place.cluster ? distributedDatabases(databases) : databases
+}
+
+function firstServer(place: RebuildTables, generation: number): Shard {
   const [server] = serversOf(place, generation)
   if (!server) throw new Error('the cluster has no shards')
-  return place.cluster ? distributedDatabases(server.databases) : server.databases
+  return server
 }
 
 /** The server with the generation log: the first shard of the cluster, whatever the order of the URLs is. */
@@ -128,9 +133,7 @@ export async function showCurrent(place: RebuildTables): Promise<void> {
 /** The views read as they did before. */
 async function definitionOf(place: RebuildTables, generation: number) {
   const { cluster } = place
-  const [server] = serversOf(place, generation)
-  if (!server) throw new Error('the cluster has no shards')
-  const { tables, databases } = server
+  const { tables, databases } = firstServer(place, generation)
   const [known] = await tables.rows<{ hasDefiner: boolean }>({
     query: `SELECT countIf(name = 'revoked_keys' AND position(create_table_query, 'DEFINER = ${definerUser}') > 0) > 0 AS hasDefiner
             FROM system.tables WHERE database = {base:String}`,

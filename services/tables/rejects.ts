@@ -73,8 +73,10 @@ export function createRejectStore({ tables, databases, keptMs, now }: RejectStor
     const rejectedAt = now()
     const keptUntil = Math.min(rejectedAt + keptMs, keptUntilMax)
     let writer = createRowWriter(rejectColumns, 1_024)
-    for (const [index, reject] of rejects.entries()) {
-      writer.add([log, ...placeOf(reject), rejectedAt, keptUntil, ...reasonOf(reject), ...contentOf(reject)])
+    for (const [index, { record, reason }] of rejects.entries()) {
+      const place = [record.topic, record.partition, record.offset, Math.round(record.appendedAt)]
+      const text = reason.slice(0, reasonLengthMax)
+      writer.add([log, ...place, rejectedAt, keptUntil, text, reasonKind(text), ...contentOf(record)])
       const rows = writer.bytes()
       if (rows.length < insertBytesMax && index < rejects.length - 1) continue
       await tables.insert({ table, columns: rejectColumns, rows })
@@ -131,17 +133,13 @@ export function loggedReason(reason: string): string {
   return reason.replace(/(?:, but|").*$/s, '…')
 }
 
-function placeOf({ record: { topic, partition, offset, appendedAt } }: Reject): unknown[] {
-  return [topic, partition, offset, Math.round(appendedAt)]
-}
-
-function reasonOf({ reason }: Reject): [reason: string, kind: string] {
-  const text = reason.slice(0, reasonLengthMax)
-  return [text, reasonKind(text)]
-}
-
-function contentOf({ record }: Reject): unknown[] {
-  const { key, value, headers = [], omittedValueBytes, omittedHeaders = 0 } = record
+function contentOf({
+  key,
+  value,
+  headers = [],
+  omittedValueBytes,
+  omittedHeaders = 0,
+}: LogRecord): unknown[] {
   const sizes = headers.map(([name, one]) => Buffer.byteLength(name) + one.length)
   let keptBytes = 0
   const kept = headers.filter((_, index) => {

@@ -61,7 +61,7 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
     await runWhole(lead, fileStatement('record-quarantine', databases, lead.nextStep(), parameters))
     if (isQuarantined) members.set(now.campaign, { ...now, isPublic, triedAt: monotonicMs() })
     else members.delete(now.campaign)
-    if (isPublic) onQuarantine(named(), { ...now, event })
+    if (isPublic) onQuarantine(publicMembers(), { ...now, event })
   }
 
   /** Marks the campaigns in quarantine that are not public. */
@@ -71,17 +71,13 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
     return [...members.values()].filter(({ isPublic }) => isPublic)
   }
 
-  function named(): QuarantinedCampaign[] {
-    return publicMembers().map(({ campaign, failures, reason }) => ({ campaign, failures, reason }))
-  }
-
   async function read(): Promise<void> {
     const records = await tables.rows<Omit<Member, 'triedAt'>>(quarantineStatement(databases))
     const triedAt = (campaign: string) => members.get(campaign)?.triedAt ?? Number.NEGATIVE_INFINITY
     members = new Map(
       records.map(record => [record.campaign, { ...record, triedAt: triedAt(record.campaign) }]),
     )
-    onQuarantine(named())
+    onQuarantine(publicMembers())
   }
 
   async function tryAlone({ campaign, failures, reason }: Member): Promise<void> {
