@@ -85,22 +85,18 @@ export function compactionWarnings(compaction: readonly TopicCompaction[], reten
     if (unreadable !== undefined) {
       return [`the settings of the topic ${name} cannot be read (${unreadable}), so ${day} is assumed`]
     }
-    const isShort = tombstoneRetentionMs < retentionMsMin
-    return [
-      ...(isShort
-        ? [
-            `the topic ${name} keeps tombstones for ${durationOf(tombstoneRetentionMs)} ` +
-              `(delete.retention.ms=${tombstoneRetentionMs}), less than ${durationOf(retentionMsMin)} ` +
-              '(PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS): a projector that is away longer needs a rebuild',
-          ]
-        : []),
-      ...(policy === 'compact'
-        ? []
-        : [
-            `the topic ${name} has cleanup.policy=${policy} instead of compact: it may lose states that no later ` +
-              'event repeats',
-          ]),
-    ]
+    const faults: string[] = []
+    if (tombstoneRetentionMs < retentionMsMin)
+      faults.push(
+        `the topic ${name} keeps tombstones for ${durationOf(tombstoneRetentionMs)} ` +
+          `(delete.retention.ms=${tombstoneRetentionMs}), less than ${durationOf(retentionMsMin)} ` +
+          '(PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS): a projector that is away longer needs a rebuild',
+      )
+    if (policy !== 'compact')
+      faults.push(
+        `the topic ${name} has cleanup.policy=${policy} instead of compact: it may lose states that no later event repeats`,
+      )
+    return faults
   })
 }
 
