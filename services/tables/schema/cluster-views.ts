@@ -99,13 +99,10 @@ const readsOfWhole = [
 ] as const
 
 /**
- * The statements that create the views of a cluster, in order. They still contain the placeholders of the databases. `definer`: as whom
- * those of a shard read; default: as the user who runs the statements. Throws if it is not defined how the shards' rows of a view
- * are joined.
+ * The statements that create the views of a cluster, in order. They still contain the placeholders of the databases. Throws if it is not
+ * defined how the shards' rows of a view are joined.
  */
-export function clusterViews(statements: ViewStatements, cluster: string, definer?: string): string[] {
-  const asDefiner =
-    definer === undefined ? 'SQL SECURITY DEFINER' : `DEFINER = ${definer} SQL SECURITY DEFINER`
+export function clusterViews(statements: ViewStatements, cluster: string): string[] {
   const single = viewsOf(statements.migrations)
   const added = viewsOf(statements.parts)
   const shards = [...single.map(onShard), ...added]
@@ -114,9 +111,9 @@ export function clusterViews(statements: ViewStatements, cluster: string, define
     ...single.filter(({ name }) => daysOfWhole.includes(tableOf(name))).map(withReadsOfWhole),
   ]
   return [
-    ...shards.map(view => viewStatement(view, asDefiner)),
+    ...shards.map(view => viewStatement(view, 'SQL SECURITY DEFINER')),
     ...shards.flatMap(view => joinedTable(view, cluster)),
-    ...viewsOf(statements.people).map(view => viewStatement(view, asDefiner)),
+    ...viewsOf(statements.people).map(view => viewStatement(view, 'SQL SECURITY DEFINER')),
     ...wholes.map(view => viewStatement(withHeadOf(view, single), 'SQL SECURITY INVOKER')),
   ]
 }

@@ -67,13 +67,14 @@ export function nameDatabases(sql: string, { base, ledger, read, views }: Databa
 export function forms(statement: string, databases: Databases, options: MigrateOptions): string[] {
   const { cluster } = options
   const statements = cluster === undefined ? [statement] : clusterForms(statement, cluster)
-  return statements.map(form => withDefinerIn(nameDatabases(form, databases), options))
+  return statements.map(form => named(form, databases, options))
 }
 
-/** A view reads as the definer from the start. */
-export function withDefinerIn(statement: string, { viewsDefiner }: MigrateOptions): string {
-  if (viewsDefiner === undefined) return statement
-  return statement.replace(/^SQL SECURITY DEFINER$/m, `DEFINER = ${viewsDefiner} SQL SECURITY DEFINER`)
+/** With the names of the databases. A view reads as the definer from the start. */
+export function named(statement: string, databases: Databases, { viewsDefiner }: MigrateOptions): string {
+  const text = nameDatabases(statement, databases)
+  if (viewsDefiner === undefined) return text
+  return text.replace(/^SQL SECURITY DEFINER$/m, `DEFINER = ${viewsDefiner} SQL SECURITY DEFINER`)
 }
 
 // A statement ends with a semicolon at the end of a line. All files keep to that.

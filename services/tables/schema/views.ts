@@ -5,12 +5,11 @@ import {
   clusterDirectory,
   generationDirectory,
   type MigrateOptions,
-  nameDatabases,
+  named,
   readStatements,
   run,
   tablesDirectory,
   viewsDirectory,
-  withDefinerIn,
 } from './sql-files.ts'
 
 /** Makes all views again: they show this generation, and read as the definer that the options name. */
@@ -25,7 +24,7 @@ export async function pointViews(
 function viewStatements(databases: Databases, options: MigrateOptions): string[] {
   if (options.cluster !== undefined) return readClusterViews(databases, options)
   const single = allStatements().filter(statement => statement.startsWith('CREATE OR REPLACE VIEW '))
-  return single.map(statement => withDefinerIn(nameDatabases(statement, databases), options))
+  return single.map(statement => named(statement, databases, options))
 }
 
 /** Whether every view on this server shows this generation. */
@@ -53,11 +52,12 @@ export async function areViewsOf(
 }
 
 /** The statements that create the views of a cluster, with the names of the databases filled in. On one server: none. */
-export function readClusterViews(databases: Databases, { cluster, viewsDefiner }: MigrateOptions): string[] {
+export function readClusterViews(databases: Databases, options: MigrateOptions): string[] {
+  const { cluster } = options
   if (cluster === undefined) return []
   const [parts = [], wholes = [], people = []] = readStatements(clusterDirectory).map(file => file.statements)
   const all = { migrations: allStatements(), parts, wholes, people }
-  return clusterViews(all, cluster, viewsDefiner).map(statement => nameDatabases(statement, databases))
+  return clusterViews(all, cluster).map(statement => named(statement, databases, options))
 }
 
 /** All statements of one server, in order, as they are. */
