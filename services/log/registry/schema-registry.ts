@@ -140,15 +140,15 @@ export function createSchemaRegistry(
      * producer without the right to register works when another one has registered it. Throws `SchemaRegistryError`,
      * also if the registry finds the schema incompatible with earlier ones.
      */
-    async register(subject: string, schema: object, signal?: AbortSignal): Promise<number> {
+    async register(subject: string, schema: object): Promise<number> {
       const what = `the id of the schema of ${subject}`
       const path = `/subjects/${encodeURIComponent(subject)}`
       const body = { schema: JSON.stringify(schema) }
-      const lookUp = () => ask(what, readId, path, body, signal)
+      const lookUp = () => ask(what, readId, path, body)
       const found = await lookUp()
       if (found !== undefined) return found
       try {
-        return await ask(what, readNewId, `${path}/versions`, body, signal)
+        return await ask(what, readNewId, `${path}/versions`, body)
       } catch (error) {
         // Another process may have registered the same schema at this moment. Some registries refuse the second request then.
         const policy = {
@@ -162,7 +162,7 @@ export function createSchemaRegistry(
           if (registered === undefined) throw error
           return registered
         }
-        return retry(again, policy, { monotonicMs, sleep, signal })
+        return retry(again, policy, { monotonicMs, sleep })
       }
     },
   }
@@ -175,10 +175,9 @@ export function createSchemaRegistry(
 export async function registerSchemas(
   registry: Pick<SchemaRegistry, 'register'>,
   topicName: (topic: Topic) => string,
-  signal?: AbortSignal,
 ): Promise<SchemaIds> {
   const idOf = (type: EventType): Promise<number> =>
-    registry.register(`${topicName(topicOf[type])}-value`, schemas[type], signal)
+    registry.register(`${topicName(topicOf[type])}-value`, schemas[type])
   return { campaign: await idOf('campaign'), pledge: await idOf('pledge'), 'api-key': await idOf('api-key') }
 }
 

@@ -152,7 +152,7 @@ export function openTables(settings: TablesSettings): ServerTables {
       const names = columns.map(({ name }) => name).join(', ')
       const request = {
         query: `INSERT INTO ${table} (${names}) SETTINGS async_insert = 0 FORMAT ${rowFormat}`,
-        values: () => Readable.from([namesAndTypes(columns), rows]),
+        values: Readable.from([namesAndTypes(columns), rows]),
         insertInto: table,
         settings: common,
         signal,

@@ -11,8 +11,8 @@ export interface Request extends Statement {
   settings: ClickHouseSettings
   /** The form of the statement, if it is not plain text. */
   contentType?: string
-  /** Rows, made anew for each attempt. */
-  values?: () => Readable
+  /** Rows. Such a request is sent once. */
+  values?: Readable
   /** The table whose rows an error might contain. */
   insertInto?: string
   signal?: AbortSignal | undefined
@@ -54,7 +54,7 @@ function execute(
     ignore_error_response: true,
     ...(query_params && { query_params }),
     ...(contentType !== undefined && { http_headers: { 'Content-Type': contentType } }),
-    ...(values && { values: values() }),
+    ...(values && { values }),
     ...(signal && { abort_signal: signal }),
   })
 }
