@@ -129,8 +129,10 @@ async function compactionOf(
     closing(async open => {
       const inspector = open(await openKafkaInspector(readerSettings(config), { logger, positions }))
       return checkAbsence(inspector, {
-        readUntil: place => stored?.ofLog.get(place)?.readUntil ?? readUntilOfNew(stored, Date.now()),
-        now: Date.now,
+        agoMs(place) {
+          const now = Date.now()
+          return now - (stored?.ofLog.get(place)?.readUntil ?? readUntilOfNew(stored, now))
+        },
         retentionMsMin: config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS,
       })
     })

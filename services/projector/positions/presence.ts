@@ -74,28 +74,19 @@ export function createPresence({
  * and only a rebuild can tell. So the projector refuses to go on.
  */
 
-export interface Compaction {
-  warnings: string[]
-  topics: TopicCompaction[]
-}
+export type Compaction = Awaited<ReturnType<typeof checkAbsence>>
 
-interface AbsenceSettings {
-  /** Until when a partition was read, Unix ms. It is asked after the group. */
-  readUntil: (place: string) => number
-  /** Unix ms. */
-  now: () => number
-  retentionMsMin: number
-}
-
-/** Reads the settings of the topics. Throws if deletions may be lost. */
+/**
+ * Reads the settings of the topics. Throws if deletions may be lost. `agoMs`: how long ago a partition was read, ms. It is asked after the
+ * group.
+ */
 export async function checkAbsence(
   inspector: Pick<KafkaInspector, 'group' | 'compaction'>,
-  { readUntil, now, retentionMsMin }: AbsenceSettings,
-): Promise<Compaction> {
+  { agoMs, retentionMsMin }: { agoMs: (place: string) => number; retentionMsMin: number },
+) {
   const topics = await inspector.compaction()
   const { lag } = await inspector.group()
-  const at = now()
-  const faults = absenceFaults(lag, topics, place => at - readUntil(place))
+  const faults = absenceFaults(lag, topics, agoMs)
   if (faults.length > 0) throw new Error(`${faults.join('\n')}\n${risk} ${wayOn}`)
   return { warnings: compactionWarnings(topics, retentionMsMin), topics }
 }

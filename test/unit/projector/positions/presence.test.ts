@@ -40,7 +40,7 @@ describe('projectors that were away', () => {
       group: async () => ({ members: 0, remembered: { watermark: 0, shown: 0 }, lag: [waiting] }),
       compaction: async () => [pledges],
     }
-    const settings = { readUntil: () => now - 30 * hourMs, now: () => now, retentionMsMin: hourMs }
+    const settings = { agoMs: () => 30 * hourMs, retentionMsMin: hourMs }
     await expect(checkAbsence(inspector, settings)).rejects.toThrow(
       'Run pledgeview rebuild, and then start again',
     )
