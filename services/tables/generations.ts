@@ -181,13 +181,6 @@ export function keptGeneration(all: readonly LoggedGeneration[]): number | undef
   return current && standingGenerations(before)[0]
 }
 
-export interface LogRow {
-  kind: 'given up' | 'registered' | 'current' | 'dropped'
-  generation?: number
-  attempt?: number
-  run?: string
-}
-
 const columns = [
   { name: 'kind', type: 'LowCardinality(String)' },
   { name: 'generation', type: 'UInt32' },
@@ -196,7 +189,15 @@ const columns = [
 ]
 
 /** Writes a row that has no condition. */
-export async function writeRow({ tables, base }: GenerationLog, row: LogRow): Promise<void> {
+export async function writeRow(
+  { tables, base }: GenerationLog,
+  row: {
+    kind: 'given up' | 'registered' | 'current' | 'dropped'
+    generation?: number
+    attempt?: number
+    run?: string
+  },
+): Promise<void> {
   const { kind, generation = 0, attempt = 0, run = '' } = row
   const rows = encodeRows(columns, [[kind, generation, attempt, run]])
   await tables.insert({ table: `${base}.generation_log`, columns, rows })

@@ -71,14 +71,10 @@ export interface FoldWorkerDependencies extends Pick<Runtime, 'monotonicMs' | 's
   onClockStep?: (step: ClockStep) => void
 }
 
-export interface FoldReport {
-  campaigns: number
-  keys: number
+/** Of the batches that were folded. */
+export interface FoldReport
+  extends Pick<PendingBatches, 'campaigns' | 'keys' | 'oldestAt' | 'isOfBacklog'> {
   elapsedMs: number
-  /** When the oldest event of the folded batches entered the log, Unix ms. */
-  oldestAt: number
-  /** See `PendingBatches`. */
-  isOfBacklog: boolean
   statements: number
 }
 
