@@ -99,19 +99,8 @@ export function namesAndTypes(columns: readonly TableColumn[]): Uint8Array {
 
 type Encode = (out: ByteWriter, value: unknown) => void
 
-const encoders = new Map<string, Encode>()
-
 /** Throws a `TypeError` on a type that is not in the list above. */
 function encoderOf(type: string): Encode {
-  let encode = encoders.get(type)
-  if (!encode) {
-    encode = makeEncoder(type)
-    encoders.set(type, encode)
-  }
-  return encode
-}
-
-function makeEncoder(type: string): Encode {
   const [, name = '', inner = ''] = /^(\w+)(?:\((.*)\))?$/s.exec(type) ?? []
   switch (name) {
     case 'String':
