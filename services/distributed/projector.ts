@@ -66,7 +66,7 @@ async function project(given: Process, { tables, databases, run, open }: Place):
     databases.ofShard,
   )
   const compaction = await compactionOf(given, patient, metrics)
-  const { reader, projector } = await openLiveProjector({
+  const projector = await openLiveProjector({
     ...{ tables, databases, cluster, config, run, metrics, logger, signal, hashBacker },
     schemaRegistry: registryOf(config),
     presenceMs: presenceMsOf(compaction),
@@ -90,11 +90,7 @@ async function project(given: Process, { tables, databases, run, open }: Place):
     }),
     status: () => statusOf({ projector, tables, databases, shards: parts, warnings: compaction.warnings }),
     metrics,
-    beforeScrape: async () => {
-      // The leader reports them. This process may have led before.
-      if (!reader.leads()) metrics.quarantine.reset()
-      await projector.beforeScrape()
-    },
+    beforeScrape: projector.beforeScrape,
   })
   open({ close: () => closeServer(ops) })
   const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT })

@@ -53,7 +53,7 @@ export async function openEmbeddedModel(
     const writer = open(await openJournalWriter(directory.journal))
     const run = `embedded-${randomUUID()}`
     const stop = new AbortController()
-    const { projector } = await openLiveProjector({
+    const projector = await openLiveProjector({
       ...{ tables, databases, config, run, metrics, logger, signal: stop.signal },
       hashBacker: backerHasher(secrets.backerKey),
       openReader: async starts =>

@@ -36,25 +36,23 @@ export async function openLiveProjector({
   openReader,
   signal,
   ...dependencies
-}: LiveProjectorDependencies): Promise<{ reader: EventReader; projector: ProjectorService }> {
+}: LiveProjectorDependencies): Promise<ProjectorService> {
   const { tables, databases, cluster, logger, metrics } = dependencies
   const runtime = createRuntime(logger, metrics)
   const log = { tables, base: databases.base }
   const parts = cluster?.shards ?? [{ tables, databases }]
   const positions = createLivePositions({ ...dependencies, signal })
-  const reader = await openReader(positions)
-  const projector = createProjectorService({
+  return createProjectorService({
     ...dependencies,
     ...runtime,
     shards: parts,
-    reader,
+    reader: await openReader(positions),
     positions,
     follow: () => databases.follow(tables),
     showViews: () => showCurrent(dependencies),
     isGivenUp: watchAttempts({ ...log, ...runtime, servers: parts.map(part => part.tables) }),
     rebuild: () => rebuildUnderWay(log),
   })
-  return { reader, projector }
 }
 
 export function createLivePositions(dependencies: LivePositionsDependencies): Positions {

@@ -86,7 +86,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   })
 
   const unfolded = createUnfolded(shards, () => foldWorkers.lastFold()?.beganAt, dependencies)
-  const beforeScrape = createProjectorGauges({
+  const readGauges = createProjectorGauges({
     ...dependencies,
     servers: shards.map(shard => shard.tables),
     isRunning: () => failure === undefined,
@@ -216,7 +216,11 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     }),
     lag: () => reader.lag(),
     /** Brings the gauges up to date. It never throws. */
-    beforeScrape,
+    async beforeScrape(): Promise<void> {
+      // The leader reports them. This process may have led before.
+      if (!reader.leads()) dependencies.metrics.quarantine.reset()
+      await readGauges()
+    },
     /** Whether every record of the log is folded. */
     async isDrained(): Promise<boolean> {
       // This costs nothing to ask. The current generation is read from the tables, and the lag from the log.
