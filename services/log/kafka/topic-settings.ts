@@ -94,7 +94,8 @@ export function compactionWarnings(compaction: readonly TopicCompaction[], reten
       )
     if (policy !== 'compact')
       faults.push(
-        `the topic ${name} has cleanup.policy=${policy} instead of compact: it may lose states that no later event repeats`,
+        `the topic ${name} has cleanup.policy=${policy} instead of compact: it may lose states that no later ` +
+          'event repeats',
       )
     return faults
   })
