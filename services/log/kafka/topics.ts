@@ -3,11 +3,13 @@ import type { Admin, ITopicConfig } from 'kafkajs'
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { portalTopics } from '../../../contracts/events/portal-event.ts'
+import { closing } from '../../runtime/async/closing.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import type { Config } from '../../runtime/config.ts'
-import { createKafka, isOutage, type KafkaSettings, type TopicNames, topicName, withAdmin } from './client.ts'
-import { createPartitioner, partitionOf } from './record.ts'
+import { isOutage, type KafkaSettings, type TopicNames, topicName, withAdmin } from './client.ts'
+import { partitionOf } from './record.ts'
 import { readTopicSettings } from './topic-settings.ts'
+import { openKafkaWriter } from './writer.ts'
 
 // kafkajs's default is 5 s, which a controller that has just started on a busy machine may need. A request may take 15 s.
 const controllerMsMax = 12_000
@@ -115,37 +117,22 @@ export async function rollPortalTopics(
   settings: KafkaSettings,
   { logger }: { logger: Logger },
 ): Promise<void> {
-  const producer = createKafka(settings, logger).producer({
-    allowAutoTopicCreation: false,
-    createPartitioner,
-  })
-  const topicMessages = await withAdmin(settings, logger, admin =>
+  const records = await withAdmin(settings, logger, admin =>
     Promise.all(
-      portalTopics.map(async of => {
-        const topic = topicName(settings, of)
-        const partitions = await admin.fetchTopicOffsets(topic)
-        return {
-          topic,
-          messages: partitions.map(({ partition }) => ({
-            key: purgeKeyOf(partition, partitions.length),
-            value: null,
-          })),
-        }
+      portalTopics.map(async topic => {
+        const partitions = await admin.fetchTopicOffsets(topicName(settings, topic))
+        const keys = partitions.map(({ partition }) => purgeKeyOf(partition, partitions.length))
+        return keys.map(key => ({ topic, key, value: null }))
       }),
     ),
   )
-  await producer.connect()
-  try {
-    await producer.sendBatch({ acks: -1, topicMessages })
-  } finally {
-    await producer.disconnect()
-  }
+  await closing(async open => open(await openKafkaWriter(settings, { logger })).append(records.flat()))
 }
 
 /** A key that belongs to this partition, as keys of records do, and that nothing else has. */
-function purgeKeyOf(partition: number, partitions: number): string {
+function purgeKeyOf(partition: number, partitions: number): Uint8Array {
   for (let n = 0; ; n++) {
-    const key = `purge-${n}`
-    if (partitionOf(Buffer.from(key), partitions) === partition) return key
+    const key = Buffer.from(`purge-${n}`)
+    if (partitionOf(key, partitions) === partition) return key
   }
 }
