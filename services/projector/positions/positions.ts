@@ -18,7 +18,6 @@
  * says that the tables went back.
  */
 import {
-  type FindStarts,
   type LogState,
   type PartitionRange,
   type Position,
@@ -174,7 +173,7 @@ export function createPositions(dependencies: PositionsDependencies) {
      */
     databasesOf: (of: string) => (of === assignment && !areSuperseded() ? sought : undefined),
     areSuperseded,
-  } satisfies FindStarts
+  }
 }
 
 /** The lowest of all shards, Unix ms; 0 if none was written. */
