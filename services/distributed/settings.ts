@@ -109,7 +109,11 @@ export function patientAtStart(tables: Tables, { config, logger, signal }: Proce
 }
 
 /** Hashes backers for a process that writes. Throws if the tables began with another key: every backer would be counted again. */
-export async function hashBackerOf(config: Config, tables: Tables, databases: Databases): Promise<HashBacker> {
+export async function hashBackerOf(
+  config: Config,
+  tables: Tables,
+  databases: Databases,
+): Promise<HashBacker> {
   const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, ['PLEDGEVIEW_BACKER_KEY'])
   await holdTablesIdentity(tables, databases, {
     PLEDGEVIEW_BACKER_KEY: backerKey,

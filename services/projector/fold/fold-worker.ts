@@ -72,8 +72,7 @@ export interface FoldWorkerDependencies extends Pick<Runtime, 'monotonicMs' | 's
 }
 
 /** Of the batches that were folded. */
-export interface FoldReport
-  extends Pick<PendingBatches, 'campaigns' | 'keys' | 'oldestAt' | 'isOfBacklog'> {
+export interface FoldReport extends Pick<PendingBatches, 'campaigns' | 'keys' | 'oldestAt' | 'isOfBacklog'> {
   elapsedMs: number
   statements: number
 }
@@ -207,8 +206,7 @@ function createKeyFold({ databases, monotonicMs }: FoldWorkerDependencies, lead:
     return lead.runPieces({
       name: 'the fold of keys (fold-keys.sql)',
       pieces: 1,
-      statementOf: step =>
-        fileStatement('fold-keys', databases, step, { active_keys_max: activeKeysMax }),
+      statementOf: step => fileStatement('fold-keys', databases, step, { active_keys_max: activeKeysMax }),
       partsOf: splitOrRefuse(1),
     })
   }

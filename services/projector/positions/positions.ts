@@ -98,7 +98,7 @@ export function createPositions(dependencies: PositionsDependencies) {
   }
 
   return {
-    async find(state: LogState) {
+    async find(state: LogState): Promise<ReadonlyMap<string, Start>> {
       // From here on, what the last assignment has read is not stored.
       assignment = state.assignment
       const { databases, present, stored, restored } = await look(state)

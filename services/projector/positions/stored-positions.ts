@@ -41,10 +41,7 @@ export interface StoredPositions {
 }
 
 /** The positions in the tables. A shard without a row for a partition has nothing of it. */
-export async function readPositions(
-  shards: readonly Shard[],
-  log: string,
-): Promise<StoredPositions> {
+export async function readPositions(shards: readonly Shard[], log: string): Promise<StoredPositions> {
   const byShard = await Promise.all(
     shards.map(({ tables, databases: { ledger } }) =>
       tables.rows<StoredPosition>({

@@ -118,7 +118,7 @@ export async function openRebuildable(
   async function startProjector(): Promise<void> {
     const { signal } = new AbortController()
     const positions = createLivePositions({ tables, databases, cluster, config, logger, signal })
-    const reader = await openJournalReader(journal, { consumer, starts: positions, lookMs: 5 })
+    const reader = await openJournalReader(journal, { consumer, starts: positions })
     const projector = startRunningProjector({
       ...{ reader, tables, databases, positions, config, now },
       run: `live-${++runs}`,

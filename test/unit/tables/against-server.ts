@@ -28,18 +28,15 @@ afterEach(async () => {
 })
 
 export function open(url: string, settings: Partial<TablesSettings> = {}): Tables {
-  const tables = openTables(
-    {
-      url,
-      user,
-      password,
-      silenceMsMax: 5_000,
-      connectionsMax: 4,
-      idleConnectionMsMax: 1_000,
-      ...settings,
-    },
-    { random: () => 0 },
-  )
+  const tables = openTables({
+    url,
+    user,
+    password,
+    silenceMsMax: 5_000,
+    connectionsMax: 4,
+    idleConnectionMsMax: 1_000,
+    ...settings,
+  })
   closers.push(() => tables.close())
   return tables
 }

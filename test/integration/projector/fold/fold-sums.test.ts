@@ -10,10 +10,7 @@ import { foldCampaignsStatement } from '../../../../services/projector/fold/fold
 import { readModelOf } from '../../../support/events/model.ts'
 import { campaignEvent, pledgeEvent, sampleReward } from '../../../support/events/sample-events.ts'
 import { column, stepOf } from '../../../support/projector/fold-records.ts'
-import {
-  createTestFoldWorker,
-  expectedReading,
-} from '../../../support/projector/model-tables.ts'
+import { createTestFoldWorker, expectedReading } from '../../../support/projector/model-tables.ts'
 import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 const longMax = 2n ** 63n - 1n
