@@ -1,36 +1,17 @@
+import { sleep } from './sleep.ts'
+
 export type Notifier = ReturnType<typeof createNotifier>
 
 /** Wakes one waiting loop. If nothing waits when it is notified, the next wait returns at once. */
 export function createNotifier() {
-  let isNotified = false
-  let wake: (() => void) | undefined
-
+  let notified = new AbortController()
   return {
-    notify(): void {
-      isNotified = true
-      wake?.()
-    },
+    notify: (): void => notified.abort(),
 
     /** Resolves when it is notified, when `msMax` have passed, or when the signal aborts. */
-    wait(msMax: number, signal: AbortSignal): Promise<void> {
-      return new Promise(resolve => {
-        if (isNotified || signal.aborted) {
-          isNotified = false
-          resolve()
-          return
-        }
-        const timer = setTimeout(done, msMax)
-        signal.addEventListener('abort', done, { once: true })
-        wake = done
-
-        function done(): void {
-          clearTimeout(timer)
-          signal.removeEventListener('abort', done)
-          wake = undefined
-          isNotified = false
-          resolve()
-        }
-      })
+    async wait(msMax: number, signal: AbortSignal): Promise<void> {
+      await sleep(msMax, AbortSignal.any([signal, notified.signal]))
+      notified = new AbortController()
     },
   }
 }
