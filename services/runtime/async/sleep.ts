@@ -1,4 +1,4 @@
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /**
  * Resolves after that many milliseconds, or as soon as the signal aborts. Loops take it as an argument, like the
@@ -45,6 +45,4 @@ export async function untilFound<T>(
 }
 
 /** Lets waiting I/O run before the caller goes on. */
-export async function yieldToEventLoop(): Promise<void> {
-  await turn()
-}
+export { setImmediate as yieldToEventLoop } from 'node:timers/promises'
