@@ -37,5 +37,5 @@ export async function openDoor(wanted: SqlDoor, behind: SqlDoor) {
 function startErrorOf(error: NodeJS.ErrnoException & { port?: number }): Error {
   const { code, port } = error
   if (code !== 'EADDRINUSE' || port === undefined) return error
-  return new ServerStartError(`port ${port} is taken`, 'port', port)
+  return new ServerStartError(`port ${port} is taken`, 'port')
 }

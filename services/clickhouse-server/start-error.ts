@@ -6,13 +6,10 @@ import { logFile, type ServerConfiguration } from './configuration.ts'
 export class ServerStartError extends Error {
   override name = 'ServerStartError'
   readonly taken: 'directory' | 'port' | undefined
-  /** The port that is taken, if that is the reason and the output names it. */
-  readonly port: number | undefined
 
-  constructor(message: string, taken?: 'directory' | 'port', port?: number) {
+  constructor(message: string, taken?: 'directory' | 'port') {
     super(message)
     this.taken = taken
-    this.port = port
   }
 }
 
@@ -32,8 +29,7 @@ export function startErrorOf(
   }
   if (/Address already in use/.test(words)) {
     const [, port] = /Address already in use: 127\.0\.0\.1:(\d+)/.exec(words) ?? []
-    const named = port === undefined ? undefined : Number(port)
-    return new ServerStartError(`port ${named ?? `${httpPort} or ${nativePort}`} is taken`, 'port', named)
+    return new ServerStartError(`port ${port ?? `${httpPort} or ${nativePort}`} is taken`, 'port')
   }
   if (/MODULE_NOT_FOUND|libchdb|ffi-rs|CANNOT_FIND_LIBCHDB/i.test(words)) {
     return new ServerStartError(

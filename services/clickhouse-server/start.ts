@@ -32,12 +32,7 @@ const memoryBytesMin = 536_870_912
 
 /** Resolves once it answers. Throws `ServerStartError`. */
 export async function start(options: StartOptions) {
-  const policy = {
-    isRetryable: (error: unknown) => isOfAnyPort(error, options),
-    attemptsMax: portAttemptsMax,
-    pauseMsMin: 0,
-  }
-  return retry(async () => {
+  async function attempt() {
     const configuration: ServerConfiguration = {
       ...options,
       dataDirectory: resolve(options.dataDirectory),
@@ -50,20 +45,18 @@ export async function start(options: StartOptions) {
       cores: availableParallelism(),
     }
     return { configuration, child: await startAgain(configuration) }
-  }, policy)
+  }
+  // A port may be taken that was free when it was chosen here. Then another port may work.
+  return retry(attempt, { isRetryable: isTaken('port'), attemptsMax: portAttemptsMax, pauseMsMin: 0 })
 }
 
-/** Whether a port is taken that was free when it was chosen here. Then another port may work. */
-function isOfAnyPort(error: unknown, { httpPort, nativePort }: StartOptions): boolean {
-  if (!(error instanceof ServerStartError) || error.taken !== 'port') return false
-  const isAny = !httpPort || nativePort === 0
-  return isAny && error.port !== httpPort && error.port !== nativePort
-}
+const isTaken = (what: 'directory' | 'port') => (error: unknown) =>
+  error instanceof ServerStartError && error.taken === what
 
 /** Starts on known ports. Waits until a previous server has released the directory. */
 export function startAgain(configuration: ServerConfiguration): Promise<Child> {
   return retry(() => startBounded(configuration), {
-    isRetryable: error => error instanceof ServerStartError && error.taken === 'directory',
+    isRetryable: isTaken('directory'),
     msMax: heldMsMax,
     pauseMsMin: heldPauseMs,
   })
