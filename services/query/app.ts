@@ -28,7 +28,7 @@ import type { OnLookup } from './cache/cache.ts'
 import { createCachedEntries, type ResponseCache } from './cache/response-cache.ts'
 import { NotFoundError } from './endpoints/endpoint.ts'
 import { createEndpointParts, limitTables, openEndpoint } from './endpoints/open.ts'
-import { forget } from './forgetting.ts'
+import { startForgetting } from './forgetting.ts'
 import { createAdmissions } from './http/admission.ts'
 import { createClientErrors } from './http/client-errors.ts'
 import { createDirectAnswers } from './http/direct-answers.ts'
@@ -44,7 +44,6 @@ import { addPublicRoutes, addRoutes, createResponder, targetOf } from './http/re
 import type { SnapshotCache } from './lists/campaign-lists.ts'
 import type { QueryAppOptions } from './options.ts'
 import type { RateLimiters } from './rate-limit/rate-limiter.ts'
-import { whileOpen } from './while-open.ts'
 
 export interface QueryAppParts {
   tables: Pick<Tables, 'rows'>
@@ -162,13 +161,6 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   // Only an answer that is decided at once can be direct.
   const isDirect = limiters.keys.hitNow !== undefined
   const direct = createDirectAnswers(admissions, cache, publications, requestLog, newRequestId, runtime)
-  if (parts.forgets) {
-    // Small buffers share 64 KiB by default, and one that stays, as a constant does, keeps the bytes of all.
-    Buffer.poolSize = 0
-    // The endpoints add theirs until the app is ready.
-    const keepers = () => [cache, direct, ...opened.keepers]
-    whileOpen(app, signal => forget(keepers(), parts.tables, databases, runtime, signal))
-  }
   addRoutes(
     app,
     endpoint => openEndpoint(app, endpoint, opened, parts, runtime),
@@ -176,6 +168,13 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     responder,
     isDirect ? direct.learn : () => undefined,
   )
+  if (parts.forgets) {
+    // Small buffers share 64 KiB by default, and one that stays, as a constant does, keeps the bytes of all.
+    Buffer.poolSize = 0
+    const keepers = [cache, direct, ...opened.keepers]
+    const forgetting = startForgetting(keepers, parts.tables, databases, runtime)
+    app.addHook('onClose', forgetting.close)
+  }
   addDownloads(app, createDownloads(options.PLEDGEVIEW_EXPORT_DIR), responder, keyRing)
   addPublicRoutes(app, responder, publications, runtime)
   app.addHook('preClose', done => {

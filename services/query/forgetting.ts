@@ -6,6 +6,7 @@
  * `pledgeview purge` answers and rows leave at once, and what the list index has with its next refresh, but for the ids of lists: the
  * pages of a walk come from one snapshot.
  */
+import { type Rounds, startRounds } from '../runtime/async/rounds.ts'
 import { oncePerMinute } from '../runtime/ops/logger.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
@@ -25,16 +26,15 @@ export const keptMsMax = 240_000
 export const forgetMs = 30_000
 
 /**
- * Forgets until the signal aborts. It never rejects. `tables`: without the limits of requests, so that a look does not wait for a
- * statement of theirs. For the same reason it waits for no keeper.
+ * Forgets until it is closed. `tables`: without the limits of requests, so that a look does not wait for a statement of theirs. For the
+ * same reason it waits for no keeper.
  */
-export async function forget(
+export function startForgetting(
   keepers: readonly Keeper[],
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
   { monotonicMs, sleep, logger }: Pick<Runtime, 'monotonicMs' | 'sleep' | 'logger'>,
-  signal: AbortSignal,
-): Promise<void> {
+): Rounds {
   let purges = 0
   let forgotAt = monotonicMs()
   const onError = oncePerMinute(
@@ -43,25 +43,17 @@ export async function forget(
     { monotonicMs },
   )
 
-  async function look(): Promise<void> {
-    const until = AbortSignal.any([signal, AbortSignal.timeout(purgeLookMsMax)])
-    const found = await readPurges(
-      { rows: statement => tables.rows(statement, { signal: until }) },
-      databases,
-    )
+  async function round(stopping: AbortSignal): Promise<void> {
+    if (monotonicMs() - forgotAt >= forgetMs) {
+      forgotAt = monotonicMs()
+      for (const keeper of keepers) keeper.forgetOld()
+    }
+    const signal = AbortSignal.any([stopping, AbortSignal.timeout(purgeLookMsMax)])
+    const found = await readPurges({ rows: statement => tables.rows(statement, { signal }) }, databases)
     if (found === purges) return
     for (const keeper of keepers) keeper.forgetAll(found)
     purges = found
   }
 
-  while (!signal.aborted) {
-    await look().catch(error => {
-      if (!signal.aborted) onError(error)
-    })
-    if (monotonicMs() - forgotAt >= forgetMs) {
-      forgotAt = monotonicMs()
-      for (const keeper of keepers) keeper.forgetOld()
-    }
-    await sleep(purgeLookMs, signal)
-  }
+  return startRounds(round, { pauseMs: purgeLookMs, onError, sleep })
 }

@@ -18,7 +18,6 @@ import {
 } from '../lists/campaign-lists.ts'
 import { createListFollower } from '../lists/list-follower.ts'
 import type { QueryAppOptions } from '../options.ts'
-import { whileOpen } from '../while-open.ts'
 import { createAhead } from './ahead.ts'
 import { type Asked, type Endpoint, type EndpointParts, entryOfLoaded, type Malformed } from './endpoint.ts'
 
@@ -117,6 +116,15 @@ export function openEndpoint(
     runtime,
   )
   keepers.push(kept)
-  whileOpen(app, kept.run, kept.started)
+  const closing = new AbortController()
+  let running = Promise.resolve()
+  app.addHook('onReady', () => {
+    running = kept.run(closing.signal)
+    return kept.started()
+  })
+  app.addHook('onClose', () => {
+    closing.abort()
+    return running
+  })
   return { read, load: kept.load }
 }

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { z } from 'zod'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import { aheadPledgesMin, type statsBodySchema } from '../../../services/query/endpoints/stats.ts'
-import { forget, forgetMs } from '../../../services/query/forgetting.ts'
+import { forgetMs, startForgetting } from '../../../services/query/forgetting.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
 import type { Statement } from '../../../services/tables/port.ts'
 import { purgeLookMs, writePurge } from '../../../services/tables/schema/identity.ts'
@@ -257,21 +257,21 @@ test('an app that forgets closes at once while ClickHouse hangs', { timeout: 30_
 })
 
 test('an outage of a minute is at most two lines of the log', async () => {
-  const ending = new AbortController()
+  const ended = Promise.withResolvers<void>()
   let [looks, lines] = [0, 0]
-  await forget(
+  const forgetting = startForgetting(
     [],
     { rows: () => Promise.reject(new Error('away')) },
     generationOf({ base: 'query_model', views: 'query_views' }, 1),
     {
       monotonicMs: () => looks * purgeLookMs,
       sleep: async () => {
-        if (++looks === 60) ending.abort()
+        if (++looks === 60) ended.resolve(forgetting.close())
       },
       logger: pino({}, { write: () => void lines++ }),
     },
-    ending.signal,
   )
+  await ended.promise
   expect(lines).toBeGreaterThan(0)
   expect(lines).toBeLessThanOrEqual(2)
 })
