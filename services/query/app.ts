@@ -104,7 +104,8 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     JSON.parse(readFileSync(openApiFile, 'utf8')) as PublishedDocument,
   )
   const responder = createResponder(admissions, connections, publications, runtime)
-  const isDeprecated = (target: string) => publications().notices.isDeprecated(target)
+  const isDeprecated = (request: FastifyRequest) =>
+    'deprecation' in publications().noticesOf(targetOf(request))
   const requestLog = createRequestLog(parts.onRequestDone, parts.onKeyAnswered, runtime)
   const clientErrors = createClientErrors(
     { admissions, connections, publications, newRequestId, requestLog },
@@ -129,7 +130,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
       reportOnClose(request, reply)
       request.admission = null
       request.parsedParameters = null
-      request.isDeprecated = isDeprecated(targetOf(request))
+      request.isDeprecated = isDeprecated(request)
       const failure = error.code === 'FST_ERR_BAD_URL' ? 'malformed_request' : 'internal_error'
       const received = async () => responder.receive(request, reply, failure)
       received().catch(cause => {
@@ -145,7 +146,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
 
   // Hooks and routes return nothing if they are done at once, because Fastify waits for whatever they return.
   app.addHook('onRequest', (request, reply, done) => {
-    request.isDeprecated = isDeprecated(targetOf(request))
+    request.isDeprecated = isDeprecated(request)
     nameRequest(reply.raw, answeredRequest(request, reply))
     reportOnClose(request, reply)
     const isDone = responder.receive(request, reply)

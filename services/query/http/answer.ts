@@ -113,17 +113,15 @@ function cacheHeaders(
 
 const none: ResponseHeaders = Object.freeze({})
 
-/** Creates the notices. `changesUrl`: the page that tells about versions. Without it only a successor is linked. */
+/**
+ * Returns the headers for a request target, or for the pattern of a route: empty unless its version is deprecated. `changesUrl`: the page
+ * that tells about versions. Without it only a successor is linked.
+ */
 export function createVersionNotices(versions: readonly ApiVersion[], changesUrl: string | undefined) {
   const notices = versions.flatMap(({ basePath, deprecation }) =>
     deprecation === null ? [] : { basePath, headers: headersFor(deprecation, changesUrl) },
   )
-  /** The headers for a request target, or for the pattern of a route. Empty unless its version is deprecated. */
-  const headersOf = (target: string) =>
-    notices.find(({ basePath }) => isBelow(target, basePath))?.headers ?? none
-  /** Whether such a target belongs to a deprecated version. */
-  const isDeprecated = (target: string) => headersOf(target) !== none
-  return { headersOf, isDeprecated }
+  return (target: string) => notices.find(({ basePath }) => isBelow(target, basePath))?.headers ?? none
 }
 
 function headersFor(

@@ -31,7 +31,6 @@ export interface KnownTarget {
   key: string
   /** The parsed parameters, for the log. */
   parameters: object | null
-  isDeprecated: boolean
 }
 
 export type DirectAnswers = ReturnType<typeof createDirectAnswers>
@@ -70,9 +69,10 @@ export function createDirectAnswers(
     if (admission === undefined) return false
     // Now it counts as a lookup.
     cache.find(target.key)
-    const { route, parameters, isDeprecated } = target
+    const { route, parameters } = target
     const requestId = newRequestId()
-    const notices = publications().notices.headersOf(route)
+    const notices = publications().noticesOf(route)
+    const isDeprecated = 'deprecation' in notices
     const ifNoneMatch = request.headers['if-none-match']
     sendEntry(response, entry, { requestId, decision: admission.decision, notices, ifNoneMatch, now: now() })
     response.on('close', () => {

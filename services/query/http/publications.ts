@@ -49,7 +49,7 @@ function publicationsFor(
   return {
     /** Undefined: errors lead to the API's first page. */
     documentationUrl: documentationUrlOf(addresses),
-    notices: createVersionNotices(versions, changesUrl),
+    noticesOf: createVersionNotices(versions, changesUrl),
     /** The first page. */
     service: published(service.bodyFor(addresses, versions)),
     openApi: published(publishedOpenApi(document, addresses)),

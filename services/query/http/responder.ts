@@ -63,7 +63,7 @@ export function createResponder(
     return {
       ...commonHeaders(request.id),
       ...rateLimitHeaders(decision, now()),
-      ...publications().notices.headersOf(targetOf(request)),
+      ...publications().noticesOf(targetOf(request)),
     }
   }
 
@@ -138,7 +138,7 @@ export function createResponder(
     send(request: FastifyRequest, reply: FastifyReply, entry: CacheEntry): void {
       const { decision } = request.admission ?? admissions.unknown()
       const notices = {
-        ...publications().notices.headersOf(targetOf(request)),
+        ...publications().noticesOf(targetOf(request)),
         ...connections.headersOf(reply.raw, false),
       }
       const ifNoneMatch = request.headers['if-none-match']
@@ -196,9 +196,8 @@ export function addRoutes(
       return use(
         cached(request, key, owner => load(asked, owner)),
         entry => {
-          const { raw, isDeprecated } = request
           request.parsedParameters = parameters
-          learn(raw.url ?? '', { route, key, parameters, isDeprecated })
+          learn(request.raw.url ?? '', { route, key, parameters })
           responder.send(request, reply, entry)
         },
       )
