@@ -15,12 +15,12 @@ import { retry } from '../runtime/async/retry.ts'
 import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { inSession, openTables, type ServerTables } from '../tables/clickhouse/clickhouse.ts'
-import type { FollowedDatabases } from '../tables/generations.ts'
-import type { Shard, Tables } from '../tables/port.ts'
+import { type FollowedDatabases, followedDatabases } from '../tables/generations.ts'
+import { defaultNames, type Shard, type Tables } from '../tables/port.ts'
 import { checkTablesIdentity } from '../tables/schema/identity.ts'
 import { type DataDirectory, readSecrets, readServiceAddress, type ServiceAddress } from './data-directory.ts'
 import { type EmbeddedModel, identityOf, liveConsumer, openEmbeddedModel } from './model.ts'
-import { childSettings, openRunningTables } from './tables.ts'
+import { childSettings } from './tables.ts'
 
 /**
  * What a command works with, in both forms: on a data directory, or on Kafka and ClickHouse (distributed/access.ts). A part that is
@@ -101,7 +101,8 @@ async function withService<T>(
   const { directory, config, service } = place
   const secrets = readSecrets(directory, config)
   return closing(async open => {
-    const { tables, databases } = open(await openRunningTables(service.clickhouse, config))
+    const tables = open(openTables(childSettings(service.clickhouse, config)))
+    const databases = followedDatabases(defaultNames)
     if (!asksService) {
       await databases.follow(tables)
       await checkTablesIdentity(tables, databases, identityOf(secrets, config))

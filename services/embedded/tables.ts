@@ -58,22 +58,9 @@ export function openEmbeddedTables(options: EmbeddedTablesOptions): Promise<Embe
   })
 }
 
-/** The tables of a service that runs on the directory, for a command beside it. ClickHouse is not asked yet. */
-export function openRunningTables(
-  address: ServerAddress,
-  config: Config,
-): Promise<Pick<EmbeddedTables, 'tables' | 'databases' | 'close'>> {
-  return opened(async open => ({
-    tables: open(openTables(childSettings(address, config))),
-    databases: followedDatabases(defaultNames),
-  }))
-}
-
-type ServerAddress = Pick<TablesSettings, 'url' | 'user' | 'password' | 'outage'>
-
 /** How a process connects to the server of a data directory. */
 export function childSettings(
-  { url, user, password, outage }: ServerAddress,
+  { url, user, password, outage }: Pick<TablesSettings, 'url' | 'user' | 'password' | 'outage'>,
   config: Config,
 ): TablesSettings {
   return {
