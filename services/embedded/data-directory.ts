@@ -28,19 +28,13 @@ import { z } from 'zod'
 import { hasBeenRead, syncDirectoryOf } from '../log/local/file.ts'
 import type { Config } from '../runtime/config.ts'
 
-export interface DataDirectory {
-  root: string
-  journal: string
-  tables: string
-  clickHouse: string
-  portal: string
-}
+export type DataDirectory = ReturnType<typeof openDataDirectory>
 
 /**
  * Creates the directory if it is missing. It, its folders and its files are for this user only, even if they were
  * created with wider modes: they contain contact addresses and creators' ids. Throws if the path is a file.
  */
-export function openDataDirectory(root: string): DataDirectory {
+export function openDataDirectory(root: string) {
   mkdirSync(root, { recursive: true, mode: 0o700 })
   const directory = {
     root,

@@ -9,34 +9,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openLiveProjector } from '../generations/live-projector.ts'
 import { openJournalReader, openJournalWriter } from '../log/local/journal.ts'
 import { lockDataDirectory, lockFileOf } from '../log/local/lock.ts'
-import { type EventWriter, lagRecords } from '../log/port.ts'
+import { lagRecords } from '../log/port.ts'
 import { backerHasher } from '../projector/ingest/backer-hash.ts'
-import type { ProjectorService } from '../projector/service.ts'
 import { opened } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import { holdTablesIdentity, type Identity } from '../tables/schema/identity.ts'
 import { mustBeOwner, readSecrets, removeServiceAddress, type Secrets } from './data-directory.ts'
-import { type EmbeddedTables, type EmbeddedTablesOptions, openEmbeddedTables } from './tables.ts'
+import { type EmbeddedTablesOptions, openEmbeddedTables } from './tables.ts'
 
 /** The journal consumer whose positions belong to the projector. */
 export const liveConsumer = 'projector'
 
-export interface EmbeddedModel extends EmbeddedTables {
-  writer: EventWriter
-  projector: ProjectorService
-  secrets: Secrets
-  /** Resolves when the projector has stopped: with its error, or with `undefined` after `close`. */
-  stopped: Promise<Error | undefined>
-  /** Resolves when everything in the journal is folded. Throws if the projector stops before. */
-  whenDrained(onProgress?: (waitingRecords: number) => void): Promise<void>
-}
+export type EmbeddedModel = Awaited<ReturnType<typeof openEmbeddedModel>>
 
 /** Locks the directory, migrates its tables and starts projecting. Throws if another process holds the directory. */
-export async function openEmbeddedModel(
-  options: EmbeddedTablesOptions & { metrics: Metrics },
-): Promise<EmbeddedModel> {
+export async function openEmbeddedModel(options: EmbeddedTablesOptions & { metrics: Metrics }) {
   const { directory, config, metrics, logger } = options
   return opened(async open => {
     // Before root makes a lock that the owner could not open. If there is one, a service may run here, and root may ask it.
@@ -75,8 +64,11 @@ export async function openEmbeddedModel(
       },
     })
     return {
-      ...{ ...own, writer, projector, secrets, stopped },
-      async whenDrained(onProgress?: (waitingRecords: number) => void) {
+      ...{ ...own, writer, projector, secrets },
+      /** Resolves when the projector has stopped: with its error, or with `undefined` after `close`. */
+      stopped,
+      /** Resolves when everything in the journal is folded. Throws if the projector stops before. */
+      async whenDrained(onProgress?: (waitingRecords: number) => void): Promise<void> {
         for (;;) {
           const { failure } = projector.health()
           if (failure !== undefined) throw new Error(failure)

@@ -34,18 +34,10 @@ interface EmbeddedServiceOptions extends EmbeddedTablesOptions {
   opsPort: number
 }
 
-export interface EmbeddedService {
-  model: EmbeddedModel
-  /** `http://host:port/api/v1` */
-  apiUrl: string
-  /** What people open; `undefined` without a portal. */
-  portalUrl: string | undefined
-  opsUrl: string
-  close(): Promise<void>
-}
+export type EmbeddedService = Awaited<ReturnType<typeof startEmbeddedService>>
 
 /** Starts everything. Both ports listen when it resolves. If one part fails, it closes the others and throws. */
-export function startEmbeddedService(options: EmbeddedServiceOptions): Promise<EmbeddedService> {
+export function startEmbeddedService(options: EmbeddedServiceOptions) {
   const { directory, config, logger } = options
   return opened(async open => {
     const metrics = createMetrics()
@@ -85,8 +77,14 @@ export function startEmbeddedService(options: EmbeddedServiceOptions): Promise<E
     const clickhouse = { url, user, password }
     writeServiceAddress(directory, { pid: process.pid, port, ops_url: opsUrl, clickhouse })
     open({ close: () => removeServiceAddress(directory) })
-    const portalUrl = options.portal && addresses.portalUrl
-    return { model, apiUrl: `${apiUrl}/api/v1`, portalUrl, opsUrl }
+    return {
+      model,
+      /** `http://host:port/api/v1` */
+      apiUrl: `${apiUrl}/api/v1`,
+      /** What people open; `undefined` without a portal. */
+      portalUrl: options.portal && addresses.portalUrl,
+      opsUrl,
+    }
   })
 }
 

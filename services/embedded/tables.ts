@@ -1,26 +1,19 @@
 /** The tables of a data directory: a ClickHouse server on its files, with the same adapter as for any other server. */
 import type { Logger } from 'pino'
-import { type OpenDoor, openDoor, type SqlDoor } from '../clickhouse-server/door.ts'
-import { type ClickHouseServer, startClickHouseServer } from '../clickhouse-server/server.ts'
+import { openDoor, type SqlDoor } from '../clickhouse-server/door.ts'
+import { startClickHouseServer } from '../clickhouse-server/server.ts'
 import { afterLoss } from '../clickhouse-server/start-error.ts'
 import { opened } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { checkParts } from '../tables/broken-parts.ts'
 import { openTables, type TablesSettings } from '../tables/clickhouse/clickhouse.ts'
-import { defaultDatabases, type FollowedDatabases, followedDatabases } from '../tables/generations.ts'
-import { defaultNames, type Tables } from '../tables/port.ts'
+import { defaultDatabases, followedDatabases } from '../tables/generations.ts'
+import { defaultNames } from '../tables/port.ts'
 import { migrate } from '../tables/schema/migrate.ts'
 import { definerUser } from '../tables/schema/roles.ts'
 import type { DataDirectory } from './data-directory.ts'
 
-export interface EmbeddedTables {
-  clickHouse: ClickHouseServer
-  /** The ports for data teams, if there are any. */
-  door: OpenDoor | undefined
-  tables: Tables
-  databases: FollowedDatabases
-  close(): Promise<void>
-}
+export type EmbeddedTables = Awaited<ReturnType<typeof openEmbeddedTables>>
 
 export interface EmbeddedTablesOptions {
   directory: DataDirectory
@@ -31,7 +24,7 @@ export interface EmbeddedTablesOptions {
 }
 
 /** Starts the server and migrates the tables. If that fails, it stops the server and throws. */
-export function openEmbeddedTables(options: EmbeddedTablesOptions): Promise<EmbeddedTables> {
+export function openEmbeddedTables(options: EmbeddedTablesOptions) {
   const { directory, config, sql, logger } = options
   return opened(async open => {
     const clickHouse = open(
@@ -54,7 +47,11 @@ export function openEmbeddedTables(options: EmbeddedTablesOptions): Promise<Embe
     const databases = followedDatabases(defaultNames)
     await databases.follow(tables)
     await checkParts([tables], databases, afterLoss(directory.tables))
-    return { clickHouse, door, tables, databases }
+    return {
+      ...{ clickHouse, tables, databases },
+      /** The ports for data teams, if there are any. */
+      door,
+    }
   })
 }
 
