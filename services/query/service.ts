@@ -4,7 +4,6 @@
  * The embedded process and the separate query processes use this same wiring. What differs between them is passed in.
  */
 import { randomUUID } from 'node:crypto'
-import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { PublicAddresses } from '../../contracts/api/published-openapi.ts'
 import { closeServer } from '../runtime/async/closing.ts'
@@ -16,13 +15,13 @@ import { createRuntime, type Runtime } from '../runtime/runtime.ts'
 import { type FollowedDatabases, followMs } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { createQueryApp } from './app.ts'
-import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './auth/key-ring.ts'
+import { createKeyRing, defaultKeyRingOptions } from './auth/key-ring.ts'
 import { createCache, type OnLookup } from './cache/cache.ts'
 import { responses } from './cache/response-cache.ts'
 import type { RequestDone } from './http/request-log.ts'
 import { snapshots } from './lists/campaign-lists.ts'
 import { appOptionsOf } from './options.ts'
-import type { SharedCaches, SharedState } from './shared-state.ts'
+import type { SharedState } from './shared-state.ts'
 import { createUsageRecorder } from './usage/usage-recorder.ts'
 
 export interface QueryServiceSettings {
@@ -38,19 +37,14 @@ export interface QueryServiceSettings {
   logger: Logger
 }
 
-export interface QueryService {
-  /** Not listening yet. */
-  app: FastifyInstance
-  keyRing: KeyRing
-  close(): Promise<void>
-}
+export type QueryService = Awaited<ReturnType<typeof startQueryService>>
 
 const metersMax = 1_000
 // On a connection that is silent, the look which generation is current begins anew after this time.
 const lookMsMax = 5_000
 
-/** Loads the keys and creates the app. */
-export async function startQueryService(settings: QueryServiceSettings): Promise<QueryService> {
+/** Loads the keys and creates the app, which does not listen yet. */
+export async function startQueryService(settings: QueryServiceSettings) {
   const { tables, databases, config, state, metrics, logger } = settings
   const runtime = createRuntime(logger, metrics)
   const warning = (text: string) =>
@@ -94,7 +88,7 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
   return {
     app,
     keyRing,
-    async close() {
+    async close(): Promise<void> {
       await closeServer(app)
       await Promise.all([following?.close(), keyRing.close(), usage.close()])
       state.close()
@@ -105,7 +99,7 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
 /** The caches, with their lookups counted in the metrics. `bytesMax`: of both together. */
 function createCaches(
   bytesMax: number,
-  shared: SharedCaches | undefined,
+  shared: SharedState['caches'],
   { now, metrics }: Pick<Runtime, 'now' | 'metrics'>,
 ) {
   function onLookup(cache: string): OnLookup {

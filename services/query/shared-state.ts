@@ -18,15 +18,10 @@ import { type Snapshot, snapshotBudget, snapshots } from './lists/campaign-lists
 import { createMemoryRateLimiter, type RateLimiters } from './rate-limit/rate-limiter.ts'
 import { createRedisRateLimiter } from './rate-limit/rate-limiter-redis.ts'
 
-/** What processes share of their caches. */
-export interface SharedCaches {
-  responses: LoadShared<CacheEntry>
-  snapshots: LoadShared<Snapshot>
-}
-
 export interface SharedState {
   limiters: RateLimiters
-  caches?: SharedCaches
+  /** What processes share of their caches. */
+  caches?: { responses: LoadShared<CacheEntry>; snapshots: LoadShared<Snapshot> }
   /**
    * Reports whether limits and caches are shared at present, and what is wrong with Redis's eviction policy. Always ok,
    * because the service works without Redis.

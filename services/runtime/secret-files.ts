@@ -28,20 +28,15 @@ export const fileSettingOf = (name: string): string => `${name}_FILE`
 /** The names of all settings that have the path of a secret's file. */
 export const secretFileNames: readonly string[] = secretNames.map(fileSettingOf)
 
-interface Resolved {
-  /** The settings without the `_FILE` ones, with the values of the files. */
-  settings: Record<string, string>
-  /** The path that a secret came from. */
-  origins: ReadonlyMap<string, string>
-  faults: string[]
-}
-
 // A secret is one line. More is another file, or a device that never ends.
 const fileBytesMax = 65_536
 
-/** Replaces each NAME_FILE by NAME with the content of the file. Never puts content into a fault. */
-export function resolveSecretFiles(given: Readonly<Record<string, string>>): Resolved {
-  const settings = { ...given }
+/**
+ * Replaces each NAME_FILE by NAME with the content of the file. Never puts content into a fault. `origins`: the path that a secret came
+ * from.
+ */
+export function resolveSecretFiles(given: Readonly<Record<string, string>>) {
+  const settings: Record<string, string> = { ...given }
   const origins = new Map<string, string>()
   const faults: string[] = []
   for (const name of secretNames) {

@@ -65,22 +65,23 @@ export interface KeyRingContext extends Pick<Runtime, 'monotonicMs' | 'sleep'> {
   onError: (error: unknown) => void
 }
 
-/** A load of all keys that is under way. */
-interface Load {
-  keys: Map<string, ApiKey>
-  /** Those that changed since it began. A page may have them as they were. */
-  changed: Set<string>
-  /** The last key that it has read. */
-  after: string
-  /** The highest fold id when it began. */
-  reached: bigint
-  /** The present keys may be wrong, so it does not wait for the next look between two pages. */
-  isUrgent: boolean
+/**
+ * A load of all keys that is under way. `reached`: the highest fold id when it began. `isUrgent`: the present keys may be wrong, so it does
+ * not wait for the next look between two pages.
+ */
+function newLoad(reached: bigint, isUrgent: boolean) {
+  return {
+    keys: new Map<string, ApiKey>(),
+    /** Those that changed since it began. A page may have them as they were. */
+    changed: new Set<string>(),
+    /** The last key that it has read. */
+    after: '',
+    reached,
+    isUrgent,
+  }
 }
 
-function newLoad(reached: bigint, isUrgent: boolean): Load {
-  return { keys: new Map(), changed: new Set(), after: '', reached, isUrgent }
-}
+type Load = ReturnType<typeof newLoad>
 
 /** Runs a statement, for at most that long. Default: `readMsMax`. */
 type Read = <Row>(statement: Statement, msMax?: number) => Promise<Row[]>

@@ -102,13 +102,6 @@ function markPart(marks: Uint8Array, from: number, to: number, columns: ListColu
   return count
 }
 
-/** The order of a query, as it is at its start. */
-interface PlannedOrder {
-  slots: Uint32Array
-  /** Slots that come first if they are running, in order. Undefined if the order has no such slots. */
-  runningFrom: Uint32Array | undefined
-}
-
 const sortedBy = {
   newest: 'launch',
   ending_soon: 'endDown',
@@ -116,8 +109,11 @@ const sortedBy = {
   most_backed: 'backers',
 } as const satisfies Record<Sort, keyof SelectionSource['orders']>
 
-/** `ending_soon`: running campaigns from the earliest end, then the others from the latest end. */
-function plannedOrder({ orders, columns }: SelectionSource, sort: Sort, now: number): PlannedOrder {
+/**
+ * The order of a query, as it is at its start. `ending_soon`: running campaigns from the earliest end, then the others from the latest end.
+ * `runningFrom`: slots that come first if they are running, in order. Undefined if the order has no such slots.
+ */
+function plannedOrder({ orders, columns }: SelectionSource, sort: Sort, now: number) {
   const slots = orders[sortedBy[sort]].slots()
   if (sort !== 'ending_soon') return { slots, runningFrom: undefined }
   const byEnd = orders.end.slots()
@@ -130,7 +126,7 @@ function plannedOrder({ orders, columns }: SelectionSource, sort: Sort, now: num
 async function taken(
   marks: Uint8Array,
   countMax: number,
-  { slots, runningFrom }: PlannedOrder,
+  { slots, runningFrom }: ReturnType<typeof plannedOrder>,
   { columns, statuses }: SelectionSource,
   pause: Pause,
 ): Promise<Uint32Array> {

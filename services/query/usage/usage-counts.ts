@@ -34,16 +34,10 @@ export interface Unwritten {
   requests: number
 }
 
-interface Minute {
-  minute: number
-  process: string
-  rows: Map<string, UsageRow>
-}
-
 /** `process`: the name of the process. No other run may have it. */
 export function createUsageCounts(process: string, onLost: (requests: number) => void, now: () => number) {
-  let current: Minute = { minute: Math.floor(now() / minuteMs), process, rows: new Map() }
-  let before: Minute['rows'] = new Map()
+  let current = { minute: Math.floor(now() / minuteMs), process, rows: new Map<string, UsageRow>() }
+  let before: typeof current.rows = new Map()
   let stepsBack = 0
 
   function begin(minute: number): void {

@@ -192,14 +192,10 @@ function createState({ now, logger, onChange }: Omit<RedisDependencies, 'random'
   }
 }
 
-/** Redis's clock was `time`, in Unix milliseconds, at some moment between these two moments of this process's clock. */
-interface ClockReading {
-  sentAt: number
-  receivedAt: number
-  time: number
-}
+type ClockReading = Awaited<ReturnType<typeof readClock>>
 
-async function readClock(redis: Redis, now: () => number): Promise<ClockReading> {
+/** Redis's clock was `time`, in Unix milliseconds, at some moment between these two moments of this process's clock. */
+async function readClock(redis: Redis, now: () => number) {
   const sentAt = now()
   const [seconds = 0, micros = 0] = await redis.time()
   return { sentAt, receivedAt: now(), time: Number(seconds) * 1000 + Number(micros) / 1000 }
