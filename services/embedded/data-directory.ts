@@ -85,12 +85,7 @@ export function mustBeOwner({ root, journal }: DataDirectory): void {
 const hexKey = z.string().regex(/^[0-9a-f]{64}$/)
 const secretsSchema = z.object({ key_pepper: z.string().min(32), backer_key: hexKey, portal_key: hexKey })
 
-export interface Secrets {
-  keyPepper: string
-  /** 64 hex digits, as the next one. */
-  backerKey: string
-  portalKey: string
-}
+export type Secrets = ReturnType<typeof readSecrets>
 
 /**
  * The configured secrets. Those that are not configured come from the directory, which creates them on first use. Throws if the secrets
@@ -100,7 +95,7 @@ export interface Secrets {
 export function readSecrets(
   directory: DataDirectory,
   config: Pick<Config, 'PLEDGEVIEW_KEY_PEPPER' | 'PLEDGEVIEW_BACKER_KEY' | 'PLEDGEVIEW_PORTAL_KEY'>,
-): Secrets {
+) {
   const path = join(directory.root, 'secrets.json')
   const {
     PLEDGEVIEW_KEY_PEPPER: keyPepper,

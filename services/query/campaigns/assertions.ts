@@ -1,6 +1,8 @@
 /** What holds for each campaign, page and statistic when an answer is made, before a cache has it (runtime/ops/invariants.ts). */
 import type { Reward } from '../../../contracts/api/schemas.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
+import type { CacheEntry } from '../cache/response-cache.ts'
+import type { Pagination } from '../endpoints/page.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -9,19 +11,7 @@ interface Body {
   pagination?: Pagination
 }
 
-interface Pagination {
-  total: number
-  limit: number
-  offset: number
-  has_more: boolean
-}
-
-/** Times are Unix ms. */
-interface Made {
-  createdAt?: number | undefined
-  expiresAt?: number | undefined
-  digest?: string | undefined
-}
+type Made = Partial<CacheEntry>
 
 /** `parsed`: what its schema has left of the body. */
 export function assertAnswer(parsed: object, body: object, made: Made): void {

@@ -46,7 +46,9 @@ export interface Endpoint extends Operation {
   /** How long an answer is cached. */
   cacheMs: (config: Config) => number
   /** Returns what reads the parameters of a request. Pure, but for the answer's `load`. */
-  open(parts: EndpointParts): (query: string, path: Readonly<Record<string, string>>) => Asked | Malformed
+  open(
+    parts: EndpointParts,
+  ): (query: string, path: Readonly<Record<string, string>>) => Asked | { fault: ParameterFault }
 }
 
 /** What endpoints read from. */
@@ -69,10 +71,6 @@ export interface Asked {
   parameters: object | null
   /** `owner`: the API key that asks. `now`: Unix milliseconds. Rejects with `NotFoundError`. */
   load(owner: string, now: number): Promise<Loaded>
-}
-
-export interface Malformed {
-  fault: ParameterFault
 }
 
 /** A page of campaigns that have passed their schema, and are text already. */

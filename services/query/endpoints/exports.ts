@@ -54,13 +54,7 @@ export const latestExport: Endpoint = {
     }),
 }
 
-/** A file that is sent as it is. */
-export interface DownloadOperation extends Pick<Operation, 'path' | 'operationId' | 'summary' | 'answer'> {
-  file: ExportFile
-  type: string
-}
-
-const texts: Readonly<Record<ExportFile, Pick<DownloadOperation, 'operationId' | 'summary' | 'answer'>>> = {
+const texts: Readonly<Record<ExportFile, Pick<Operation, 'operationId' | 'summary' | 'answer'>>> = {
   'campaigns.ndjson.gz': {
     operationId: 'getLatestExportLines',
     summary: 'Download the latest whole copy as NDJSON',
@@ -73,7 +67,8 @@ const texts: Readonly<Record<ExportFile, Pick<DownloadOperation, 'operationId' |
   },
 }
 
-export const downloads: readonly DownloadOperation[] = exportNames.map(file => ({
+/** Files that are sent as they are. */
+export const downloads = exportNames.map(file => ({
   path: `${latestExport.path}/${file}`,
   file,
   type: exportFiles[file],

@@ -19,11 +19,11 @@ import {
 import { createListFollower } from '../lists/list-follower.ts'
 import type { QueryAppOptions } from '../options.ts'
 import { createAhead } from './ahead.ts'
-import { type Asked, type Endpoint, type EndpointParts, entryOfLoaded, type Malformed } from './endpoint.ts'
+import { type Asked, type Endpoint, type EndpointParts, entryOfLoaded } from './endpoint.ts'
 
 /** An endpoint whose answers are finished responses. */
 export interface OpenEndpoint {
-  read(query: string, path: Readonly<Record<string, string>>): Asked | Malformed
+  read: ReturnType<Endpoint['open']>
   load(asked: Asked, owner: string): Promise<CacheEntry>
 }
 

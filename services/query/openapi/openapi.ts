@@ -8,7 +8,7 @@ import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import { type ApiVersion, versions } from '../../../contracts/api/versions.ts'
 import { operations } from '../endpoints/all.ts'
 import type { Operation } from '../endpoints/endpoint.ts'
-import { type DownloadOperation, downloads } from '../endpoints/exports.ts'
+import { downloads } from '../endpoints/exports.ts'
 import {
   cachedResponse,
   everyResponse,
@@ -134,7 +134,7 @@ const rangeHeaders = ifNoneMatch.extend({
   }),
 })
 
-function downloadItem(file: DownloadOperation, isDeprecated: boolean): ZodOpenApiPathItemObject {
+function downloadItem(file: (typeof downloads)[number], isDeprecated: boolean): ZodOpenApiPathItemObject {
   const { operationId, summary, answer, type } = file
   const names = refer([...everyResponse, 'ETag', 'Cache-Control', 'X-Data-As-Of', 'Accept-Ranges'])
   const content = { [type]: { schema: { type: 'string', format: 'binary' } } } as const
