@@ -24,7 +24,7 @@ import {
   type WindowState,
 } from './rate-limiter.ts'
 
-export interface RedisRateLimiterDependencies {
+interface RedisRateLimiterDependencies {
   connection: RedisConnection
   /** Prefix of every key. Limiters with the same prefix share their buckets. */
   keyPrefix: string
@@ -39,10 +39,16 @@ export interface RedisRateLimiterDependencies {
 /** Creates a limiter that decides alone until the connection is up. Hits never reject. */
 export function createRedisRateLimiter(
   settings: RateLimiterSettings,
-  dependencies: RedisRateLimiterDependencies,
+  { connection, keyPrefix, instance, bucketsMax, now }: RedisRateLimiterDependencies,
 ): RateLimiter {
-  const { connection, bucketsMax, now } = dependencies
-  const takeShared = createRedisSlidingWindowLog(settings, dependencies)
+  const { limit, windowMs } = settings
+  connection.defineCommand(
+    'slidingWindowLog',
+    readFileSync(new URL('sliding-window-log-redis.lua', import.meta.url), 'utf8'),
+    { keys: 2 },
+  )
+  // No digest of a bucket is as short.
+  const windows = `${keyPrefix}windows`
   const local = createSlidingWindowLog(settings, bucketsMax)
   /** The time of the latest admitted hit, in whole microseconds. */
   let lastHitAt = Number.NEGATIVE_INFINITY
@@ -54,7 +60,7 @@ export function createRedisRateLimiter(
   const undecided = new Set<number>()
 
   function mayLackHits(): void {
-    incompleteUntil = now() + settings.windowMs
+    incompleteUntil = now() + windowMs
     complete = new Set()
   }
   connection.onUp(mayLackHits)
@@ -62,6 +68,28 @@ export function createRedisRateLimiter(
   /** Decides by the local window. It never promises a shorter delay than Redis would. */
   function decideAlone(state: WindowState, time: number): RateDecision {
     return decisionOf(settings, { ...state, blockedBy: state.blockedBy + connection.deadlineMs }, time)
+  }
+
+  /**
+   * Admits and counts the hit that the process made at `hitAt` in the sliding-window log that Redis has of this bucket for all processes:
+   * one round trip, and one atomic step. Each hit has an id, so it counts once even if Redis receives it several times. If Redis runs a hit
+   * after its deadline, when the process has stopped waiting, the hit does not count. `lacking`: the times of hits that were admitted
+   * before, and that Redis may lack. Resolves to the state of the window, and to the `time` of Redis's clock at that moment, in Unix
+   * milliseconds. Rejects if the connection does.
+   */
+  function takeShared(bucket: string, hitAt: number, lacking: readonly number[]) {
+    return connection.run(async (redis, { latest }) => {
+      // Buckets are API keys and addresses. Hash them, so that they do not appear in Redis's list of keys.
+      const key = keyPrefix + hash('sha256', bucket, 'base64url').slice(0, 22)
+      const aheadMs = latest - now()
+      const deadline = Math.ceil(latest + connection.deadlineMs)
+      // Round up, so that a hit never leaves the window in Redis before it leaves the local window.
+      const hits = lacking.flatMap(one => [idOf(instance, one), Math.ceil(one + aheadMs)])
+      const parameters = [limit, windowMs, deadline, idOf(instance, hitAt), ...hits]
+      const [verdict, count, blockedBy, time] = await redis.slidingWindowLog(key, windows, ...parameters)
+      if (verdict < 0) throw new Error('Redis ran a hit after its deadline')
+      return { allowed: verdict === 1, count, blockedBy, time }
+    })
   }
 
   async function askRedis(bucket: string, time: number): Promise<RateDecision> {
@@ -100,15 +128,6 @@ export function createRedisRateLimiter(
   }
 }
 
-/*
- * Sliding-window logs in Redis, one per bucket for all processes. Each request is one round trip and one atomic step.
- *
- * Each hit has an id, so it counts once even if Redis receives it several times. If Redis runs a hit after its
- * deadline, when the process has stopped waiting, the hit does not count.
- *
- * Redis never evicts a window, unless its policy is one of allkeys-*: see the script.
- */
-
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     slidingWindowLog(
@@ -117,38 +136,6 @@ declare module 'ioredis' {
       ...parameters: (string | number)[]
     ): Result<[verdict: number, count: number, blockedBy: number, time: number], Context>
   }
-}
-
-/**
- * Returns what admits and counts the hit that the process made at `hitAt`. It rejects if the connection does. No two hits of a
- * process have the same time. `lacking`: the times of hits that were admitted before, and that Redis may lack. It resolves to the state
- * of the window, and to the `time` of Redis's clock at that moment, in Unix milliseconds.
- */
-function createRedisSlidingWindowLog(
-  { limit, windowMs }: RateLimiterSettings,
-  { connection, keyPrefix, instance, now }: Omit<RedisRateLimiterDependencies, 'bucketsMax'>,
-) {
-  connection.defineCommand(
-    'slidingWindowLog',
-    readFileSync(new URL('sliding-window-log-redis.lua', import.meta.url), 'utf8'),
-    { keys: 2 },
-  )
-  // No digest of a bucket is as short.
-  const windows = `${keyPrefix}windows`
-
-  return (bucket: string, hitAt: number, lacking: readonly number[]) =>
-    connection.run(async (redis, { latest }) => {
-      // Buckets are API keys and addresses. Hash them, so that they do not appear in Redis's list of keys.
-      const key = keyPrefix + hash('sha256', bucket, 'base64url').slice(0, 22)
-      const aheadMs = latest - now()
-      const deadline = Math.ceil(latest + connection.deadlineMs)
-      // Round up, so that a hit never leaves the window in Redis before it leaves the local window.
-      const hits = lacking.flatMap(one => [idOf(instance, one), Math.ceil(one + aheadMs)])
-      const parameters = [limit, windowMs, deadline, idOf(instance, hitAt), ...hits]
-      const [verdict, count, blockedBy, time] = await redis.slidingWindowLog(key, windows, ...parameters)
-      if (verdict < 0) throw new Error('Redis ran a hit after its deadline')
-      return { allowed: verdict === 1, count, blockedBy, time }
-    })
 }
 
 /** The microsecond of the hit in base 36: Redis stores one id per hit, so it should be short. */
