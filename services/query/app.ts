@@ -14,6 +14,7 @@ import Fastify, {
   type FastifyRequest,
   type RawServerDefault,
 } from 'fastify'
+import type { ErrorCode } from '../../contracts/api/errors.ts'
 import type { PublicAddresses, PublishedDocument } from '../../contracts/api/published-openapi.ts'
 import { type ApiVersion, versions as declaredVersions } from '../../contracts/api/versions.ts'
 import { createDownloads } from '../exports/downloads.ts'
@@ -27,7 +28,7 @@ import type { KeyRing } from './auth/key-ring.ts'
 import type { OnLookup } from './cache/cache.ts'
 import { createCachedEntries, type ResponseCache } from './cache/response-cache.ts'
 import { NotFoundError } from './endpoints/endpoint.ts'
-import { createEndpointParts, limitTables, openEndpoint } from './endpoints/open.ts'
+import { createEndpointParts, openEndpoint } from './endpoints/open.ts'
 import { startForgetting } from './forgetting.ts'
 import { createAdmissions } from './http/admission.ts'
 import { createClientErrors } from './http/client-errors.ts'
@@ -85,8 +86,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   const { keyRing, limiters, cache, options, databases } = parts
   const { logger, monotonicMs } = runtime
   const newRequestId = parts.newRequestId ?? (() => randomUUID())
-  const tables = limitTables(parts.tables, options)
-  const opened = createEndpointParts(parts, tables, runtime)
+  const opened = createEndpointParts(parts, runtime)
   const admissions = createAdmissions(keyRing, limiters, options.pepper)
   const isTrustedProxy = addressMatcher(options.PLEDGEVIEW_TRUST_PROXY)
   const connections = createConnections({
@@ -104,20 +104,20 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     JSON.parse(readFileSync(openApiFile, 'utf8')) as PublishedDocument,
   )
   const responder = createResponder(admissions, connections, publications, runtime)
-  const isDeprecated = (request: FastifyRequest) =>
-    'deprecation' in publications().noticesOf(targetOf(request))
   const requestLog = createRequestLog(parts.onRequestDone, parts.onKeyAnswered, runtime)
   const clientErrors = createClientErrors(
     { admissions, connections, publications, newRequestId, requestLog },
     runtime,
   )
 
-  /** Fastify's own hook is not run if the client has gone, and without that hook it measures no time. */
-  function reportOnClose(request: FastifyRequest, reply: FastifyReply): void {
+  function receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode) {
     const startedAt = monotonicMs()
+    request.isDeprecated = 'deprecation' in publications().noticesOf(targetOf(request))
+    // Fastify's own hook is not run if the client has gone, and without that hook it measures no time.
     reply.raw.once('close', () =>
       requestLog.report(answeredRequest(request, reply), monotonicMs() - startedAt),
     )
+    return responder.receive(request, reply, failure)
   }
 
   const app = Fastify({
@@ -127,13 +127,10 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     clientErrorHandler: (error: Error, socket) => clientErrors.handle(error, socket),
     // Fastify does not run any hook for these errors.
     frameworkErrors(error, request, reply) {
-      reportOnClose(request, reply)
       request.admission = null
       request.parsedParameters = null
-      request.isDeprecated = isDeprecated(request)
       const failure = error.code === 'FST_ERR_BAD_URL' ? 'malformed_request' : 'internal_error'
-      const received = async () => responder.receive(request, reply, failure)
-      received().catch(cause => {
+      Promise.try(receive, request, reply, failure).catch(cause => {
         logger.error({ requestId: request.id, err: cause }, 'request failed')
         responder.refuse(request, reply, 'internal_error')
       })
@@ -146,10 +143,8 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
 
   // Hooks and routes return nothing if they are done at once, because Fastify waits for whatever they return.
   app.addHook('onRequest', (request, reply, done) => {
-    request.isDeprecated = isDeprecated(request)
     nameRequest(reply.raw, answeredRequest(request, reply))
-    reportOnClose(request, reply)
-    const isDone = responder.receive(request, reply)
+    const isDone = receive(request, reply)
     if (isDone instanceof Promise) isDone.then(isDoneNow => isDoneNow || done(), done)
     else if (!isDone) done()
   })

@@ -28,12 +28,9 @@ export interface OpenEndpoint {
 }
 
 /** Lists and rows share one list follower, so the rows of a page are as new as its list. */
-export function createEndpointParts(
-  app: Omit<QueryAppParts, 'tables'>,
-  tables: Pick<Tables, 'rows'>,
-  runtime: AppRuntime,
-): { parts: EndpointParts; keepers: Keeper[] } {
+export function createEndpointParts(app: QueryAppParts, runtime: AppRuntime) {
   const { databases, options, newSnapshotId = randomUUID } = app
+  const tables = limitTables(app.tables, options)
   const { PLEDGEVIEW_QUERY_MS_MAX: statementMsMax, rowBytesMax: bytesMax } = options
   const { now, logger } = runtime
   const indexed = { statementMsMax, campaignsMax: options.PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX }
@@ -51,15 +48,16 @@ export function createEndpointParts(
   const rows = createCachedCampaignRows(tables, databases, follower, kept, runtime)
   // A purge leaves the ids of lists until they expire, so that the pages of a walk come from one snapshot.
   const lasting: Keeper = { forgetOld: () => snapshots.forgetOld(), forgetAll: () => undefined }
-  const parts = { tables, databases, lists, rows, slugs: follower, options }
-  return { parts, keepers: [rows, follower, lasting] }
+  const parts: EndpointParts = { tables, databases, lists, rows, slugs: follower, options }
+  const keepers: Keeper[] = [rows, follower, lasting]
+  return { parts, keepers }
 }
 
 // A statement may be for many requests, so all statements are in one line, and none has a client that can go.
 const anyStatement: Turn = { key: '', isGone: () => false }
 
 /** Limits how many statements run at once, and bounds the time of each, including the time it waits to start. */
-export function limitTables(tables: Pick<Tables, 'rows'>, options: QueryAppOptions): Pick<Tables, 'rows'> {
+function limitTables(tables: Pick<Tables, 'rows'>, options: QueryAppOptions): Pick<Tables, 'rows'> {
   const { statementsMax, waitingStatementsMax, PLEDGEVIEW_QUERY_MS_MAX: statementMsMax } = options
   const turns = createFairTurns({
     runningMax: statementsMax,
