@@ -52,15 +52,11 @@ export function createPaintedLine(stream: Terminal) {
   }
 }
 
-interface ActivityState extends Activity {
-  done: number
-  detail?: string
-  elapsedMs: number
-}
-
 /** The line: `appending [####----] 43%  177 of 411 MB  0:07 left  612,345 lines`. Pure. */
-export function progressText(state: ActivityState): string {
-  const { label, done, total, detail = '', elapsedMs, format = grouped } = state
+export function progressText(
+  activity: Activity & { done: number; detail?: string; elapsedMs: number },
+): string {
+  const { label, done, total, detail = '', elapsedMs, format = grouped } = activity
   if (!total) return `${label}  ${format(done)}  ${detail}`.trimEnd()
   const share = Math.min(Math.max(done / total, 0), 1)
   const amounts = `${format(done)} of ${format(total)}`
