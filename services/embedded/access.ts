@@ -19,7 +19,7 @@ import { type FollowedDatabases, followedDatabases } from '../tables/generations
 import { defaultNames, type Shard, type Tables } from '../tables/port.ts'
 import { checkTablesIdentity } from '../tables/schema/identity.ts'
 import { type DataDirectory, readSecrets, readServiceAddress, type ServiceAddress } from './data-directory.ts'
-import { type EmbeddedModel, identityOf, liveConsumer, openEmbeddedModel } from './model.ts'
+import { identityOf, liveConsumer, openEmbeddedModel } from './model.ts'
 import { childSettings } from './tables.ts'
 
 /**
@@ -80,66 +80,55 @@ export async function withModel<T>(
   { isCaughtUp = false, asksService = false }: DirectoryNeeds,
   work: (access: EmbeddedAccess) => Promise<T>,
 ): Promise<T> {
-  async function attempt(): Promise<T> {
-    try {
-      return await withOwnModel(directory, config, isCaughtUp, work)
-    } catch (error) {
-      const service = error instanceof DataDirectoryInUse && readServiceAddress(directory)
-      if (service && isAlive(service)) return withService({ directory, config, service }, asksService, work)
-      throw error
-    }
-  }
+  const attempt = () =>
+    closing(async open => {
+      const model = await openOwn(directory, config, isCaughtUp, open).catch((error: unknown) => {
+        const service = error instanceof DataDirectoryInUse && readServiceAddress(directory)
+        if (!service || !isAlive(service)) throw error
+        return openBeside(service, directory, config, asksService, open)
+      })
+      return work(accessTo(model, directory, config, open))
+    })
   const isRetryable = (error: unknown) => error instanceof DataDirectoryInUse
   return retry(attempt, { isRetryable, msMax: lockMsMax, pauseMsMin: lookMs })
 }
 
-async function withService<T>(
-  place: { directory: DataDirectory; config: Config; service: ServiceAddress },
-  asksService: boolean,
-  work: (access: EmbeddedAccess) => Promise<T>,
-): Promise<T> {
-  const { directory, config, service } = place
-  const secrets = readSecrets(directory, config)
-  return closing(async open => {
-    const tables = open(openTables(childSettings(service.clickhouse, config)))
-    const databases = followedDatabases(defaultNames)
-    if (!asksService) {
-      await databases.follow(tables)
-      await checkTablesIdentity(tables, databases, identityOf(secrets, config))
-    }
-    let opened: Promise<EventWriter> | undefined
-    const writer = () => (opened ??= openJournalWriter(directory.journal).then(open))
-    const model = { tables, databases, writer, secrets, clickHouse: service.clickhouse }
-    return work(accessTo(model, { ...place, status: () => statusFrom(service) }, open))
-  })
+async function openOwn(directory: DataDirectory, config: Config, isCaughtUp: boolean, open: Open) {
+  const model = open(await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger }))
+  if (isCaughtUp) await model.whenDrained()
+  return { ...model, writer: async () => model.writer, service: undefined, status: async () => statusOf(model) }
 }
 
-function withOwnModel<T>(
+async function openBeside(
+  service: ServiceAddress,
   directory: DataDirectory,
   config: Config,
-  isCaughtUp: boolean,
-  work: (access: EmbeddedAccess) => Promise<T>,
-): Promise<T> {
-  return closing(async open => {
-    const model = open(await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger }))
-    if (isCaughtUp) await model.whenDrained()
-    const status = () => statusOf(model)
-    const own = { ...model, writer: async () => model.writer }
-    return work(accessTo(own, { directory, config, service: undefined, status }, open))
-  })
+  asksService: boolean,
+  open: Open,
+) {
+  const secrets = readSecrets(directory, config)
+  const { clickhouse: clickHouse } = service
+  const tables = open(openTables(childSettings(clickHouse, config)))
+  const databases = followedDatabases(defaultNames)
+  if (!asksService) {
+    await databases.follow(tables)
+    await checkTablesIdentity(tables, databases, identityOf(secrets, config))
+  }
+  let opened: Promise<EventWriter> | undefined
+  const writer = () => (opened ??= openJournalWriter(directory.journal).then(open))
+  return { tables, databases, writer, secrets, clickHouse, service, status: () => statusFrom(service) }
 }
 
 /** Rebuilds run in the process of their command. So they take no time from the answers of the service, and end with their command. */
 function accessTo(
-  model: Pick<EmbeddedModel, 'tables' | 'databases' | 'secrets'> &
-    Pick<EmbeddedAccess, 'writer'> & { clickHouse: ServiceAddress['clickhouse'] },
-  place: Pick<EmbeddedAccess, 'directory' | 'config' | 'service' | 'status'>,
+  model: Awaited<ReturnType<typeof openOwn> | ReturnType<typeof openBeside>>,
+  directory: DataDirectory,
+  config: Config,
   open: Open,
 ): EmbeddedAccess {
-  const { tables, databases, writer, secrets, clickHouse } = model
-  const { directory, config, service, status } = place
+  const { tables, databases, writer, secrets, clickHouse, service, status } = model
   return {
-    ...{ ...place, isEmbedded: true, tables, databases, writer },
+    ...{ isEmbedded: true, directory, config, service, status, tables, databases, writer },
     shards: async () => [{ tables, databases }],
     session: () => open(openTables(inSession(childSettings(clickHouse, config)))),
     encoder: async () => encodeState,
