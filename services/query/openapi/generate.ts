@@ -31,7 +31,7 @@ function generate(name: string, text: string): void {
 
 const json = (document: object) => `${JSON.stringify(document, null, 2)}\n`
 
-const document = buildOpenApi({ version: programVersion })
+const document = buildOpenApi(programVersion)
 generate('api/openapi.json', json(document))
 const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>
 generate('api/client/bodies.ts', clientTypesText(schemas, bodies))

@@ -20,19 +20,11 @@ import {
   securitySchemes,
 } from './components.ts'
 
-export type OpenApiDocument = ReturnType<typeof createDocument>
-
 /**
  * Builds the document. `version` is the version of the program; the version of the API is part of the path. An
  * installation publishes it with its own addresses: see published-openapi.ts.
  */
-export function buildOpenApi({
-  version,
-  apiVersions = versions,
-}: {
-  version: string
-  apiVersions?: readonly ApiVersion[]
-}): OpenApiDocument {
+export function buildOpenApi(version: string, apiVersions: readonly ApiVersion[] = versions) {
   const deprecation = apiVersions.find(known => known.basePath === basePath)?.deprecation ?? null
   return createDocument(
     {

@@ -5,7 +5,7 @@ import { buildOpenApi } from '../../../services/query/openapi/openapi.ts'
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
-const document = JSON.parse(JSON.stringify(buildOpenApi({ version: '0.0.0' }))) as { [name: string]: Json }
+const document = JSON.parse(JSON.stringify(buildOpenApi('0.0.0'))) as { [name: string]: Json }
 
 function find(pointer: string): Json | undefined {
   return pointer
@@ -87,7 +87,7 @@ describe('the OpenAPI document', () => {
       return found
     }
     expect(marks(document)).not.toContainEqual([expect.anything(), true])
-    const marked = marks(JSON.parse(JSON.stringify(buildOpenApi({ version: '0.0.0', apiVersions }))))
+    const marked = marks(JSON.parse(JSON.stringify(buildOpenApi('0.0.0', apiVersions))))
     expect(marked).toContainEqual(['listProjects', true])
     expect(marked).not.toContainEqual([expect.stringMatching(/^(get|list)/), false])
   })
