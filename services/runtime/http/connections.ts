@@ -18,13 +18,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { addressBucket } from './addresses.ts'
-import {
-  aheadBytesMax,
-  createSharedTurn,
-  gateRequests,
-  type RequestGate,
-  type SharedTurn,
-} from './request-gate.ts'
+import { aheadBytesMax, createSharedTurn, gateRequests, type RequestGate } from './request-gate.ts'
 
 interface ConnectionsOptions {
   /** Connections of one address that may be open at once. IPv6: of one /64. */
@@ -54,16 +48,20 @@ interface Connection {
   isStranger: boolean
 }
 
-interface Address {
-  open: number
-  turn: SharedTurn
-  /** The oldest first. */
-  strangers: Set<Socket>
-  /** Those that have not had their first turn, the oldest first. */
-  waiting: Set<Socket>
-  /** Without strangers' bounds: those that are served and have no request in progress, the one that is idle for longest first. */
-  idle: Set<Socket>
+function newAddress() {
+  return {
+    open: 0,
+    turn: createSharedTurn(),
+    /** The oldest first. */
+    strangers: new Set<Socket>(),
+    /** Those that have not had their first turn, the oldest first. */
+    waiting: new Set<Socket>(),
+    /** Without strangers' bounds: those that are served and have no request in progress, the one that is idle for longest first. */
+    idle: new Set<Socket>(),
+  }
 }
+
+type Address = ReturnType<typeof newAddress>
 
 /** Creates the book of the connections of one server. */
 export function createConnections(options: ConnectionsOptions) {
@@ -258,10 +256,6 @@ export function createConnections(options: ConnectionsOptions) {
       }
     },
   }
-}
-
-function newAddress(): Address {
-  return { open: 0, turn: createSharedTurn(), strangers: new Set(), waiting: new Set(), idle: new Set() }
 }
 
 /** Whether more than the body has arrived behind this request. A body without a length counts as more. */
