@@ -71,16 +71,34 @@ export function createRedisConnection(
   settings: RedisSettings,
   { now, random, logger, onChange }: RedisDependencies,
 ) {
-  const { name, deadlineMs, reconnectMsMax = reconnectMsMaxDefault } = settings
+  const { url, name, deadlineMs, reconnectMsMax = reconnectMsMaxDefault } = settings
   const state = createState({ now, logger: logger.child({ redis: name }), onChange })
   let clock: ClockReading = { sentAt: 0, receivedAt: 0, time: 0 }
   let attempts = 0
   let heartbeatTimer: NodeJS.Timeout | undefined
+  let lastError: unknown
 
-  const redis = openClient(settings, {
-    pauseMs: () => backoffMs(++attempts, { pauseMsMin, pauseMsMax: reconnectMsMax }, random),
-    ready: handshake,
-    lost: state.setUnavailable,
+  const redis = new Redis(url, {
+    connectionName: name,
+    // Without these three options a command could be sent later than intended.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: Math.max(timeoutMsMin, deadlineMs),
+    socketTimeout: Math.max(timeoutMsMin, deadlineMs),
+    disconnectTimeout: disconnectMsMax,
+    retryStrategy: () => backoffMs(++attempts, { pauseMsMin, pauseMsMax: reconnectMsMax }, random),
+  })
+  const reportLoss = () => state.setUnavailable(lastError ?? new Error('the connection was closed'))
+  redis.on('error', error => {
+    lastError = error
+  })
+  redis.on('close', reportLoss)
+  // Also emitted if no connection can be tried.
+  redis.on('end', reportLoss)
+  redis.on('ready', () => {
+    lastError = undefined
+    void handshake()
   })
 
   /** Reads the server's clock on a new connection. The connection is up when it is known. */
@@ -203,40 +221,6 @@ async function readClock(redis: Redis, now: () => number) {
 
 function timeAt({ sentAt, receivedAt, time }: ClockReading, now: number): RedisTime {
   return { earliest: time + now - receivedAt, latest: time + now - sentAt }
-}
-
-interface ClientEvents {
-  /** The pause before the next attempt to connect. */
-  pauseMs: () => number
-  ready: () => void
-  lost: (error: unknown) => void
-}
-
-function openClient({ url, name, deadlineMs }: RedisSettings, { pauseMs, ready, lost }: ClientEvents): Redis {
-  const redis = new Redis(url, {
-    connectionName: name,
-    // Without these three options a command could be sent later than intended.
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: Math.max(timeoutMsMin, deadlineMs),
-    socketTimeout: Math.max(timeoutMsMin, deadlineMs),
-    disconnectTimeout: disconnectMsMax,
-    retryStrategy: pauseMs,
-  })
-  let lastError: unknown
-  const reportLoss = () => lost(lastError ?? new Error('the connection was closed'))
-  redis.on('error', error => {
-    lastError = error
-  })
-  redis.on('close', reportLoss)
-  // Also emitted if no connection can be tried.
-  redis.on('end', reportLoss)
-  redis.on('ready', () => {
-    lastError = undefined
-    ready()
-  })
-  return redis
 }
 
 /* What Redis does when its memory is full, as far as limits and caches depend on it. Pure. */
