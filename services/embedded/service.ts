@@ -11,14 +11,7 @@ import { configuredAddresses, type QueryService, startQueryService } from '../qu
 import { memoryState } from '../query/shared-state.ts'
 import { closeServer, opened } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
-import {
-  type Check,
-  keysCheck,
-  lagCheck,
-  loopCheck,
-  projectorCheck,
-  tablesCheck,
-} from '../runtime/ops/checks.ts'
+import { keysCheck, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../runtime/ops/checks.ts'
 import { createMetrics, type Metrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import { removeServiceAddress, writeServiceAddress } from './data-directory.ts'
@@ -102,18 +95,10 @@ function opsServer(
       projector: projectorCheck(projector.health().failure),
       lag: lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
       keys: keysCheck(keyRing),
-      tables: await embeddedTablesCheck(model),
+      tables: await tablesCheck(model.tables),
     }),
     status: () => statusOf(model),
     metrics,
     beforeScrape: projector.beforeScrape,
   })
-}
-
-/** Whether ClickHouse answers. While it is restarted, the reason. */
-async function embeddedTablesCheck({ tables, clickHouse }: EmbeddedModel): Promise<Check> {
-  const outage = clickHouse.outage()
-  return outage === undefined
-    ? tablesCheck(tables)
-    : { ok: false, detail: `ClickHouse ended and is being restarted: ${outage}` }
 }
