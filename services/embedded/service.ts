@@ -4,18 +4,16 @@
  * If the projector stops (too many rejects, a table that does not answer), the API still answers from the tables, and both
  * probes of the ops port report why they no longer change.
  */
-import type { FastifyInstance } from 'fastify'
 import type { Mail } from '../portal/ports.ts'
 import { statusOf } from '../projector/status.ts'
-import { configuredAddresses, type QueryService, startQueryService } from '../query/service.ts'
+import { configuredAddresses, startQueryService } from '../query/service.ts'
 import { memoryState } from '../query/shared-state.ts'
 import { closeServer, opened } from '../runtime/async/closing.ts'
-import type { Config } from '../runtime/config.ts'
 import { keysCheck, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../runtime/ops/checks.ts'
-import { createMetrics, type Metrics } from '../runtime/ops/metrics.ts'
+import { createMetrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import { removeServiceAddress, writeServiceAddress } from './data-directory.ts'
-import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
+import { openEmbeddedModel } from './model.ts'
 import { startEmbeddedPortal } from './portal.ts'
 import type { EmbeddedTablesOptions } from './tables.ts'
 
@@ -35,7 +33,7 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
   return opened(async open => {
     const metrics = createMetrics()
     const model = open(await openEmbeddedModel({ ...options, metrics }))
-    const { tables, databases } = model
+    const { tables, databases, projector } = model
     // What is not configured is known once the ports listen.
     const addresses = configuredAddresses(config)
     const query = open(
@@ -61,7 +59,19 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
         }),
       )
     }
-    const ops = opsServer(model, query, config, metrics)
+    const ops = createOpsServer({
+      hosts: opsHosts(config),
+      health: () => ({ loop: loopCheck(projector.health()) }),
+      readiness: async () => ({
+        projector: projectorCheck(projector.health().failure),
+        lag: lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
+        keys: keysCheck(query.keyRing),
+        tables: await tablesCheck(tables),
+      }),
+      status: () => statusOf(model),
+      metrics,
+      beforeScrape: projector.beforeScrape,
+    })
     open({ close: () => closeServer(ops) })
     const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: options.opsPort })
 
@@ -78,27 +88,5 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
       portalUrl: options.portal && addresses.portalUrl,
       opsUrl,
     }
-  })
-}
-
-function opsServer(
-  model: EmbeddedModel,
-  { keyRing }: QueryService,
-  config: Config,
-  metrics: Metrics,
-): FastifyInstance {
-  const { projector } = model
-  return createOpsServer({
-    hosts: opsHosts(config),
-    health: () => ({ loop: loopCheck(projector.health()) }),
-    readiness: async () => ({
-      projector: projectorCheck(projector.health().failure),
-      lag: lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
-      keys: keysCheck(keyRing),
-      tables: await tablesCheck(model.tables),
-    }),
-    status: () => statusOf(model),
-    metrics,
-    beforeScrape: projector.beforeScrape,
   })
 }
