@@ -47,15 +47,8 @@ const logBytesMax = 65_536
 export async function startChild(configuration: ServerConfiguration) {
   writeFiles(configuration)
   const cwd = join(configuration.filesDirectory, workingDirectory)
-  const { page, close } = await openWorkingDirectory(cwd)
-  try {
-    return await startIn(cwd, page, configuration)
-  } finally {
-    await close()
-  }
-}
-
-async function startIn(cwd: string, page: string, configuration: ServerConfiguration) {
+  await using directory = await openWorkingDirectory(cwd)
+  const { page } = directory
   const args = [
     join(configuration.filesDirectory, configurationFile),
     // With other servers in a cluster, it has to call them.
@@ -236,7 +229,7 @@ function logReader(path: string): () => string {
  * The request shows that ClickHouse has started, and it is answered after the directory has been removed.
  */
 
-/** Creates the directory, and removes it when the page is fetched. `close` stops waiting for that. */
+/** Creates the directory, and removes it when the page is fetched. Its disposal stops waiting for that. */
 async function openWorkingDirectory(path: string) {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const route = `/${randomUUID()}`
@@ -249,7 +242,7 @@ async function openWorkingDirectory(path: string) {
   await once(server, 'listening')
   return {
     page: `http://127.0.0.1:${(server.address() as AddressInfo).port}${route}`,
-    async close() {
+    async [Symbol.asyncDispose]() {
       server.close()
       server.closeAllConnections()
       await once(server, 'close')
