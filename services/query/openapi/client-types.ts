@@ -40,16 +40,13 @@ interface Body {
   base: string | undefined
   own: Schema
 }
-type Write = (body: Body, refer: (name: string) => void) => string
-
 /** In the order of their names. */
 function textsOf(
   schemas: Readonly<Record<string, Schema>>,
   names: readonly string[],
-  write: Write,
+  write: (body: Body) => string,
 ): string[] {
   const pending = [...names]
-  const refer = (name: string) => void pending.push(name)
   const texts = new Map<string, string>()
   for (const name of pending) {
     const schema = schemas[name]
@@ -58,10 +55,13 @@ function textsOf(
     const base = Object.keys(schemas).find(other => isPart(schemas[other], schema))
     if (base !== undefined) pending.push(base)
     const own = base === undefined ? schema : without(schema, schemas[base])
-    texts.set(name, write({ name, base, own }, refer))
+    for (const [, referred = ''] of JSON.stringify(own).matchAll(reference)) pending.push(referred)
+    texts.set(name, write({ name, base, own }))
   }
   return [...texts].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, text]) => text)
 }
+
+const reference = /#\/components\/schemas\/(\w+)/g
 
 /** Whether the whole has each field of the part, with the same description, and more. */
 function isPart(part: Schema | undefined, whole: Schema): boolean {
@@ -76,17 +76,17 @@ function without(whole: Schema, part: Schema | undefined): Schema {
   return { ...whole, properties: Object.fromEntries(own) }
 }
 
-function interfaceText({ name, base, own }: Body, refer: (name: string) => void): string {
+function interfaceText({ name, base, own }: Body): string {
   const fields = Object.entries(own.properties ?? {}).map(([field, value]) => {
     const mark = own.required?.includes(field) ? '' : '?'
-    return `${commentText(value.description, '  ')}  ${field}${mark}: ${typeText(value, `${name}.${field}`, refer)}\n`
+    return `${commentText(value.description, '  ')}  ${field}${mark}: ${typeText(value, `${name}.${field}`)}\n`
   })
   return `${commentText(own.description, '')}export interface ${name}${base === undefined ? '' : ` extends ${base}`} {\n${fields.join('')}}\n`
 }
 
-function typedDictText({ name, base, own }: Body, refer: (name: string) => void): string {
+function typedDictText({ name, base, own }: Body): string {
   const fields = Object.entries(own.properties ?? {}).map(
-    ([field, value]) => `    ${field}: ${pythonType(typeText(value, `${name}.${field}`, refer, 'int'))}\n`,
+    ([field, value]) => `    ${field}: ${pythonType(typeText(value, `${name}.${field}`, 'int'))}\n`,
   )
   return `class ${name}(${base ?? 'TypedDict'}):\n    """${own.description}"""\n\n${fields.join('')}`
 }
@@ -101,16 +101,12 @@ function pythonType(type: string): string {
   return parts.join(' | ').replaceAll('] | Literal[', ', ')
 }
 
-function typeText(schema: Schema, place: string, refer: (name: string) => void, integer = 'number'): string {
-  if (schema.$ref !== undefined) {
-    const name = schema.$ref.replace('#/components/schemas/', '')
-    refer(name)
-    return name
-  }
-  if (schema.anyOf) return schema.anyOf.map(part => typeText(part, place, refer, integer)).join(' | ')
+function typeText(schema: Schema, place: string, integer = 'number'): string {
+  if (schema.$ref !== undefined) return schema.$ref.replace(reference, '$1')
+  if (schema.anyOf) return schema.anyOf.map(part => typeText(part, place, integer)).join(' | ')
   if (schema.enum) return schema.enum.map(value => `'${value}'`).join(' | ')
   if (Array.isArray(schema.type)) {
-    return schema.type.map(type => typeText({ ...schema, type }, place, refer, integer)).join(' | ')
+    return schema.type.map(type => typeText({ ...schema, type }, place, integer)).join(' | ')
   }
   switch (schema.type) {
     case 'string':
@@ -121,7 +117,7 @@ function typeText(schema: Schema, place: string, refer: (name: string) => void, 
     case 'integer':
       return integer
     case 'array': {
-      const items = typeText(schema.items ?? {}, place, refer, integer)
+      const items = typeText(schema.items ?? {}, place, integer)
       return items.includes(' ') ? `(${items})[]` : `${items}[]`
     }
     default:
