@@ -14,7 +14,7 @@ import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
 import { service } from '../endpoints/service.ts'
 import { createVersionNotices } from './answer.ts'
 
-export type Publications = ReturnType<typeof publicationsFor>
+export type Publications = ReturnType<ReturnType<typeof createPublications>>
 
 // These bodies change only with another program or other settings.
 const cacheMs = 300_000
@@ -27,32 +27,26 @@ export function createPublications(
   addresses: () => PublicAddresses,
   versions: readonly ApiVersion[],
   document: PublishedDocument,
-): () => Publications {
-  let made: { for: PublicAddresses; publications: Publications } | undefined
+) {
+  function make(present: PublicAddresses) {
+    const { portalUrl } = present
+    const changesUrl = portalUrl === undefined ? undefined : `${withoutSlash(portalUrl)}/changes`
+    return {
+      ...present,
+      /** Undefined: errors lead to the API's first page. */
+      documentationUrl: documentationUrlOf(present),
+      noticesOf: createVersionNotices(versions, changesUrl),
+      /** The first page. */
+      service: published(service.bodyFor(present, versions)),
+      openApi: published(publishedOpenApi(document, present)),
+    }
+  }
+  let made: ReturnType<typeof make> | undefined
   return () => {
     const { apiUrl, portalUrl } = addresses()
-    if (made === undefined || made.for.apiUrl !== apiUrl || made.for.portalUrl !== portalUrl) {
-      const present = { apiUrl, portalUrl }
-      made = { for: present, publications: publicationsFor(present, versions, document) }
-    }
-    return made.publications
-  }
-}
-
-function publicationsFor(
-  addresses: PublicAddresses,
-  versions: readonly ApiVersion[],
-  document: PublishedDocument,
-) {
-  const { portalUrl } = addresses
-  const changesUrl = portalUrl === undefined ? undefined : `${withoutSlash(portalUrl)}/changes`
-  return {
-    /** Undefined: errors lead to the API's first page. */
-    documentationUrl: documentationUrlOf(addresses),
-    noticesOf: createVersionNotices(versions, changesUrl),
-    /** The first page. */
-    service: published(service.bodyFor(addresses, versions)),
-    openApi: published(publishedOpenApi(document, addresses)),
+    if (made?.apiUrl !== apiUrl || made?.portalUrl !== portalUrl) made = undefined
+    made ??= make({ apiUrl, portalUrl })
+    return made
   }
 }
 
