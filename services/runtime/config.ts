@@ -102,6 +102,15 @@ function together(...names: [string, string, ...string[]]) {
   ] as const
 }
 
+/** A setting that does nothing without another one. `otherwise`: what it does not do. */
+function needs(name: string, other: string, otherwise: string) {
+  return [
+    (settings: Readonly<Record<string, unknown>>) =>
+      settings[name] === undefined || settings[other] !== undefined,
+    { ...relationOf(name, other), message: `needs ${other}, otherwise ${otherwise}` },
+  ] as const
+}
+
 const settingsSchema = z
   .object({
     PLEDGEVIEW_HOST: host.default('127.0.0.1'),
@@ -225,14 +234,7 @@ const settingsSchema = z
   })
   // The other services may know the provider, too. Only the portal needs its secret (portal/service.ts).
   .refine(...together('PLEDGEVIEW_OIDC_ISSUER', 'PLEDGEVIEW_OIDC_CLIENT_ID'))
-  .refine(
-    settings =>
-      settings.PLEDGEVIEW_OIDC_ISSUER !== undefined || settings.PLEDGEVIEW_OIDC_CLIENT_SECRET === undefined,
-    {
-      ...relationOf('PLEDGEVIEW_OIDC_CLIENT_SECRET', 'PLEDGEVIEW_OIDC_ISSUER'),
-      message: 'needs PLEDGEVIEW_OIDC_ISSUER, otherwise nobody can sign in with it',
-    },
-  )
+  .refine(...needs('PLEDGEVIEW_OIDC_CLIENT_SECRET', 'PLEDGEVIEW_OIDC_ISSUER', 'nobody can sign in with it'))
   .refine(...together('PLEDGEVIEW_CLICKHOUSE_SHARD_URLS', 'PLEDGEVIEW_CLICKHOUSE_CLUSTER'))
   .refine(
     ...together(
@@ -245,14 +247,7 @@ const settingsSchema = z
     ...relationOf('PLEDGEVIEW_KAFKA_TLS_CA_FILE', 'PLEDGEVIEW_KAFKA_TLS'),
     message: 'needs PLEDGEVIEW_KAFKA_TLS=true, otherwise nothing is encrypted',
   })
-  .refine(
-    ({ PLEDGEVIEW_SCHEMA_REGISTRY_USER: user, PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD: password }) =>
-      user !== undefined || password === undefined,
-    {
-      ...relationOf('PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD', 'PLEDGEVIEW_SCHEMA_REGISTRY_USER'),
-      message: 'needs PLEDGEVIEW_SCHEMA_REGISTRY_USER, otherwise it is not sent',
-    },
-  )
+  .refine(...needs('PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD', 'PLEDGEVIEW_SCHEMA_REGISTRY_USER', 'it is not sent'))
   .refine(
     ({ PLEDGEVIEW_DATABASE: base, PLEDGEVIEW_VIEWS_DATABASE: views }) => {
       // tables/generations.ts and tables/schema/cluster-views.ts have the names.
