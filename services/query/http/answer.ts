@@ -24,8 +24,7 @@ export function sendEntry(response: ServerResponse, entry: CacheEntry, answered:
   const { requestId, decision, notices, ifNoneMatch, now } = answered
   const isKnown = isNoneMatch(ifNoneMatch, entry.etag)
   const headers = isKnown ? [] : ['content-type', jsonType, 'content-length', String(entry.body.length)]
-  append(headers, commonHeaders(requestId))
-  append(headers, rateLimitHeaders(decision, now))
+  append(headers, commonHeaders(requestId, decision, now))
   append(headers, entry.link === null ? notices : withLink(notices, entry.link))
   append(headers, cacheHeaders(entry, now))
   if (entry.link !== null && notices.link === undefined) headers.push('link', entry.link)
@@ -52,13 +51,26 @@ export const jsonType = 'application/json; charset=utf-8'
 /** The request headers that an answer to a key depends on, as `vary` names them. */
 export const credentialHeaders = 'Authorization, X-API-Key, X-API-Secret'
 
-/** The headers of every response. All names are in lower case, because they are looked up and merged by name. */
-export function commonHeaders(requestId: string): ResponseHeaders {
+/**
+ * The headers of every response, with the limiter's counters under the API's own names and in the form of the IETF draft. All names are in
+ * lower case, because they are looked up and merged by name.
+ */
+export function commonHeaders(
+  requestId: string,
+  { limit, windowMs, remaining, delayMs }: RateDecision,
+  now: number,
+): ResponseHeaders {
+  const resetAt = delayMs === 0 ? Math.floor(now / 1000) : Math.ceil((now + delayMs) / 1000)
   return {
     'x-request-id': requestId,
     'access-control-allow-origin': '*',
     'access-control-expose-headers': exposedHeaders,
     'x-content-type-options': 'nosniff',
+    'x-ratelimit-limit': String(limit),
+    'x-ratelimit-remaining': String(remaining),
+    'x-ratelimit-reset': String(resetAt),
+    'ratelimit-policy': `"default";q=${limit};w=${Math.ceil(windowMs / 1000)}`,
+    ratelimit: `"default";r=${remaining};t=${Math.ceil(delayMs / 1000)}`,
   }
 }
 
@@ -68,21 +80,6 @@ export const preflightHeaders: ResponseHeaders = {
   'access-control-allow-headers': requestHeaders,
   'access-control-max-age': '86400',
   allow: methods,
-}
-
-/** The limiter's counters, under the API's own names and in the form of the IETF draft. */
-export function rateLimitHeaders(
-  { limit, windowMs, remaining, delayMs }: RateDecision,
-  now: number,
-): ResponseHeaders {
-  const resetAt = delayMs === 0 ? Math.floor(now / 1000) : Math.ceil((now + delayMs) / 1000)
-  return {
-    'x-ratelimit-limit': String(limit),
-    'x-ratelimit-remaining': String(remaining),
-    'x-ratelimit-reset': String(resetAt),
-    'ratelimit-policy': `"default";q=${limit};w=${Math.ceil(windowMs / 1000)}`,
-    ratelimit: `"default";r=${remaining};t=${Math.ceil(delayMs / 1000)}`,
-  }
 }
 
 /**

@@ -9,7 +9,7 @@ import { type ErrorCode, errorBody } from '../../../contracts/api/errors.ts'
 import type { Connections } from '../../runtime/http/connections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { type Admission, type Admissions, isResource, type Refusal, refusal } from './admission.ts'
-import { commonHeaders, type ResponseHeaders, rateLimitHeaders } from './answer.ts'
+import { commonHeaders, type ResponseHeaders } from './answer.ts'
 import type { Publications } from './publications.ts'
 import type { RequestLog } from './request-log.ts'
 
@@ -60,8 +60,7 @@ export function createClientErrors(
     // An unreadable request gets its own error even if its bucket is empty, because the connection ends here anyway.
     const answer = refusal(errorBody(code, publications().documentationUrl))
     const headers: ResponseHeaders = {
-      ...commonHeaders(requestId),
-      ...rateLimitHeaders(admission.decision, now()),
+      ...commonHeaders(requestId, admission.decision, now()),
       ...answer.headers,
       connection: 'close',
       date: new Date(now()).toUTCString(),

@@ -24,14 +24,7 @@ import {
   refusalCodeOf,
   servicePaths,
 } from './admission.ts'
-import {
-  commonHeaders,
-  credentialHeaders,
-  preflightHeaders,
-  type ResponseHeaders,
-  rateLimitHeaders,
-  sendEntry,
-} from './answer.ts'
+import { commonHeaders, credentialHeaders, preflightHeaders, type ResponseHeaders, sendEntry } from './answer.ts'
 import type { DirectAnswers } from './direct-answers.ts'
 import type { Publications } from './publications.ts'
 
@@ -61,8 +54,7 @@ export function createResponder(
   function ownHeadersOf(request: FastifyRequest): ResponseHeaders {
     const { decision } = request.admission ?? admissions.unknown()
     return {
-      ...commonHeaders(request.id),
-      ...rateLimitHeaders(decision, now()),
+      ...commonHeaders(request.id, decision, now()),
       ...publications().noticesOf(targetOf(request)),
     }
   }
