@@ -96,7 +96,7 @@ export async function withModel<T>(
 async function openOwn(directory: DataDirectory, config: Config, isCaughtUp: boolean, open: Open) {
   const model = open(await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger }))
   if (isCaughtUp) await model.whenDrained()
-  return { ...model, writer: async () => model.writer, service: undefined, status: async () => statusOf(model) }
+  return { ...model, writer: async () => model.writer, service: undefined, status: () => statusOf(model) }
 }
 
 async function openBeside(

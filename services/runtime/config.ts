@@ -247,7 +247,9 @@ const settingsSchema = z
     ...relationOf('PLEDGEVIEW_KAFKA_TLS_CA_FILE', 'PLEDGEVIEW_KAFKA_TLS'),
     message: 'needs PLEDGEVIEW_KAFKA_TLS=true, otherwise nothing is encrypted',
   })
-  .refine(...needs('PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD', 'PLEDGEVIEW_SCHEMA_REGISTRY_USER', 'it is not sent'))
+  .refine(
+    ...needs('PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD', 'PLEDGEVIEW_SCHEMA_REGISTRY_USER', 'it is not sent'),
+  )
   .refine(
     ({ PLEDGEVIEW_DATABASE: base, PLEDGEVIEW_VIEWS_DATABASE: views }) => {
       // tables/generations.ts and tables/schema/cluster-views.ts have the names.

@@ -24,7 +24,13 @@ import {
   refusalCodeOf,
   servicePaths,
 } from './admission.ts'
-import { commonHeaders, credentialHeaders, preflightHeaders, type ResponseHeaders, sendEntry } from './answer.ts'
+import {
+  commonHeaders,
+  credentialHeaders,
+  preflightHeaders,
+  type ResponseHeaders,
+  sendEntry,
+} from './answer.ts'
 import type { DirectAnswers } from './direct-answers.ts'
 import type { Publications } from './publications.ts'
 
