@@ -4,9 +4,10 @@ import { readSql } from '../../tables/read-sql.ts'
 import type { Account } from '../ports.ts'
 import { type Place, readRows } from '../reading.ts'
 
-/** The state of an account, deleted if it has no address, and how long the ledger has had it by ClickHouse's clock. */
+/** The state of an account, deleted if it has no address, and since when and for how long the ledger has had it by ClickHouse's clock. */
 export interface LedgerRow extends Omit<AccountEvent['data'], 'version'> {
   version: bigint
+  came_at: number
   age_ms: number
 }
 
@@ -44,7 +45,7 @@ export function liveAccount(account: LedgerRow | undefined): (Account & { versio
 }
 
 /** The state that a row was written from. */
-export function eventOf({ age_ms, version, ...state }: LedgerRow): AccountEvent {
+export function eventOf({ came_at, age_ms, version, ...state }: LedgerRow): AccountEvent {
   return { type: 'account', data: { ...state, version: longOf(version) } }
 }
 

@@ -21,7 +21,7 @@ import {
 } from '../../../contracts/events/portal-event.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { PageError } from '../http/pages.ts'
-import { type OwnEventsDependencies, recordOf, writeOwn } from '../own-events.ts'
+import { type OwnEventsDependencies, writeOwn } from '../own-events.ts'
 import type { Account } from '../ports.ts'
 import type { Place } from '../reading.ts'
 import {
@@ -116,16 +116,21 @@ export function openAccounts(dependencies: AccountsDependencies) {
 
 /**
  * Appends a state, and resolves with the account once the ledger has it, or a newer one. If it has a newer one, this state came late. Then
- * the newer one is appended again, so that it is the last one in the log.
+ * the newer one is appended again, so that it is the last one in the log. That one may come late, too, so the ledger has to have it anew:
+ * `before` is when its row came that it is made of.
  */
-function write(dependencies: AccountsDependencies, event: AccountEvent): Promise<LedgerRow> {
+async function write(
+  dependencies: AccountsDependencies,
+  event: AccountEvent,
+  before = 0,
+): Promise<LedgerRow> {
   const version = portalVersionOf(event)
-  return writeOwn(dependencies, [event], async () => {
-    const held = await readAccount(dependencies, event.data.account_id)
-    if (!held || held.version < version) return undefined
-    if (held.version > version) await dependencies.writer.append([recordOf(eventOf(held))])
-    return held
+  const held = await writeOwn(dependencies, [event], async () => {
+    const row = await readAccount(dependencies, event.data.account_id)
+    const isThere = row && row.version >= version && !(row.version === version && row.came_at === before)
+    return isThere ? row : undefined
   })
+  return held.version > version ? write(dependencies, eventOf(held), held.came_at) : held
 }
 
 export function beingDeleted(): PageError {

@@ -238,6 +238,38 @@ describe('the deletion of an account', () => {
     )
   }, 180_000)
 
+  test('stays in new tables, and so does the end of sessions, also if it lands while an older state is appended again', async () => {
+    const one = eager()
+    const { account_id } = await one.ofVerifiedEmail(email)
+    const landed = Promise.withResolvers<void>()
+    const append: EventWriter['append'] = records => writers[0].append(records).then(landed.resolve)
+    const hung = slow(false)
+    const ends: Promise<void>[] = []
+    const late = eager({
+      aheadMs: -3_600_000,
+      writer: {
+        async append(records) {
+          // The late portal has read the state of `one`, which it is about to append again.
+          if (ends.length === 1) {
+            ends.push(eager({ writer: { append } }).endSessions(account_id))
+            await landed.promise
+          }
+          await hung.writer.append(records)
+        },
+      },
+    })
+    const lateEnd = late.endSessions(account_id)
+    await hung.arrived
+    ends.push(one.endSessions(account_id))
+    await ends[0]
+    hung.release()
+    await lateEnd
+    await Promise.all(ends)
+    const newest = await readAccount(log, account_id)
+    expect(ends).toHaveLength(2)
+    expect((await replayed(account_id))?.version).toBe(newest?.version)
+  })
+
   test('is completed by another portal if its own is killed before the keys are deleted; until then nobody signs up again', async () => {
     const one = eager()
     const { account_id } = await one.ofVerifiedEmail(email)
