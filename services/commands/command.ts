@@ -1,5 +1,5 @@
 /** What all commands share: how they are called, how they print and how they fail. */
-import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { isDistributed } from '../distributed/settings.ts'
 import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
@@ -32,16 +32,13 @@ export class UsageError extends Error {
 
 export const defaultDataDirectory = '.pledgeview'
 
-/** The data directory's option, as the help shows it. */
 export const dataDirOption = {
   '--data-dir D': `the data directory of the embedded service (default ${defaultDataDirectory})`,
-} as const
+}
+export const jsonOption = { '--json': 'print one JSON object on stdout' }
 
-/** The options that most commands have, for `readArguments`. */
-export const commonOptions = {
-  'data-dir': { type: 'string' },
-  json: { type: 'boolean', default: false },
-} as const
+/** The options that most commands have. */
+export const commonOptions = { ...dataDirOption, ...jsonOption }
 
 /**
  * The data directory that a command works on, or `undefined` if it works on Kafka and ClickHouse: that is so if Kafka is
@@ -78,10 +75,34 @@ export async function runCommand(
   }
 }
 
-/** Strict `parseArgs`. Throws `UsageError` for an unknown option or a missing value. */
-export function readArguments<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
+type Options = NonNullable<Help['options']>
+
+/** The values of options by their names. Of `--limit N` it is a text, if it was given; of `--open`, whether it was given. */
+export type Values<Given extends Options> = {
+  [Option in keyof Given as NameOf<Option>]: Option extends `${string} ${string}`
+    ? string | undefined
+    : boolean
+}
+type NameOf<Option> = Option extends `--${infer Name} ${string}`
+  ? Name
+  : Option extends `--${infer Name}`
+    ? Name
+    : never
+
+/** Reads the options of a help, strictly. Throws `UsageError` for an unknown option or a missing value. */
+export function readArguments<Given extends Options>(
+  args: string[],
+  given: Given,
+  { allowPositionals = false } = {},
+): { values: Values<Given>; positionals: string[] } {
+  const options: ParseArgsOptionsConfig = {}
+  for (const option of Object.keys(given)) {
+    const [, name, value] = /^--(\S+)( .+)?$/.exec(option) ?? []
+    if (name !== undefined) options[name] = value ? { type: 'string' } : { type: 'boolean', default: false }
+  }
   try {
-    return parseArgs(config)
+    const { values, positionals } = parseArgs({ args, allowPositionals, options })
+    return { values: values as Values<Given>, positionals }
   } catch (error) {
     throw new UsageError(messageOf(error))
   }

@@ -2,16 +2,7 @@ import { resolve } from 'node:path'
 import { type OnExported, writeExport } from '../exports/write.ts'
 import { createPaintedLine, grouped, megabytes, progressText } from '../runtime/progress.ts'
 import { presentOf } from '../tables/generations.ts'
-import {
-  type Command,
-  commonOptions,
-  dataDirOption,
-  type Io,
-  printJson,
-  readArguments,
-  UsageError,
-} from './command.ts'
-import { jsonOption } from './help.ts'
+import { type Command, commonOptions, type Io, printJson, readArguments, UsageError } from './command.ts'
 import { type Model, onModel } from './on-model.ts'
 
 export const exportCommand: Command = {
@@ -23,7 +14,7 @@ export const exportCommand: Command = {
       'one is removed. If PLEDGEVIEW_EXPORT_DIR names DIR, the API and the portal offer the latest copy. If ' +
       'PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, it reads from ClickHouse. The service may run meanwhile. Then the copy ' +
       'has what is folded, and may lack events that were appended seconds ago.',
-    options: { ...dataDirOption, ...jsonOption },
+    options: commonOptions,
     examples: ['export exports', 'export exports --json'],
     cost:
       'ClickHouse copies the campaigns into a temporary table, and reads them twice: a minute for 400,000 campaigns, and disk space for ' +
@@ -31,7 +22,7 @@ export const exportCommand: Command = {
   },
 
   async run(args, io) {
-    const { values, positionals } = readArguments({ args, options: commonOptions, allowPositionals: true })
+    const { values, positionals } = readArguments(args, commonOptions, { allowPositionals: true })
     const [directory, ...more] = positionals
     if (directory === undefined || more.length > 0) throw new UsageError('export takes one directory')
     const progress = progressOf(io)

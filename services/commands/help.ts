@@ -19,9 +19,6 @@ export interface Help {
 const program = 'pledgeview'
 const columns = 100
 
-/** The option that several commands share. */
-export const jsonOption = { '--json': 'print one JSON object on stdout' } as const
-
 /** The help that a call asks for: of the subcommand that its first word names, or of the command itself. */
 export function helpFor(help: Help, args: readonly string[]): Help {
   const name = args.find(arg => !arg.startsWith('-'))

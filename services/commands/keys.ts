@@ -13,32 +13,32 @@ import { messageOf } from '../runtime/message-of.ts'
 import { holdTablesIdentity } from '../tables/schema/identity.ts'
 import {
   type Command,
-  commonOptions,
   dataDirOption,
   type Io,
   interruptible,
+  jsonOption,
   printJson,
   readArguments,
   UsageError,
+  type Values,
 } from './command.ts'
-import { jsonOption } from './help.ts'
 import { onModel } from './on-model.ts'
 import { printable } from './printable.ts'
 
-const options = {
-  ...commonOptions,
-  account: { type: 'string' },
-  name: { type: 'string' },
-  url: { type: 'string' },
-  email: { type: 'string' },
-} as const
-
-const commonHelp = {
+const common = {
   '--data-dir D': `${dataDirOption['--data-dir D']}; without it, and if PLEDGEVIEW_KAFKA_BROKERS is set, the command works on Kafka and ClickHouse`,
   ...jsonOption,
 }
+// Those of `issue`, which has all.
+const options = {
+  '--account A': 'the account that gets the key',
+  '--name N': 'the name of the integration that will use the key',
+  '--url U': 'the web address of the integration',
+  '--email E': 'the contact address of the integration',
+  ...common,
+}
 
-type Values = ReturnType<typeof readArguments<{ args: string[]; options: typeof options }>>['values']
+type Given = Values<typeof options>
 
 export const keysCommand: Command = {
   help: {
@@ -50,13 +50,7 @@ export const keysCommand: Command = {
         does:
           'Issues an API key and prints it with its secret. The secret is shown only here: only a hash of it is stored. If ' +
           'it is lost, revoke the key and issue another. An account has at most three active keys.',
-        options: {
-          '--account A': 'the account that gets the key',
-          '--name N': 'the name of the integration that will use the key',
-          '--url U': 'the web address of the integration',
-          '--email E': 'the contact address of the integration',
-          ...commonHelp,
-        },
+        options,
         examples: [
           'keys issue --account acme --name Mirror --url https://acme.example --email ops@acme.example',
         ],
@@ -65,14 +59,14 @@ export const keysCommand: Command = {
       list: {
         call: 'keys list --account A [--data-dir D] [--json]',
         does: 'Lists the keys of an account, the oldest first. Secrets are not shown.',
-        options: { '--account A': 'the account', ...commonHelp },
+        options: { '--account A': 'the account', ...common },
         examples: ['keys list --account acme'],
         cost: 'One query, and no Kafka. It appends nothing to the log. If no service runs on the data directory, it starts ClickHouse for the query, and shows what has been folded.',
       },
       revoke: {
         call: 'keys revoke KEY [--data-dir D] [--json]',
         does: 'Revokes a key, and waits until the ledger has it. The API refuses it within 2 s after that. This cannot be undone.',
-        options: { KEY: `a whole key, or its first ${keyPrefixLength} characters`, ...commonHelp },
+        options: { KEY: `a whole key, or its first ${keyPrefixLength} characters`, ...common },
         examples: ['keys revoke pv_live_1a2b3c4d'],
         cost: 'It waits until the revocation is in the tables, at most 15 s.',
       },
@@ -80,7 +74,7 @@ export const keysCommand: Command = {
   },
 
   async run(args, io) {
-    const { values, positionals } = readArguments({ args, allowPositionals: true, options })
+    const { values, positionals } = readArguments(args, options, { allowPositionals: true })
     const [verb, ...rest] = positionals
     switch (verb) {
       case 'issue':
@@ -97,7 +91,7 @@ export const keysCommand: Command = {
   },
 }
 
-async function issue(values: Values, io: Io): Promise<number> {
+async function issue(values: Given, io: Io): Promise<number> {
   const account = requireId(values.account)
   const { name, url, contact_email: email } = requireFields(values)
   // If it ended before the secret is printed, the key could be active, and nobody could use it.
@@ -122,7 +116,7 @@ async function issue(values: Values, io: Io): Promise<number> {
 const afterInterrupt =
   'It ends once the key is active or deleted. After a second interrupt, revoke the key if keys list shows it.\n'
 
-async function list(values: Values, io: Io): Promise<number> {
+async function list(values: Given, io: Io): Promise<number> {
   const account = requireId(values.account)
   const keys = await onModel(
     values['data-dir'],
@@ -142,7 +136,7 @@ async function list(values: Values, io: Io): Promise<number> {
   return 0
 }
 
-async function revoke([key, ...rest]: string[], values: Values, io: Io): Promise<number> {
+async function revoke([key, ...rest]: string[], values: Given, io: Io): Promise<number> {
   if (key === undefined || rest.length > 0) throw new UsageError('keys revoke takes one KEY')
   if (key.length < keyPrefixLength) throw new UsageError(`a KEY has at least ${keyPrefixLength} characters`)
   const revoked = await withAdmin(values, admin => revokeKey(admin, key))
@@ -151,7 +145,7 @@ async function revoke([key, ...rest]: string[], values: Values, io: Io): Promise
   return 0
 }
 
-function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
+function withAdmin<T>(values: Given, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
   return onModel(
     values['data-dir'],
     async ({ tables, databases, ...model }) => {
@@ -193,7 +187,7 @@ function requireId(id = ''): string {
 }
 
 /** By the rules of the portal. */
-function requireFields({ name = '', url = '', email = '' }: Values): KeyFields {
+function requireFields({ name = '', url = '', email = '' }: Given): KeyFields {
   const checked = checkKeyFields({ name, url, contact_email: email })
   if ('fields' in checked) return checked.fields
   const { contact_email, ...others } = checked.faults

@@ -11,8 +11,7 @@ import { generationOf } from '../tables/generations.ts'
 import { migrate } from '../tables/schema/migrate.ts'
 import { createRoles, definerUser } from '../tables/schema/roles.ts'
 import { checkShards, onEveryShard, openShards } from '../tables/shards.ts'
-import { type Command, commonOptions, type Io, printJson, readArguments } from './command.ts'
-import { jsonOption } from './help.ts'
+import { type Command, type Io, jsonOption, printJson, readArguments } from './command.ts'
 import { printableLines } from './printable.ts'
 
 export const migrateCommand: Command = {
@@ -27,7 +26,7 @@ export const migrateCommand: Command = {
   },
 
   async run(args, io) {
-    const { values } = readArguments({ args, options: { json: commonOptions.json } })
+    const { values } = readArguments(args, jsonOption)
     const done = await migrateDistributed(readConfig(process.env))
     if (values.json) printJson(io, done)
     else printDone(done, io)

@@ -13,14 +13,23 @@ import { messageOf } from '../runtime/message-of.ts'
 import {
   type Command,
   commonOptions,
-  dataDirOption,
   type Io,
   printJson,
   readArguments,
   UsageError,
+  type Values,
 } from './command.ts'
-import { jsonOption } from './help.ts'
 import { onModel } from './on-model.ts'
+
+const options = {
+  '--id NAME':
+    'the name of this announcement, 1 to 64 letters, digits and hyphens; it stands for one subject and text',
+  '--subject S': 'the subject of the mail, up to 150 characters',
+  '--text FILE': 'a file with the text of the mail, UTF-8, up to 32 KB',
+  '--api-version V': 'only contacts of keys that called this version, for example v1, in the last 90 days',
+  '--dry-run': 'print how many addresses would get the mail, and queue nothing',
+  ...commonOptions,
+}
 
 export const notifyCommand: Command = {
   help: {
@@ -30,17 +39,7 @@ export const notifyCommand: Command = {
       'send it within a day. An address that was queued before gets no second mail of the same name, unless the mail was given ' +
       'up in the last 30 days: run the same command again after a kill, to see how many mails were sent, or to try those again. ' +
       'While services run, a key that was made seconds ago may be missing.',
-    options: {
-      '--id NAME':
-        'the name of this announcement, 1 to 64 letters, digits and hyphens; it stands for one subject and text',
-      '--subject S': 'the subject of the mail, up to 150 characters',
-      '--text FILE': 'a file with the text of the mail, UTF-8, up to 32 KB',
-      '--api-version V':
-        'only contacts of keys that called this version, for example v1, in the last 90 days',
-      '--dry-run': 'print how many addresses would get the mail, and queue nothing',
-      ...dataDirOption,
-      ...jsonOption,
-    },
+    options,
     examples: [
       'notify --id v1-ends --subject "Version 1 of the API ends" --text v1-ends.txt --dry-run',
       'notify --id v1-ends --subject "Version 1 of the API ends" --text v1-ends.txt',
@@ -49,17 +48,7 @@ export const notifyCommand: Command = {
   },
 
   async run(args, io) {
-    const { values } = readArguments({
-      args,
-      options: {
-        ...commonOptions,
-        id: { type: 'string' },
-        subject: { type: 'string' },
-        text: { type: 'string' },
-        'api-version': { type: 'string' },
-        'dry-run': { type: 'boolean', default: false },
-      },
-    })
+    const { values } = readArguments(args, options)
     const announcement = { ...announcementOf(values), isDry: values['dry-run'] }
     const report = await onModel(
       values['data-dir'],
@@ -78,9 +67,7 @@ export const notifyCommand: Command = {
   },
 }
 
-type Values = Partial<Record<'id' | 'subject' | 'text' | 'api-version', string>>
-
-function announcementOf(values: Values): Omit<Announcement, 'isDry'> {
+function announcementOf(values: Values<typeof options>): Omit<Announcement, 'isDry'> {
   const name = values.id ?? ''
   if (!namePattern.test(name)) throw new UsageError('--id takes 1 to 64 letters, digits and hyphens')
   const subject = checkSubject(values.subject ?? '')

@@ -3,18 +3,16 @@ import { embeddedCopies } from '../embedded/copies.ts'
 import { purge } from '../erasure/purge.ts'
 import type { PurgeReport } from '../erasure/report.ts'
 import { sleep } from '../runtime/async/sleep.ts'
-import {
-  type Command,
-  commonOptions,
-  dataDirOption,
-  printJson,
-  readArguments,
-  wholeNumber,
-} from './command.ts'
-import { jsonOption } from './help.ts'
+import { type Command, commonOptions, printJson, readArguments, wholeNumber } from './command.ts'
 import { onModel } from './on-model.ts'
 
 const timeoutSeconds = { default: 600, min: 1, max: 86_400 }
+const options = {
+  '--dry-run': 'print what it would do, and change nothing',
+  '--rejects': 'remove all rejects, also those whose entity is not deleted',
+  '--timeout SECONDS': `how long to wait for the projector, and for each table (default ${timeoutSeconds.default})`,
+  ...commonOptions,
+}
 
 export const purgeCommand: Command = {
   help: {
@@ -25,13 +23,7 @@ export const purgeCommand: Command = {
       'until when. If PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, it works on ClickHouse, and says until when ' +
       'Kafka and the caches keep the rest. The service may run meanwhile. Run it again at any time, also after a kill. Exit ' +
       'code: 0 done; 1 something could not be reached; 2 called wrongly.',
-    options: {
-      '--dry-run': 'print what it would do, and change nothing',
-      '--rejects': 'remove all rejects, also those whose entity is not deleted',
-      '--timeout SECONDS': `how long to wait for the projector, and for each table (default ${timeoutSeconds.default})`,
-      ...dataDirOption,
-      ...jsonOption,
-    },
+    options,
     examples: ['purge --dry-run', 'purge'],
     cost:
       'It rewrites every table and reads the whole journal: seconds for each million of rows, and disk space for a second copy of ' +
@@ -39,19 +31,12 @@ export const purgeCommand: Command = {
   },
 
   async run(args, io) {
-    const { values } = readArguments({
-      args,
-      options: {
-        'dry-run': { type: 'boolean', default: false },
-        rejects: { type: 'boolean', default: false },
-        timeout: { type: 'string', default: String(timeoutSeconds.default) },
-        ...commonOptions,
-      },
-    })
+    const { values } = readArguments(args, options)
+    const timeout = values.timeout ?? String(timeoutSeconds.default)
     const settings = {
       isDry: values['dry-run'],
       removesRejects: values.rejects,
-      msMax: 1000 * wholeNumber('timeout', values.timeout, timeoutSeconds),
+      msMax: 1000 * wholeNumber('timeout', timeout, timeoutSeconds),
       now: Date.now,
       monotonicMs: () => performance.now(),
       sleep,

@@ -2,8 +2,7 @@ import { withServers } from '../distributed/access.ts'
 import { beginAgain, readTablesWatermark } from '../projector/positions/positions.ts'
 import { readPositions } from '../projector/positions/stored-positions.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
-import { type Command, commonOptions, type Io, printJson, readArguments } from './command.ts'
-import { jsonOption } from './help.ts'
+import { type Command, type Io, jsonOption, printJson, readArguments } from './command.ts'
 
 export const restoredCommand: Command = {
   help: {
@@ -19,7 +18,7 @@ export const restoredCommand: Command = {
   },
 
   async run(args, io) {
-    const { values } = readArguments({ args, options: { json: commonOptions.json } })
+    const { values } = readArguments(args, jsonOption)
     const positions = await readAgain(readConfig(process.env), io)
     if (values.json) printJson(io, { positions })
     else for (const { place, from } of positions) io.stdout.write(`${place} is read again from ${from}\n`)

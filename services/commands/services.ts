@@ -56,7 +56,7 @@ function serviceCommand(help: Help, load: () => Promise<(given: Process) => Prom
   return {
     help,
     async run(args: string[], io: Io) {
-      readArguments({ args, options: {} })
+      readArguments(args, {})
       const config = readConfig(process.env)
       const logger = createLogger(config.PLEDGEVIEW_LOG_LEVEL)
       const say = (text: string) => void io.stdout.write(`${text}\n`)

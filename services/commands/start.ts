@@ -37,6 +37,7 @@ import {
   type Io,
   readArguments,
   UsageError,
+  type Values,
   wholeNumber,
 } from './command.ts'
 import { printableLines } from './printable.ts'
@@ -45,11 +46,24 @@ import { untilInterrupted } from './services.ts'
 const trickleMs = 1_000
 const portBounds = { min: 0, max: 65_535 }
 
+const options = {
+  '--port N': 'the public API (default 8080; 0 takes a free port)',
+  '--portal-port N': 'the developer portal (default 8081; 0 takes a free port)',
+  '--ops-port N': 'health, readiness, metrics and status (default 9090; 0 takes a free port)',
+  '--sql-port N': 'SQL for data teams over HTTP (default 8123; 0 takes a free port)',
+  '--sql-native-port N': "SQL over ClickHouse's native protocol (default 9000; 0 takes a free port)",
+  '--no-sql': 'no SQL for data teams',
+  '--data-dir D': `the directory that keeps everything (default ${defaultDataDirectory})`,
+  '--no-demo': 'start empty: no demo events, no demo key, no simulated pledges',
+  '--unkind':
+    'to try a copy, with the demo: its campaigns leave, come back and change in bursts, snapshots last 10 s, and a second address of the API refuses requests',
+}
+
 interface Welcome {
   directory: DataDirectory
   config: Config
   logger: Logger
-  values: { 'no-demo': boolean; 'data-dir': string; unkind: boolean }
+  values: Values<typeof options>
   /** Aborts when the service ends. */
   signal: AbortSignal
 }
@@ -60,46 +74,22 @@ export const startCommand: Command = {
     does:
       'Runs the embedded service until it is interrupted: portal, API, projector and ClickHouse, with everything in one data directory. ' +
       'On a new data directory it loads demo events, issues a demo key and prints curl lines to paste.',
-    options: {
-      '--port N': 'the public API (default 8080; 0 takes a free port)',
-      '--portal-port N': 'the developer portal (default 8081; 0 takes a free port)',
-      '--ops-port N': 'health, readiness, metrics and status (default 9090; 0 takes a free port)',
-      '--sql-port N': 'SQL for data teams over HTTP (default 8123; 0 takes a free port)',
-      '--sql-native-port N': "SQL over ClickHouse's native protocol (default 9000; 0 takes a free port)",
-      '--no-sql': 'no SQL for data teams',
-      '--data-dir D': `the directory that keeps everything (default ${defaultDataDirectory})`,
-      '--no-demo': 'start empty: no demo events, no demo key, no simulated pledges',
-      '--unkind':
-        'to try a copy, with the demo: its campaigns leave, come back and change in bursts, snapshots last 10 s, and a second address of the API refuses requests',
-    },
+    options,
     examples: ['start', 'start --no-demo --data-dir /var/lib/pledgeview'],
     cost: 'ClickHouse may take half of the memory, at least 512 MiB (PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX). The first start also loads the demo platform.',
   },
 
   async run(args, io) {
-    const { values } = readArguments({
-      args,
-      options: {
-        port: { type: 'string', default: '8080' },
-        'portal-port': { type: 'string' },
-        'ops-port': { type: 'string', default: '9090' },
-        'sql-port': { type: 'string', default: '8123' },
-        'sql-native-port': { type: 'string', default: '9000' },
-        'no-sql': { type: 'boolean', default: false },
-        'data-dir': { type: 'string', default: defaultDataDirectory },
-        'no-demo': { type: 'boolean', default: false },
-        unkind: { type: 'boolean', default: false },
-      },
-    })
+    const { values } = readArguments(args, options)
     if (values.unkind && values['no-demo'])
       throw new UsageError('--unkind needs the demo: give it without --no-demo')
     const ports = {
-      port: wholeNumber('port', values.port, portBounds),
-      opsPort: wholeNumber('ops-port', values['ops-port'], portBounds),
+      port: wholeNumber('port', values.port ?? '8080', portBounds),
+      opsPort: wholeNumber('ops-port', values['ops-port'] ?? '9090', portBounds),
     }
     const sql = {
-      httpPort: wholeNumber('sql-port', values['sql-port'], portBounds),
-      nativePort: wholeNumber('sql-native-port', values['sql-native-port'], portBounds),
+      httpPort: wholeNumber('sql-port', values['sql-port'] ?? '8123', portBounds),
+      nativePort: wholeNumber('sql-native-port', values['sql-native-port'] ?? '9000', portBounds),
     }
     const config = readConfig({
       PLEDGEVIEW_LOG_LEVEL: process.stderr.isTTY ? 'warn' : 'info',
@@ -113,7 +103,7 @@ export const startCommand: Command = {
       port: wholeNumber('portal-port', portalPort, portBounds),
       showMail: (mail: Mail) => void io.stdout.write(mailText(mail)),
     }
-    const directory = openDataDirectory(values['data-dir'])
+    const directory = openDataDirectory(values['data-dir'] ?? defaultDataDirectory)
     return untilInterrupted('start', logger, signal =>
       closing(async open => {
         const service = open(
@@ -161,7 +151,7 @@ async function welcome(
     if (!canRefuseCalls()) io.stderr.write(openCallsText)
   }
   if (isNew) await showDemo(service, io)
-  else io.stdout.write(keyHint(values['data-dir'], config))
+  else io.stdout.write(keyHint(values['data-dir'] ?? defaultDataDirectory, config))
   if (values.unkind && !demo) io.stderr.write(noDemoText)
   if (demo) {
     const runtime = createRuntime(logger)

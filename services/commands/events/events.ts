@@ -21,7 +21,6 @@ import { counted, createProgress, grouped, megabytes } from '../../runtime/progr
 import {
   type Command,
   commonOptions,
-  dataDirOption,
   embeddedDirectory,
   type Io,
   printJson,
@@ -29,8 +28,13 @@ import {
   UsageError,
   wholeNumber,
 } from '../command.ts'
-import { jsonOption } from '../help.ts'
 import { printable } from '../printable.ts'
+
+const options = {
+  FILE: 'a path, or - for stdin',
+  '--from-line N': 'begin with line N (the first is 1); use it to go on after you have repaired a bad line',
+  ...commonOptions,
+}
 
 export const eventsCommand: Command = {
   help: {
@@ -43,13 +47,7 @@ export const eventsCommand: Command = {
           'Validates change events, one JSON object per line, and appends them to the event log. It stops at the first bad ' +
           'line and names it; the events before that line are appended. The log is Kafka if PLEDGEVIEW_KAFKA_BROKERS is ' +
           'set and --data-dir is not given. Otherwise it is the journal in the data directory.',
-        options: {
-          FILE: 'a path, or - for stdin',
-          '--from-line N':
-            'begin with line N (the first is 1); use it to go on after you have repaired a bad line',
-          ...dataDirOption,
-          ...jsonOption,
-        },
+        options,
         examples: ['events append events.ndjson', 'events append - --from-line 2001 < events.ndjson'],
         cost: 'Memory stays small for any size of file. Events that are appended twice change nothing but the size of the log.',
       },
@@ -57,19 +55,13 @@ export const eventsCommand: Command = {
   },
 
   async run(args, io) {
-    const { values, positionals } = readArguments({
-      args,
-      allowPositionals: true,
-      options: {
-        ...commonOptions,
-        'from-line': { type: 'string', default: '1' },
-      },
-    })
+    const { values, positionals } = readArguments(args, options, { allowPositionals: true })
     const [verb, file, ...rest] = positionals
     if (verb !== 'append') throw new UsageError('the events command is: events append FILE')
     if (file === undefined || rest.length > 0)
       throw new UsageError('events append takes one FILE, or - for stdin')
-    const fromLine = wholeNumber('from-line', values['from-line'], { min: 1, max: Number.MAX_SAFE_INTEGER })
+    const { 'from-line': from = '1' } = values
+    const fromLine = wholeNumber('from-line', from, { min: 1, max: Number.MAX_SAFE_INTEGER })
     const config = readConfig(process.env)
     const directory = embeddedDirectory(values['data-dir'], config)
     const openTarget = () =>

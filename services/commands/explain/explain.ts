@@ -1,15 +1,6 @@
 /** `pledgeview explain`: why the API shows what it shows of a campaign, or why it shows nothing. */
 import { partitionName } from '../../log/port.ts'
-import {
-  type Command,
-  commonOptions,
-  dataDirOption,
-  type Io,
-  printJson,
-  readArguments,
-  UsageError,
-} from '../command.ts'
-import { jsonOption } from '../help.ts'
+import { type Command, commonOptions, type Io, printJson, readArguments, UsageError } from '../command.ts'
 import { onModel } from '../on-model.ts'
 import { printable } from '../printable.ts'
 import { type Explanation, explainCampaign } from './read.ts'
@@ -20,13 +11,13 @@ export const explainCommand: Command = {
     does:
       'Leads from what the API shows of a campaign back to the fold that wrote it, to the ledger that it was computed from, and to the ' +
       'partitions and offsets of its last events. If the API shows nothing, it says why. CAMPAIGN is an id or a slug.',
-    options: { ...dataDirOption, ...jsonOption },
+    options: commonOptions,
     examples: ['explain c_8842', 'explain lanterns-of-the-delta --json'],
     cost: 'A few queries, of which one reads the batch log of 30 days. It changes nothing.',
   },
 
   async run(args, io) {
-    const { values, positionals } = readArguments({ args, options: commonOptions, allowPositionals: true })
+    const { values, positionals } = readArguments(args, commonOptions, { allowPositionals: true })
     const [campaign, ...more] = positionals
     if (campaign === undefined || more.length > 0) throw new UsageError('explain takes one campaign')
     const explanation = await onModel(values['data-dir'], async model =>

@@ -1,11 +1,19 @@
 /** The help of `pledgeview rebuild` and of its subcommands. */
-import { dataDirOption } from '../command.ts'
-import { type Help, jsonOption } from '../help.ts'
+import { commonOptions, dataDirOption } from '../command.ts'
+import type { Help } from '../help.ts'
 
 const acceptLoss = {
   '--accept-loss': 'promote although the live tables know something that the history does not contain',
 }
-const common = { ...dataDirOption, ...jsonOption }
+
+export const rebuildOptions = {
+  '--dry-run': 'build and compare, print what would change, and drop the new tables',
+  ...acceptLoss,
+  '--ignore-disk': 'begin although the disk seems too small',
+  ...dataDirOption,
+  '--json':
+    'print one JSON object per line: progress once a second, and a last one of the type result, or with an error if it could not begin',
+}
 
 export const rebuildHelp: Help = {
   call: 'rebuild [--dry-run] [--accept-loss] [--ignore-disk] [--data-dir D] [--json]',
@@ -15,35 +23,28 @@ export const rebuildHelp: Help = {
     'command goes on with it. The previous tables are kept until rebuild drop. It runs in the process of this command: with Kafka ' +
     'in a consumer group of its own, embedded beside the service that runs on the data directory. Exit code: 0 done; 1 failed, ' +
     'refused or interrupted; 2 called wrongly.',
-  options: {
-    '--dry-run': 'build and compare, print what would change, and drop the new tables',
-    ...acceptLoss,
-    '--ignore-disk': 'begin although the disk seems too small',
-    ...dataDirOption,
-    '--json':
-      'print one JSON object per line: progress once a second, and a last one of the type result, or with an error if it could not begin',
-  },
+  options: rebuildOptions,
   examples: ['rebuild --dry-run', 'rebuild'],
   cost: 'Free disk space of three times the live tables, and CPU time for the whole log: minutes to hours.',
   subcommands: {
     status: {
       call: 'rebuild status [--data-dir D] [--json]',
       does: 'Shows how far the rebuild is, whether a process works on it, and how the last one ended.',
-      options: common,
+      options: commonOptions,
       examples: ['rebuild status'],
       cost: 'One query. It changes nothing.',
     },
     rollback: {
       call: 'rebuild rollback [--accept-loss] [--data-dir D] [--json]',
       does: 'Brings the previous tables up to date and makes them the current ones again. A second rollback returns to the rebuilt tables.',
-      options: { ...acceptLoss, ...common },
+      options: { ...acceptLoss, ...commonOptions },
       examples: ['rebuild rollback'],
       cost: 'It reads the part of the event log that the previous tables have not seen.',
     },
     drop: {
       call: 'rebuild drop [--data-dir D] [--json]',
       does: 'Drops all tables but the current ones: the previous ones, and those of a rebuild that is not finished. It frees their disk, and there is no rollback any more.',
-      options: common,
+      options: commonOptions,
       examples: ['rebuild drop'],
       cost: 'A few seconds.',
     },

@@ -1,10 +1,19 @@
 import type { RebuildRequest, RebuildState } from '../../generations/rebuild-log.ts'
 import type { RebuildReport, Rebuilds } from '../../generations/rebuilds.ts'
 import { createPaintedLine } from '../../runtime/progress.ts'
-import { type Command, type Io, interruptible, printJson, readArguments, UsageError } from '../command.ts'
+import {
+  type Command,
+  type Io,
+  interruptible,
+  printJson,
+  readArguments,
+  UsageError,
+  type Values,
+} from '../command.ts'
+import { helpFor } from '../help.ts'
 import { onModel } from '../on-model.ts'
 import { printableLines } from '../printable.ts'
-import { rebuildHelp } from './help.ts'
+import { rebuildHelp, rebuildOptions } from './help.ts'
 import {
   type Outcome,
   outcomeOf,
@@ -17,35 +26,16 @@ import {
   unfinishedText,
 } from './view.ts'
 
-const options = {
-  'dry-run': { type: 'boolean', default: false },
-  'accept-loss': { type: 'boolean', default: false },
-  'ignore-disk': { type: 'boolean', default: false },
-  'data-dir': { type: 'string' },
-  json: { type: 'boolean', default: false },
-} as const
-
-type Values = ReturnType<typeof readArguments<{ args: string[]; options: typeof options }>>['values']
-type Option = keyof Values
-
-const always: readonly Option[] = ['data-dir', 'json']
-// What each subcommand accepts in addition to these.
-const optionsOf = {
-  begin: ['dry-run', 'accept-loss', 'ignore-disk'],
-  status: [],
-  rollback: ['accept-loss'],
-  drop: [],
-} as const satisfies Record<string, readonly Option[]>
-
 export const rebuildCommand: Command = {
   help: rebuildHelp,
 
   async run(args, io) {
-    const { values, positionals } = readArguments({ args, allowPositionals: true, options })
+    const { values, positionals } = readArguments(args, rebuildOptions, { allowPositionals: true })
     const verb = verbOf(positionals)
-    for (const name of Object.keys(values) as Option[]) {
-      const isTaken = [...always, ...optionsOf[verb]].includes(name)
-      if (values[name] && !isTaken) throw new UsageError(`rebuild ${verb} does not take --${name}`)
+    const taken = Object.keys(helpFor(rebuildHelp, positionals).options ?? {})
+    for (const [name, value] of Object.entries(values)) {
+      const isTaken = taken.some(option => option.split(' ')[0] === `--${name}`)
+      if (value && !isTaken) throw new UsageError(`rebuild ${verb} does not take --${name}`)
     }
     const request = requestOf(verb, values)
     return onModel(values['data-dir'], async model => {
@@ -69,7 +59,7 @@ export const rebuildCommand: Command = {
   },
 }
 
-type Verb = keyof typeof optionsOf
+type Verb = 'begin' | 'status' | 'rollback' | 'drop'
 
 function verbOf([name, ...rest]: string[]): Verb {
   if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
@@ -78,7 +68,7 @@ function verbOf([name, ...rest]: string[]): Verb {
   throw new UsageError(`${name} is not a rebuild command: they are status, rollback and drop`)
 }
 
-function requestOf(verb: Verb, values: Values): RebuildRequest {
+function requestOf(verb: Verb, values: Values<typeof rebuildOptions>): RebuildRequest {
   return {
     kind: verb === 'rollback' ? 'rollback' : 'rebuild',
     isDry: values['dry-run'],

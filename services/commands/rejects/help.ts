@@ -1,17 +1,31 @@
 /** The help of `pledgeview rejects` and of its subcommands. */
-import { dataDirOption } from '../command.ts'
-import { type Help, jsonOption } from '../help.ts'
+import { commonOptions } from '../command.ts'
+import type { Help } from '../help.ts'
 
 const place = 'a place as list prints it: TOPIC/PARTITION/OFFSET, for example pledges/0/17'
 
-const filterHelp = {
+export const filterOptions = {
   '--topic T': 'only rejects of this topic: campaigns, pledges, api-keys, accounts or notices',
   '--reason TEXT': 'only rejects whose reason contains this text',
   '--since TIME': 'only rejects of this time or later: UTC in ISO 8601, or an age such as 90s, 15m, 2h or 3d',
   '--until TIME': 'only rejects before this time',
 }
 
-const common = { ...dataDirOption, ...jsonOption }
+export const listOptions = {
+  ...filterOptions,
+  '--open': 'only rejects that are open',
+  '--by-reason':
+    'count rejects by reason, the most frequent first, each with its first, its last and an example',
+  '--limit N': 'at most N rejects, or reasons (default 20, at most 10000)',
+  ...commonOptions,
+}
+export const retryOptions = {
+  PLACE: place,
+  '--all-matching': 'all open rejects that match the filter, instead of places',
+  ...filterOptions,
+  '--dry-run': 'append nothing, and print what would be appended',
+  ...commonOptions,
+}
 const cost = 'A few queries. If no service runs on the data directory, it starts ClickHouse for them.'
 
 export const rejectsHelp: Help = {
@@ -28,14 +42,7 @@ export const rejectsHelp: Help = {
       does:
         'Says how many rejects there are, and how many are open: no retry has settled them. Then it lists them, the latest first, each ' +
         'with its place, its key and its reason. With --json each has its original key and value in base64.',
-      options: {
-        ...filterHelp,
-        '--open': 'only rejects that are open',
-        '--by-reason':
-          'count rejects by reason, the most frequent first, each with its first, its last and an example',
-        '--limit N': 'at most N rejects, or reasons (default 20, at most 10000)',
-        ...common,
-      },
+      options: listOptions,
       examples: ['rejects list --since 2h', 'rejects list --by-reason --topic pledges'],
       cost: `It changes nothing. ${cost}`,
     },
@@ -44,7 +51,7 @@ export const rejectsHelp: Help = {
       does:
         'Shows everything about one reject: reason, times, headers, key, value, and the event if it can be decoded. That may be ' +
         'private data. list prints reasons, which may quote a value, and with --json keys and values, too.',
-      options: { PLACE: place, ...common },
+      options: { PLACE: place, ...commonOptions },
       examples: ['rejects show pledges/0/17'],
       cost: `It changes nothing. ${cost}`,
     },
@@ -58,13 +65,7 @@ export const rejectsHelp: Help = {
         'reject is settled when the ledger has its event or a newer one. Records that were rejected again, or are still not valid, ' +
         'stay open. A record that was cut, because it is larger than what is kept of a reject, is left out and named. Restart a service ' +
         'of an older version, or with other settings, before you retry. The exit code is 1 if nothing could be settled.',
-      options: {
-        PLACE: place,
-        '--all-matching': 'all open rejects that match the filter, instead of places',
-        ...filterHelp,
-        '--dry-run': 'append nothing, and print what would be appended',
-        ...common,
-      },
+      options: retryOptions,
       examples: ['rejects retry pledges/0/17', 'rejects retry --all-matching --since 1d --dry-run'],
       cost:
         'Retrying twice is harmless. Before and after, it waits up to 30 s until the projectors have reached the end of the log. It ' +

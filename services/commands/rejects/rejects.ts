@@ -2,19 +2,20 @@ import { topics } from '../../../contracts/events/event.ts'
 import { dayMs } from '../../runtime/runtime.ts'
 import type { RejectPlace } from '../../tables/rejects.ts'
 import type { RejectFilter } from '../../tables/stored-rejects.ts'
-import { type Command, commonOptions, readArguments, UsageError, wholeNumber } from '../command.ts'
-import { rejectsHelp } from './help.ts'
+import {
+  type Command,
+  commonOptions,
+  readArguments,
+  UsageError,
+  type Values,
+  wholeNumber,
+} from '../command.ts'
+import { type filterOptions, listOptions, rejectsHelp, retryOptions } from './help.ts'
 import { listReasons, listRejects } from './list.ts'
 import { retryRejects } from './retry.ts'
 import { showReject } from './show.ts'
 import { withRejects } from './source.ts'
 
-const filterOptions = {
-  topic: { type: 'string' },
-  reason: { type: 'string' },
-  since: { type: 'string' },
-  until: { type: 'string' },
-} as const
 const placesMax = 1_000
 
 /** Each subcommand reads its own arguments before anything is opened. */
@@ -24,34 +25,23 @@ export const rejectsCommand: Command = {
   async run([verb, ...args], io) {
     switch (verb) {
       case 'list': {
-        const own = {
-          'by-reason': { type: 'boolean' },
-          open: { type: 'boolean' },
-          limit: { type: 'string', default: '20' },
-        } as const
-        const { values } = readArguments({ args, options: { ...filterOptions, ...own, ...commonOptions } })
-        const limit = wholeNumber('limit', values.limit, { min: 1, max: 10_000 })
+        const { values } = readArguments(args, listOptions)
+        const limit = wholeNumber('limit', values.limit ?? '20', { min: 1, max: 10_000 })
         const filter = { ...readFilter(values, Date.now()), ...(values.open && { isOpen: true }) }
         const options = { filter, limit, json: values.json }
         const list = values['by-reason'] ? listReasons : listRejects
         return withRejects(values['data-dir'], source => list(source, options, io))
       }
       case 'show': {
-        const { values, positionals } = readArguments({
-          args,
-          allowPositionals: true,
-          options: commonOptions,
-        })
+        const { values, positionals } = readArguments(args, commonOptions, { allowPositionals: true })
         const [place, ...others] = positionals
         if (place === undefined || others.length > 0) throw new UsageError('rejects show takes one PLACE')
         const at = readPlace(place)
         return withRejects(values['data-dir'], source => showReject(source, at, values.json, io))
       }
       case 'retry': {
-        const own = { 'all-matching': { type: 'boolean' }, 'dry-run': { type: 'boolean' } } as const
-        const options = { ...filterOptions, ...own, ...commonOptions }
-        const { values, positionals } = readArguments({ args, allowPositionals: true, options })
-        if ((values['all-matching'] === true) === positionals.length > 0)
+        const { values, positionals } = readArguments(args, retryOptions, { allowPositionals: true })
+        if (values['all-matching'] === positionals.length > 0)
           throw new UsageError('rejects retry takes PLACEs, or --all-matching')
         if (positionals.length > placesMax)
           throw new UsageError(`rejects retry takes at most ${placesMax} PLACEs`)
@@ -60,10 +50,8 @@ export const rejectsCommand: Command = {
           throw new UsageError('a filter goes with --all-matching, not with PLACEs')
         const wanted =
           positionals.length > 0 ? { places: positionals.map(readPlace) } : { ...filter, isOpen: true }
-        const isDry = values['dry-run'] === true
-        return withRejects(values['data-dir'], source =>
-          retryRejects(source, { wanted, isDry, json: values.json }, io),
-        )
+        const options = { wanted, isDry: values['dry-run'], json: values.json }
+        return withRejects(values['data-dir'], source => retryRejects(source, options, io))
       }
       default:
         throw new UsageError(
@@ -75,7 +63,7 @@ export const rejectsCommand: Command = {
   },
 }
 
-type FilterValues = Partial<Record<keyof typeof filterOptions, string>>
+type FilterValues = Partial<Values<typeof filterOptions>>
 
 /** Throws `UsageError` that names the option. */
 export function readFilter({ topic, reason, since, until }: FilterValues, now: number): RejectFilter {

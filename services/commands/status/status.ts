@@ -20,8 +20,7 @@ import type { Check } from '../../runtime/ops/checks.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
 import { type Tables, TablesError } from '../../tables/port.ts'
 import { type ProjectorStop, stopText, unnoted } from '../../tables/projector-stops.ts'
-import { type Command, commonOptions, dataDirOption, type Io, printJson, readArguments } from '../command.ts'
-import { jsonOption } from '../help.ts'
+import { type Command, commonOptions, type Io, printJson, readArguments } from '../command.ts'
 import { onModel } from '../on-model.ts'
 import { printable } from '../printable.ts'
 
@@ -32,13 +31,13 @@ export const statusCommand: Command = {
       'Shows how far the projection is and what it holds. It asks the service that runs on the data directory. If none runs, ' +
       'it opens the directory for a moment. If PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, it asks Kafka and ' +
       'ClickHouse; a single projector shows its own state at /status of its ops port.',
-    options: { ...dataDirOption, ...jsonOption },
+    options: commonOptions,
     examples: ['status', 'status --json'],
     cost: 'A few queries. It changes nothing. If no service runs on the data directory, it starts ClickHouse for the queries.',
   },
 
   async run(args, io) {
-    const { values } = readArguments({ args, options: commonOptions })
+    const { values } = readArguments(args, commonOptions)
     const found = await onModel(
       values['data-dir'],
       model => (model.isEmbedded ? embeddedStatus(model) : serversStatus(model)),
