@@ -4,7 +4,7 @@ import { isDistributed } from '../distributed/settings.ts'
 import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Help, helpFor, helpText, usageText } from './help.ts'
-import { printableLines } from './printable.ts'
+import { printable, printableLines } from './printable.ts'
 
 export interface Io {
   stdin: NodeJS.ReadableStream
@@ -122,6 +122,15 @@ export function wholeNumber(
 /** Prints one JSON object on one line, as `--json` promises. */
 export function printJson(io: Io, value: object): void {
   io.stdout.write(`${JSON.stringify(value)}\n`)
+}
+
+/** Prints texts beside their names. One without a name goes on with what stands above. */
+export function printLines(
+  io: Pick<Io, 'stdout'>,
+  nameWidth: number,
+  lines: readonly (readonly string[])[],
+): void {
+  for (const [name = '', text = ''] of lines) io.stdout.write(`${name.padEnd(nameWidth)}${printable(text)}\n`)
 }
 
 const signals = ['SIGINT', 'SIGTERM'] as const

@@ -1,8 +1,15 @@
 /** `pledgeview explain`: why the API shows what it shows of a campaign, or why it shows nothing. */
 import { partitionName } from '../../log/port.ts'
-import { type Command, commonOptions, type Io, printJson, readArguments, UsageError } from '../command.ts'
+import {
+  type Command,
+  commonOptions,
+  type Io,
+  printJson,
+  printLines,
+  readArguments,
+  UsageError,
+} from '../command.ts'
 import { onModel } from '../on-model.ts'
-import { printable } from '../printable.ts'
 import { type Explanation, explainCampaign } from './read.ts'
 
 export const explainCommand: Command = {
@@ -70,10 +77,7 @@ export function print(explanation: Explanation, why: readonly string[], io: Pick
     `${of.pledges} pledges of ${of.backers} backers${of.amount === null ? '' : `, ${of.amount}`}`
   const tiers = (of: readonly { reward_id: string; pledges: number }[]) =>
     of.map(({ reward_id, pledges: count }) => `${reward_id || 'no reward'}: ${count}`).join(', ') || 'none'
-  const lines: [name: string, text: string][] = [
-    ['campaign', campaign_id],
-    ...why.map((sentence, n): [string, string] => [n === 0 ? 'why' : '', sentence]),
-  ]
+  const lines = [['campaign', campaign_id], ...why.map((sentence, n) => [n === 0 ? 'why' : '', sentence])]
   if (shown) {
     const { epoch, counter } = shown.fold
     lines.push(
@@ -94,5 +98,5 @@ export function print(explanation: Explanation, why: readonly string[], io: Pick
     const places = positions.map(at => `${partitionName(at)} before ${at.next}`)
     lines.push(['batch', `${appended_at}, ${events} events: ${places.join(', ')}`])
   }
-  for (const [name, text] of lines) io.stdout.write(`${name.padEnd(10)}${printable(text)}\n`)
+  printLines(io, 10, lines)
 }

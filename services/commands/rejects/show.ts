@@ -10,7 +10,7 @@ import { messageOf } from '../../runtime/message-of.ts'
 import { grouped } from '../../runtime/progress.ts'
 import { placeName, type RejectPlace } from '../../tables/rejects.ts'
 import { latestRejects, type StoredReject } from '../../tables/stored-rejects.ts'
-import { type Io, printJson } from '../command.ts'
+import { type Io, printJson, printLines } from '../command.ts'
 import { printable, printableLines } from '../printable.ts'
 import type { RejectSource } from './source.ts'
 
@@ -29,26 +29,22 @@ export async function showReject(
     return 0
   }
   const { record, reason, rejectedAt, settledAt, sizes } = reject
-  const lines: [name: string, text: string][] = [
+  printLines(io, 10, [
     ['record', `${record.topic}, partition ${record.partition}, offset ${record.offset}`],
     ['entity', entityText(record)],
     ['appended', isoTime(record.appendedAt)],
     ['rejected', isoTime(rejectedAt)],
-    ...(settledAt ? [['settled', isoTime(settledAt)] as [string, string]] : []),
+    ...(settledAt ? [['settled', isoTime(settledAt)]] : []),
     ['reason', reason],
     ['now', shown.reason_now ?? 'an event: a retry appends it'],
-    ...(shown.field === null ? [] : [['field', shown.field] as [string, string]]),
-    ...(record.headers ?? []).map(([name, value]): [string, string] => [
-      'header',
-      `${name}: ${shownBytes(value)}`,
-    ]),
+    ...(shown.field === null ? [] : [['field', shown.field]]),
+    ...(record.headers ?? []).map(([name, value]) => ['header', `${name}: ${shownBytes(value)}`]),
     ['key', shownBytes(record.key)],
     [
       'value',
       `${grouped(sizes.value)} bytes, schema id ${shown.schema_id ?? 'none'}: ${shownBytes(record.value)}`,
     ],
-  ]
-  for (const [name, text] of lines) io.stdout.write(`${name.padEnd(10)}${printable(text)}\n`)
+  ])
   if (shown.event) io.stdout.write(`event\n${printableLines(JSON.stringify(shown.event, null, 2))}\n`)
   return 0
 }

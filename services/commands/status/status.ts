@@ -20,9 +20,8 @@ import type { Check } from '../../runtime/ops/checks.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
 import { type Tables, TablesError } from '../../tables/port.ts'
 import { type ProjectorStop, stopText, unnoted } from '../../tables/projector-stops.ts'
-import { type Command, commonOptions, type Io, printJson, readArguments } from '../command.ts'
+import { type Command, commonOptions, type Io, printJson, printLines, readArguments } from '../command.ts'
 import { onModel } from '../on-model.ts'
-import { printable } from '../printable.ts'
 
 export const statusCommand: Command = {
   help: {
@@ -60,7 +59,7 @@ type ShownStatus = ReachedTables & {
 
 /** What to print: first the lines about the projectors, then the rest. */
 interface Found {
-  heading: [name: string, text: string][]
+  heading: string[][]
   /** Why the projector of the service stopped. */
   failure?: string | null
   status: ShownStatus
@@ -149,7 +148,7 @@ function absent(asOf: string | null | undefined, { shown }: RememberedWatermark)
 /** Prints the lines about the projectors, and then the rest. */
 export function printStatus(heading: Found['heading'], status: ShownStatus, io: Pick<Io, 'stdout'>): void {
   const { projector, clickhouse, kafka, rejects, misplaced } = status
-  const lines = [
+  printLines(io, 14, [
     ...heading,
     ...(kafka?.ok === false ? [['kafka', `does not answer: ${kafka.detail}`]] : []),
     ...(clickhouse.ok ? [] : [['clickhouse', whyUnread(clickhouse)]]),
@@ -161,12 +160,11 @@ export function printStatus(heading: Found['heading'], status: ShownStatus, io: 
     ...misplacedLines(misplaced),
     ...(status.producers ? producerLines(status.producers) : []),
     ...projector.warnings.map(warning => ['warning', warning]),
-  ]
-  for (const [name = '', text = ''] of lines) io.stdout.write(`${name.padEnd(14)}${printable(text)}\n`)
+  ])
 }
 
 /** Partitions with records that wait. In the distributed form their positions stand in ClickHouse. */
-function partitionLines({ projector, kafka, clickhouse }: ShownStatus): [name: string, text: string][] {
+function partitionLines({ projector, kafka, clickhouse }: ShownStatus): string[][] {
   const isKnown = kafka === undefined || clickhouse.ok
   return projector.lag
     .filter(({ committed, end }) => end > committed)
@@ -181,7 +179,7 @@ function rejectsText({ total, open }: { total: number; open: number }): string {
 }
 
 /** How far each stage is behind. */
-function lagLine({ projector, kafka, lag, cache_seconds_max }: ShownStatus): [name: string, text: string][] {
+function lagLine({ projector, kafka, lag, cache_seconds_max }: ShownStatus): string[][] {
   if (lag === null) return []
   const log = kafka?.ok === false ? 'not known' : `${lagRecords(projector.lag)} records`
   const fold = lag.fold_seconds === null ? 'nothing folded yet' : `fold ${lag.fold_seconds.toFixed(1)} s`
@@ -193,13 +191,13 @@ function whyUnread({ answers, detail }: { answers: boolean; detail: string }): s
   return `${answers ? 'cannot be read' : 'does not answer'}: ${detail}`
 }
 
-function tablesLines({ fold, tables }: ShownStatus): [name: string, text: string][] {
+function tablesLines({ fold, tables }: ShownStatus): string[][] {
   if (fold === null) return []
   const lastFold = fold.last_finished_at ? `${fold.last_finished_at}, ${fold.last_elapsed_ms} ms` : 'none yet'
   return [
     ['last fold', lastFold],
     ['to fold', `${fold.pending_batches} batches`],
-    ...fold.quarantine.map((one): [string, string] => ['quarantine', quarantineText(one)]),
+    ...fold.quarantine.map(one => ['quarantine', quarantineText(one)]),
     ['campaigns', `${tables.public_campaigns} public of ${tables.known_campaigns} known`],
     ['pledges', `${tables.known_pledges} in the ledger`],
     ['active keys', String(tables.active_keys)],
@@ -207,19 +205,19 @@ function tablesLines({ fold, tables }: ShownStatus): [name: string, text: string
   ]
 }
 
-function misplacedLines(misplaced: ShownStatus['misplaced']): [string, string][] {
+function misplacedLines(misplaced: ShownStatus['misplaced']): string[][] {
   if (misplaced === null || misplaced.records === 0) return []
   const { records, last_at, examples } = misplaced
   const first = `${records} records of the last 30 days are not in the partition of their key, the last at ${last_at}:`
   return [
     ['misplaced', first],
-    ...examples.map((example): [string, string] => ['', example]),
+    ...examples.map(example => ['', example]),
     ['', 'a deletion of these keys may not last: see the partition in contracts/events/README.md'],
   ]
 }
 
 function producerLines({ versions, unknown_campaigns: unknown, oversold_tiers: oversold }: ProducersStatus) {
-  const lines = versions.map(({ topic, stale, conflicting, last_at, examples }): [string, string] => [
+  const lines = versions.map(({ topic, stale, conflicting, last_at, examples }) => [
     'versions',
     `of ${topic}, at least ${stale} stale and ${conflicting} conflicting in 30 days, the last at ${last_at}: ${examples.join(', ')}`,
   ])
@@ -231,7 +229,7 @@ function producerLines({ versions, unknown_campaigns: unknown, oversold_tiers: o
   return lines
 }
 
-function sharedSlugsLine({ count, examples }: SharedSlugs): [name: string, text: string] {
+function sharedSlugsLine({ count, examples }: SharedSlugs): string[] {
   const shown = examples.map(({ slug, campaign_ids: ids }) => `${slug} (${ids.join(', ')})`)
   const more = count > examples.length ? ', ...' : ''
   return ['shared slugs', `${count}; by each the API finds its first campaign: ${shown.join(', ')}${more}`]
