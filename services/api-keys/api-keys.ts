@@ -12,8 +12,15 @@ import type { ApiKeyState } from '../../contracts/events/event.ts'
 import type { EventWriter } from '../log/port.ts'
 import { sleep, untilFound } from '../runtime/async/sleep.ts'
 import type { Databases, Tables } from '../tables/port.ts'
-import { generateApiKey, generateSecret, hashSecret, keyPrefix, type RandomBytes } from './credentials.ts'
-import { accountKeysStatement, matchingKeysStatement, revokedState } from './key-states.ts'
+import {
+  generateApiKey,
+  generateSecret,
+  hashSecret,
+  keyPrefix,
+  keyPrefixLength,
+  type RandomBytes,
+} from './credentials.ts'
+import { revokedState } from './key-states.ts'
 
 /** One key, from the key ledger and the fold. `version` is text, because it may be any 64-bit integer. */
 export interface KeyRecord {
@@ -35,24 +42,45 @@ export interface KeyRecord {
   status: 'active' | 'waiting' | 'ended' | 'revoked'
 }
 
-/** The place to look up keys. */
-export interface KeyDirectory {
-  ofAccount(account: string): Promise<KeyRecord[]>
-  /** By the whole key, or by its first 16 characters. */
-  find(key: string): Promise<KeyRecord[]>
+export type KeyDirectory = ReturnType<typeof keyDirectory>
+
+/**
+ * The place to look up keys: their ledger rows, with the state that the fold and ClickHouse's clock give them. It has contact
+ * addresses: only for operators, and for their owner. A read that takes longer than `msMax` throws.
+ */
+export function keyDirectory(tables: Pick<Tables, 'rows'>, databases: Databases, msMax = 10_000) {
+  const read = (condition: string, value: string) =>
+    tables.rows<KeyRecord>(
+      { query: keysSql(databases, condition), query_params: { value } },
+      { signal: AbortSignal.timeout(msMax) },
+    )
+  return {
+    /** The keys of an account, oldest first. */
+    ofAccount: (account: string) => read('ledger.account_id = {value:String}', account),
+    /** The key of that name. For a text of 16 characters: the keys that begin with it. */
+    find: (key: string) =>
+      key.length === keyPrefixLength
+        ? read('startsWith(ledger.api_key, {value:String})', key)
+        : read('ledger.api_key = {value:String}', key),
+  }
 }
 
-/** The keys in the tables. A read that takes longer than `msMax` throws. */
-export function keyDirectory(
-  tables: Pick<Tables, 'rows'>,
-  databases: Databases,
-  msMax = 10_000,
-): KeyDirectory {
-  const bounded = () => ({ signal: AbortSignal.timeout(msMax) })
-  return {
-    ofAccount: account => tables.rows(accountKeysStatement(databases, account), bounded()),
-    find: key => tables.rows(matchingKeysStatement(databases, key), bounded()),
-  }
+// A key that the fold has not seen is not listed, hence the inner join. If there are too many keys, revoked ones are left out, the oldest
+// first.
+function keysSql({ base }: Databases, condition: string): string {
+  return `SELECT * FROM
+            (SELECT ledger.api_key AS key, toString(ledger.version) AS version, ledger.account_id AS account_id,
+              ledger.integration_name AS name, ledger.integration_url AS url,
+              ledger.integration_contact_email AS contact_email, ledger.secret_hash AS secret_hash,
+              ledger.scopes AS scopes, toUnixTimestamp64Milli(ledger.issued_at) AS issued_at_ms,
+              toUnixTimestamp64Milli(ledger.expires_at) AS expires_at_ms,
+              multiIf(NOT ledger.is_unrevoked, 'revoked', ifNull(ledger.expires_at <= now64(3, 'UTC'), 0), 'ended',
+                folded.is_active, 'active', 'waiting') AS status
+            FROM (SELECT * FROM ${base}.api_key_ledger FINAL) AS ledger
+            INNER JOIN (SELECT * FROM ${base}.api_keys FINAL) AS folded ON folded.api_key = ledger.api_key
+            WHERE ${condition} AND ledger.account_id != ''
+            ORDER BY ledger.is_unrevoked DESC, ledger.issued_at DESC, ledger.api_key DESC LIMIT 1000)
+            ORDER BY issued_at_ms, key`
 }
 
 export interface KeyAdmin {

@@ -2,9 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ApiKeyState, ChangeEvent } from '../../../../contracts/events/event.ts'
-import { activeKeysMax, type KeyRecord } from '../../../../services/api-keys/api-keys.ts'
+import { activeKeysMax, keyDirectory } from '../../../../services/api-keys/api-keys.ts'
 import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
-import { accountKeysStatement, matchingKeysStatement } from '../../../../services/api-keys/key-states.ts'
 import { isCampaignFold, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { apiKeyEvent, campaignEvent } from '../../../support/events/sample-events.ts'
 import { activeKeys } from '../../../support/projector/fold-records.ts'
@@ -135,7 +134,7 @@ describe('active keys', () => {
       keyOf('pv_live_foreign_00000000', 0, { account_id: 'another' }),
       { type: 'api-key', key: 'pv_live_deleted_00000000', data: null },
     ])
-    const keys = await tables.rows<KeyRecord>(accountKeysStatement(databases, 'acc'))
+    const keys = await keyDirectory(tables, databases).ofAccount('acc')
     expect(keys.map(({ key, status, version }) => [key, status, version])).toEqual([
       ['pv_live_revoked_00000000', 'revoked', String(longMax)],
       ['pv_live_0000000000000001', 'active', '1'],
@@ -159,7 +158,7 @@ describe('active keys', () => {
       keyOf('pv_live_other_0000000000', 3),
     ])
     const found = async (text: string) =>
-      (await tables.rows<KeyRecord>(matchingKeysStatement(databases, text))).map(row => row.key)
+      (await keyDirectory(tables, databases).find(text)).map(row => row.key)
     expect(await found(key)).toEqual([key])
     expect(await found(keyPrefix(key))).toEqual([key, `${key.slice(0, 16)}ZZZZZZZZ`])
     expect(await found(key.slice(0, 17))).toEqual([])
