@@ -1,8 +1,9 @@
 /**
  * `pledgeview rejects retry`: appends a rejected record to its topic again if it is a valid event now, with its original bytes.
  *
- * Then it settles what has come into the ledger (settle.ts). Appending a record twice changes nothing. So a retry may be killed and
- * repeated. A record that is still not a valid event is not appended, because it would only be rejected again.
+ * Then it settles what has come into the ledger: a reject whose event, or a newer one, the ledger has. Until then a reject stays open.
+ * Appending a record twice changes nothing. So a retry that was killed, or whose records were rejected again, is simply repeated. A
+ * record that is still not a valid event is not appended, because it would only be rejected again.
  */
 import type { NewRecord } from '../../log/port.ts'
 import { schemaMissing } from '../../log/registry/schema-registry.ts'
@@ -10,11 +11,10 @@ import { createDecoder } from '../../projector/ingest/decode.ts'
 import { versionOf } from '../../projector/ingest/ledger-rows.ts'
 import { grouped } from '../../runtime/progress.ts'
 import { entityOf } from '../../tables/ledger-versions.ts'
-import { placeName, reasonKind } from '../../tables/rejects.ts'
+import { placeName, reasonKind, settleRejects } from '../../tables/rejects.ts'
 import { type RejectFilter, type StoredReject, walkRejects } from '../../tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
 import { printable } from '../printable.ts'
-import { type Settlement, settle } from './settle.ts'
 import { isCut } from './show.ts'
 import type { RejectSource, RetryTarget } from './source.ts'
 
@@ -160,4 +160,38 @@ function printOutcome(
   const cut = 'are larger than what is kept of a reject, so have their producer append them again'
   say(omitted, `${cut}: ${omitted_places.join(', ')}`)
   say(missing.length, `are not stored rejects: ${missing.join(', ')}`)
+}
+
+interface Settlement {
+  settled: number
+  /** Valid events that the ledger does not have: rejected again, or not projected yet. */
+  not_settled: number
+}
+
+/** Settles what it can of these rejects. Those from `since` on, Unix ms, came after what the retry has found. */
+async function settle(
+  { tables, databases, schemas, versions }: RejectSource,
+  wanted: RejectFilter,
+  since: number,
+): Promise<Settlement> {
+  const settlement: Settlement = { settled: 0, not_settled: 0 }
+  const decode = createDecoder(schemas.known)
+  for await (const rejects of walkRejects({ tables, databases }, wanted)) {
+    const records = rejects
+      .filter(reject => reject.rejectedAt < since && !isCut(reject))
+      .map(({ record }) => record)
+    await schemas.learn(records)
+    const valid = records.flatMap(record => {
+      const event = decode(record)
+      return 'key' in event ? [{ record, event }] : []
+    })
+    const present = await versions(valid.map(({ event }) => event))
+    const settled = valid
+      .filter(({ event }) => (present.get(entityOf(event)) ?? -1n) >= versionOf(event))
+      .map(({ record }) => record)
+    await settleRejects(tables, databases, settled)
+    settlement.settled += settled.length
+    settlement.not_settled += valid.length - settled.length
+  }
+  return settlement
 }
