@@ -5,11 +5,10 @@ import type { Rebuilds } from '../generations/rebuilds.ts'
 import type { PartitionLag } from '../log/port.ts'
 import { untilFolded, untilProjected } from '../projector/positions/projected.ts'
 import type { Config } from '../runtime/config.ts'
-import { messageOf } from '../runtime/message-of.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
 import type { Shard } from '../tables/port.ts'
 import { purgeLookMs, purgeLookMsMax, writePurge } from '../tables/schema/identity.ts'
-import { leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
+import { leftOver, type PurgedCopy, type PurgeReport, purged, tried, unreached } from './report.ts'
 import { purgeTables, type TablesPurge } from './tables.ts'
 
 /** The copies of one deployment (embedded/copies.ts, distributed/copies.ts). */
@@ -45,12 +44,12 @@ export async function purge(copies: Copies, settings: TablesPurge, config: Confi
     const prefix = shard.tables === whole.tables ? '' : `shard ${index + 1}, `
     done.push(...(await purgeTables(shard, settings, { prefix, wholeBase: whole.databases.base })))
   }
-  done.push(await purgeRebuilds(copies, isDry), ...(await copies.others()))
-  if (config.PLEDGEVIEW_EXPORT_DIR !== undefined)
-    done.push(await purgeExports(config.PLEDGEVIEW_EXPORT_DIR, isDry))
+  done.push(await tried('previous tables', () => purgeRebuilds(copies, isDry)), ...(await copies.others()))
+  const directory = config.PLEDGEVIEW_EXPORT_DIR
+  if (directory !== undefined) done.push(await tried('whole copies', () => purgeExports(directory, isDry)))
   done.push(
     copies.isServed
-      ? await purgeCaches(whole, config, settings)
+      ? await tried('cached answers', () => purgeCaches(whole, config, settings))
       : purged('cached answers', 'no service runs'),
   )
   return { isDry, startedAt, copies: done }
@@ -58,14 +57,9 @@ export async function purge(copies: Copies, settings: TablesPurge, config: Confi
 
 /** A whole copy has what was public when it was made. */
 async function purgeExports(directory: string, isDry: boolean): Promise<PurgedCopy> {
-  const copy = 'whole copies'
-  try {
-    const removed = await removeExports(directory, isDry)
-    const done = `${isDry ? 'removes' : 'removed'} ${removed}`
-    return purged(copy, removed === 0 ? 'none' : `${done}: run pledgeview export for a new one`)
-  } catch (error) {
-    return unreached(copy, messageOf(error))
-  }
+  const removed = await removeExports(directory, isDry)
+  const done = `${isDry ? 'removes' : 'removed'} ${removed}: run pledgeview export for a new one`
+  return purged('whole copies', removed === 0 ? 'none' : done)
 }
 
 /**
@@ -79,11 +73,7 @@ async function purgeCaches(
 ): Promise<PurgedCopy> {
   const copy = 'cached answers'
   if (isDry) return purged(copy, 'tells the query processes to forget them')
-  try {
-    await writePurge(tables, databases, new Date(now()).toISOString())
-  } catch (error) {
-    return unreached(copy, messageOf(error))
-  }
+  await writePurge(tables, databases, new Date(now()).toISOString())
   await sleep(2 * purgeLookMs)
   const lateMs = 2 * (purgeLookMs + purgeLookMsMax)
   const left = `ids in lists of a moment ago; in Redis, answers that no process reads any more; if ClickHouse takes seconds to answer, answers for up to ${lateMs / 1000} s`
@@ -95,28 +85,21 @@ async function purgeCaches(
   )
 }
 
-/* Purges what the last rebuild has left: the tables from before it. */
-
-const copy = 'previous tables'
-
 /**
- * Never throws. The previous tables are dropped, so there is no rollback afterwards. If another generation than the one that was purged
- * became current meanwhile, nothing is dropped: its tables are not purged yet.
+ * Purges what the last rebuild has left: the tables from before it. They are dropped, so there is no rollback afterwards. If another
+ * generation than the one that was purged became current meanwhile, nothing is dropped: its tables are not purged yet.
  */
 async function purgeRebuilds({ rebuilds, whole }: Copies, isDry: boolean): Promise<PurgedCopy> {
+  const copy = 'previous tables'
   const { generation } = whole.databases
-  try {
-    const latest = await rebuilds.report()
-    if (latest && isWorking(latest)) {
-      const reason =
-        'a rebuild is not finished: let it end or drop it (pledgeview rebuild drop), then run the purge again'
-      return unreached(copy, reason)
-    }
-    if (!latest?.isPreviousKept && !latest?.isHalfDropped) return purged(copy, 'none are kept')
-    if (isDry) return purged(copy, 'drops them: no rollback after that')
-    await rebuilds.drop(generation)
-    return purged(copy, 'dropped: no rollback any more')
-  } catch (error) {
-    return unreached(copy, messageOf(error))
+  const latest = await rebuilds.report()
+  if (latest && isWorking(latest)) {
+    const reason =
+      'a rebuild is not finished: let it end or drop it (pledgeview rebuild drop), then run the purge again'
+    return unreached(copy, reason)
   }
+  if (!latest?.isPreviousKept && !latest?.isHalfDropped) return purged(copy, 'none are kept')
+  if (isDry) return purged(copy, 'drops them: no rollback after that')
+  await rebuilds.drop(generation)
+  return purged(copy, 'dropped: no rollback any more')
 }

@@ -1,4 +1,5 @@
 /** What a purge reports: each copy of the data, what was done to it, and what is left of it until when. */
+import { messageOf } from '../runtime/message-of.ts'
 
 export interface PurgedCopy {
   /** The copy, in a word or two. */
@@ -28,6 +29,11 @@ export function purged(copy: string, done: string): PurgedCopy {
 /** A copy of which something is left until a time (Unix ms), or until an operator acts (null). */
 export function leftOver(copy: string, done: string, left: string, until: number | null): PurgedCopy {
   return { copy, done, left, until: until === null ? null : new Date(until).toISOString(), isReached: true }
+}
+
+/** What the work reports of a copy. If it fails, the purge could not reach the copy. */
+export function tried(copy: string, work: () => Promise<PurgedCopy>): Promise<PurgedCopy> {
+  return work().catch(error => unreached(copy, messageOf(error)))
 }
 
 /** A copy that the purge could not reach. */

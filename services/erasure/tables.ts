@@ -15,7 +15,7 @@ import type { Runtime } from '../runtime/runtime.ts'
 import { qualified } from '../tables/generations.ts'
 import type { Shard } from '../tables/port.ts'
 import { oldPartsMs, readParts, rewriteParts, versionedTables } from '../tables/superseded.ts'
-import { leftOver, type PurgedCopy, purged, unreached } from './report.ts'
+import { leftOver, type PurgedCopy, purged, tried, unreached } from './report.ts'
 import { purgeDeleted, purgeRejects } from './rows.ts'
 
 export interface TablesPurge extends Pick<Runtime, 'now' | 'monotonicMs' | 'sleep'> {
@@ -70,7 +70,7 @@ async function mergeTables(shard: Shard, purge: TablesPurge): Promise<PurgedCopy
       const remove = () => rewriteParts(tables, databases, table, purge)
       return purge.isDry ? done : deleteRows(shard, { table, remove }, purge, done)
     }
-    copies.push(await work().catch(error => unreached(copy, messageOf(error))))
+    copies.push(await tried(copy, work))
   }
   return copies
 }
@@ -89,8 +89,16 @@ export async function deleteRows(
   await remove()
   const after = await readParts(tables, databases, table)
   const active = new Set(after.filter(part => part.active).map(({ name }) => name))
-  const names = before.map(({ name }) => name).filter(name => !active.has(name))
-  const isGone = await untilGone(shard, { table, names }, purge)
+  const old = new Set(before.map(({ name }) => name)).difference(active)
+  // Whether none of the old parts has files any more, within a minute.
+  const look = async () => {
+    const parts = await readParts(tables, databases, table)
+    if (!parts.some(({ name }) => old.has(name))) return true
+    // Wakes ClickHouse's clean-up, which sleeps for up to five minutes. A server may refuse this to the user.
+    await tables.run({ query: `SYSTEM START CLEANUP ${place}` }).catch(() => undefined)
+    return undefined
+  }
+  const isGone = await untilFound(removalMsMax, look, { ...purge, everyMs: lookMs })
   const left = 'files of old parts, which a query still reads'
   return isGone ? done : leftOver(done.copy, done.done, left, purge.now() + oldPartsMs)
 }
@@ -100,23 +108,6 @@ async function resetSettings({ tables, databases }: Shard, { isDry }: TablesPurg
   for (const name of isDry ? [] : purgedTables)
     await tables.run({ query: `ALTER TABLE ${qualified(name, databases)} RESET SETTING ${settings}` })
   return []
-}
-
-/** Whether none of the parts has files any more, within a minute. */
-async function untilGone(
-  { tables, databases }: Shard,
-  { table, names }: { table: string; names: readonly string[] },
-  { monotonicMs, sleep }: TablesPurge,
-): Promise<boolean> {
-  const gone = new Set(names)
-  const look = async () => {
-    const parts = await readParts(tables, databases, table)
-    if (!parts.some(({ name }) => gone.has(name))) return true
-    // Wakes ClickHouse's clean-up, which sleeps for up to five minutes. A server may refuse this to the user.
-    await tables.run({ query: `SYSTEM START CLEANUP ${qualified(table, databases)}` }).catch(() => undefined)
-    return undefined
-  }
-  return (await untilFound(removalMsMax, look, { monotonicMs, sleep, everyMs: lookMs })) ?? false
 }
 
 /** Parts that ClickHouse has set aside are never merged, and nothing removes them. */
