@@ -95,40 +95,35 @@ export interface AppendProgress {
   appended: number
 }
 
+/** Where appending stopped. */
+interface Stop {
+  /** The line to go on from: the bad one, or the first that could not be appended. */
+  line: number
+  /** A path in the line, or `line` for the whole line. Left out if the log or the input failed. */
+  field?: string
+  reason: string
+  /** By this run. */
+  appended: number
+}
+
 /**
- * Appending stopped. The lines before `line` are in the log; this run appended `appended` events of them. Nothing
- * else is, unless the message says that some may be: a request to Kafka may have failed after others.
+ * Appending stopped. The lines before that are in the log. Nothing else is, unless the message says that some may be: a request to Kafka
+ * may have failed after others.
  */
 export class EventsAppendError extends Error {
   override name = 'EventsAppendError'
-  /** The line to go on from: the bad one, or the first that could not be appended. */
-  readonly line: number
-  /** A path in the line, `line` for the whole line, or `undefined` if the log failed. */
-  readonly field: string | undefined
-  readonly reason: string
-  readonly appended: number
+  readonly stop: Stop
 
-  constructor(at: {
-    line: number
-    field?: string
-    reason: string
-    appended: number
-    isPartial?: boolean
-    cause?: unknown
-  }) {
-    const place =
-      at.field === undefined || at.field === 'line' ? `line ${at.line}` : `line ${at.line}: ${at.field}`
-    super(`${place} ${at.reason}; ${beforeText(at)}. Repair it, then go on with --from-line ${at.line}.`, {
-      cause: at.cause,
-    })
-    this.line = at.line
-    this.field = at.field
-    this.reason = at.reason
-    this.appended = at.appended
+  constructor(stop: Stop, { isPartial = false, cause }: { isPartial?: boolean; cause?: unknown } = {}) {
+    const { line, field = 'line', reason } = stop
+    const place = field === 'line' ? `line ${line}` : `line ${line}: ${field}`
+    const before = beforeText(stop.appended, isPartial)
+    super(`${place} ${reason}; ${before}. Repair it, then go on with --from-line ${line}.`, { cause })
+    this.stop = stop
   }
 }
 
-function beforeText({ appended, isPartial }: { appended: number; isPartial?: boolean }): string {
+function beforeText(appended: number, isPartial: boolean): string {
   const rest = 'of the events from there on, some may be in the log'
   if (appended === 0) return isPartial ? rest : 'nothing was appended'
   const before = `${counted(appended, 'event')} before it ${appended === 1 ? 'was' : 'were'} appended`
@@ -156,8 +151,8 @@ export async function eventsAppend({
       await writer.append(records)
     } catch (cause) {
       const reason = `could not be appended: ${messageOf(cause)}`
-      const { appended } = progress
-      throw new EventsAppendError({ line: firstLine, reason, appended, isPartial, cause })
+      const stop = { line: firstLine, reason, appended: progress.appended }
+      throw new EventsAppendError(stop, { isPartial, cause })
     }
     progress.appended += records.length
     // Appending may have blocked the event loop, and reading may never wait. So other work gets a chance here.
@@ -188,7 +183,8 @@ export async function eventsAppend({
     if (cause instanceof EventsAppendError) throw cause
     await flush()
     const reason = `could not be read: ${messageOf(cause)}`
-    throw new EventsAppendError({ line: progress.lines + 1, reason, appended: progress.appended, cause })
+    const stop = { line: progress.lines + 1, reason, appended: progress.appended }
+    throw new EventsAppendError(stop, { cause })
   }
   await flush()
   onProgress(progress)
@@ -282,6 +278,5 @@ function doneText(
 
 function errorObject(cause: unknown): object {
   if (!(cause instanceof EventsAppendError)) return { message: messageOf(cause) }
-  const { message, line, field, reason, appended } = cause
-  return { message, line, ...(field !== undefined && { field }), reason, appended, from_line: line }
+  return { message: cause.message, ...cause.stop, from_line: cause.stop.line }
 }

@@ -44,7 +44,7 @@ describe('appending events', () => {
       const good = range(1, 40).map(pledgeLine)
       const broken = good.map((text, i) => (i + 1 === line ? breakLine(text) : text))
       await expect(append(streamOf(broken))).rejects.toMatchObject({
-        ...{ line, appended: line - 1, field: 'line', reason: expect.stringMatching(reason) },
+        stop: { line, appended: line - 1, field: 'line', reason: expect.stringMatching(reason) },
         message: expect.stringMatching(new RegExp(`line ${line} .*--from-line ${line}`, 's')),
       })
       expect(await appendedPledges()).toEqual(range(1, line - 1))
@@ -56,8 +56,8 @@ describe('appending events', () => {
   test('says of a last line that has no end and is not whole that it seems cut off', async () => {
     const input = `${pledgeLine(1)}\n${pledgeLine(2).slice(0, -5)}`
     const reason = expect.stringContaining('is the last one, has no line end and seems cut off')
-    const fault = { line: 2, field: 'line', appended: 1, reason }
-    await expect(append(Readable.from([input]))).rejects.toMatchObject(fault)
+    const stop = { line: 2, field: 'line', appended: 1, reason }
+    await expect(append(Readable.from([input]))).rejects.toMatchObject({ stop })
     expect(await appendedPledges()).toEqual([1])
   })
 
@@ -89,8 +89,8 @@ describe('appending events', () => {
       batchRowsMax: batchRows,
     })
     const reason = expect.stringMatching(/^could not be appended: /)
-    const fault = { line: batchRows + 1, field: undefined, appended: batchRows, reason }
-    await expect(failing).rejects.toMatchObject(fault)
+    const stop = { line: batchRows + 1, appended: batchRows, reason }
+    await expect(failing).rejects.toMatchObject({ stop })
     await append(streamOf(first25), { fromLine: batchRows + 1 })
     expect(await appendedPledges()).toEqual(range(1, 25))
   })
@@ -100,8 +100,8 @@ describe('appending events', () => {
       yield Buffer.from(`${pledgeLine(1)}\n${pledgeLine(2)}\n${pledgeLine(3).slice(0, 9)}`)
       throw new Error('EIO: i/o error, read')
     }
-    const fault = { line: 3, appended: 2, reason: 'could not be read: EIO: i/o error, read' }
-    await expect(append(failing())).rejects.toMatchObject(fault)
+    const stop = { line: 3, appended: 2, reason: 'could not be read: EIO: i/o error, read' }
+    await expect(append(failing())).rejects.toMatchObject({ stop })
     expect(await appendedPledges()).toEqual([1, 2])
   })
 })
