@@ -26,17 +26,7 @@ function isFromOwnPage({ headers }: FastifyRequest, own: URL): boolean {
 
 const foreign = 'This form was sent from another site. Open the page here, and send the form again.'
 
-/** A field of the form as text. One that is missing or given twice is empty. */
-export function fieldOf(request: FastifyRequest, name: string): string {
-  return textOf(request.body, name)
-}
-
-/** A parameter of the query, in the same way. */
-export function queryOf(request: FastifyRequest, name: string): string {
-  return textOf(request.query, name)
-}
-
-/** A field of a body or a query. */
+/** A field of a body or a query as text. One that is missing or given twice is empty. */
 export function textOf(fields: unknown, name: string): string {
   if (typeof fields !== 'object' || fields === null || !Object.hasOwn(fields, name)) return ''
   const value = (fields as Record<string, unknown>)[name]

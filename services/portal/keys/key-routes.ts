@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { activeKeysMax, KeyError } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { Portal } from '../app.ts'
-import { fieldOf, queryOf } from '../http/forms.ts'
+import { textOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
 import { type ByName, countFor, keyOf, notify, sendPage, toOverview, withUsage } from './access.ts'
@@ -17,7 +17,7 @@ export function addKeyRoutes(app: FastifyInstance, portal: Portal): void {
   app.get('/access/keys/new', async (request, reply) => {
     const { account_id, email } = signedIn(request)
     const keys = await portal.keys.ofAccount(account_id)
-    const like = queryOf(request, 'like')
+    const like = textOf(request.query, 'like')
     const old = keyOfPath(keys, like)
     if (like !== '' && !old) throw new PageError(404)
     // The address of the account is a good guess for the contact. The person can change it.
@@ -83,7 +83,7 @@ function sendForm(reply: FastifyReply, data: Omit<KeyFormData, 'formToken'>): Fa
 
 async function create(portal: Portal, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { fields, faults } = readKeyForm(request.body)
-  const expires = fieldOf(request, 'expires')
+  const expires = textOf(request.body, 'expires')
   if (Object.keys(faults).length > 0)
     return sendForm(reply.code(422), { path: undefined, fields, faults, expires })
   if (expires !== '' && !Object.hasOwn(lifetimes, expires)) throw new KeyError('Choose when the key ends.')

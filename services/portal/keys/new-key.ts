@@ -9,7 +9,7 @@ import type { Portal } from '../app.ts'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
 import { randomText } from '../http/cookies.ts'
-import { fieldOf } from '../http/forms.ts'
+import { textOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { signedIn } from '../http/session-hook.ts'
 import { countFor, notify, sendPage } from './access.ts'
@@ -28,7 +28,7 @@ export async function answerWithNewKey(
 ): Promise<FastifyReply> {
   const account = signedIn(request)
   await countFor(portal, account, 'newKeys')
-  const token = fieldOf(request, 'token')
+  const token = textOf(request.body, 'token')
   if (!tokenPattern.test(token)) throw new PageError(400, 'This form is not whole. Open the page again.')
   const isFirst = await portal.store.claim(`form/${account.account_id}/${token}`, '', rememberedMs)
   if (!isFirst) throw new KeyError(usedReason)

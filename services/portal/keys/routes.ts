@@ -4,7 +4,7 @@ import { KeyError } from '../../api-keys/api-keys.ts'
 import type { Portal } from '../app.ts'
 import { html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
-import { queryOf } from '../http/forms.ts'
+import { textOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { requireAccount, signedIn } from '../http/session-hook.ts'
 import { requestsContent } from '../usage/requests-page.ts'
@@ -24,7 +24,7 @@ export async function addAccessRoutes(app: FastifyInstance, portal: Portal): Pro
 
     pages.get('/access', async (request, reply) => {
       const { account_id } = signedIn(request)
-      const done = queryOf(request, 'done')
+      const done = textOf(request.query, 'done')
       const content = overviewPage({
         keys: await withUsage(portal, await keys.ofAccount(account_id)),
         now: now(),
@@ -37,11 +37,11 @@ export async function addAccessRoutes(app: FastifyInstance, portal: Portal): Pro
     // Only keys of the account are asked for, whatever the address says.
     pages.get('/access/requests', async (request, reply) => {
       const all = await keys.ofAccount(signedIn(request).account_id)
-      const name = queryOf(request, 'key')
+      const name = textOf(request.query, 'key')
       const one = keyOfPath(all, name)
       if (name !== '' && !one) throw new PageError(404)
-      const per = queryOf(request, 'per') === 'hour' ? 'hour' : 'day'
-      const asked = { key: name, per, id: queryOf(request, 'id').trim().slice(0, 64) } as const
+      const per = textOf(request.query, 'per') === 'hour' ? 'hour' : 'day'
+      const asked = { key: name, per, id: textOf(request.query, 'id').trim().slice(0, 64) } as const
       const some = one ? [one] : all
       const read = await Promise.all([usageOf(some, per), requestsOf(some, asked.id)]).then(
         ([used, requests]) => ({ ...requests, days: sumOf([...used.values()].map(({ days }) => days)) }),

@@ -7,7 +7,7 @@ import { messageOf } from '../../runtime/message-of.ts'
 import { checkEmail } from '../account/email.ts'
 import type { Portal } from '../app.ts'
 import { randomText } from '../http/cookies.ts'
-import { fieldOf, queryOf } from '../http/forms.ts'
+import { textOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { type Mail, MailError } from '../ports.ts'
 import { attemptMsMax, createAttempts } from './attempts.ts'
@@ -20,7 +20,7 @@ const path = '/sign-in'
 /** Adds the page on which a sign-in begins, with the ways that there are. */
 export function addSignInPage(app: FastifyInstance, portal: Portal): void {
   app.get(path, async (request, reply) => {
-    const next = ownPath(queryOf(request, 'next'))
+    const next = ownPath(textOf(request.query, 'next'))
     if (request.account !== undefined) return reply.redirect(next ?? '/access', 303)
     return reply.page({ title: 'Sign in', path, content: signInView(portal, next) })
   })
@@ -33,8 +33,8 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
   const attempts = createAttempts(store, accounts, portalKey, now)
 
   app.post(path, async (request, reply) => {
-    const next = ownPath(fieldOf(request, 'next'))
-    const typed = fieldOf(request, 'email')
+    const next = ownPath(textOf(request.body, 'next'))
+    const typed = textOf(request.body, 'email')
     const checked = checkEmail(typed)
     if ('reason' in checked) {
       const fault = { email: typed.slice(0, 254), fault: `The address ${checked.reason}.` }
@@ -71,7 +71,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
   })
 
   app.post('/sign-in/code', async (request, reply) => {
-    const signIn = await attempts.useCode(cookies.signIn.read(request), codeOf(fieldOf(request, 'code')))
+    const signIn = await attempts.useCode(cookies.signIn.read(request), codeOf(textOf(request.body, 'code')))
     if (signIn === 'over') {
       if (request.account !== undefined) return reply.redirect('/access', 303)
       cookies.signIn.clear(reply)
@@ -83,7 +83,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
 
   // Scanners of mail servers open links. So a GET only shows a button.
   app.get('/sign-in/link', async (request, reply) => {
-    const link = queryOf(request, 'token')
+    const link = textOf(request.query, 'token')
     const signIn = await attempts.peekLink(link)
     if (!signIn) return reply.code(410).page({ title: 'Sign in', path, content: overView('link') })
     const content = linkView({ email: signIn.email, link })
@@ -91,7 +91,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
   })
 
   app.post('/sign-in/link', async (request, reply) => {
-    const signIn = await attempts.useLink(fieldOf(request, 'token'))
+    const signIn = await attempts.useLink(textOf(request.body, 'token'))
     if (signIn) return finishSignIn(portal, request, reply, signIn)
     // The form was sent twice.
     if (request.account !== undefined) return reply.redirect('/access', 303)

@@ -25,7 +25,7 @@ import { messageOf } from '../../runtime/message-of.ts'
 import { checkEmail } from '../account/email.ts'
 import type { Portal } from '../app.ts'
 import { isSame, sealOf } from '../http/cookies.ts'
-import { queryOf } from '../http/forms.ts'
+import { textOf } from '../http/forms.ts'
 import { countWithin, PageError } from '../http/pages.ts'
 import { attemptMsMax } from './attempts.ts'
 import { finishSignIn, ownPath } from './finish.ts'
@@ -70,7 +70,7 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
 
   // A GET, because the policy of forms allows no redirect to another site. It changes nothing but this browser's cookie.
   app.get('/sign-in/provider', async (request, reply) => {
-    const next = ownPath(queryOf(request, 'next'))
+    const next = ownPath(textOf(request.query, 'next'))
     const { url, check } = await oidc.begin().catch(failed('at its beginning'))
     const kept = { ...check, ...(next !== undefined && { next }), ends_at: now() + attemptMsMax }
     cookies.provider.set(reply, sealed(portalKey, kept), attemptMsMax)
@@ -80,7 +80,7 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
   app.get(callbackPath, async (request, reply) => {
     const kept = opened(portalKey, cookies.provider.read(request))
     // The callback of an earlier tab must not end the sign-in of the later one, whose cookie took its place.
-    if (!kept || kept.ends_at <= now() || !isSame(queryOf(request, 'state'), kept.state))
+    if (!kept || kept.ends_at <= now() || !isSame(textOf(request.query, 'state'), kept.state))
       throw new PageError(400, notBegun)
     cookies.provider.clear(reply)
     const network = sealOf(portalKey, 'limit', `callback ${addressBucket(request.ip)}`)
