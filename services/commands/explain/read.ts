@@ -40,7 +40,7 @@ interface Shown {
   slug: string
   status: string
   updated_at: string
-  /** The statement that wrote the row: the epoch of its leader, and the leader's counter. */
+  /** The statement that wrote the row: the epoch of its leader, and the leader's counter. fold_id = epoch * 2^32 + counter. */
   fold: { epoch: number; counter: number }
   tiers: Tier[]
 }
@@ -89,10 +89,11 @@ async function readCampaign(
     tables.rows<T>({ query, query_params: { id, ...parameters } })
 
   // From the end of the flow to its beginning: what one reading lacks, the next one has.
-  const [shown] = await rows<Omit<Shown, 'fold'> & { fold_id: string }>(
+  const [shown] = await rows<Shown>(
     `SELECT slug, toString(status) AS status, pledge_count AS pledges, backer_count AS backers, toString(pledged_amount) AS amount,
-       ${iso('updated_at')} AS updated_at, toString(fold_id) AS fold_id,
-       arrayMap(reward -> CAST((reward.reward_id, reward.quantity_claimed), 'Tuple(reward_id String, pledges UInt64)'), rewards) AS tiers
+       ${iso('updated_at')} AS updated_at,
+       arrayMap(reward -> CAST((reward.reward_id, reward.quantity_claimed), 'Tuple(reward_id String, pledges UInt64)'), rewards) AS tiers,
+       CAST((intDiv(fold_id, 4294967296), fold_id % 4294967296), 'Tuple(epoch UInt32, counter UInt32)') AS fold
      FROM ${read}.campaigns FINAL WHERE campaign_id = {id:String}`,
   )
   const { condition, parameters } = unfolded(databases, await readLongRuns(tables, databases))
@@ -104,9 +105,10 @@ async function readCampaign(
     `SELECT ${iso('since')} AS since, failures, reason FROM ${ledger}.quarantine FINAL
      WHERE campaign_id = {id:String} AND is_quarantined`,
   )
-  const [state] = await rows<{ version: string; is_public: boolean; digits: number }>(
-    `SELECT toString(version) AS version, is_public, currency_digits AS digits
-     FROM ${ledger}.campaign_ledger FINAL WHERE campaign_id = {id:String}`,
+  const [state] = await rows<NonNullable<Explanation['ledger']> & { digits: number }>(
+    `SELECT toString(ledger.version) AS version, currency_digits AS digits,
+       multiIf(ledger.version = ${tombstoneVersion}, 'deleted', is_public, 'public', 'not public') AS state
+     FROM ${ledger}.campaign_ledger AS ledger FINAL WHERE campaign_id = {id:String}`,
   )
   const tiers = await rows<Tier>(
     `SELECT reward_id, count() AS pledges FROM ${ledger}.pledge_ledger FINAL
@@ -128,24 +130,13 @@ async function readCampaign(
   )
   return {
     campaign_id: id,
-    shown: shown ? withFold(shown) : null,
-    ledger: state ? { version: state.version, state: stateOf(state) } : null,
-    pledges: { ...sums, amount: state?.is_public ? sums.amount : null, by_tier: tiers },
+    shown: shown ?? null,
+    ledger: state ? { version: state.version, state: state.state } : null,
+    pledges: { ...sums, amount: state?.state === 'public' ? sums.amount : null, by_tier: tiers },
     unfolded_batches: waiting.batches,
     quarantine: quarantine ?? null,
     batches,
   }
-}
-
-/** fold_id = epoch * 2^32 + counter. */
-function withFold({ fold_id, ...shown }: Omit<Shown, 'fold'> & { fold_id: string }): Shown {
-  const id = BigInt(fold_id)
-  return { ...shown, fold: { epoch: Number(id >> 32n), counter: Number(id & 0xffff_ffffn) } }
-}
-
-function stateOf({ version, is_public }: { version: string; is_public: boolean }) {
-  if (version === `${tombstoneVersion}`) return 'deleted'
-  return is_public ? 'public' : 'not public'
 }
 
 async function idOfSlug(slug: string, { tables, databases }: Shard): Promise<string | undefined> {
