@@ -7,7 +7,6 @@ import {
   type RebuildDetail,
   type RebuildProgress,
   type RebuildState,
-  type WorkPhase,
   workPhases,
 } from '../../generations/rebuild-log.ts'
 import type { RebuildReport } from '../../generations/rebuilds.ts'
@@ -27,14 +26,6 @@ export function progressLine({ phase, detail: { progress } }: RebuildState): str
   return progress ? `${phase}: ${progressText(progress)}` : phase
 }
 
-/** The phases that are over, in their order, with the time that each took. */
-function finishedPhases({ phase, detail }: RebuildState): { phase: WorkPhase; ms: number }[] {
-  return workPhases.flatMap(name => {
-    const ms = detail.phaseMs[name]
-    return ms === undefined || name === phase ? [] : [{ phase: name, ms }]
-  })
-}
-
 /** The outcome and the differences. A failure, or a rebuild that is not finished, is reported elsewhere. */
 export function resultText(report: RebuildReport): string {
   const { detail } = report
@@ -45,7 +36,7 @@ export function resultText(report: RebuildReport): string {
   switch (outcome) {
     case 'rebuilt': {
       const done = request.kind === 'rollback' ? 'The previous tables are live again' : 'Rebuilt'
-      const kept = capitalized(keptTables(report))
+      const kept = keptTables(report).replace('the', 'The')
       return `${done}, in ${time}: ${read}.\n${countsText(differences)}${kept} are kept: pledgeview rebuild rollback returns to them, pledgeview rebuild drop frees their disk.\n`
     }
     case 'compared':
@@ -85,7 +76,11 @@ export function statusText(report: RebuildReport | undefined): string {
     ['rebuild', `${kind}, begun ${startedAt}`],
     ['phase', isOpen ? phase : outcomeOf(report)],
     ...(progress && isOpen ? [['progress', progressText(progress)]] : []),
-    ...finishedPhases(report).map(({ phase, ms }) => [phase, secondsText(ms)]),
+    // The phases that are over, in their order, with the time that each took.
+    ...workPhases.flatMap(name => {
+      const ms = detail.phaseMs[name]
+      return ms === undefined || name === phase ? [] : [[name, secondsText(ms)]]
+    }),
     ...(isOpen ? [['process', processText(report)]] : []),
     ...(failure === null ? [] : [['failure', printableLines(failure)]]),
     ...(isPreviousKept
@@ -141,10 +136,6 @@ function secondsText(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`
 }
 
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
-}
-
 /* What `pledgeview rebuild --json` prints. Pure. */
 
 /** A progress line of a running rebuild. */
@@ -160,7 +151,7 @@ export function resultJson(report: RebuildReport): object {
     id,
     outcome: outcomeOf(report),
     phase,
-    seconds: secondsOf(detail),
+    seconds: Object.fromEntries(Object.entries(detail.phaseMs).map(([phase, ms]) => [phase, ms / 1000])),
     records: detail.records,
     rejects: detail.rejects,
     differences: detail.differences && differencesOf(detail.differences),
@@ -197,10 +188,6 @@ function progressOf({ progress }: RebuildDetail): object {
     eta_seconds: progress?.etaSeconds ?? null,
     lag_records: progress?.lagRecords ?? null,
   }
-}
-
-function secondsOf({ phaseMs }: RebuildDetail): Record<string, number> {
-  return Object.fromEntries(Object.entries(phaseMs).map(([phase, ms]) => [phase, ms / 1000]))
 }
 
 function differencesOf({ inMotion, ...counts }: Differences): object {
