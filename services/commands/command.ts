@@ -133,26 +133,22 @@ export function printLines(
   for (const [name = '', text = ''] of lines) io.stdout.write(`${name.padEnd(nameWidth)}${printable(text)}\n`)
 }
 
-const signals = ['SIGINT', 'SIGTERM'] as const
-
 /**
  * Runs the work with a signal that aborts at the first interrupt of the process. A second interrupt ends the process
  * at once. For work that ends by itself; the work decides what an interrupt means.
  */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController()
+  using listeners = new DisposableStack()
+  for (const name of ['SIGINT', 'SIGTERM']) {
+    process.on(name, onSignal)
+    listeners.defer(() => process.off(name, onSignal))
+  }
+  return await work(stop.signal)
+
   function onSignal(): void {
-    uninstall()
-    stop.abort()
-  }
-  function uninstall(): void {
-    for (const name of signals) process.off(name, onSignal)
-  }
-  for (const name of signals) process.on(name, onSignal)
-  try {
-    return await work(stop.signal)
-  } finally {
-    uninstall()
+    listeners.dispose()
+    stop.abort(new Error('it was interrupted'))
   }
 }
 

@@ -1,15 +1,7 @@
 import type { RebuildRequest, RebuildState } from '../../generations/rebuild-log.ts'
 import type { RebuildReport, Rebuilds } from '../../generations/rebuilds.ts'
 import { createPaintedLine } from '../../runtime/progress.ts'
-import {
-  type Command,
-  type Io,
-  interruptible,
-  printJson,
-  readArguments,
-  UsageError,
-  type Values,
-} from '../command.ts'
+import { type Command, type Io, interruptible, printJson, readArguments, UsageError } from '../command.ts'
 import { helpFor } from '../help.ts'
 import { onModel } from '../on-model.ts'
 import { printableLines } from '../printable.ts'
@@ -37,7 +29,12 @@ export const rebuildCommand: Command = {
       const isTaken = taken.some(option => option.split(' ')[0] === `--${name}`)
       if (value && !isTaken) throw new UsageError(`rebuild ${verb} does not take --${name}`)
     }
-    const request = requestOf(verb, values)
+    const request: RebuildRequest = {
+      kind: verb === 'rollback' ? 'rollback' : 'rebuild',
+      isDry: values['dry-run'],
+      acceptsLoss: values['accept-loss'],
+      ignoresDisk: values['ignore-disk'],
+    }
     return onModel(values['data-dir'], async model => {
       const rebuilds = await model.rebuilds()
       switch (verb) {
@@ -68,15 +65,6 @@ function verbOf([name, ...rest]: string[]): Verb {
   throw new UsageError(`${name} is not a rebuild command: they are status, rollback and drop`)
 }
 
-function requestOf(verb: Verb, values: Values<typeof rebuildOptions>): RebuildRequest {
-  return {
-    kind: verb === 'rollback' ? 'rollback' : 'rebuild',
-    isDry: values['dry-run'],
-    acceptsLoss: values['accept-loss'],
-    ignoresDisk: values['ignore-disk'],
-  }
-}
-
 async function carryThrough(
   rebuilds: Rebuilds,
   request: RebuildRequest,
@@ -84,14 +72,9 @@ async function carryThrough(
   io: Io,
 ): Promise<number> {
   return interruptible(async signal => {
-    const stop = new AbortController()
-    signal.addEventListener('abort', () => {
-      io.stderr.write('Stopping. A second interrupt ends the command at once, which does no harm.\n')
-      stop.abort(new Error('it was interrupted'))
-    })
-    const last = await reported(io, asJson, onProgress =>
-      rebuilds.run(request, { onProgress, signal: stop.signal }),
-    )
+    const stopping = 'Stopping. A second interrupt ends the command at once, which does no harm.\n'
+    signal.addEventListener('abort', () => io.stderr.write(stopping))
+    const last = await reported(io, asJson, onProgress => rebuilds.run(request, { onProgress, signal }))
     return printEnd(last, ['rebuilt', 'compared'], asJson, io)
   })
 }
