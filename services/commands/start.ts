@@ -44,7 +44,6 @@ import { printableLines } from './printable.ts'
 import { untilInterrupted } from './services.ts'
 
 const trickleMs = 1_000
-const portBounds = { min: 0, max: 65_535 }
 
 const options = {
   '--port N': 'the public API (default 8080; 0 takes a free port)',
@@ -58,6 +57,8 @@ const options = {
   '--unkind':
     'to try a copy, with the demo: its campaigns leave, come back and change in bursts, snapshots last 10 s, and a second address of the API refuses requests',
 }
+
+type PortOption = 'port' | 'portal-port' | 'ops-port' | 'sql-port' | 'sql-native-port'
 
 interface Welcome {
   directory: DataDirectory
@@ -83,14 +84,10 @@ export const startCommand: Command = {
     const { values } = readArguments(args, options)
     if (values.unkind && values['no-demo'])
       throw new UsageError('--unkind needs the demo: give it without --no-demo')
-    const ports = {
-      port: wholeNumber('port', values.port ?? '8080', portBounds),
-      opsPort: wholeNumber('ops-port', values['ops-port'] ?? '9090', portBounds),
-    }
-    const sql = {
-      httpPort: wholeNumber('sql-port', values['sql-port'] ?? '8123', portBounds),
-      nativePort: wholeNumber('sql-native-port', values['sql-native-port'] ?? '9000', portBounds),
-    }
+    const portOf = (name: PortOption, standard: number) =>
+      wholeNumber(name, values[name] ?? String(standard), { min: 0, max: 65_535 })
+    const ports = { port: portOf('port', 8080), opsPort: portOf('ops-port', 9090) }
+    const sql = { httpPort: portOf('sql-port', 8123), nativePort: portOf('sql-native-port', 9000) }
     const config = readConfig({
       PLEDGEVIEW_LOG_LEVEL: process.stderr.isTTY ? 'warn' : 'info',
       // Walks cross from one snapshot to the next, and come to their end: each crossing takes a few seconds.
@@ -98,9 +95,8 @@ export const startCommand: Command = {
       ...process.env,
     })
     const logger = createLogger(config.PLEDGEVIEW_LOG_LEVEL)
-    const portalPort = values['portal-port'] ?? String(config.PLEDGEVIEW_PORTAL_PORT)
     const portal = {
-      port: wholeNumber('portal-port', portalPort, portBounds),
+      port: portOf('portal-port', config.PLEDGEVIEW_PORTAL_PORT),
       showMail: (mail: Mail) => void io.stdout.write(mailText(mail)),
     }
     const directory = openDataDirectory(values['data-dir'] ?? defaultDataDirectory)
