@@ -43,6 +43,7 @@ export const callbackBound = {
   windowMs: 3_600_000,
   reason: 'Very many sign-ins came from your network within an hour. Try again in an hour.',
 } as const
+/** What has to be kept between the two steps. */
 const keptSchema = z.object({
   state: z.string(),
   nonce: z.string(),
@@ -119,12 +120,8 @@ const notBegun =
 const isCancelled = (error: unknown) =>
   error instanceof AuthorizationResponseError && error.error === 'access_denied'
 
-/** What has to be kept between the two steps. It is a secret of the browser that began. */
-interface OidcCheck {
-  state: string
-  nonce: string
-  verifier: string
-}
+/** It is a secret of the browser that began. */
+type OidcCheck = Pick<Kept, 'state' | 'nonce' | 'verifier'>
 
 const answerSecondsMax = 10
 const answerBytesMax = 1024 ** 2

@@ -28,8 +28,9 @@ export interface KeyUsage {
 
 export type Per = 'day' | 'hour'
 
-/** By whole key. Every given key has an entry. By hour, the last use is that of the last 72 hours. */
-export type UsageOf = (keys: readonly { key: string }[], per?: Per) => Promise<Map<string, KeyUsage>>
+export type UsageOf = ReturnType<typeof createUsageReader>
+export type RequestsOf = ReturnType<typeof createRequestsReader>
+type Keys = readonly { key: string }[]
 
 /** A request that a key was answered. `path`: the pattern of the route, and some parameters. */
 export interface KeyRequest {
@@ -48,12 +49,6 @@ export interface EndpointCount {
   /** Nineteen of twenty took this long at most. */
   p95_ms: number
 }
-
-/** The latest requests of these keys whose id begins like this, and all kept ones by endpoint. */
-export type RequestsOf = (
-  keys: readonly { key: string }[],
-  id: string,
-) => Promise<{ latest: KeyRequest[]; endpoints: EndpointCount[] }>
 
 // `length`: of the moment in ISO 8601.
 const spans = {
@@ -77,9 +72,12 @@ interface DayRow extends UsageCounts {
   last_used: number
 }
 
-/** Rejects with `TablesError` if ClickHouse does not answer in time. */
-export function createUsageReader(place: Place, now: () => number): UsageOf {
-  return async (keys, per = 'day') => {
+/**
+ * By whole key. Every given key has an entry. By hour, the last use is that of the last 72 hours. Rejects with `TablesError` if ClickHouse
+ * does not answer in time.
+ */
+export function createUsageReader(place: Place, now: () => number) {
+  return async (keys: Keys, per: Per = 'day'): Promise<Map<string, KeyUsage>> => {
     if (keys.length === 0) return new Map()
     const days = lastDays(now(), per)
     const from = per === 'day' ? now() - keptMs : Date.parse(`${days[0]}:00:00Z`)
@@ -109,9 +107,9 @@ function lastDays(now: number, per: Per): string[] {
   )
 }
 
-/** Rejects as the reader of usage does. */
-export function createRequestsReader(place: Place, now: () => number): RequestsOf {
-  return async (keys, id) => {
+/** The latest requests of these keys whose id begins like this, and all kept ones by endpoint. Rejects as the reader of usage does. */
+export function createRequestsReader(place: Place, now: () => number) {
+  return async (keys: Keys, id: string) => {
     if (keys.length === 0) return { latest: [], endpoints: [] }
     const query_params = { keys: keys.map(({ key }) => key), from: now() - requestsKeptMs }
     const [latest, endpoints] = await Promise.all([
