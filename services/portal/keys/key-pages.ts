@@ -1,12 +1,116 @@
-/** The pages of one key: its usage, and the question before it is revoked. */
+/** The pages of keys: /access with all keys of an account, and what each of them did in the last 30 days; a key; and the question before it is revoked. */
+import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
+import type { Manifest } from '../../exports/latest.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
-import { webLink } from '../html/parts.ts'
-import { moment } from '../html/words.ts'
-import { usageText } from '../usage/usage-view.ts'
-import { isAlive, type KeyView, keyPath, likePath } from './key-state.ts'
-import { lastUsed, statusText } from './overview-page.ts'
+import { badge, type Cell, notice, stack, webLink } from '../html/parts.ts'
+import { count, countOf, date, moment } from '../html/words.ts'
+import type { PortalKey } from '../ports.ts'
+import { requestsOf, totalOf, usageText } from '../usage/usage-view.ts'
+import { copySection } from './copies.ts'
+import { activeCount, isAlive, type KeyView, keyPath, keyState, likePath } from './key-state.ts'
+
+export interface OverviewData {
+  /** All keys of the account, oldest first. */
+  keys: readonly KeyView[]
+  now: number
+  /** The latest whole copy. */
+  copy?: Manifest | undefined
+  /** What was just done, if the reader comes from a form. */
+  done?: string | undefined
+}
+
+/** Ended keys that are listed. Older ones are counted only. */
+const endedKeysMax = 20
+
+export function overviewPage({ keys, done, now, copy }: OverviewData): Html {
+  const active = activeCount(
+    keys.map(({ key }) => key),
+    now,
+  )
+  return html`<h1>API access</h1>
+${done && notice(done, 'good')}
+<p class="lead">You have ${count(active)} of ${activeKeysMax} active keys.${active >= activeKeysMax && ' To get a new one, revoke one of them.'}</p>
+${
+  keys.some(({ usage }) => usage === undefined) &&
+  notice('The usage of keys cannot be read at the moment. The keys themselves are not affected.', 'warning')
+}
+${deprecatedNotice(keys)}
+${keys.length === 0 && html`<p>Tell us the name and the web address of the program that will call the API, and how to reach you. Then you see its key.</p>`}
+${keyLists(keys, now)}
+<div class="actions">${active < activeKeysMax && html`<a class="button" href="/access/keys/new">Create a key</a>`}${keys.length > 0 && html` <a class="button secondary" href="/access/requests">Requests</a>`}</div>
+${copy && copySection(copy)}`
+}
+
+function deprecatedNotice(keys: readonly KeyView[]): Html | undefined {
+  const callers = keys
+    .map(({ key, usage }) => ({ key, deprecated: usage ? totalOf(usage.days).deprecated : 0 }))
+    .filter(({ deprecated }) => deprecated > 0)
+  if (callers.length === 0) return undefined
+  return html`<section class="notice warning" aria-labelledby="deprecated">
+<h2 id="deprecated">A deprecated version is still called</h2>
+<p>These keys called a version of the API that will end. <a href="/changes">See what changes, and when</a></p>
+<ul>${callers.map(({ key, deprecated }) => html`<li><a href="${keyPath(key)}"><code>${keyPrefix(key.key)}</code></a> (<bdi>${key.name}</bdi>): ${countOf(deprecated, 'request')} in the last 30 days</li>`)}</ul>
+</section>`
+}
+
+function keyLists(keys: readonly KeyView[], now: number): Html {
+  const alive = keys.filter(({ key }) => isAlive(key, now))
+  const ended = keys.filter(({ key }) => !isAlive(key, now)).toReversed()
+  return html`${alive.length > 0 && keyTable(alive, now)}
+${
+  ended.length > 0 &&
+  html`<details><summary>${countOf(ended.length, 'ended key')}</summary>
+${keyTable(ended.slice(0, endedKeysMax), now)}
+${ended.length > endedKeysMax && html`<p>${countOf(ended.length - endedKeysMax, 'older key')} not shown.</p>`}
+</details>`
+}`
+}
+
+function keyTable(keys: readonly KeyView[], now: number): Html {
+  return stack(
+    ['Key', 'Status', 'Created', 'Last used', 'Requests, 30 days', 'Actions'],
+    keys.map(view => keyRow(view, now)),
+  )
+}
+
+function keyRow({ key, usage }: KeyView, now: number): Cell[] {
+  const path = keyPath(key)
+  const prefix = keyPrefix(key.key)
+  return [
+    html`<a href="${path}"><bdi>${key.name}</bdi> <code>${prefix}…</code></a>`,
+    statusText(key, now),
+    date(key.issued_at_ms),
+    lastUsed(usage),
+    usage ? requestsOf(totalOf(usage.days)) : 'not known now',
+    html`${isAlive(key, now) && html`<a href="${likePath(key)}">New key like this<span class="visually-hidden"> ${prefix}</span></a> <a href="${path}/revoke">Revoke<span class="visually-hidden"> ${prefix}</span></a>`}`,
+  ]
+}
+
+/** The state of a key in words. */
+export function statusText(key: PortalKey, now: number): Html {
+  const state = keyState(key, now)
+  const end = key.expires_at_ms !== null && moment(key.expires_at_ms)
+  switch (state) {
+    case 'active':
+      return html`${badge('Active', 'good')}${end && html` until ${end}`}`
+    case 'waiting':
+      return html`${badge('Waiting', 'warning')} It becomes active when an older key is revoked, or when a key is created after an older one has ended.`
+    case 'revoked':
+      return badge('Revoked', 'bad')
+    case 'ended':
+      return html`${badge('Ended', 'bad')}${end && html` on ${end}`}`
+    default:
+      return state satisfies never
+  }
+}
+
+/** When a key was last used, as far as it was counted. */
+export function lastUsed(usage: KeyView['usage']): Html {
+  if (usage === undefined) return html`not known now`
+  return usage.last_used === undefined ? html`no counted use in the last 90 days` : moment(usage.last_used)
+}
 
 /** The way back, above the heading of every page under /access. */
 export function wayBack(): Html {

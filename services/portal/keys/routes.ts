@@ -11,10 +11,9 @@ import { requestsContent } from '../usage/requests-page.ts'
 import { sumOf } from '../usage/usage-view.ts'
 import { doneTexts, sendPage, withUsage } from './access.ts'
 import { addCopyRoutes, copyOf } from './copies.ts'
-import { wayBack } from './key-pages.ts'
+import { overviewPage, wayBack } from './key-pages.ts'
 import { addKeyRoutes } from './key-routes.ts'
 import { keyOfPath } from './key-state.ts'
-import { overviewPage } from './overview-page.ts'
 
 export async function addAccessRoutes(app: FastifyInstance, portal: Portal): Promise<void> {
   const { keys, usageOf, requestsOf, now, logger } = portal
