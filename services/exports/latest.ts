@@ -3,7 +3,6 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { basePath } from '../../contracts/api/conventions.ts'
 import { timestamp, timestampForm } from '../../contracts/api/schemas.ts'
 
 /** A copy's folder: when it was made, so that the latest one is the last by name. */
@@ -107,5 +106,3 @@ export const manifestSchema = z
   .meta({ id: 'ExportManifest', description: 'A whole copy of the public campaigns.' })
 
 export type Manifest = z.infer<typeof manifestSchema>
-
-export const apiVersion = basePath.split('/').at(-1) ?? ''

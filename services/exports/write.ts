@@ -11,27 +11,13 @@ import { join } from 'node:path'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
+import { basePath, daysRemainingSql } from '../../contracts/api/conventions.ts'
+import { shownColumns } from '../../contracts/api/schemas.ts'
 import { DataDirectoryInUse, lockDataDirectory } from '../log/local/lock.ts'
 import { programVersion } from '../runtime/program-version.ts'
 import type { ServerTables } from '../tables/clickhouse/clickhouse.ts'
-import type { Databases } from '../tables/port.ts'
-import {
-  apiVersion,
-  type ExportFile,
-  folderName,
-  isExportName,
-  type Manifest,
-  manifestSchema,
-} from './latest.ts'
-import {
-  copyStatement,
-  countStatement,
-  dropStatement,
-  linesStatement,
-  type MomentRow,
-  momentStatement,
-  parquetStatement,
-} from './statement.ts'
+import type { Databases, Statement } from '../tables/port.ts'
+import { type ExportFile, folderName, isExportName, type Manifest, manifestSchema } from './latest.ts'
 
 export interface ExportSource {
   /** In a session of its own. */
@@ -128,7 +114,7 @@ async function writeFiles(
     as_of: new Date(as_of).toISOString(),
     created_at: new Date(now).toISOString(),
     campaigns,
-    api_version: apiVersion,
+    api_version: basePath.split('/').at(-1),
     program_version: programVersion,
     files: [lines, parquet],
   })
@@ -169,4 +155,80 @@ function transformOf(onChunk: (chunk: Buffer) => void): Transform {
 async function sync(directory: string): Promise<void> {
   await using handle = await open(directory)
   await handle.sync()
+}
+
+/*
+ * The statements. A copy is two files with the same campaigns, but each statement of ClickHouse reads the tables as they are when it starts.
+ * So one copies the campaigns into a temporary table of the session, and both files are written from that. ClickHouse drops the table with
+ * the session.
+ */
+
+/**
+ * The watermark, and the time, both in Unix milliseconds: one row of type `MomentRow`. What is read after it has every change with an
+ * earlier stamp (contracts/tables/generation/0002-batches.sql).
+ */
+function momentStatement({ read }: Pick<Databases, 'read'>): Statement {
+  return {
+    query: `SELECT
+    toUnixTimestamp64Milli(now64(3, 'UTC')) AS now,
+    ifNull((SELECT toUnixTimestamp64Milli(reached) FROM ${read}.watermark), 0) AS as_of`,
+  }
+}
+
+interface MomentRow {
+  now: number
+  as_of: number
+}
+
+/**
+ * Copies every public campaign into the temporary table, with the fields of a detail under the API's names. `now`: the moment for
+ * `days_remaining`, Unix milliseconds.
+ */
+function copyStatement({ read }: Pick<Databases, 'read'>, now: number): Statement {
+  return {
+    query: `CREATE TEMPORARY TABLE copied_campaigns ENGINE = MergeTree ORDER BY id AS
+SELECT
+    ${detailFields().join(',\n    ')}
+FROM ${read}.campaigns FINAL`,
+    query_params: { now },
+  }
+}
+
+/** ClickHouse drops the table with the session, but keeps its files for some minutes then. */
+export const dropStatement: Statement = { query: 'DROP TEMPORARY TABLE IF EXISTS copied_campaigns SYNC' }
+
+const countStatement: Statement = { query: 'SELECT count() AS campaigns FROM copied_campaigns' }
+
+const copied = 'SELECT * FROM copied_campaigns ORDER BY id'
+
+/** Each line is a campaign as the API shows it on its own page, whatever the server's profile says about JSON. */
+export const linesStatement: Statement = {
+  query: `${copied}
+SETTINGS date_time_output_format = 'iso', output_format_json_quote_64bit_integers = 0, output_format_json_quote_decimals = 0,
+    output_format_decimal_trailing_zeros = 0, output_format_json_escape_forward_slashes = 0,
+    output_format_json_named_tuples_as_objects = 1
+FORMAT JSONEachRow`,
+}
+
+// Writing keeps a few groups of rows in memory. Readers take the groups side by side.
+const parquetStatement: Statement = {
+  query: `${copied}
+SETTINGS output_format_parquet_row_group_size = 50000, output_format_parquet_compression_method = 'zstd',
+    output_format_parquet_string_as_string = 1
+FORMAT Parquet`,
+}
+
+function detailFields(): string[] {
+  const { list, detail } = shownColumns
+  const own = [...list, ...detail].filter(({ part }) => part === undefined)
+  const creator = list.filter(({ part }) => part !== undefined)
+  const types = creator.map(({ part, column }) => `${part} ${column.type}`).join(', ')
+  return [
+    ...own.flatMap(({ column: { name }, field }) => [
+      name === field ? name : `${name} AS ${field}`,
+      ...(field === 'end_date' ? [`${daysRemainingSql} AS days_remaining`] : []),
+      ...(field === 'created_at' ? ['updated_at'] : []),
+    ]),
+    `CAST((${creator.map(({ column }) => column.name).join(', ')}), 'Tuple(${types})') AS creator`,
+  ]
 }

@@ -89,7 +89,7 @@ function keyRow({ key, usage }: KeyView, now: number): Cell[] {
 }
 
 /** The state of a key in words. */
-export function statusText(key: PortalKey, now: number): Html {
+function statusText(key: PortalKey, now: number): Html {
   const state = keyState(key, now)
   const end = key.expires_at_ms !== null && moment(key.expires_at_ms)
   switch (state) {
@@ -107,7 +107,7 @@ export function statusText(key: PortalKey, now: number): Html {
 }
 
 /** When a key was last used, as far as it was counted. */
-export function lastUsed(usage: KeyView['usage']): Html {
+function lastUsed(usage: KeyView['usage']): Html {
   if (usage === undefined) return html`not known now`
   return usage.last_used === undefined ? html`no counted use in the last 90 days` : moment(usage.last_used)
 }

@@ -16,8 +16,13 @@ import type { ProjectDetail } from '../../../contracts/api/schemas.ts'
 import { type Credentials, hashSecret } from '../../../services/api-keys/credentials.ts'
 import { createDownloads, defaultBounds } from '../../../services/exports/downloads.ts'
 import { type ExportFile, latestManifest } from '../../../services/exports/latest.ts'
-import { dropStatement, linesStatement } from '../../../services/exports/statement.ts'
-import { type OnExported, removeExports, writeExport } from '../../../services/exports/write.ts'
+import {
+  dropStatement,
+  linesStatement,
+  type OnExported,
+  removeExports,
+  writeExport,
+} from '../../../services/exports/write.ts'
 import { lockDataDirectory } from '../../../services/log/local/lock.ts'
 import { inSession, openTables, type ServerTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { settingsFor } from '../../support/clickhouse/clickhouse.ts'
