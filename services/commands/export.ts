@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { type OnExported, writeExport } from '../exports/write.ts'
 import { createPaintedLine, grouped, megabytes, progressText } from '../runtime/progress.ts'
 import { presentOf } from '../tables/generations.ts'
-import { type Command, commonOptions, type Io, printJson, readArguments, UsageError } from './command.ts'
+import { type Command, commonOptions, printJson, readArguments, UsageError } from './command.ts'
 import { type Model, onModel } from './on-model.ts'
 
 export const exportCommand: Command = {
@@ -25,14 +25,20 @@ export const exportCommand: Command = {
     const { values, positionals } = readArguments(args, commonOptions, { allowPositionals: true })
     const [directory, ...more] = positionals
     if (directory === undefined || more.length > 0) throw new UsageError('export takes one directory')
-    const progress = progressOf(io)
+    const line = createPaintedLine(io.stderr)
+    const startedMs = performance.now()
+    const show: OnExported = (stage, done = 0, total) => {
+      const elapsedMs = performance.now() - startedMs
+      const label = stage === 'copy' ? 'reading the campaigns' : stage
+      line.paint(() => progressText({ label, done, total, elapsedMs }))
+    }
     const write = async ({ databases, ...model }: Model) => {
       const tables = model.session()
       await databases.follow(tables)
-      return writeExport({ tables, databases: presentOf(databases) }, resolve(directory), progress.show)
+      return writeExport({ tables, databases: presentOf(databases) }, resolve(directory), show)
     }
     const writing = onModel(values['data-dir'], write, { isCaughtUp: true })
-    const manifest = await writing.finally(progress.wipe)
+    const manifest = await writing.finally(line.wipe)
     if (values.json) printJson(io, { directory: resolve(directory), ...manifest })
     else {
       io.stdout.write(`${grouped(manifest.campaigns)} campaigns, as of ${manifest.as_of}\n`)
@@ -40,17 +46,4 @@ export const exportCommand: Command = {
     }
     return 0
   },
-}
-
-function progressOf(io: Io): { show: OnExported; wipe: () => void } {
-  const line = createPaintedLine(io.stderr)
-  const startedMs = performance.now()
-  return {
-    show(stage, done = 0, total) {
-      const elapsedMs = performance.now() - startedMs
-      const label = stage === 'copy' ? 'reading the campaigns' : stage
-      line.paint(() => progressText({ label, done, total, elapsedMs }))
-    },
-    wipe: line.wipe,
-  }
 }

@@ -63,10 +63,9 @@ export const rejectsCommand: Command = {
   },
 }
 
-type FilterValues = Partial<Values<typeof filterOptions>>
-
 /** Throws `UsageError` that names the option. */
-export function readFilter({ topic, reason, since, until }: FilterValues, now: number): RejectFilter {
+export function readFilter(values: Partial<Values<typeof filterOptions>>, now: number): RejectFilter {
+  const { topic, reason, since, until } = values
   return {
     ...(topic !== undefined && { topic: readTopic(topic) }),
     ...(reason !== undefined && { reasonPart: reason }),

@@ -18,12 +18,6 @@ import { printable } from '../printable.ts'
 import { isCut } from './show.ts'
 import type { RejectSource, RetryTarget } from './source.ts'
 
-interface RetryOptions {
-  wanted: RejectFilter
-  isDry: boolean
-  json: boolean
-}
-
 export interface RetryOutcome {
   matched: number
   /** Appended. In a dry run: what would be appended. */
@@ -41,8 +35,11 @@ export interface RetryOutcome {
 const shownMax = 100
 
 /** Runs the command. Exit code 0; 1 if something was requested and nothing of it is settled. */
-export async function retryRejects(source: RejectSource, options: RetryOptions, io: Io): Promise<number> {
-  const { wanted, isDry, json } = options
+export async function retryRejects(
+  source: RejectSource,
+  { wanted, isDry, json }: { wanted: RejectFilter; isDry: boolean; json: boolean },
+  io: Io,
+): Promise<number> {
   const missing = new Set(wanted.places?.map(placeName))
   // After the rejects that this retry has found, by the clocks of the projectors, which wrote their times.
   let since = 0
@@ -97,8 +94,9 @@ export function createRetry(
     const whole = rejects.filter(isWhole)
     await schemas.learn(whole.map(({ record }) => record))
     return whole.flatMap(reject => {
+      const { topic, key, value, headers } = reject.record
       const event = decode(reject.record)
-      if ('key' in event) return { event, record: newRecordOf(reject) }
+      if ('key' in event) return { event, record: { topic, key, value, ...(headers && { headers }) } }
       const own = "is the portal's own, which has told its writer that it was not taken"
       countNoEvent(reject, 'reason' in event ? event.reason : own)
       return []
@@ -132,10 +130,6 @@ export function createRetry(
   return { take, outcome }
 }
 
-function newRecordOf({ record: { topic, key, value, headers } }: StoredReject): NewRecord {
-  return { topic, key, value, ...(headers && { headers }) }
-}
-
 function printOutcome(
   outcome: RetryOutcome & Settlement,
   missing: readonly string[],
@@ -146,8 +140,6 @@ function printOutcome(
   const say = (count: number, text: string) => {
     if (count > 0) io.stdout.write(`${grouped(count)} ${text}\n`)
   }
-  const sayReason = ({ reason, count, example }: RetryOutcome['by_reason'][number]) =>
-    io.stdout.write(`${grouped(count).padStart(8)}  ${printable(reason)}, for example ${example}\n`)
   io.stdout.write(`${grouped(retried)} ${isDry ? 'would be' : 'were'} appended, of ${grouped(matched)}\n`)
   say(outdated, 'are in the ledger or in the log already, as they are or newer')
   say(outcome.settled, 'are settled: the ledger has them')
@@ -156,7 +148,8 @@ function printOutcome(
     'stay open: pledgeview rejects list --by-reason --since 5m says why, or they are not projected yet',
   )
   say(no_event, 'are still not valid events:')
-  for (const one of by_reason) sayReason(one)
+  for (const { reason, count, example } of by_reason)
+    io.stdout.write(`${grouped(count).padStart(8)}  ${printable(reason)}, for example ${example}\n`)
   const cut = 'are larger than what is kept of a reject, so have their producer append them again'
   say(omitted, `${cut}: ${omitted_places.join(', ')}`)
   say(missing.length, `are not stored rejects: ${missing.join(', ')}`)

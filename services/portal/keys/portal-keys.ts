@@ -69,24 +69,24 @@ export function createPortalKeys(given: KeyAdmin, bounds = { appendMsMax }) {
       return revokeKey(adminWith(append), key)
     },
 
-    /** Deletes every key of the account, also the revoked ones, with the addresses that they carry. */
-    deleteAll: (accountId: string) => deleteAll(admin, accountId),
+    /**
+     * Deletes until the account has no key in the tables, also the revoked ones and those that are issued meanwhile, with the addresses
+     * that they carry.
+     */
+    async deleteAll(accountId: string): Promise<void> {
+      const deleted = new Set<string>()
+      let left: string[] = []
+      const isEmpty = async () => {
+        left = (await directory.ofAccount(accountId)).map(({ key }) => key)
+        const fresh = left.filter(key => !deleted.has(key))
+        if (fresh.length > 0) await deleteKeys(admin, fresh)
+        for (const key of fresh) deleted.add(key)
+        return left.length === 0 || undefined
+      }
+      if (!(await untilFound(visibleMsMax, isEmpty, { ...admin, sleep })))
+        throw new KeyError(`the deletion of ${left.length} keys is in the log, ${notRead}`)
+    },
   }
-}
-
-/** Deletes until the account has no key in the tables, also those that are issued meanwhile. */
-async function deleteAll(admin: KeyAdmin, accountId: string): Promise<void> {
-  const deleted = new Set<string>()
-  let left: string[] = []
-  const isEmpty = async () => {
-    left = (await admin.directory.ofAccount(accountId)).map(({ key }) => key)
-    const fresh = left.filter(key => !deleted.has(key))
-    if (fresh.length > 0) await deleteKeys(admin, fresh)
-    for (const key of fresh) deleted.add(key)
-    return left.length === 0 || undefined
-  }
-  if (!(await untilFound(visibleMsMax, isEmpty, { ...admin, sleep })))
-    throw new KeyError(`the deletion of ${left.length} keys is in the log, ${notRead}`)
 }
 
 const notRead = `but no projector has read it within ${visibleMsMax / 1000} s`

@@ -2,6 +2,7 @@
  * An announcement: a notice to each contact of active keys, which the portals send as they send any other (notice-sender.ts). Its id is
  * made of its name and the address. So an address that was noted before gets no second mail of this name, unless the first was given up.
  */
+import { isUtf8 } from 'node:buffer'
 import type { ApiVersion } from '../../../contracts/api/versions.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { accountIdOf, checkEmail } from '../account/email.ts'
@@ -107,11 +108,7 @@ export function checkSubject(typed: string): { subject: string } | { reason: str
 /** The text of a file, with line feeds only. */
 export function checkText(bytes: Uint8Array): { text: string } | { reason: string } {
   if (bytes.length > textBytesMax) return { reason: `has more than ${textBytesMax} bytes` }
-  let text: string
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes).replaceAll('\r\n', '\n')
-  } catch {
-    return { reason: 'is not UTF-8' }
-  }
+  if (!isUtf8(bytes)) return { reason: 'is not UTF-8' }
+  const text = new TextDecoder().decode(bytes).replaceAll('\r\n', '\n')
   return text.trim() === '' ? { reason: 'is empty' } : { text }
 }
