@@ -9,6 +9,7 @@
  */
 import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import type { ApiKeyState } from '../../contracts/events/event.ts'
+import { recordOf } from '../log/event-lines.ts'
 import type { EventWriter } from '../log/port.ts'
 import { sleep, untilFound } from '../runtime/async/sleep.ts'
 import type { Databases, Tables } from '../tables/port.ts'
@@ -228,12 +229,7 @@ export async function appendStates(
   { writer, encode = encodeState }: KeyAdmin,
   states: readonly ApiKeyState[],
 ): Promise<void> {
-  const records = states.map(state => ({
-    topic: 'api-keys' as const,
-    key: Buffer.from(state.key),
-    value: encode({ type: 'api-key', data: state }),
-  }))
-  await writer.append(records)
+  await writer.append(states.map(data => recordOf({ type: 'api-key', key: data.key, data }, encode)))
 }
 
 /** Appends tombstones of these keys: they are deleted for good. */
