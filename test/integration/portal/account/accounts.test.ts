@@ -7,11 +7,11 @@ import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { KeyRecord } from '../../../../services/api-keys/api-keys.ts'
 import type { EventWriter } from '../../../../services/log/port.ts'
-import { readAccount } from '../../../../services/portal/account/account-ledger.ts'
 import {
   type Accounts,
   type AccountsDependencies,
   openAccounts,
+  readAccount,
 } from '../../../../services/portal/account/accounts.ts'
 import { type DeletionPorts, finishDeletions } from '../../../../services/portal/account/deletions.ts'
 import { checkEmail } from '../../../../services/portal/account/email.ts'
