@@ -108,8 +108,8 @@ export function openAccounts(dependencies: AccountsDependencies) {
 
 /**
  * Appends a state, and resolves with the account once the ledger has it, or a newer one. If it has a newer one, this state came late. Then
- * the newer one is appended again, so that it is the last one in the log. That one may come late, too, so the ledger has to have it anew:
- * `before` is when its row came that it is made of.
+ * the newer one is appended again, so that it is the last one in the log. That may be late, too, so it counts only once the ledger has it
+ * anew. `before`: when the ledger had the state that is appended again.
  */
 async function write(
   dependencies: AccountsDependencies,
