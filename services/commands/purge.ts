@@ -45,38 +45,23 @@ export const purgeCommand: Command = {
       const copies = await (model.isEmbedded ? embeddedCopies(model) : distributedCopies(model))
       return purge(copies, settings, model.config)
     })
-    if (values.json) printJson(io, reportJson(report))
+    if (values.json) printJson(io, report)
     else io.stdout.write(reportText(report))
-    return isComplete(report) ? 0 : 1
+    return report.is_complete ? 0 : 1
   },
 }
-
-function isComplete({ copies }: PurgeReport): boolean {
-  return copies.every(({ isReached }) => isReached)
-}
-
-/* What `pledgeview purge` prints. Pure. */
 
 const notReached =
   'Not everything could be reached. Do what the column "left" says, and run the same command again.\n'
 
 /** A table with one line for each copy. Long cells stay on their line, so that the text can be searched. */
-function reportText(report: PurgeReport): string {
-  const { isDry, copies } = report
+function reportText({ is_dry_run, is_complete, copies }: PurgeReport): string {
   const rows = [
-    ['copy', isDry ? 'it would' : 'done', 'left', 'until'],
+    ['copy', is_dry_run ? 'it would' : 'done', 'left', 'until'],
     ...copies.map(({ copy, done, left, until }) => [copy, done, left ?? 'nothing', until ?? '-']),
   ]
   const widths = [0, 1, 2].map(column => Math.max(...rows.map(row => row[column]?.length ?? 0)))
   const cells = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0))
   const lines = rows.map(row => `${cells(row).join('  ').trimEnd()}\n`)
-  return `${lines.join('')}${isComplete(report) ? '' : notReached}`
-}
-
-function reportJson(report: PurgeReport): object {
-  const { isDry, startedAt, copies } = report
-  return {
-    ...{ is_dry_run: isDry, started_at: startedAt, is_complete: isComplete(report) },
-    copies: copies.map(({ isReached, ...copy }) => ({ ...copy, is_reached: isReached })),
-  }
+  return `${lines.join('')}${is_complete ? '' : notReached}`
 }

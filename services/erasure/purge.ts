@@ -31,7 +31,7 @@ export interface Copies {
 export async function purge(copies: Copies, settings: TablesPurge, config: Config): Promise<PurgeReport> {
   const { whole, shards } = copies
   const { isDry, now } = settings
-  const startedAt = new Date(now()).toISOString()
+  const started_at = new Date(now()).toISOString()
   if (!isDry) {
     // Only then the tables know what was deleted.
     const wayOn = ': let the projector get to the end of the log, then run the purge again'
@@ -52,7 +52,8 @@ export async function purge(copies: Copies, settings: TablesPurge, config: Confi
       ? await tried('cached answers', () => purgeCaches(whole, config, settings))
       : purged('cached answers', 'no service runs'),
   )
-  return { isDry, startedAt, copies: done }
+  const is_complete = done.every(({ is_reached }) => is_reached)
+  return { is_dry_run: isDry, started_at, is_complete, copies: done }
 }
 
 /** A whole copy has what was public when it was made. */

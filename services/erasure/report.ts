@@ -11,24 +11,26 @@ export interface PurgedCopy {
   /** When the rest will be gone by itself, ISO 8601; null: not by itself, or nothing is left. */
   until: string | null
   /** Whether the purge did all that it can do there. Otherwise run it again, or follow the advice in the report. */
-  isReached: boolean
+  is_reached: boolean
 }
 
 export interface PurgeReport {
-  isDry: boolean
+  is_dry_run: boolean
   /** ISO 8601. */
-  startedAt: string
+  started_at: string
+  /** Whether every copy was reached. */
+  is_complete: boolean
   copies: PurgedCopy[]
 }
 
 /** A copy of which nothing is left. */
 export function purged(copy: string, done: string): PurgedCopy {
-  return { copy, done, left: null, until: null, isReached: true }
+  return { copy, done, left: null, until: null, is_reached: true }
 }
 
 /** A copy of which something is left until a time (Unix ms), or until an operator acts (null). */
 export function leftOver(copy: string, done: string, left: string, until: number | null): PurgedCopy {
-  return { copy, done, left, until: until === null ? null : new Date(until).toISOString(), isReached: true }
+  return { copy, done, left, until: until === null ? null : new Date(until).toISOString(), is_reached: true }
 }
 
 /** What the work reports of a copy. If it fails, the purge could not reach the copy. */
@@ -38,5 +40,5 @@ export function tried(copy: string, work: () => Promise<PurgedCopy>): Promise<Pu
 
 /** A copy that the purge could not reach. */
 export function unreached(copy: string, reason: string): PurgedCopy {
-  return { copy, done: 'nothing', left: reason, until: null, isReached: false }
+  return { copy, done: 'nothing', left: reason, until: null, is_reached: false }
 }

@@ -53,7 +53,7 @@ test('a purge names each campaign whose old state it cannot reach, and none that
 
   const planned = await purgeTables({ tables, databases }, { ...purge, isDry: true })
   const named = planned.filter(({ copy }) => copy.startsWith('campaign '))
-  expect(named.map(({ copy, isReached }) => [copy, isReached])).toEqual([
+  expect(named.map(({ copy, is_reached }) => [copy, is_reached])).toEqual([
     ['campaign failing', false],
     ['campaign folded alone', true],
   ])
@@ -83,7 +83,7 @@ test('a purge removes the usage of deleted keys, and leaves that of others', asy
   const plan = await purgeTables({ tables, databases }, { ...purge, isDry: true })
   for (const copy of copies)
     expect(plan).toContainEqual(
-      expect.objectContaining({ copy, done: 'removes the rows of 1 deleted key', isReached: true }),
+      expect.objectContaining({ copy, done: 'removes the rows of 1 deleted key', is_reached: true }),
     )
   expect(await shown(deleted)).toBe(1)
   const report = await purgeTables({ tables, databases }, { ...purge, isDry: false })
@@ -185,9 +185,9 @@ test('a purge during which another generation becomes current says that it is no
     await live.rebuild()
     return []
   })
-  expect(beside).toMatchObject({ isReached: false, left: expect.stringMatching(/became current.*again/) })
+  expect(beside).toMatchObject({ is_reached: false, left: expect.stringMatching(/became current.*again/) })
   expect(await generations()).toEqual([1, 2])
-  expect(await run(async () => [])).toMatchObject({ isReached: true, left: null })
+  expect(await run(async () => [])).toMatchObject({ is_reached: true, left: null })
   expect(await generations()).toEqual([2])
   await live.close()
 })
