@@ -55,7 +55,8 @@ export function createAttempts(
   }
 
   /** One that began ahead is removed: it must not be good again when the clock gets there. */
-  async function find(id: string): Promise<Attempt | undefined> {
+  async function find(id: string | undefined): Promise<Attempt | undefined> {
+    if (id === undefined || !idPattern.test(id)) return undefined
     const value = await store.get(keyOf(id))
     const attempt = read(value)
     if (value !== undefined && attempt === undefined) await store.take(keyOf(id))
@@ -90,10 +91,7 @@ export function createAttempts(
     peekLink,
 
     /** The address of the sign-in that a browser began. */
-    async emailOf(id: string | undefined): Promise<string | undefined> {
-      if (id === undefined || !idPattern.test(id)) return undefined
-      return (await find(id))?.email
-    },
+    emailOf: async (id: string | undefined) => (await find(id))?.email,
 
     /**
      * `id` is for the browser's cookie, `code` and `link` are for the mail. If no mail is sent, nothing matches the attempt: it
@@ -115,9 +113,8 @@ export function createAttempts(
 
     /** Spends the attempt with the code. */
     async useCode(id: string | undefined, code: string): Promise<SignIn | 'wrong' | 'over'> {
-      if (id === undefined || !idPattern.test(id)) return 'over'
       const attempt = await find(id)
-      if (!attempt) return 'over'
+      if (id === undefined || !attempt) return 'over'
       // Counted before the comparison, so tries at once count too.
       const tries = await store.count(`sign-in-tries:${hashOf('attempt', id)}`, attemptMsMax)
       if (tries > codeTriesMax) return 'over'

@@ -6,8 +6,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { type Html, html } from '../../html/html.ts'
 import { codeBlock } from '../../html/parts.ts'
 
-export const sampleNames = ['first-call', 'mirroring'] as const
-export type SampleName = (typeof sampleNames)[number]
+export type SampleName = 'first-call' | 'mirroring'
 
 const languages = [
   { extension: 'sh', title: 'curl' },
