@@ -80,13 +80,16 @@ async function removeAll(directory: string, isWanted: (name: string) => boolean)
   }
 }
 
-interface Moment extends MomentRow {
+/** The time and the watermark, Unix ms, and how many campaigns were copied then. */
+interface Moment {
+  now: number
+  as_of: number
   campaigns: number
 }
 
 async function copyCampaigns({ tables, databases }: ExportSource, onProgress: OnExported): Promise<Moment> {
   onProgress('copy')
-  const [moment] = await tables.rows<MomentRow>(momentStatement(databases))
+  const [moment] = await tables.rows<Omit<Moment, 'campaigns'>>(momentStatement(databases))
   if (moment === undefined) throw new Error('the statement of the watermark returned no row')
   await tables.run(copyStatement(databases, moment.now))
   const [counted] = await tables.rows<{ campaigns: number }>(countStatement)
@@ -163,21 +166,13 @@ async function sync(directory: string): Promise<void> {
  * the session.
  */
 
-/**
- * The watermark, and the time, both in Unix milliseconds: one row of type `MomentRow`. What is read after it has every change with an
- * earlier stamp (contracts/tables/generation/0002-batches.sql).
- */
+/** What is read after it has every change with a stamp before the watermark (contracts/tables/generation/0002-batches.sql). */
 function momentStatement({ read }: Pick<Databases, 'read'>): Statement {
   return {
     query: `SELECT
     toUnixTimestamp64Milli(now64(3, 'UTC')) AS now,
     ifNull((SELECT toUnixTimestamp64Milli(reached) FROM ${read}.watermark), 0) AS as_of`,
   }
-}
-
-interface MomentRow {
-  now: number
-  as_of: number
 }
 
 /**
