@@ -137,23 +137,7 @@ export function describeRecords({ address, openReader, openWriter }: KafkaSuite)
 
     test('of a transaction that was aborted are left out, and the others not', async () => {
       await makeTopics(settings, { partitions: 1 })
-      const topic = topicName(settings, 'pledges')
-      const kafka = createKafka(settings, silent)
-      const producer = kafka.producer({
-        transactionalId: settings.topicPrefix,
-        maxInFlightRequests: 1,
-        idempotent: true,
-      })
-      await producer.connect()
-      try {
-        for (const [index, isKept] of [true, false, true].entries()) {
-          const transaction = await producer.transaction()
-          await transaction.send({ topic, messages: [{ key: 'k', value: String(index) }] })
-          await (isKept ? transaction.commit() : transaction.abort())
-        }
-      } finally {
-        await producer.disconnect()
-      }
+      await inTransactions([true, false, true])
       const reader = await openReader(settings)
       const deliveries = await readDeliveries(reader, 2)
       expect(numbersOf(deliveries.flatMap(({ records }) => records))).toEqual([0, 2])
@@ -168,6 +152,53 @@ export function describeRecords({ address, openReader, openWriter }: KafkaSuite)
         end: 6,
       })
     })
+
+    test('of transactions are read, each once, by a reader that begins anew again and again beside those that are aborted', async () => {
+      await makeTopics(settings, { partitions: 1 })
+      const reader = await openReader(settings)
+      const areKept = range(0, 32).map(index => index % 4 === 3)
+      let isWritten = false
+      const writing = inTransactions(areKept).finally(() => {
+        isWritten = true
+      })
+      const isRead = async () =>
+        isWritten && (await reader.lag()).every(({ committed, end }) => committed === end)
+      const seen: number[] = []
+      let deliveries = 0
+      while (!(await isRead())) {
+        const { records, positions, assignment } = await reader.poll({ ...generous, waitMsMax: 200 }, never)
+        if (records.length === 0) continue
+        deliveries++
+        // It is not committed, so it is read again.
+        if (deliveries % 2 === 1) await reader.restart()
+        else {
+          seen.push(...numbersOf(records))
+          await reader.commit(assignment, positions)
+        }
+      }
+      await writing
+      expect(seen).toEqual([3, 7, 11, 15, 19, 23, 27, 31])
+    })
+
+    /** Each is one record with its number, which is kept or aborted. */
+    async function inTransactions(areKept: readonly boolean[]): Promise<void> {
+      const producer = createKafka(settings, silent).producer({
+        transactionalId: settings.topicPrefix,
+        maxInFlightRequests: 1,
+        idempotent: true,
+      })
+      await producer.connect()
+      try {
+        for (const [index, isKept] of areKept.entries()) {
+          const transaction = await producer.transaction()
+          const messages = [{ key: 'k', value: String(index) }]
+          await transaction.send({ topic: topicName(settings, 'pledges'), messages })
+          await (isKept ? transaction.commit() : transaction.abort())
+        }
+      } finally {
+        await producer.disconnect()
+      }
+    }
 
     async function rolled(): Promise<void> {
       // A segment is rolled by the next record that comes 100 ms after its first.

@@ -79,10 +79,11 @@ export async function readTopic(
   try {
     await consumer.subscribe({ topics: [name], fromBeginning: true })
     await consumer.run({
-      eachMessage: async ({ partition, message }) => {
-        // Our decoder made it (services/log/kafka/repairs).
-        messages.push({ ...(message as unknown as ReadMessage), partition })
-        if (Number(message.offset) >= (left.get(partition) ?? Infinity)) left.delete(partition)
+      eachBatch: async ({ batch }) => {
+        const { partition } = batch
+        // Our decoder made them (services/log/kafka/repairs).
+        for (const message of batch.messages as unknown[] as ReadMessage[]) messages.push({ ...message, partition })
+        if (Number(batch.lastOffset()) >= (left.get(partition) ?? Infinity)) left.delete(partition)
         progress.emit('message')
       },
     })

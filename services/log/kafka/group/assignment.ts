@@ -3,9 +3,9 @@
  * and committed, and the records in between.
  *
  * A join ends everything before it, whichever partitions it brings. Fetched records are dropped, and each partition
- * is read from its start. Nothing is fetched until that offset is known. A batch is taken only if it
- * begins exactly at the end of the partition's last one. kafkajs does not guarantee this: after a join it still
- * delivers what it fetched before, and after an offset out of range it jumps.
+ * is read from its start. Nothing is fetched until that offset is known. A batch is taken only if it was
+ * fetched from exactly the end of the partition's last one, also a batch of offsets without a record. kafkajs does not
+ * guarantee this: after a join it still delivers what it fetched before, and after an offset out of range it jumps.
  */
 import type { Logger } from 'pino'
 import type { Topic } from '../../../../contracts/events/event.ts'
@@ -53,11 +53,6 @@ export interface HeldPartition extends TopicPartition {
   last: { offset: number; at: number } | undefined
   /** A batch with an unexpected offset came, and the reason is being checked. */
   isInDoubt: boolean
-  /**
-   * It was in doubt, and kafkajs was sent back. Until the next record, kafkajs is believed about offsets without a
-   * record.
-   */
-  wasInDoubt: boolean
   /** Its share of the buffer is full. */
   isFull: boolean
   /** It is not fetched, because its share of the buffer, or its topic's share, is full. */
@@ -76,7 +71,7 @@ export interface AssignmentStarts {
   watermark: RememberedWatermark
 }
 
-export interface Assignments extends Pick<MemberEvents, 'onJoin' | 'onLeave' | 'onMessages' | 'onNothing'> {
+export interface Assignments extends Pick<MemberEvents, 'onJoin' | 'onLeave' | 'onMessages'> {
   present(): Assignment
   /** Begins the current partitions anew, as a join does. */
   restart(): void
@@ -172,7 +167,6 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
     const range = ranges.get(partitionName(partition))
     if (assignment !== present || !range) return
     partition.isInDoubt = false
-    partition.wasInDoubt = true
     beginAnew(partition, range, reason)
   }
 
@@ -192,7 +186,6 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
       'kafkajs is sent back to the offset of the partition',
     )
     partition.isInDoubt = false
-    partition.wasInDoubt = true
     dependencies.member().seek(partition, partition.fetched)
   }
 
@@ -235,19 +228,11 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
         records = records.slice(1)
       }
       partition.fetched = next
-      partition.wasInDoubt = false
       markMisplaced(records, present.partitionCounts.get(at.topic) ?? 1)
       present.buffer.add(records)
       regulate(present, dependencies)
       onChange()
       return true
-    },
-
-    onNothing(at, from, next) {
-      const partition = present.isReading ? present.partitions.get(partitionName(at)) : undefined
-      if (!partition || partition.isInDoubt) return
-      if (from <= partition.fetched || partition.wasInDoubt)
-        partition.fetched = Math.max(partition.fetched, next)
     },
 
     take(bounds) {
@@ -306,7 +291,7 @@ function emptyAssignment(name: string, partitions?: readonly TopicPartition[]): 
     partitionName({ topic, partition }),
     {
       ...{ topic, partition, fetched: 0, taken: 0, committed: 0, atGroup: 0, last: undefined },
-      ...{ isInDoubt: false, wasInDoubt: false, isFull: false, isHeldBack: false },
+      ...{ isInDoubt: false, isFull: false, isHeldBack: false },
     },
   ])
   return {

@@ -27,11 +27,10 @@ export interface MemberEvents {
   /** The member left the group, by itself or because it crashed. */
   onLeave(): void
   /**
-   * Messages that were fetched from offset `from`. Returns whether they were taken. If not, they are delivered again.
+   * All messages from offset `from` up to `next`; none if these offsets have no record. Returns whether they were taken. If not, they are
+   * delivered again.
    */
   onMessages(at: TopicPartition, from: number, messages: readonly ReadMessage[], next: number): boolean
-  /** Only offsets without a record were fetched. They begin at `from` or before, and end before `next`. */
-  onNothing(at: TopicPartition, from: number, next: number): void
   /** The group's coordinator answered. */
   onAlive(): void
   /** The member cannot continue. */
@@ -92,8 +91,7 @@ export function createMember({ kafka, settings, events, logger }: MemberDependen
       // `consumer.commitOffsets` would try again under a newer generation. This function does not.
       commitOnce = commitOffsetsIfNecessary
       // Resolving only moves the next fetch. After a join, reading begins at the committed offset.
-      const last = batch.messages.at(-1)
-      if (handle(batch) && last) resolveOffset(last.offset)
+      if (handle(batch)) resolveOffset(batch.lastOffset())
     },
   }
 
@@ -122,7 +120,7 @@ export function createMember({ kafka, settings, events, logger }: MemberDependen
     restart = setTimeout(() => consumer.run(runConfig).catch(events.onFailure), restartPauseMs)
   }
 
-  const { GROUP_JOIN, HEARTBEAT, STOP, CRASH, START_BATCH_PROCESS, COMMIT_OFFSETS } = consumer.events
+  const { GROUP_JOIN, HEARTBEAT, STOP, CRASH, COMMIT_OFFSETS } = consumer.events
   consumer.on(COMMIT_OFFSETS, () => {
     commits++
   })
@@ -133,15 +131,6 @@ export function createMember({ kafka, settings, events, logger }: MemberDependen
   consumer.on(HEARTBEAT, () => events.onAlive())
   consumer.on(STOP, () => events.onLeave())
   consumer.on(CRASH, ({ payload: { error } }) => onCrash(error))
-  // A batch without a message for us never reaches `eachBatch`.
-  consumer.on(
-    START_BATCH_PROCESS,
-    ({ payload: { topic, partition, batchSize, firstOffset, lastOffset } }) => {
-      if (batchSize > 0) return
-      const at = { topic: topicOfName(settings, topic), partition }
-      events.onNothing(at, Number(firstOffset ?? lastOffset), Number(lastOffset) + 1)
-    },
-  )
 
   return {
     async start() {

@@ -7,6 +7,8 @@
  *   unpacks to gigabytes, ended every consumer. A batch that compaction has emptied let a consumer hang.
  * - Its filter of aborted transactions is replaced (`withoutAborted`). It noticed one transaction per message, so
  *   records of aborted transactions were read.
+ * - It moves past a batch without a record by itself, for example the markers of transactions, also if it fetched the
+ *   batch before a seek. Here such a batch is delivered like any other, and whoever reads it decides.
  *
  * LZ4, Snappy and Zstandard are also registered, for writing.
  */
@@ -35,6 +37,7 @@ function load(): typeof Kafkajs {
   replaceExport('kafkajs/src/consumer/filterAbortedMessages.js', withoutAborted)
   const kafkajs = require('kafkajs') as typeof Kafkajs
   quietenRequestQueues()
+  deliverEmptyBatches()
   registerCodecs(kafkajs)
   return kafkajs
 }
@@ -80,6 +83,22 @@ function quietenRequestQueues(): void {
   if (typeof schedule !== 'function') throw new Error('this kafkajs has no request queue that checks itself')
   prototype.scheduleCheckPendingRequests = function (this: RequestQueue): void {
     if (this.pending.length > 0) schedule.call(this)
+  }
+}
+
+interface FetchedBatch {
+  /** What the answer has of the partition, with what is not delivered. */
+  rawMessages: readonly unknown[]
+  isEmpty(): boolean
+}
+
+/** `eachBatch` gets them, with the offset that they were fetched from. `eachMessage` would fetch them again and again. */
+function deliverEmptyBatches(): void {
+  const { prototype } = require('kafkajs/src/consumer/batch.js') as { prototype: FetchedBatch }
+  if (typeof prototype.isEmpty !== 'function')
+    throw new Error('this kafkajs has no batch that tells whether it is empty')
+  prototype.isEmpty = function (this: FetchedBatch): boolean {
+    return this.rawMessages.length === 0
   }
 }
 

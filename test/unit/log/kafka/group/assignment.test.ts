@@ -93,18 +93,20 @@ test('positions that are learnt after another join change nothing', async () => 
 
 test('offsets without a record move a partition forward if they directly follow what it has', async () => {
   await joinAt(40)
-  assignments.onNothing(at, 40, 50)
+  expect(assignments.onMessages(at, 40, [], 50)).toBe(true)
   expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(true)
 })
 
-test('offsets without a record that begin further on are believed only after kafkajs was sent back', async () => {
-  await joinAt(40)
-  assignments.onNothing(at, 45, 50)
-  expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(false)
+test('offsets without a record that were fetched before kafkajs was sent back leave out no record before them', async () => {
+  await joinAt(100)
+  // Two fetches of an earlier assignment, from two brokers, and then the one from where the partition is.
+  expect(assignments.onMessages(at, 300, messages(300, 20), 320)).toBe(false)
   await settled()
-  expect(calls.at(-1)).toBe('seek 40')
-  assignments.onNothing(at, 45, 50)
-  expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(true)
+  expect(assignments.onMessages(at, 500, [], 502)).toBe(false)
+  await settled()
+  expect(calls.slice(-2)).toEqual(['seek 100', 'seek 100'])
+  expect(assignments.onMessages(at, 100, messages(100, 10), 110)).toBe(true)
+  expect(offsets()).toEqual(Array.from({ length: 10 }, (_, index) => 100 + index))
 })
 
 test('a start whose record is compacted away, or not known, or deleted, is compared with nothing', async () => {
