@@ -120,8 +120,9 @@ export async function openKafkaReader(
    */
   async function findStarts(assignment: Assignment): Promise<AssignmentStarts> {
     const { groupId } = settings
-    const committed = await withRetry(() => readCommitted(cluster, groupId))
-    const inGroup = await withRetry(() => readWatermark(cluster, groupId))
+    // In turn: after `restart` the generation is the same, and a commit of the assignment before may be under way.
+    const committed = await commits.inTurn(() => readCommitted(cluster, groupId))
+    const inGroup = await commits.inTurn(() => readWatermark(cluster, groupId))
     const watermark = higher(inGroup, assignment.watermark)
     const before = await withRetry(() => readRanges(cluster))
     const presentLog = await readLog()
@@ -230,8 +231,9 @@ export async function openKafkaReader(
     },
 
     async lag() {
-      const { partitions, buffer } = await reading(settings.lagMsMax)
       const ranges = await withRetry(() => readRanges(cluster))
+      // Only now: an assignment that has ended meanwhile may have been further than the one that follows it.
+      const { partitions, buffer } = await reading(settings.lagMsMax)
       return [...partitions.values()].map(held => {
         const { topic, partition } = held
         const committed = committedThrough(held, buffer.held(held).records === 0)

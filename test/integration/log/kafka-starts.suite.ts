@@ -1,9 +1,9 @@
 /** Readers on Kafka that are told where to begin, as projectors are by the positions in the tables. */
-import type { Kafka } from 'kafkajs'
+import type { Admin, Kafka } from 'kafkajs'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
-import type { FindStarts, LogState, Start } from '../../../services/log/port.ts'
+import { type FindStarts, type LogState, type Start, SupersededAssignment } from '../../../services/log/port.ts'
 import { range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import { commitAll, groupOf, type KafkaSuite, numbered, numbersOf } from '../../support/kafka/suite.ts'
 import { makeTopics, removeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
@@ -52,6 +52,17 @@ export function describeStarts({ address, openReader, openWriter }: KafkaSuite):
       admin.fetchOffsets({ ...groupOf(settings), topics: [topic] }),
     )
     return Number(found?.partitions[0]?.offset)
+  }
+
+  /** Until the end of the test, every admin of kafkajs has these methods instead of its own. */
+  function spyOnAdmin(methods: (own: Admin) => Partial<Admin>): void {
+    const { prototype } = loadKafkajs().Kafka
+    const { admin } = prototype
+    vi.spyOn(prototype, 'admin').mockImplementation(function (this: Kafka, config) {
+      const own = admin.call(this, config)
+      return { ...own, ...methods(own) }
+    })
+    onTestFinished(() => void vi.restoreAllMocks())
   }
 
   async function makeAgain(count: number): Promise<void> {
@@ -103,19 +114,46 @@ export function describeStarts({ address, openReader, openWriter }: KafkaSuite):
     expect(states.slice(asked).map(({ assignment }) => assignment)).toEqual([first?.assignment])
   })
 
+  test('tells the lag of the assignment that begins while it is asked for, not of the one that ends', async () => {
+    await append(0, 100)
+    const start = { next: 100, lastAt: 0 }
+    const reader = await openReader(settings, startsAt(start))
+    start.next = 40
+    const asked = reader.lag()
+    await reader.restart()
+    const campaigns = (await asked).find(({ topic }) => topic === 'campaigns')
+    expect(campaigns).toMatchObject({ committed: 40, end: 100 })
+  })
+
+  // Without a join the group takes a commit of the assignment before. The next commit must not move the group back behind it.
+  test('learns what the group has behind a commit that is under way', async () => {
+    await append(0, 10)
+    const calls: string[] = []
+    spyOnAdmin(own => ({
+      fetchOffsets(options) {
+        calls.push('asked')
+        return own.fetchOffsets(options)
+      },
+    }))
+    const reader = await openReader(settings, startsAt())
+    const [first] = await readDeliveries(reader, 10)
+    calls.length = 0
+    const committing = reader.commit(first.assignment, first.positions).finally(() => calls.push('committed'))
+    // By then its request is sent.
+    await new Promise(resolve => setImmediate(resolve))
+    await Promise.all([reader.restart(), expect(committing).rejects.toThrow(SupersededAssignment)])
+    await readDeliveries(reader, 10)
+    expect(calls).toEqual(['committed', 'asked', 'asked'])
+  })
+
   test('fails if the brokers are of another cluster after a join: what it reads would be stored as of the first', async () => {
-    const { prototype } = loadKafkajs().Kafka
-    const { admin } = prototype
     let clusterId: string | undefined
-    vi.spyOn(prototype, 'admin').mockImplementation(function (this: Kafka, config) {
-      const own = admin.call(this, config)
-      const describeCluster = async () => {
+    spyOnAdmin(own => ({
+      async describeCluster() {
         const cluster = await own.describeCluster()
         return { ...cluster, clusterId: clusterId ?? cluster.clusterId }
-      }
-      return { ...own, describeCluster }
-    })
-    onTestFinished(() => void vi.restoreAllMocks())
+      },
+    }))
     const reader = await openReader(settings, startsAt())
     clusterId = 'another'
     await reader.restart()

@@ -35,6 +35,9 @@ export function createCommits({ member, present, withRetry }: Committer) {
   }
 
   return {
+    /** Runs the work behind the commits that are under way. */
+    inTurn,
+
     /** Commits those of the positions that are ahead of the group's. Throws `SupersededAssignment`. */
     commit: (name: string, positions: readonly Position[]): Promise<void> =>
       inTurn(async () => {
