@@ -41,6 +41,14 @@ export async function readRanges({ admin, names }: Cluster): Promise<Map<string,
   return new Map(byTopic.flat())
 }
 
+/** Throws if the log does not have the partition. */
+export function rangeOf(ranges: ReadonlyMap<string, PartitionRange>, at: TopicPartition): PartitionRange {
+  const name = partitionName(at)
+  const range = ranges.get(name)
+  if (!range) throw new Error(`the log has no partition ${name}`)
+  return range
+}
+
 /** The ranges of the log, and which of these partitions cannot be read from `starts`, with the reason. By `partitionName`. */
 export async function checkStarts(
   cluster: Cluster,
@@ -53,8 +61,7 @@ export async function checkStarts(
     let isAboveEnd = false
     for (const at of partitions) {
       const name = partitionName(at)
-      const range = ranges.get(name)
-      if (!range) throw new Error(`the log has no partition ${name}`)
+      const range = rangeOf(ranges, at)
       const start = starts.get(name)
       const fault = rangeFault(start, range)
       if (fault) faults.set(name, fault)

@@ -18,7 +18,7 @@ import {
   type RememberedWatermark,
   type Start,
 } from '../../port.ts'
-import { outOfRange, rangeFault, type TopicPartition } from '../offsets.ts'
+import { outOfRange, rangeFault, rangeOf, type TopicPartition } from '../offsets.ts'
 import { markMisplaced, toLogRecord } from '../record.ts'
 import { createFetchBuffer, type FetchBuffer, regulate } from './buffer.ts'
 import type { Member, MemberEvents } from './consumer.ts'
@@ -129,8 +129,7 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
     if (assignment !== present) return
     for (const partition of held) {
       const name = partitionName(partition)
-      const range = ranges.get(name)
-      if (!range) throw new Error(`the log has no partition ${name}`)
+      const range = rangeOf(ranges, partition)
       partition.atGroup = Math.max(0, committed.get(name) ?? 0)
       const reason = replaced.get(name)
       if (reason !== undefined) beginAnew(partition, range, reason)
@@ -161,31 +160,25 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
     beginAt(partition, range, { next: range.low, lastAt: 0 })
   }
 
-  async function restart(assignment: Assignment, partition: HeldPartition, reason: string): Promise<void> {
-    partition.isInDoubt = true
-    const ranges = await dependencies.readRanges()
-    const range = ranges.get(partitionName(partition))
-    if (assignment !== present || !range) return
-    partition.isInDoubt = false
-    beginAnew(partition, range, reason)
-  }
-
-  /** Sends kafkajs back to the partition's offset. Fails if the log no longer has that offset. */
-  async function realign(assignment: Assignment, partition: HeldPartition): Promise<void> {
+  /**
+   * Sends kafkajs back to the partition's offset, and fails if the log no longer has it. If the log was `replaced`, which is the reason, the
+   * partition begins anew.
+   */
+  async function realign(assignment: Assignment, partition: HeldPartition, replaced?: string): Promise<void> {
     partition.isInDoubt = true
     // At an offset out of range, kafkajs has committed one of its own, without the watermark.
     await dependencies.restate(assignment, partition)
-    const ranges = await dependencies.readRanges()
+    const range = rangeOf(await dependencies.readRanges(), partition)
     if (assignment !== present) return
     const name = partitionName(partition)
-    const range = ranges.get(name)
-    const fault = range && rangeFault(partition.fetched, range)
+    const fault = replaced === undefined && rangeFault(partition.fetched, range)
     if (fault) throw outOfRange(dependencies.groupId, [`${name}: ${fault}`])
+    partition.isInDoubt = false
+    if (replaced !== undefined) return beginAnew(partition, range, replaced)
     logger.debug(
       { partition: name, offset: partition.fetched },
       'kafkajs is sent back to the offset of the partition',
     )
-    partition.isInDoubt = false
     dependencies.member().seek(partition, partition.fetched)
   }
 
@@ -219,10 +212,8 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
       partition.last = undefined
       if (last && records[0]?.offset === last.offset) {
         if (records[0].appendedAt !== last.at) {
-          follow(
-            present,
-            restart(present, partition, `the record at ${last.offset} is not the one that was read`),
-          )
+          const replaced = `the record at ${last.offset} is not the one that was read`
+          follow(present, realign(present, partition, replaced))
           return false
         }
         records = records.slice(1)
