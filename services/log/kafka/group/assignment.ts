@@ -245,7 +245,7 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
  */
 function behindEmpty(position: Position, { buffer, partitions }: Assignment): Position {
   const held = partitions.get(partitionName(position))
-  if (!held || held.isInDoubt || buffer.held(held).records > 0) return position
+  if (!held || buffer.held(held).records > 0) return position
   return { ...position, next: Math.max(position.next, held.fetched) }
 }
 

@@ -18,14 +18,14 @@ export type Compression = (typeof compressions)[number]
  */
 export const batchBytesMax = 64 * 1024 ** 2
 
-/** The bytes unpack to more than was allowed. */
-export class UnpackedTooLarge extends Error {
-  override name = 'UnpackedTooLarge'
-}
+/** A batch is above a bound, so nothing of it is read. The message says which bound. */
+export class TooMuch extends Error {}
+
+const unpackedTooMuch = () => new TooMuch(`unpacks to more than ${batchBytesMax / 1024 ** 2} MiB`)
 
 interface Codec {
   compress(bytes: Buffer): Promise<Buffer>
-  /** Throws `UnpackedTooLarge` before it has unpacked more than `bytesMax`, or an `Error` if the bytes are damaged. */
+  /** Throws `TooMuch` before it has unpacked more than `bytesMax`, or an `Error` if the bytes are damaged. */
   decompress(bytes: Buffer, bytesMax: number): Promise<Buffer>
 }
 
@@ -42,7 +42,7 @@ const codecs: Readonly<Record<Exclude<Compression, 'none'>, Codec>> = {
     compress: bytes => compressFrame(bytes),
     async decompress(bytes, bytesMax) {
       // The library has no bound of its own.
-      if (lz4LengthMax(bytes) > bytesMax) throw new UnpackedTooLarge()
+      if (lz4LengthMax(bytes) > bytesMax) throw unpackedTooMuch()
       return decompressFrame(bytes)
     },
   },
@@ -58,7 +58,7 @@ export function compressionOf(attributes: number): Compression | undefined {
 }
 
 /**
- * The unpacked bytes. Throws `UnpackedTooLarge` if they are more than `bytesMax`, or an `Error` if they are damaged.
+ * The unpacked bytes. Throws `TooMuch` if they are more than `bytesMax`, or an `Error` if they are damaged.
  */
 export async function unpack(compression: Compression, bytes: Buffer, bytesMax: number): Promise<Buffer> {
   // An answer has few uncompressed bytes: a fetch limits them.
@@ -71,7 +71,7 @@ async function inZlib(unpacked: Promise<Buffer>): Promise<Buffer> {
     return await unpacked
   } catch (cause) {
     const isTooLarge = cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE'
-    throw isTooLarge ? new UnpackedTooLarge('', { cause }) : cause
+    throw isTooLarge ? unpackedTooMuch() : cause
   }
 }
 
@@ -118,7 +118,7 @@ async function uncompressSnappy(bytes: Buffer, bytesMax: number): Promise<Buffer
 }
 
 async function uncompressBlock(block: Buffer, bytesMax: number): Promise<Buffer> {
-  if (snappyLength(block) > bytesMax) throw new UnpackedTooLarge()
+  if (snappyLength(block) > bytesMax) throw unpackedTooMuch()
   return Buffer.from(await snappy.uncompress(block))
 }
 

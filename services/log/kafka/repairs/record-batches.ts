@@ -9,7 +9,7 @@
 import { messageOf } from '../../../runtime/message-of.ts'
 import { grouped } from '../../../runtime/progress.ts'
 import { headersMax } from '../record.ts'
-import { batchBytesMax, compressionOf, UnpackedTooLarge, unpack } from './codecs.ts'
+import { batchBytesMax, compressionOf, TooMuch, unpack } from './codecs.ts'
 import { type Cursor, type FetchedHeader, type RecordFields, readRecord } from './record-fields.ts'
 
 /** A message in the form that kafkajs gives it, as far as it is read, and what is additional here. */
@@ -77,9 +77,6 @@ const isAppendTime = 0x08
 const isTransactional = 0x10
 const isControl = 0x20
 
-/** The batch is above a bound, so nothing of it is read. */
-class TooMuch extends Error {}
-
 async function decodeBatch(batch: Buffer, decoded: Decoded): Promise<FetchedMessage[]> {
   const head = readHead(batch)
   const messages: FetchedMessage[] = []
@@ -132,12 +129,7 @@ async function unpackRecords({ compression, count }: BatchHead, bytes: Buffer): 
   // Compaction may leave a batch without records.
   if (count <= 0) return bytes.subarray(0, 0)
   if (compression === undefined) throw new Error('its compression is unknown')
-  try {
-    return await unpack(compression, bytes, batchBytesMax)
-  } catch (cause) {
-    if (!(cause instanceof UnpackedTooLarge)) throw cause
-    throw new TooMuch(`unpacks to more than ${batchBytesMax / 1024 ** 2} MiB`)
-  }
+  return unpack(compression, bytes, batchBytesMax)
 }
 
 /** Adds the messages to `messages`, up to the first damaged one. Returns the number of records and headers. */
