@@ -98,7 +98,9 @@ export interface RememberedWatermark {
 
 /** Says where readers begin. */
 export interface FindStarts {
-  /** By `partitionName`. It is asked for each assignment, before anything is read, and waits for its own services. */
+  /**
+   * By `partitionName`. It is asked for one assignment after the other, before anything of it is read, and waits for its own services.
+   */
   find(state: LogState): Promise<ReadonlyMap<string, Start>>
   /** The log was replaced: this partition is read from its first record. */
   beginAnew(range: PartitionRange, reason: string): void

@@ -70,6 +70,7 @@ export async function openKafkaReader(
   const waiting = new Set<Notifier>()
   const liveness = createLiveness(settings, giveUp)
   let log = ''
+  let finding: ReturnType<FindStarts['find']> = Promise.resolve(new Map())
   const assignments = createAssignments({
     ...settings,
     member: () => member,
@@ -131,14 +132,19 @@ export async function openKafkaReader(
       throw new Error(
         `the brokers are of the log ${presentLog} now, no longer of ${log}: start the process again`,
       )
-    // `starts.find` makes this assignment the active one. So an assignment that has been superseded must not call it.
-    if (assignment !== present()) throw new SupersededAssignment(`${assignment.name} has ended`)
-    const found = await starts.find({
-      log,
-      assignment: assignment.name,
-      partitions: [...before.values()],
-      remembered: watermark,
-    })
+    // `starts.find` makes this assignment the active one, maybe only when it ends. So it is asked for one assignment after the other, and
+    // not for one that has been superseded.
+    const ask = () => {
+      if (assignment !== present()) throw new SupersededAssignment(`${assignment.name} has ended`)
+      return starts.find({
+        log,
+        assignment: assignment.name,
+        partitions: [...before.values()],
+        remembered: watermark,
+      })
+    }
+    finding = finding.then(ask, ask)
+    const found = await finding
     const nextOf = new Map([...found].map(([name, { next }]) => [name, next]))
     const held = [...assignment.partitions.values()]
     const { ranges, faults } = await withRetry(() => checkStarts(cluster, held, nextOf))

@@ -114,6 +114,38 @@ export function describeStarts({ address, openReader, openWriter }: KafkaSuite):
     expect(states.slice(asked).map(({ assignment }) => assignment)).toEqual([first?.assignment])
   })
 
+  test('asks for them only when those of the assignment before are found: a late answer would make that one the present one', async () => {
+    let answers = 0
+    spyOnAdmin(own => ({
+      async describeCluster() {
+        const cluster = await own.describeCluster()
+        answers++
+        return cluster
+      },
+    }))
+    const { promise: found, resolve: find } = Promise.withResolvers<void>()
+    const asked: string[] = []
+    const reader = await openReader(settings, {
+      ...startsAt(),
+      async find({ assignment }) {
+        asked.push(assignment)
+        if (asked.length > 1) await found
+        return new Map()
+      },
+    })
+    await reader.restart()
+    await expect.poll(() => asked.length, { timeout: 60_000 }).toBe(2)
+    const before = answers
+    await reader.restart()
+    // The last answer of Kafka that is needed before.
+    await expect.poll(() => answers, { timeout: 60_000 }).toBe(before + 1)
+    await new Promise(resolve => setImmediate(resolve))
+    expect(asked).toHaveLength(2)
+    find()
+    await reader.lag()
+    expect(asked).toHaveLength(3)
+  })
+
   test('tells the lag of the assignment that begins while it is asked for, not of the one that ends', async () => {
     await append(0, 100)
     const start = { next: 100, lastAt: 0 }
