@@ -134,11 +134,11 @@ export function describeStarts({ address, openReader, openWriter }: KafkaSuite):
       },
     })
     await reader.restart()
-    await expect.poll(() => asked.length, { timeout: 60_000 }).toBe(2)
+    await expect.poll(() => asked.length).toBe(2)
     const before = answers
     await reader.restart()
     // The last answer of Kafka that is needed before.
-    await expect.poll(() => answers, { timeout: 60_000 }).toBe(before + 1)
+    await expect.poll(() => answers).toBe(before + 1)
     await new Promise(resolve => setImmediate(resolve))
     expect(asked).toHaveLength(2)
     find()
