@@ -13,12 +13,7 @@ import { retry } from '../../runtime/async/retry.ts'
 import { within } from '../../runtime/async/sleep.ts'
 import { type EventReader, type FindStarts, partitionName, SupersededAssignment } from '../port.ts'
 import { checkTopics, clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
-import {
-  type Assignment,
-  type AssignmentStarts,
-  committedThrough,
-  createAssignments,
-} from './group/assignment.ts'
+import { type Assignment, type AssignmentStarts, createAssignments } from './group/assignment.ts'
 import { createCommits, foldPartition, higher, readWatermark } from './group/commits.ts'
 import { createMember } from './group/consumer.ts'
 import { createLiveness } from './group/liveness.ts'
@@ -87,6 +82,7 @@ export async function openKafkaReader(
     logger,
   })
   const { present } = assignments
+  const buffered = () => present().buffer.held()
   const events = { ...assignments, onAlive: liveness.onAlive, onFailure: liveness.fail }
   const member = createMember({ kafka, settings, events, logger })
   const commits = createCommits({ member, present, withRetry })
@@ -222,9 +218,9 @@ export async function openKafkaReader(
       const deadline = performance.now() + bounds.waitMsMax
       for (;;) {
         liveness.check()
-        const delivery = assignments.take(bounds)
         const leftMs = deadline - performance.now()
-        if (delivery.records.length > 0 || leftMs <= 0 || signal.aborted) return delivery
+        // Positions that moved without a record wait: most of them go with the next records.
+        if (buffered().records > 0 || leftMs <= 0 || signal.aborted) return assignments.take(bounds)
         await change(leftMs, signal)
       }
     },
@@ -239,18 +235,16 @@ export async function openKafkaReader(
     async lag() {
       const ranges = await withRetry(() => readRanges(cluster))
       // Only now: an assignment that has ended meanwhile may have been further than the one that follows it.
-      const { partitions, buffer } = await reading(settings.lagMsMax)
-      return [...partitions.values()].map(held => {
-        const { topic, partition } = held
-        const committed = committedThrough(held, buffer.held(held).records === 0)
-        return { topic, partition, committed, end: ranges.get(partitionName(held))?.end ?? committed }
+      const { partitions } = await reading(settings.lagMsMax)
+      return [...partitions].map(([name, { topic, partition, committed }]) => {
+        return { topic, partition, committed, end: ranges.get(name)?.end ?? committed }
       })
     },
 
     leads: () =>
       present().isReading && present().partitions.has(partitionName(foldPartition)) && liveness.isMember(),
 
-    buffered: () => present().buffer.held(),
+    buffered,
     close,
   }
 }

@@ -43,7 +43,7 @@ export interface Assignment {
 export interface HeldPartition extends TopicPartition {
   /** The offset to fetch next. */
   fetched: number
-  /** The offset after the last record that was taken. */
+  /** Everything before it was taken. */
   taken: number
   /** Everything before it is done. */
   committed: number
@@ -75,7 +75,7 @@ export interface Assignments extends Pick<MemberEvents, 'onJoin' | 'onLeave' | '
   present(): Assignment
   /** Begins the current partitions anew, as a join does. */
   restart(): void
-  /** The next records of the current assignment; empty if there are none. */
+  /** The next records of the current assignment, and the positions that moved, maybe without a record. */
   take(bounds: PollBounds): Delivery
 }
 
@@ -227,38 +227,22 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
     },
 
     take(bounds) {
-      const { records, positions } = present.buffer.take(bounds)
-      const all = positions.map(position => behindEmpty(position, present))
-      for (const position of all) {
-        const held = present.partitions.get(partitionName(position))
-        if (held) held.taken = position.next
-      }
+      const { buffer, partitions, name: assignment } = present
+      const { records, positions } = buffer.take(bounds)
+      const behind = new Map(positions.map(position => [partitionName(position), position]))
+      const moved = [...partitions].flatMap(([name, held]): Position[] => {
+        const { topic, partition, fetched, taken } = held
+        // Behind the last fetched record are only offsets without a record, for example the markers of transactions. A topic may end with them.
+        const next = buffer.held(held).records === 0 ? fetched : (behind.get(name)?.next ?? taken)
+        // Right after the start, the record before it is fetched.
+        if (next <= taken) return []
+        held.taken = next
+        return [{ topic, partition, ...behind.get(name), next }]
+      })
       regulate(present, dependencies)
-      return { records, positions: all, assignment: present.name }
+      return { records, positions: moved, assignment }
     },
   }
-}
-
-/**
- * If all records that were fetched are taken, the position is behind the offsets without a record too, for example the
- * markers of transactions. Otherwise the group would never get to the end of a topic that ends with a marker.
- */
-function behindEmpty(position: Position, { buffer, partitions }: Assignment): Position {
-  const held = partitions.get(partitionName(position))
-  if (!held || buffer.held(held).records > 0) return position
-  return { ...position, next: Math.max(position.next, held.fetched) }
-}
-
-/**
- * The committed offset of a partition. If everything before it is committed, offsets without a record count as
- * committed.
- */
-export function committedThrough(
-  { fetched, taken, committed }: HeldPartition,
-  isBufferEmpty: boolean,
-): number {
-  // Right after the start, the record before it is fetched.
-  return isBufferEmpty && committed >= taken ? Math.max(fetched, committed) : committed
 }
 
 /** Records what was committed. */

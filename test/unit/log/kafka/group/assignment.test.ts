@@ -91,9 +91,11 @@ test('positions that are learnt after another join change nothing', async () => 
   expect(assignments.present().partitions.size).toBe(0)
 })
 
-test('offsets without a record move a partition forward if they directly follow what it has', async () => {
+test('offsets without a record move a partition and its position forward, once, if they directly follow what it has', async () => {
   await joinAt(40)
   expect(assignments.onMessages(at, 40, [], 50)).toBe(true)
+  expect(assignments.take(generous)).toMatchObject({ records: [], positions: [{ ...at, next: 50 }] })
+  expect(assignments.take(generous).positions).toEqual([])
   expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(true)
 })
 
