@@ -3,7 +3,12 @@ import type { Admin, Kafka } from 'kafkajs'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
-import { type FindStarts, type LogState, type Start, SupersededAssignment } from '../../../services/log/port.ts'
+import {
+  type FindStarts,
+  type LogState,
+  type Start,
+  SupersededAssignment,
+} from '../../../services/log/port.ts'
 import { range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import { commitAll, groupOf, type KafkaSuite, numbered, numbersOf } from '../../support/kafka/suite.ts'
 import { makeTopics, removeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'

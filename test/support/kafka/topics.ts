@@ -82,7 +82,8 @@ export async function readTopic(
       eachBatch: async ({ batch }) => {
         const { partition } = batch
         // Our decoder made them (services/log/kafka/repairs).
-        for (const message of batch.messages as unknown[] as ReadMessage[]) messages.push({ ...message, partition })
+        for (const message of batch.messages as unknown[] as ReadMessage[])
+          messages.push({ ...message, partition })
         if (Number(batch.lastOffset()) >= (left.get(partition) ?? Infinity)) left.delete(partition)
         progress.emit('message')
       },

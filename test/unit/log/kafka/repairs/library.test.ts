@@ -31,6 +31,10 @@ test('a batch without a record is delivered, with the offset that it was fetched
   const ofMarker = new Batch('pledges', '40', { ...answer, messages: [marker] })
   expect(ofMarker).toMatchObject({ fetchedOffset: '40', messages: [] })
   // kafkajs would move past it by itself if this were so.
-  expect([ofMarker.isEmptyDueToFiltering(), ofMarker.isEmpty(), ofMarker.lastOffset()]).toEqual([false, false, '45'])
+  expect([ofMarker.isEmptyDueToFiltering(), ofMarker.isEmpty(), ofMarker.lastOffset()]).toEqual([
+    false,
+    false,
+    '45',
+  ])
   expect(new Batch('pledges', '46', { ...answer, messages: [] }).isEmpty()).toBe(true)
 })
