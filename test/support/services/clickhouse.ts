@@ -2,28 +2,19 @@
  * A ClickHouse server, for suites that create their own databases in it: the given one, or the one that comes with the
  * program.
  */
-import { startClickHouse } from '../clickhouse/clickhouse.ts'
-import { imageOf } from '../containers/images.ts'
-import { inContainer } from './docker.ts'
-import { atAddress, inOrder, type TestService } from './test-service.ts'
-
-export interface TestClickHouse {
-  /** Without credentials. */
-  url: string
-  user: string
-  password: string
-  close(): Promise<void>
-}
+import { type ClickHouseAddress, startClickHouse } from '../clickhouse/clickhouse.ts'
+import { imageOf, inContainer } from './docker.ts'
+import { atAddress, type Closable, inOrder, type TestService } from './test-service.ts'
 
 const port = 8123
 // Characters that a header, a URL and XML would each corrupt in a different way.
 const credentials = { user: 'pledgeview', password: 'p:ass wörd' }
 
-export const clickHouseService: TestService<TestClickHouse> = inOrder('ClickHouse', [
+export const clickHouseService: TestService<ClickHouseAddress & Closable> = inOrder('ClickHouse', [
   atAddress('PLEDGEVIEW_TEST_CLICKHOUSE_URL', async address => {
     const url = new URL(address)
     const [user, password] = [decodeURIComponent(url.username) || 'default', decodeURIComponent(url.password)]
-    return { url: url.origin, user, password, close: async () => undefined }
+    return { url: url.origin, user, password }
   }),
   inContainer({
     image: imageOf('clickhouse/clickhouse-server'),
@@ -41,7 +32,6 @@ export const clickHouseService: TestService<TestClickHouse> = inOrder('ClickHous
     open: async container => ({
       ...credentials,
       url: `http://${container.getHost()}:${container.getMappedPort(port)}`,
-      close: async () => undefined,
     }),
   }),
   {
