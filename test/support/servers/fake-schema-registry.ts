@@ -1,79 +1,35 @@
-/** A schema registry in this process that follows the API, and breaks it on a test's request. */
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
-import { compileSchema } from '../../../contracts/events/avro-types.ts'
+/** A schema registry in this process that breaks its API on a test's request. What a whole one answers: services/schema-registry.ts. */
+import type { ServerResponse } from 'node:http'
 import { SchemaRegistryError } from '../../../services/log/registry/answers.ts'
 import { startMisbehavingServer } from './misbehaving-server.ts'
 
-export interface StoredSchema {
-  schema: string
-  schemaType?: string
-  references?: object[]
-}
-
 /** Answers a request in place of the registry. Returns false to let the registry answer. */
-export type Misbehaviour = (response: ServerResponse, call: string) => boolean
+type Misbehaviour = (response: ServerResponse, call: string) => boolean
 
-export interface FakeSchemaRegistry {
-  url: string
-  /** Every request: `GET /schemas/ids/7`. */
-  calls: string[]
-  /** The headers of the last request. */
-  headers(): IncomingHttpHeaders
-  /** Puts a schema under an id. */
-  put(schemaId: number, stored: StoredSchema): void
-  misbehave(misbehaviour: Misbehaviour | undefined): void
-  close(): Promise<void>
-}
+export type FakeSchemaRegistry = Awaited<ReturnType<typeof startFakeSchemaRegistry>>
 
-interface Reply {
-  status: number
-  body: object
-}
+// The first id that it gives is none of the fixed ones.
+const firstId = 41
 
-/** `firstId` is the first id that it gives. */
-export async function startFakeSchemaRegistry({
-  firstId = 1,
-  tls,
-}: {
-  firstId?: number
-  tls?: { key: string; cert: string }
-} = {}): Promise<FakeSchemaRegistry> {
-  const byId = new Map<number, StoredSchema>()
-  const subjects = new Map<string, number[]>()
+export async function startFakeSchemaRegistry(tls?: { key: string; cert: string }) {
+  /** The body of each answer, by the id of the schema. */
+  const bodies = new Map<number, string>()
   const calls: string[] = []
   let misbehaviour: Misbehaviour | undefined
 
-  function idOf(stored: StoredSchema, ids: Iterable<number>): number | undefined {
-    return [...ids].find(id => JSON.stringify(byId.get(id)) === JSON.stringify(stored))
+  function register(body: string): number {
+    const known = [...bodies].find(([, other]) => other === body)
+    const id = known?.[0] ?? Math.max(firstId - 1, ...bodies.keys()) + 1
+    bodies.set(id, body)
+    return id
   }
 
-  function register(subject: string, stored: StoredSchema): Reply {
-    if (!isValid(stored)) return { status: 422, body: { error_code: 42201, message: 'Invalid schema' } }
-    const versions = subjects.get(subject) ?? []
-    const id = idOf(stored, byId.keys()) ?? Math.max(firstId - 1, ...byId.keys()) + 1
-    byId.set(id, stored)
-    subjects.set(subject, [...new Set([...versions, id])])
-    return { status: 200, body: { id } }
-  }
-
-  function lookUp(subject: string, stored: StoredSchema): Reply {
-    const versions = subjects.get(subject)
-    if (!versions) return notFound(40401, `Subject '${subject}' not found.`)
-    const id = idOf(stored, versions)
-    if (id === undefined) return notFound(40403, 'Schema not found')
-    return { status: 200, body: { subject, id, version: versions.indexOf(id) + 1, ...stored } }
-  }
-
-  function replyTo(call: string, body: string): Reply {
+  function reply(response: ServerResponse, call: string, body: string): true {
     const [, id] = /^GET \/schemas\/ids\/(\d+)$/.exec(call) ?? []
-    if (id !== undefined) {
-      const stored = byId.get(Number(id))
-      return stored ? { status: 200, body: stored } : notFound(40403, 'Schema not found')
-    }
-    const [, subject, versions] = /^POST \/subjects\/([^/]+)(\/versions)?$/.exec(call) ?? []
-    if (subject === undefined) return notFound(404, 'HTTP 404 Not Found')
-    const stored = JSON.parse(body) as StoredSchema
-    return (versions ? register : lookUp)(decodeURIComponent(subject), stored)
+    const stored = bodies.get(Number(id))
+    if (stored !== undefined) return answer(response, 200, stored)
+    if (call.endsWith('/versions')) return answer(response, 200, JSON.stringify({ id: register(body) }))
+    return answer(response, 404, JSON.stringify({ error_code: 40403, message: 'Schema not found' }))
   }
 
   const server = await startMisbehavingServer(
@@ -81,19 +37,20 @@ export async function startFakeSchemaRegistry({
       (response, { body }) => {
         const call = `${response.req.method} ${response.req.url}`
         calls.push(call)
-        if (misbehaviour?.(response, call)) return
-        const reply = replyTo(call, body)
-        answer(response, reply.status, JSON.stringify(reply.body))
+        if (!misbehaviour?.(response, call)) reply(response, call, body)
       },
     ],
     tls,
   )
   return {
     url: server.url,
+    /** Every request: `GET /schemas/ids/7`. */
     calls,
+    /** The headers of the last request. */
     headers: () => server.requests.at(-1)?.headers ?? {},
-    put: (schemaId, stored) => byId.set(schemaId, stored),
-    misbehave(next) {
+    /** Puts a schema under an id. */
+    put: (schemaId: number, stored: { schema: string }) => bodies.set(schemaId, JSON.stringify(stored)),
+    misbehave(next: Misbehaviour | undefined) {
       misbehaviour = next
     },
     close: server.close,
@@ -119,19 +76,4 @@ function answer(response: ServerResponse, status: number, body: string): true {
   response.writeHead(status, { 'content-type': 'application/vnd.schemaregistry.v1+json' })
   response.end(body)
   return true
-}
-
-// The tests do not need checks of schemas that are not Avro, or not complete.
-function isValid({ schema, schemaType, references }: StoredSchema): boolean {
-  if (schemaType !== undefined || references !== undefined) return true
-  try {
-    compileSchema(JSON.parse(schema) as object)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function notFound(error_code: number, message: string): Reply {
-  return { status: 404, body: { error_code, message } }
 }

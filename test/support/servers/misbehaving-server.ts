@@ -8,28 +8,19 @@ import { text } from 'node:stream/consumers'
 /** The behaviour for one request. The body has been read when it is called. */
 export type Behaviour = (response: ServerResponse, request: SeenRequest) => void
 
-export interface SeenRequest {
+interface SeenRequest {
   parameters: URLSearchParams
   headers: IncomingMessage['headers']
   body: string
 }
 
-export interface MisbehavingServer {
-  /** `http(s)://127.0.0.1:port` */
-  url: string
-  requests: readonly SeenRequest[]
-  /** Connections that were opened, and those that are open. */
-  connections: { opened: number; open: number; openMost: number }
-  /** Resolves when no connection is open. */
-  whenNoneIsOpen(): Promise<void>
-  close(): Promise<void>
-}
+export type MisbehavingServer = Awaited<ReturnType<typeof startMisbehavingServer>>
 
 /** The n-th request gets the n-th behaviour, and all that follow the last one. */
 export async function startMisbehavingServer(
   behaviours: readonly [Behaviour, ...Behaviour[]],
   tls?: { key: string; cert: string },
-): Promise<MisbehavingServer> {
+) {
   const requests: SeenRequest[] = []
   const connections = { opened: 0, open: 0, openMost: 0 }
   const sockets = new Set<Socket>()
@@ -65,13 +56,16 @@ export async function startMisbehavingServer(
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {
+    /** `http(s)://127.0.0.1:port` */
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
-    requests,
+    requests: requests as readonly SeenRequest[],
+    /** Connections that were opened, and those that are open. */
     connections,
-    async whenNoneIsOpen() {
+    /** Resolves when no connection is open. */
+    async whenNoneIsOpen(): Promise<void> {
       while (connections.open > 0) await once(server, 'gone')
     },
-    async close() {
+    async close(): Promise<void> {
       server.close()
       for (const socket of sockets) socket.destroy()
       if (server.listening) await once(server, 'close')

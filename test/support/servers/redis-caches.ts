@@ -1,24 +1,13 @@
 /** Caches over one Redis, as in several processes: each has its own connection and memory. */
 import { createCache } from '../../../services/query/cache/cache.ts'
-import {
-  type CacheEntry,
-  type ResponseCache,
-  responses,
-} from '../../../services/query/cache/response-cache.ts'
+import { type CacheEntry, responses } from '../../../services/query/cache/response-cache.ts'
 import { createSharedValues, type SharedValuesSettings } from '../../../services/query/cache/shared-values.ts'
-import type { RedisConnection } from '../../../services/runtime/redis/connection.ts'
 import { connectTo, isUpWithin, newPrefix, type TestRedis } from './redis.ts'
 
-export interface TestCache {
-  cache: ResponseCache
-  connection: RedisConnection
-  keyPrefix: string
-  /** The clock of this process, in Unix milliseconds. */
-  now(): number
-}
+export type TestCache = Awaited<ReturnType<typeof openCache>>
 
 /** What a cache over Redis needs, besides its kind. */
-export type RedisCacheSettings = Omit<SharedValuesSettings<never>, 'mayStore'> & { bytesMax: number }
+type RedisCacheSettings = Omit<SharedValuesSettings<never>, 'mayStore'> & { bytesMax: number }
 
 export type TestCacheSettings = Partial<
   Pick<RedisCacheSettings, 'keyPrefix' | 'bytesMax' | 'valueBytesMax' | 'lockMs' | 'now'>
@@ -41,10 +30,7 @@ export async function redisCacheSettings(
   }
 }
 
-export async function openCache(
-  redis: Pick<TestRedis, 'url'>,
-  settings?: TestCacheSettings,
-): Promise<TestCache> {
+export async function openCache(redis: Pick<TestRedis, 'url'>, settings?: TestCacheSettings) {
   const opened = await redisCacheSettings(redis, settings)
   const { connection, keyPrefix, now } = opened
   const cache = createCache(responses, { ...opened, shared: createSharedValues(responses, opened) })

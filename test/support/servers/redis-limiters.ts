@@ -12,15 +12,7 @@ export interface TestLimiter extends RateLimiter {
   isShared(): boolean
 }
 
-export interface TestLimiters<Count extends 1 | 2> {
-  limiters: Count extends 1 ? [TestLimiter] : [TestLimiter, TestLimiter]
-  keyPrefix: string
-  /** The key of the bucket in Redis. */
-  keyOf(bucket: string): string
-  close(): Promise<void>
-}
-
-export interface TestLimiterOptions {
+interface TestLimiterOptions {
   deadlineMs?: number
   now?: () => number
   /** Used as it is; the limiter does not wait until it is up. */
@@ -35,28 +27,24 @@ export async function openLimiters<Count extends 1 | 2>(
   count: Count,
   settings: RateLimiterSettings,
   { deadlineMs, now = () => performance.now(), connection }: TestLimiterOptions = {},
-): Promise<TestLimiters<Count>> {
+) {
   const keyPrefix = newPrefix()
   const open = () => {
     const own = connection ?? connectTo(redis, deadlineMs === undefined ? {} : { deadlineMs })
     const instance = randomBytes(4).toString('hex')
-    const limiter = createRedisRateLimiter(settings, {
-      connection: own,
-      keyPrefix,
-      instance,
-      bucketsMax: 1000,
-      now,
-    })
+    const parts = { connection: own, keyPrefix, instance, bucketsMax: 1000, now }
+    const limiter = createRedisRateLimiter(settings, parts)
     return { limiter: { ...limiter, isShared: own.isUp }, connection: own }
   }
   const opened = Array.from({ length: count }, open)
   const limiters = opened.map(({ limiter }) => limiter)
   if (!connection) await untilShared(limiters)
   return {
-    limiters: limiters as TestLimiters<Count>['limiters'],
+    limiters: limiters as unknown as Count extends 1 ? [TestLimiter] : [TestLimiter, TestLimiter],
     keyPrefix,
-    keyOf: bucket => keyPrefix + hash('sha256', bucket, 'base64url').slice(0, 22),
-    async close() {
+    /** The key of the bucket in Redis. */
+    keyOf: (bucket: string) => keyPrefix + hash('sha256', bucket, 'base64url').slice(0, 22),
+    async close(): Promise<void> {
       for (const { connection } of opened) connection.close()
     },
   }

@@ -31,38 +31,42 @@ export interface TestRedis {
   close(): Promise<void>
 }
 
-export interface RedisProcess extends TestRedis {
-  port: number
-  /** Sends SIGKILL. All data is lost. */
-  kill(): Promise<void>
-  /** Starts it again, empty, on the same port, after `kill`. */
-  restart(): Promise<void>
-  /** Sends SIGSTOP: Redis accepts connections and bytes, and answers nothing. */
-  pause(): void
-  resume(): void
-}
+export type RedisProcess = Awaited<ReturnType<typeof startRedis>>
 
 /** Starts a server. `options` are added to its command line. Rejects if it does not start. */
-export async function startRedis(...options: string[]): Promise<RedisProcess> {
+export async function startRedis(...options: string[]) {
   const directory = mkdtempSync(join(tmpdir(), 'redis-'))
   const port = await freePort()
   const url = `redis://127.0.0.1:${port}`
-  let child = await launch(directory, port, options)
   const client = new Redis(url, { retryStrategy: () => 20 })
   // A killed server is expected.
   client.on('error', () => undefined)
+  const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory]
+  let child: ChildProcess
+
+  async function launch(): Promise<void> {
+    child = spawn(program, ['--port', String(port), ...settings, ...options], { stdio: 'ignore' })
+    killAtExit(child)
+    await untilAnswers(child, `${program} on port ${port}`, () => client.ping())
+  }
+
+  await launch().catch(cause => {
+    client.disconnect()
+    throw cause
+  })
 
   return {
     url,
     port,
     client,
+    /** Sends SIGKILL. All data is lost. */
     kill: () => endProgram(child),
-    async restart() {
-      child = await launch(directory, port, options)
-    },
+    /** Starts it again, empty, on the same port, after `kill`. */
+    restart: launch,
+    /** Sends SIGSTOP: Redis accepts connections and bytes, and answers nothing. */
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
-    async close() {
+    async close(): Promise<void> {
       client.disconnect()
       await endProgram(child)
       rmSync(directory, { recursive: true, force: true })
@@ -96,25 +100,4 @@ export function isUpWithin(connection: Pick<RedisConnection, 'onUp'>, msMax: num
 /** Returns a unique prefix. */
 export function newPrefix(): string {
   return `test:${randomBytes(6).toString('hex')}:`
-}
-
-async function launch(directory: string, port: number, options: readonly string[]): Promise<ChildProcess> {
-  const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory]
-  const child = spawn(program, ['--port', String(port), ...settings, ...options], { stdio: 'ignore' })
-  killAtExit(child)
-  await untilAnswers(child, `${program} on port ${port}`, () => answers(port))
-  return child
-}
-
-async function answers(port: number): Promise<boolean> {
-  const client = new Redis(port, '127.0.0.1', { lazyConnect: true, retryStrategy: null })
-  client.on('error', () => undefined)
-  try {
-    await client.connect()
-    return (await client.ping()) === 'PONG'
-  } catch {
-    return false
-  } finally {
-    client.disconnect()
-  }
 }

@@ -35,7 +35,7 @@ describe('the ingest loop with a schema registry', () => {
 
   beforeEach(async () => {
     databases = await model.freshDatabases()
-    fake = await startFakeSchemaRegistry({ firstId: 41 })
+    fake = await startFakeSchemaRegistry()
     encode = createStateEncoder(
       await registerSchemas(createSchemaRegistry({ url: fake.url }), topic => topic),
     )

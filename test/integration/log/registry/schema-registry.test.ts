@@ -1,6 +1,6 @@
-/** What the client of the schema registry promises on every registry that speaks Confluent's API. */
+/** What the client of the schema registry promises on a real registry that speaks Confluent's API. */
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { createStateEncoder, schemas } from '../../../../contracts/events/codec.ts'
 import { type StateEvent, topicOf } from '../../../../contracts/events/event.ts'
 import type { LogRecord } from '../../../../services/log/port.ts'
@@ -12,35 +12,26 @@ import {
 } from '../../../../services/log/registry/schema-registry.ts'
 import { createDecoder, schemaIdsOf } from '../../../../services/projector/ingest/decode.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
-import { needs, type Requirement } from '../../../support/runner/requirements.ts'
-import { schemaRegistries } from '../../../support/servers/schema-registries.ts'
+import { schemaRegistryService } from '../../../support/services/schema-registry.ts'
+import { useService } from '../../../support/services/test-service.ts'
 
 const record = { type: 'record', name: 'Kept', fields: [{ name: 'a', type: 'string' }] }
 const wider = { ...record, fields: [...record.fields, { name: 'b', type: 'long', default: 0 }] }
 
-describe.each(schemaRegistries)('a schema registry: $name', ({ requirement, open }) => {
-  let needed: Requirement
-  let server: { url: string; close(): Promise<void> } | undefined
+describe('a schema registry', () => {
+  const server = useService(schemaRegistryService)
   let registry: SchemaRegistry
   let subject: string
 
-  beforeAll(async () => {
-    needed = await requirement()
-    if (needed.isMet) server = await open()
-  }, 300_000)
-
-  beforeEach(context => {
-    needs(context, needed)
+  beforeEach(() => {
     // Each test has a client that knows nothing yet.
-    registry = createSchemaRegistry({ url: server?.url ?? '' })
+    registry = createSchemaRegistry({ url: server().url })
     subject = `${randomUUID()}-value`
   })
 
-  afterAll(() => server?.close())
-
   /** Registers like another producer: the document goes to the registry unchanged. */
   async function post(ofSubject: string, document: object): Promise<number> {
-    const response = await fetch(`${server?.url}/subjects/${ofSubject}/versions`, {
+    const response = await fetch(`${server().url}/subjects/${ofSubject}/versions`, {
       method: 'POST',
       headers: { 'content-type': 'application/vnd.schemaregistry.v1+json' },
       body: JSON.stringify(document),
@@ -70,7 +61,7 @@ describe.each(schemaRegistries)('a schema registry: $name', ({ requirement, open
       now += ms
     }
     const time = { monotonicMs: () => now, sleep: pause }
-    const patient = createSchemaRegistry({ url: server?.url ?? '', missingMs: 500 }, time)
+    const patient = createSchemaRegistry({ url: server().url, missingMs: 500 }, time)
     const [first, second] = [2 ** 31 - 1, 2 ** 31 - 2]
     await patient.learn(new Set([first]))
     await patient.learn(new Set([first, second]))
@@ -99,7 +90,7 @@ describe.each(schemaRegistries)('a schema registry: $name', ({ requirement, open
   })
 
   test('that is asked for under a wrong path is a failure, not a registry without schemas', async () => {
-    const lost = createSchemaRegistry({ url: `${server?.url}/nowhere` })
+    const lost = createSchemaRegistry({ url: `${server().url}/nowhere` })
     await expect(lost.learn(new Set([1]))).rejects.toMatchObject({ retryable: true })
     expect(lost.known(1)).toBeUndefined()
   })
@@ -122,7 +113,7 @@ describe.each(schemaRegistries)('a schema registry: $name', ({ requirement, open
         ...{ partition: 0, offset, appendedAt: 0 },
       }),
     )
-    const reader = createSchemaRegistry({ url: server?.url ?? '' })
+    const reader = createSchemaRegistry({ url: server().url })
     await reader.learn(schemaIdsOf(records))
     expect(records.map(createDecoder(reader.known))).toEqual(events)
   })

@@ -115,7 +115,7 @@ describe('the way to the registry', () => {
     onTestFinished(() => rm(directory, { recursive: true }))
     const { ca, keyStore } = await makeCertificate(directory)
     const pem = await readFile(keyStore, 'utf8')
-    const secure = await startFakeSchemaRegistry({ tls: { key: pem, cert: pem } })
+    const secure = await startFakeSchemaRegistry({ key: pem, cert: pem })
     onTestFinished(secure.close)
     secure.put(7, stored)
     const trusting = open({ url: secure.url, caCertificate: ca })
