@@ -1,12 +1,6 @@
 /** Queries over HTTP as the data teams' user does. It has no password unless the operator sets one. */
 import { analystUser } from '../../../services/clickhouse-server/configuration.ts'
 
-export interface AnalystAnswer {
-  status: number
-  text: string
-  headers: Headers
-}
-
 export interface AnalystRequest {
   /** Additional URL parameters: settings, or how to read an external table. */
   parameters?: Record<string, string | number>
@@ -23,7 +17,7 @@ export async function askAsAnalyst(
   url: string,
   query: string,
   { parameters = {}, table, user = analystUser, msMax }: AnalystRequest = {},
-): Promise<AnalystAnswer> {
+) {
   const search = new URLSearchParams({ user })
   for (const [name, value] of Object.entries(parameters)) search.set(name, String(value))
   let body: string | FormData = query

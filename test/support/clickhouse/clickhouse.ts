@@ -11,7 +11,7 @@ import { openTables, type TablesSettings } from '../../../services/tables/clickh
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 
-export interface ClickHouseOptions extends Omit<Partial<StartOptions>, 'dataDirectory' | 'filesDirectory'> {
+interface ClickHouseOptions extends Omit<Partial<StartOptions>, 'dataDirectory' | 'filesDirectory'> {
   /** A data directory as `npm start` has them, that stays. Default: a fresh one, that `stop` removes. */
   directory?: string
 }
@@ -24,28 +24,14 @@ export interface ClickHouseAddress {
   password: string
 }
 
-export interface ClickHouse extends ClickHouseAddress {
-  nativePort: number | undefined
-  directory: string
-  pid: number
-  /** Resolves with the reason when it has ended. */
-  ended: Promise<string>
-  signal(signal: 'SIGSTOP' | 'SIGCONT'): void
-  /** Ends it, and removes the directory if it made it. */
-  stop(): Promise<void>
-  /** kill -9; the directory stays until `stop`. */
-  kill(): Promise<void>
-}
+export type ClickHouse = Awaited<ReturnType<typeof startClickHouse>>
 
 // Characters that a header, a URL and XML would each corrupt in a different way.
 const programPassword = 'p:ass <&> wörd'
 const memoryBytesMax = 4_000_000_000
 
 /** Resolves once it answers. */
-export async function startClickHouse({
-  directory: kept,
-  ...options
-}: ClickHouseOptions = {}): Promise<ClickHouse> {
+export async function startClickHouse({ directory: kept, ...options }: ClickHouseOptions = {}) {
   const directory = kept ?? (await mkdtemp(join(tmpdir(), 'pledgeview-clickhouse-')))
   const removeOwn = () => kept ?? rm(directory, { recursive: true, force: true })
   const { configuration, child } = await start({
@@ -66,10 +52,13 @@ export async function startClickHouse({
     nativePort: configuration.nativePort,
     directory,
     pid: child.pid,
+    /** Resolves with the reason when it has ended. */
     ended: child.ended,
-    signal: signal => void process.kill(child.pid, signal),
+    signal: (signal: 'SIGSTOP' | 'SIGCONT') => void process.kill(child.pid, signal),
+    /** kill -9; the directory stays until `stop`. */
     kill: () => child.kill(),
-    async stop() {
+    /** Ends it, and removes the directory if it made it. */
+    async stop(): Promise<void> {
       await child.kill()
       await removeOwn()
     },
@@ -88,22 +77,18 @@ export function settingsFor({ url, user, password }: ClickHouseAddress): TablesS
   }
 }
 
-export interface OwnTables {
-  tables: Tables
-  clickHouse: ClickHouse
-  /** Closes both. */
-  close(): Promise<void>
-}
+export type OwnTables = Awaited<ReturnType<typeof openOwnTables>>
 
 /** The tables of a server with nothing in it, or of that of a data directory. */
-export async function openOwnTables(options: ClickHouseOptions = {}): Promise<OwnTables> {
+export async function openOwnTables(options: ClickHouseOptions = {}) {
   const clickHouse = await startClickHouse(options)
   // As the program waits: on a busy disk, a statement may be silent for long.
-  const tables = openTables({ ...settingsFor(clickHouse), silenceMsMax: 30_000 })
+  const tables: Tables = openTables({ ...settingsFor(clickHouse), silenceMsMax: 30_000 })
   return {
     tables,
     clickHouse,
-    async close() {
+    /** Closes both. */
+    async close(): Promise<void> {
       await tables.close()
       await clickHouse.stop()
     },

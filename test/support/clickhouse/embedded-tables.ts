@@ -5,23 +5,24 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import type { SqlDoor } from '../../../services/clickhouse-server/door.ts'
 import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
-import { type EmbeddedTables, openEmbeddedTables } from '../../../services/embedded/tables.ts'
+import { openEmbeddedTables } from '../../../services/embedded/tables.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 
-export interface TestDirectory {
-  path: string
-  /** By default with SQL access for data teams on free ports. */
-  open(options?: { sql?: SqlDoor | undefined; environment?: Record<string, string> }): Promise<EmbeddedTables>
-  remove(): void
+export type TestDirectory = ReturnType<typeof makeTestDirectory>
+
+interface OpenOptions {
+  sql?: SqlDoor | undefined
+  environment?: Record<string, string>
 }
 
 export const freeDoor: SqlDoor = { httpPort: 0, nativePort: 0 }
 
-export function makeTestDirectory(): TestDirectory {
+export function makeTestDirectory() {
   const path = mkdtempSync(join(tmpdir(), 'pledgeview-embedded-'))
   return {
     path,
-    open: ({ environment = {}, ...options } = {}) =>
+    /** By default with SQL access for data teams on free ports. */
+    open: ({ environment = {}, ...options }: OpenOptions = {}) =>
       openEmbeddedTables({
         directory: openDataDirectory(path),
         config: readConfig(environment),

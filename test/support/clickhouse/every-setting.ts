@@ -53,14 +53,6 @@ export interface Answer {
   late?: boolean
 }
 
-export interface Found {
-  different: { assignment: Assignment; answer: string }[]
-  answered: Assignment[]
-  refused: Assignment[]
-  /** Of the refused ones. */
-  late: Assignment[]
-}
-
 /**
  * Asks with so many settings at once, and with fewer if the answer is not the expected one, until it is clear with which of them the
  * answer is another one, and with which there is none. A refusal that names one of them is a reason to ask with that one alone.
@@ -70,8 +62,14 @@ export async function findDifferences(
   size: number,
   expected: string,
   ask: (settings: string) => Promise<Answer>,
-): Promise<Found> {
-  const found: Found = { different: [], answered: [], refused: [], late: [] }
+) {
+  const found = {
+    different: [] as { assignment: Assignment; answer: string }[],
+    answered: [] as Assignment[],
+    refused: [] as Assignment[],
+    /** Of the refused ones. */
+    late: [] as Assignment[],
+  }
   const groups = inGroups(assignments, size)
   async function work(): Promise<void> {
     for (let group = groups.shift(); group; group = groups.shift()) {

@@ -1,6 +1,6 @@
 /** Tables with faults: they fail before a statement runs or after it has run, or delay it. */
 import { writtenTables } from '../../../services/projector/fold/fold-leadership.ts'
-import { type Tables, TablesError } from '../../../services/tables/port.ts'
+import { type Statement, type Tables, TablesError } from '../../../services/tables/port.ts'
 
 /** One call of the port: the statement's text, or `INSERT INTO` and the table. */
 export interface TablesCall {
@@ -24,20 +24,18 @@ export function obstructed(tables: Tables, { before, after }: Obstacles): Tables
     return result
   }
   return {
-    rows: (statement, options) =>
-      around({ kind: 'rows', text: statement.query, query_params: statement.query_params ?? {} }, () =>
-        tables.rows(statement, options),
-      ),
-    run: (statement, options) =>
-      around({ kind: 'run', text: statement.query, query_params: statement.query_params ?? {} }, () =>
-        tables.run(statement, options),
-      ),
+    rows: (statement, options) => around(callOf('rows', statement), () => tables.rows(statement, options)),
+    run: (statement, options) => around(callOf('run', statement), () => tables.run(statement, options)),
     insert: (insert, options) =>
-      around({ kind: 'insert', text: `INSERT INTO ${insert.table}`, query_params: {} }, () =>
+      around(callOf('insert', { query: `INSERT INTO ${insert.table}` }), () =>
         tables.insert(insert, options),
       ),
     close: () => tables.close(),
   }
+}
+
+function callOf(kind: TablesCall['kind'], { query, query_params = {} }: Statement): TablesCall {
+  return { kind, text: query, query_params }
 }
 
 /** The error of a broken connection: it is not known whether the statement has run. */

@@ -6,23 +6,13 @@
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { type Place, readValue, readVarUint, skip } from './row-binary.ts'
 
-export interface NativeAddress {
+interface NativeAddress {
   port: number
   user: string
   password: string
   database?: string
-}
-
-/** ClickHouse's error. */
-export class NativeError extends Error {
-  override name = 'NativeError'
-  readonly code: number
-
-  constructor(code: number, message: string) {
-    super(message)
-    this.code = code
-  }
 }
 
 // Below 54032 a query has no client description, and the server sends few optional fields.
@@ -30,22 +20,22 @@ const revision = 54_000
 const clientPackets = { hello: 0, query: 1, data: 2 } as const
 const serverPackets = { hello: 0, data: 1, exception: 2, progress: 3, endOfStream: 5, profile: 6 } as const
 const stageComplete = 2
-const numberBytes: Readonly<Record<string, number>> = { UInt8: 1, UInt16: 2, UInt32: 4, UInt64: 8 }
 
-/** The values of the first column. Rejects with `NativeError` if the server refuses. Text and unsigned numbers only. */
+/** The values of the first column. Rejects with a `NativeError` if the server refuses. Text and numbers only. */
 export async function askNative(address: NativeAddress, query: string): Promise<string[]> {
   const socket = connect({ host: '127.0.0.1', port: address.port })
-  const reader = createReader(socket)
   try {
-    await once(socket, 'connect')
     socket.write(nativeHello(address))
-    const packet = await reader.varUint()
-    if (packet === serverPackets.exception) throw await reader.exception()
-    if (packet !== serverPackets.hello) throw new Error(`packet ${packet} came, and not a hello`)
-    await reader.text()
-    for (let i = 0; i < 3; i++) await reader.varUint()
-    socket.write(nativeQuery(query))
-    return await answer(reader)
+    let received = Buffer.alloc(0)
+    let isAsked = false
+    for await (const chunk of socket) {
+      received = Buffer.concat([received, chunk as Buffer])
+      const { isGreeted, values } = answerIn(received)
+      if (isGreeted && !isAsked) socket.write(nativeQuery(query))
+      isAsked = isGreeted
+      if (values) return values
+    }
+    throw new Error('the server closed the connection')
   } finally {
     socket.destroy()
   }
@@ -59,31 +49,66 @@ export async function askUnread(address: NativeAddress, query: string): Promise<
   socket.on('error', () => {}).write(nativeQuery(query))
 }
 
-async function answer(reader: Reader): Promise<string[]> {
+/** Whether the server has said hello, and the values of an answer that is whole. Throws the exception that has arrived. */
+function answerIn(received: Buffer): { isGreeted: boolean; values?: string[] } {
+  const at = { offset: 0 }
+  const numbers = (count: number) => Array.from({ length: count }, () => readVarUint(received, at))
+  const text = () => String(readValue(received, at, 'String'))
   const values: string[] = []
-  for (;;) {
-    const packet = await reader.varUint()
-    switch (packet) {
-      case serverPackets.data:
-        values.push(...(await reader.block()))
-        break
-      case serverPackets.exception:
-        throw await reader.exception()
-      case serverPackets.progress:
-        for (let i = 0; i < 3; i++) await reader.varUint()
-        break
-      case serverPackets.profile:
-        for (let i = 0; i < 3; i++) await reader.varUint()
-        await reader.bytes(1)
-        await reader.varUint()
-        await reader.bytes(1)
-        break
-      case serverPackets.endOfStream:
-        return values
-      default:
-        throw new Error(`packet ${packet} came, which is not known`)
+  let isGreeted = false
+  try {
+    for (;;) {
+      const [packet] = numbers(1)
+      switch (packet) {
+        case serverPackets.hello:
+          text()
+          numbers(3)
+          isGreeted = true
+          break
+        case serverPackets.data:
+          values.push(...firstColumn(received, at))
+          break
+        case serverPackets.exception: {
+          const code = received.readInt32LE(skip(received, at, 4) - 4)
+          text()
+          throw Object.assign(new Error(text()), { name: 'NativeError', code })
+        }
+        case serverPackets.progress:
+          numbers(3)
+          break
+        case serverPackets.profile:
+          numbers(3)
+          skip(received, at, 1)
+          numbers(1)
+          skip(received, at, 1)
+          break
+        case serverPackets.endOfStream:
+          return { isGreeted, values }
+        default:
+          throw new Error(`packet ${packet} came, which is not known`)
+      }
     }
+  } catch (error) {
+    // The bytes end within a packet, or before the next one.
+    if (error instanceof RangeError) return { isGreeted }
+    throw error
   }
+}
+
+/** The first column of a block. */
+function firstColumn(received: Buffer, at: Place): string[] {
+  readValue(received, at, 'String')
+  // The block's header: fields by their numbers, up to 0.
+  for (let field = readVarUint(received, at); field !== 0; field = readVarUint(received, at))
+    skip(received, at, field === 1 ? 1 : 4)
+  const columns = readVarUint(received, at)
+  const rows = readVarUint(received, at)
+  const decoded = Array.from({ length: columns }, () => {
+    readValue(received, at, 'String')
+    const type = String(readValue(received, at, 'String'))
+    return Array.from({ length: rows }, () => String(readValue(received, at, type)))
+  })
+  return decoded[0] ?? []
 }
 
 /** The first packet of a client. */
@@ -116,76 +141,6 @@ export function nativeQuery(query: string): Buffer {
     text(''),
     emptyBlock,
   ])
-}
-
-type Reader = ReturnType<typeof createReader>
-
-function createReader(source: AsyncIterable<Buffer>) {
-  const chunks = source[Symbol.asyncIterator]()
-  let buffer = Buffer.alloc(0)
-
-  async function bytes(length: number): Promise<Buffer> {
-    while (buffer.length < length) {
-      const { value, done } = await chunks.next()
-      if (done) throw new Error('the server closed the connection')
-      buffer = Buffer.concat([buffer, value])
-    }
-    const taken = buffer.subarray(0, length)
-    buffer = buffer.subarray(length)
-    return taken
-  }
-
-  async function readVarUint(): Promise<number> {
-    for (let value = 0, factor = 1; ; factor *= 128) {
-      const byte = (await bytes(1))[0] ?? 0
-      value += (byte % 128) * factor
-      if (byte < 128) return value
-    }
-  }
-
-  async function readText(): Promise<string> {
-    return (await bytes(await readVarUint())).toString()
-  }
-
-  async function column(type: string, rows: number): Promise<string[]> {
-    const values: string[] = []
-    const width = numberBytes[type]
-    if (width === undefined && type !== 'String') throw new Error(`no decoder for ${type}`)
-    for (let row = 0; row < rows; row++) {
-      if (width === undefined) values.push(await readText())
-      else values.push(String((await bytes(width)).readUIntLE(0, Math.min(width, 6))))
-    }
-    return values
-  }
-
-  return {
-    bytes,
-    varUint: readVarUint,
-    text: readText,
-
-    /** The first column. */
-    async block(): Promise<string[]> {
-      await readText()
-      // The block's header: fields by their numbers, up to 0.
-      for (let field = await readVarUint(); field !== 0; field = await readVarUint()) {
-        await bytes(field === 1 ? 1 : 4)
-      }
-      const columns = await readVarUint()
-      const rows = await readVarUint()
-      const decoded: string[][] = []
-      for (let i = 0; i < columns; i++) {
-        await readText()
-        decoded.push(await column(await readText(), rows))
-      }
-      return decoded[0] ?? []
-    },
-
-    async exception(): Promise<NativeError> {
-      const code = (await bytes(4)).readInt32LE()
-      await readText()
-      return new NativeError(code, await readText())
-    },
-  }
 }
 
 function varUint(value: number): Buffer {

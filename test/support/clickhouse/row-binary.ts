@@ -9,7 +9,7 @@ export function decodeRows({ columns, rows }: Pick<TableInsert, 'columns' | 'row
   const decoded: DecodedRow[] = []
   const at = { offset: 0 }
   while (at.offset < bytes.length) {
-    decoded.push(Object.fromEntries(columns.map(({ name, type }) => [name, read(bytes, at, type)])))
+    decoded.push(Object.fromEntries(columns.map(({ name, type }) => [name, readValue(bytes, at, type)])))
   }
   return decoded
 }
@@ -19,44 +19,45 @@ export function unsigned64({ low, high }: { low: number; high: number }): bigint
   return (BigInt.asUintN(32, BigInt(high)) << 32n) | BigInt.asUintN(32, BigInt(low))
 }
 
-interface Place {
+export interface Place {
   offset: number
 }
 
-function read(bytes: Buffer, at: Place, type: string): unknown {
+/** A value of this type. Throws a `RangeError` if the bytes end within it, as all reading does. */
+export function readValue(bytes: Buffer, at: Place, type: string): unknown {
   const [, name = '', inner = ''] = /^(\w+)(?:\((.*)\))?$/s.exec(type) ?? []
   switch (name) {
     case 'String': {
-      const length = varUint(bytes, at)
-      return bytes.toString('utf8', at.offset, skip(at, length))
+      const length = readVarUint(bytes, at)
+      return bytes.toString('utf8', at.offset, skip(bytes, at, length))
     }
     case 'Bool':
-      return bytes[skip(at, 1) - 1] === 1
+      return bytes[skip(bytes, at, 1) - 1] === 1
     case 'UInt8':
-      return bytes.readUInt8(skip(at, 1) - 1)
+      return bytes.readUInt8(skip(bytes, at, 1) - 1)
     case 'UInt16':
     case 'Date':
-      return bytes.readUInt16LE(skip(at, 2) - 2)
+      return bytes.readUInt16LE(skip(bytes, at, 2) - 2)
     case 'UInt32':
-      return bytes.readUInt32LE(skip(at, 4) - 4)
+      return bytes.readUInt32LE(skip(bytes, at, 4) - 4)
     case 'UInt64':
-      return bytes.readBigUInt64LE(skip(at, 8) - 8)
+      return bytes.readBigUInt64LE(skip(bytes, at, 8) - 8)
     case 'Int64':
-      return bytes.readBigInt64LE(skip(at, 8) - 8)
+      return bytes.readBigInt64LE(skip(bytes, at, 8) - 8)
     case 'DateTime64':
-      return Number(bytes.readBigInt64LE(skip(at, 8) - 8))
+      return Number(bytes.readBigInt64LE(skip(bytes, at, 8) - 8))
     case 'LowCardinality':
-      return read(bytes, at, inner)
+      return readValue(bytes, at, inner)
     case 'Nullable':
-      return bytes[skip(at, 1) - 1] === 1 ? null : read(bytes, at, inner)
+      return bytes[skip(bytes, at, 1) - 1] === 1 ? null : readValue(bytes, at, inner)
     case 'Array':
-      return Array.from({ length: varUint(bytes, at) }, () => read(bytes, at, inner))
+      return Array.from({ length: readVarUint(bytes, at) }, () => readValue(bytes, at, inner))
     case 'Tuple':
       // Tuples are never nested, and no type within them contains a comma.
       return Object.fromEntries(
         inner.split(', ').map(element => {
           const [field = '', fieldType = ''] = element.split(' ')
-          return [field, read(bytes, at, fieldType)]
+          return [field, readValue(bytes, at, fieldType)]
         }),
       )
     default:
@@ -64,15 +65,17 @@ function read(bytes: Buffer, at: Place, type: string): unknown {
   }
 }
 
-function skip(at: Place, bytes: number): number {
-  at.offset += bytes
+/** Returns the new place. */
+export function skip(bytes: Buffer, at: Place, count: number): number {
+  at.offset += count
+  if (at.offset > bytes.length) throw new RangeError('the bytes end before the value')
   return at.offset
 }
 
-function varUint(bytes: Buffer, at: Place): number {
+export function readVarUint(bytes: Buffer, at: Place): number {
   let value = 0
   for (let shift = 1; ; shift *= 128) {
-    const byte = bytes[skip(at, 1) - 1] ?? 0
+    const byte = bytes[skip(bytes, at, 1) - 1] ?? 0
     value += (byte % 128) * shift
     if (byte < 128) return value
   }

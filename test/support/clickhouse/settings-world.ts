@@ -42,20 +42,16 @@ function each(names: readonly string[], row: (slug: string, id: string) => objec
 
 function shownRow(slug: string, id: string): object {
   return {
-    ...{
-      campaign_id: id,
-      slug,
-      title: slug,
-      category: slug,
-      status: 'LIVE',
-      currency: 'USD',
-      creator_id: slug,
-    },
-    ...{
-      rewards: [{ reward_id: slug, title: slug, amount: 1 }],
-      pledge_count: 1,
-      pledged_platform_amount: 1,
-    },
+    campaign_id: id,
+    slug,
+    title: slug,
+    category: slug,
+    status: 'LIVE',
+    currency: 'USD',
+    creator_id: slug,
+    rewards: [{ reward_id: slug, title: slug, amount: 1 }],
+    pledge_count: 1,
+    pledged_platform_amount: 1,
     ...{ updated_at: `${day} 10:00:00`, fold_id: 1 },
   }
 }
@@ -76,14 +72,12 @@ function pledgeRow(slug: string, id: string, version: number): object {
 
 function dayRow(slug: string, id: string, updatedAt: string): object {
   return {
-    ...{
-      campaign_id: id,
-      day: updatedAt.slice(0, 10),
-      source: 'kept',
-      updated_at: updatedAt,
-      status: 'LIVE',
-      category: slug,
-    },
+    campaign_id: id,
+    day: updatedAt.slice(0, 10),
+    source: 'kept',
+    updated_at: updatedAt,
+    status: 'LIVE',
+    category: slug,
     ...{ currency: 'USD', pledged_platform_amount: 1, backer_count: 1, pledge_count: 1 },
   }
 }

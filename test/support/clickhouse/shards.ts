@@ -6,37 +6,17 @@
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
-import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
+import type { Tables } from '../../../services/tables/port.ts'
 import { clusterSettings, distributedDatabases } from '../../../services/tables/schema/cluster.ts'
 import { countsClusterOf } from '../../../services/tables/schema/cluster-views.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { createRoles, definerUser, readRole } from '../../../services/tables/schema/roles.ts'
 import type { MigrateOptions } from '../../../services/tables/schema/sql-files.ts'
 import { onEveryShard, openShards } from '../../../services/tables/shards.ts'
-import { startProxy, type TcpProxy } from '../kafka/proxy.ts'
+import { startProxy } from '../kafka/proxy.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from './clickhouse.ts'
 
-export interface ShardServers {
-  /** As they run now: `restart` replaces one. */
-  servers: readonly ClickHouse[]
-  /** The connections of the other servers to each server, if they were asked for. A test may hold or cut them. */
-  links: readonly TcpProxy[]
-  /** The settings of processes and commands of the program, beside those of any server. */
-  environment: Readonly<Record<string, string>>
-  /** The tables of each shard, for its fold worker. */
-  shards: readonly { tables: Tables; databases: Databases }[]
-  /** The whole tables, through the first server. */
-  tables: Tables
-  databases: Databases
-  /** The whole tables as this user, who has the rights of the role of the same name. */
-  as(user: ShardUser, server?: number): Tables
-  /** Runs `migrate` on each server, as it runs on a cluster. */
-  migrate(): Promise<void>
-  /** Starts a server again that was killed, with its files and ports. */
-  restart(server: number): Promise<void>
-  /** Closes all clients, and ends the servers. */
-  stop(): Promise<void>
-}
+export type ShardServers = Awaited<ReturnType<typeof startShards>>
 
 export const clusterName = 'main'
 export const cluster: MigrateOptions = { cluster: clusterName }
@@ -53,18 +33,14 @@ const notLast = { profile: 'analyst', os_threads_nice_value_query: 0 }
 // Several servers share a machine with other suites.
 const memoryBytesMax = 1_500_000_000
 
-export interface ShardOptions {
-  /** Whether the servers reach each other through `links`. Default: false. */
-  hasLinks?: boolean
-  /** Of the program's user; see clickhouse.ts. */
-  programPassword?: string
-}
-
-/** Starts the servers, which takes as long as one, and migrates them. If that fails, none is left. */
+/**
+ * Starts the servers, which takes as long as one, and migrates them. If that fails, none is left. `hasLinks`: whether the servers reach
+ * each other through `links`. `programPassword`: of the program's user; see clickhouse.ts.
+ */
 export async function startShards(
   count: number,
-  { hasLinks = false, programPassword }: ShardOptions = {},
-): Promise<ShardServers> {
+  { hasLinks = false, programPassword }: { hasLinks?: boolean; programPassword?: string } = {},
+) {
   const ports = await Promise.all(
     Array.from({ length: count }, async () => ({ http: await freePort(), native: await freePort() })),
   )
@@ -81,16 +57,14 @@ export async function startShards(
       // A server knows itself by its own port, so it reads its own shard without a connection.
       ports.map(({ native }, other) => (other === server ? native : (links[other]?.port ?? native))),
     ),
-    moreUsers: {
-      users: { ...usersOfRoles(), ...usersOfServers() },
-      profiles: { analyst_on_shards: notLast },
-    },
+    moreUsers: { users: usersOfCluster(), profiles: { analyst_on_shards: notLast } },
   })
   const started = await Promise.allSettled(ports.map((_, server) => startClickHouse(optionsOf(server))))
   const first = started.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
   const servers = [...first]
   const opened: Tables[] = []
 
+  /** Closes all clients, and ends the servers. */
   async function stop(): Promise<void> {
     await Promise.all(opened.map(tables => tables.close()))
     // Those that were restarted leave the directory to the one that made it.
@@ -119,21 +93,31 @@ export async function startShards(
     defaultDatabases,
   )
   opened.push(...shards.map(({ tables }) => tables))
-  const shardServers: ShardServers = {
-    servers,
+  const shardServers = {
+    /** As they run now: `restart` replaces one. */
+    servers: servers as readonly ClickHouse[],
+    /** The connections of the other servers to each server, if they were asked for. A test may hold or cut them. */
     links,
+    /** The settings of processes and commands of the program, beside those of any server. */
     environment: {
       PLEDGEVIEW_CLICKHOUSE_CLUSTER: clusterName,
       PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: servers.map(({ url }) => url).join(','),
     },
+    /** The tables of each shard, for its fold worker. */
     shards,
+    /** The whole tables, through the first server. */
     tables: open(0),
     databases: distributedDatabases(defaultDatabases),
-    as: (user, server = 0) => open(server, user),
-    async migrate() {
-      await migrateServers(shards)
+    /** The whole tables as this user, who has the rights of the role of the same name. */
+    as: (user: ShardUser, server = 0) => open(server, user),
+    /** Runs `migrate` on each server, as it runs on a cluster. */
+    async migrate(): Promise<void> {
+      const all = onEveryShard(shards)
+      const { options } = await createRoles(all, defaultDatabases, cluster)
+      await migrate(all, defaultDatabases, options)
     },
-    async restart(server) {
+    /** Starts a server again that was killed, with its files and ports. */
+    async restart(server: number): Promise<void> {
       const { directory } = servers[server] as ClickHouse
       servers[server] = await startClickHouse({ ...optionsOf(server), directory })
     },
@@ -146,13 +130,6 @@ export async function startShards(
     await stop()
     throw error
   }
-}
-
-/** What `migrate` does on a cluster. */
-async function migrateServers(shards: readonly Shard[]): Promise<void> {
-  const all = onEveryShard(shards)
-  const { options } = await createRoles(all, defaultDatabases, cluster)
-  await migrate(all, defaultDatabases, options)
 }
 
 function serverConfiguration(server: number, ports: readonly number[]) {
@@ -172,39 +149,19 @@ function serverConfiguration(server: number, ports: readonly number[]) {
   }
 }
 
-/** The users that read for others, with the rights that they have on a cluster. */
-function usersOfServers() {
-  const grantsOf = (name: string) => ({ query: readRole(name, defaultDatabases, cluster).grants })
+/** The users that read for others, and people, who have no password. Each has just the rights that it has on a cluster. */
+function usersOfCluster() {
+  const userOf = (name: string, own: object) => ({
+    networks: { ip: '127.0.0.1' },
+    profile: name === 'pledgeview_analyst' ? 'analyst_on_shards' : 'default',
+    quota: 'default',
+    grants: { query: readRole(name, defaultDatabases, cluster).grants },
+    ...own,
+  })
+  const definer = { password_sha256_hex: '0'.repeat(64), networks: {}, profile: 'definer' }
   return {
-    [definerUser]: {
-      password_sha256_hex: '0'.repeat(64),
-      networks: {},
-      profile: 'definer',
-      quota: 'default',
-      grants: grantsOf(definerUser),
-    },
-    [counterUser]: {
-      password: counterPassword,
-      networks: { ip: '127.0.0.1' },
-      profile: 'default',
-      quota: 'default',
-      grants: grantsOf(counterUser),
-    },
+    [definerUser]: userOf(definerUser, definer),
+    [counterUser]: userOf(counterUser, { password: counterPassword }),
+    ...Object.fromEntries(shardUsers.map(role => [role, userOf(role, { password: '' })])),
   }
-}
-
-/** Users without a password, each with just the rights of its role, and the analyst with its bounds. */
-function usersOfRoles() {
-  return Object.fromEntries(
-    shardUsers.map(role => [
-      role,
-      {
-        password: '',
-        networks: { ip: '127.0.0.1' },
-        profile: role === 'pledgeview_analyst' ? 'analyst_on_shards' : 'default',
-        quota: 'default',
-        grants: { query: readRole(role, defaultDatabases, cluster).grants },
-      },
-    ]),
-  )
 }
