@@ -76,24 +76,19 @@ function truthAt({ campaigns, of, answers }: World, at: number) {
   const said = of('said').filter(one => one.at <= at)
   const model = readModelOf(said.flatMap(({ events }) => events))
   const rows = new Map([...model.campaigns].map(([id, reading]) => [id, expectedProject(reading)]))
-  const { platform, categories } = model
-  const ended = platform.projectsTotal - platform.projectsLive
+  const { total_raised_minor, projects_failed: _, projects_cancelled: __, ...totals } = model.platform
+  const ended = totals.projects_total - totals.projects_live
   const seen = answers.filter(({ receivedAt }) => receivedAt <= at).flatMap(answer => answer.rows)
   return {
     rows,
     // At least those that a reader has seen. Others were public between two folds, or for a moment that nobody saw.
     hidden: new Set(seen.map(({ id }) => id).filter(id => !rows.has(id) && campaigns.has(id))),
     stats: {
-      projects_total: platform.projectsTotal,
-      projects_live: platform.projectsLive,
-      projects_funded: platform.projectsFunded,
-      total_pledges: platform.totalPledges,
-      total_backers: platform.totalBackers,
-      total_creators: platform.totalCreators,
-      total_raised: Number(platform.totalRaisedMinor) / 100,
-      success_rate: ended === 0 ? 0 : Math.round((10_000 * platform.projectsFunded) / ended) / 100,
-      categories: [...categories]
-        .map(([category, { projectCount }]) => ({ category, project_count: projectCount }))
+      ...totals,
+      total_raised: Number(total_raised_minor) / 100,
+      success_rate: ended === 0 ? 0 : Math.round((10_000 * totals.projects_funded) / ended) / 100,
+      categories: [...model.categories]
+        .map(([category, { project_count }]) => ({ category, project_count }))
         .toSorted((a, b) => b.project_count - a.project_count || (a.category < b.category ? -1 : 1)),
     },
   }

@@ -95,42 +95,23 @@ const categories = ['Comics', 'Film & Video', 'Games']
 // Two, none, three and four digits after the decimal point.
 const currencies = ['USD', 'EUR', 'JPY', 'KWD', 'CLF']
 
-export interface WorldOptions {
-  campaignsMax?: number
-  /** Of each campaign, and of its pledges. */
-  versionsMax?: number
-  /** Per campaign. */
-  pledgesMax?: number
-}
+// Of each campaign, and of each of its pledges.
+const versionsMax = 4
 
 /**
  * The events of a small world, in the order in which they happened. Every event obeys `contracts/events/rules.ts`. Some
- * entities end in a tombstone, and some pledges belong to campaigns that are never public.
+ * entities end in a tombstone, and some pledges belong to campaigns that are never public. `pledgesMax`: per campaign.
  */
-export function worldEvents({
-  campaignsMax = 4,
-  versionsMax = 4,
-  pledgesMax = 6,
-}: WorldOptions = {}): fc.Arbitrary<ChangeEvent[]> {
-  const campaign = (campaign_id: string): fc.Arbitrary<ChangeEvent[]> =>
-    historyOf(campaignState(campaign_id), versionsMax).map(({ states, isDeleted }) => [
-      ...states.map((data): ChangeEvent => ({ type: 'campaign', key: campaign_id, data })),
-      ...(isDeleted ? [{ type: 'campaign', key: campaign_id, data: null } as const] : []),
-    ])
-  const pledge = (campaign_id: string, pledge_id: string): fc.Arbitrary<ChangeEvent[]> => {
-    const key = `${campaign_id}/${pledge_id}`
-    return historyOf(pledgeState(campaign_id, pledge_id), versionsMax).map(({ states, isDeleted }) => [
-      ...states.map((data): ChangeEvent => ({ type: 'pledge', key, data })),
-      ...(isDeleted ? [{ type: 'pledge', key, data: null } as const] : []),
-    ])
-  }
+export function worldEvents({ campaignsMax = 4, pledgesMax = 6 } = {}): fc.Arbitrary<ChangeEvent[]> {
   const campaignWithPledges = (id: string): fc.Arbitrary<ChangeEvent[]> =>
     fc
       .tuple(
-        fc.option(campaign(id), { nil: [], freq: 12 }),
+        fc.option(eventsOf('campaign', id, campaignState(id)), { nil: [], freq: 12 }),
         fc
           .subarray(pledgeIds.slice(0, pledgesMax))
-          .chain(ids => fc.tuple(...ids.map(pledgeId => pledge(id, pledgeId)))),
+          .chain(ids =>
+            fc.tuple(...ids.map(pledge => eventsOf('pledge', `${id}/${pledge}`, pledgeState(id, pledge)))),
+          ),
       )
       .map(([own, pledges]) => [...own, ...pledges.flat()])
   return fc
@@ -153,20 +134,9 @@ function staleOf(event: ChangeEvent, events: readonly ChangeEvent[]): ChangeEven
     other => other.type === event.type && other.key === event.key && other.data !== null,
   )
   if (states[0] !== event || states.some(({ data }) => data && data.version <= staleVersion)) return []
-  switch (event.type) {
-    case 'campaign':
-      return event.data
-        ? [{ ...event, data: { ...event.data, version: staleVersion, title: 'stale', status: 'LIVE' } }]
-        : []
-    case 'pledge':
-      return event.data
-        ? [{ ...event, data: { ...event.data, version: staleVersion, amount_minor: 1, status: 'ACTIVE' } }]
-        : []
-    case 'api-key':
-      return []
-    default:
-      return event satisfies never
-  }
+  const other =
+    event.type === 'campaign' ? { title: 'stale', status: 'LIVE' } : { amount_minor: 1, status: 'ACTIVE' }
+  return [{ ...event, data: { ...event.data, ...other, version: staleVersion } } as ChangeEvent]
 }
 
 const staleVersion = 0
@@ -185,10 +155,11 @@ export const plain: Values = {
 }
 
 /** One to `versionsMax` states with growing versions. A few end in a tombstone. */
-function historyOf<S extends { version: Long }>(
+function eventsOf<S extends { version: Long }>(
+  type: 'campaign' | 'pledge',
+  key: string,
   state: fc.Arbitrary<S>,
-  versionsMax: number,
-): fc.Arbitrary<{ states: S[]; isDeleted: boolean }> {
+): fc.Arbitrary<ChangeEvent[]> {
   return fc
     .tuple(
       fc.uniqueArray(version(), { minLength: 1, maxLength: versionsMax, selector: String }),
@@ -197,13 +168,9 @@ function historyOf<S extends { version: Long }>(
     )
     .map(([versions, contents, chance]) => {
       const growing = versions.toSorted((a, b) => (a < b ? -1 : 1))
-      return {
-        states: growing.flatMap((value, i) => {
-          const content = contents[i]
-          return content ? [{ ...content, version: value }] : []
-        }),
-        isDeleted: chance === 0,
-      }
+      const states = growing.map((value, n) => ({ ...contents[n], version: value }))
+      const all = chance === 0 ? [...states, null] : states
+      return all.map(data => ({ type, key, data }) as ChangeEvent)
     })
 }
 

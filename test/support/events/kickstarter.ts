@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -14,20 +14,20 @@ import { expect, vi } from 'vitest'
 import { lagRecords } from '../../../services/log/port.ts'
 import type { CommandResult, ServiceProcess } from '../deployment/service-process.ts'
 import { keepFolder } from '../runner/keep-folder.ts'
+import { cacheFolder } from '../runner/programs.ts'
 import { kickstarterFolder } from '../runner/requirements.ts'
 import { quickGenerator } from './kickstarter-generator.ts'
 
 export interface Truth {
   /** Public campaigns by id. */
   campaigns: Record<string, TruthCampaign>
-  /** Slugs of campaigns that are not public. */
-  hidden: string[]
   totals: {
     projects_total: number
     projects_live: number
     projects_funded: number
     total_pledges: number
     total_raised: number
+    total_raised_minor: number
     total_backers: number
     total_creators: number
     /** How many public campaigns, by category. */
@@ -54,7 +54,6 @@ export interface TruthCampaign {
 /** Runs a command of the program on the deployment under test. */
 export type RunCommand = (args: readonly string[]) => Promise<CommandResult>
 
-const cacheFolder = fileURLToPath(new URL('../../../node_modules/.cache/pledgeview/', import.meta.url))
 const eventsName = 'events.ndjson'
 const truthName = 'truth.json'
 
@@ -91,27 +90,19 @@ export async function generatedKickstarter(campaignsMax?: number): Promise<Gener
   const part = campaignsMax === undefined ? '' : `-${campaignsMax}`
   const folder = join(cacheFolder, `kickstarter-${hash.digest('hex').slice(0, 12)}${part}`)
   const bound = campaignsMax === undefined ? [] : ['--campaigns', `${campaignsMax}`]
-  if (!existsSync(folder)) await generateInto(folder, [...sources, ...bound])
+  await keepFolder(folder, part => generateInto(part, [...sources, ...bound]))
   const truth = JSON.parse(readFileSync(join(folder, truthName), 'utf8')) as Truth
   return { eventsFile: join(folder, eventsName), truth }
 }
 
-/** Fills a separate folder and renames it, so that an incomplete generation never counts as complete. */
 async function generateInto(folder: string, [generator = '', ...table]: readonly string[]): Promise<void> {
-  mkdirSync(cacheFolder, { recursive: true })
-  const part = mkdtempSync(join(cacheFolder, 'part-'))
-  try {
-    const events = openSync(join(part, eventsName), 'w')
-    const args = [...table, '--noise', '0.05', '--truth', join(part, truthName)]
-    const script = quickGenerator(generator, part)
-    const generating = spawn(process.execPath, [script, ...args], { stdio: ['ignore', events, 'inherit'] })
-    closeSync(events)
-    const [code] = await once(generating, 'exit')
-    expect(code, 'the exit code of kickstarter-to-events.mjs').toBe(0)
-    keepFolder(part, folder)
-  } finally {
-    rmSync(part, { recursive: true, force: true })
-  }
+  const events = openSync(join(folder, eventsName), 'w')
+  const args = [...table, '--noise', '0.05', '--truth', join(folder, truthName)]
+  const script = quickGenerator(generator, folder)
+  const generating = spawn(process.execPath, [script, ...args], { stdio: ['ignore', events, 'inherit'] })
+  closeSync(events)
+  const [code] = await once(generating, 'exit')
+  expect(code, 'the exit code of kickstarter-to-events.mjs').toBe(0)
 }
 
 /** The headers of a key that is issued to this account. */
@@ -119,20 +110,18 @@ export async function issueCredentials(
   command: RunCommand,
   account: string,
 ): Promise<Record<string, string>> {
-  const owner = [
-    '--account',
-    account,
-    '--name',
-    'n',
-    '--url',
-    'https://example.com',
-    '--email',
-    'a@example.com',
-  ]
-  const { code, stdout, stderr } = await command(['keys', 'issue', '--json', ...owner])
+  const owner = ['--name', 'Example', '--url', 'https://example.com', '--email', 'a@example.com']
+  const { code, stdout, stderr } = await command(['keys', 'issue', '--json', '--account', account, ...owner])
   expect(code, stderr).toBe(0)
   const { key, secret } = JSON.parse(stdout) as { key: string; secret: string }
   return { 'X-API-Key': key, 'X-API-Secret': secret }
+}
+
+/** The headers as options of curl. */
+export function headerFlags(headers: Readonly<Record<string, string>>): string {
+  return Object.entries(headers)
+    .map(([name, value]) => `-H '${name}: ${value}'`)
+    .join(' ')
 }
 
 /** What a projector process reports on its ops port. */

@@ -10,26 +10,7 @@ import {
   SupersededAssignment,
 } from '../../../services/log/port.ts'
 
-export interface MemoryLog {
-  reader: EventReader
-  append(records: readonly NewRecord[], to?: { partition?: number; appendedAt?: number }): void
-  /** Skips offsets, like a compacted or aborted part of a log: the position moves, and there is nothing to read. */
-  skip(topic: Topic, partition: number, count: number): void
-  /** Gives the partitions to a new assignment, which continues from the committed offsets. */
-  reassign(): void
-  /** Like `reassign`, but until the next `reassign` this partition belongs to a member whose process has ended. */
-  lose(partition: number): void
-  /** The end of every partition. */
-  ends(): Position[]
-  /** By `topic/partition`. */
-  committed(): Record<string, number>
-  /** Every commit that was accepted, in order. */
-  readonly commits: { assignment: string; positions: readonly Position[] }[]
-  /** How many commits were refused because their assignment was superseded. */
-  refusedCommits(): number
-  /** Records that were delivered, for the first time or again. */
-  delivered(): number
-}
+export type MemoryLog = ReturnType<typeof createMemoryLog>
 
 interface Partition {
   topic: Topic
@@ -39,9 +20,9 @@ interface Partition {
   committed: number
 }
 
-export function createMemoryLog(): MemoryLog {
+export function createMemoryLog() {
   const partitions = new Map<string, Partition>()
-  const commits: MemoryLog['commits'] = []
+  const commits: { assignment: string; positions: readonly Position[] }[] = []
   let generation = 1
   let lost: number | undefined
   let delivered = 0
@@ -123,26 +104,35 @@ export function createMemoryLog(): MemoryLog {
 
   return {
     reader,
-    append(records, { partition = 0, appendedAt = 1_000 } = {}) {
+    append(records: readonly NewRecord[], { partition = 0, appendedAt = 1_000 } = {}): void {
       for (const record of records) {
         const { records: kept } = partitionOf(record.topic, partition)
         kept.push({ ...record, partition, offset: kept.length, appendedAt })
       }
     },
-    skip(topic, partition, count) {
+    /** Skips offsets, like a compacted or aborted part of a log: the position moves, and there is nothing to read. */
+    skip(topic: Topic, partition: number, count: number): void {
       partitionOf(topic, partition).records.push(...Array.from({ length: count }, () => undefined))
     },
+    /** Gives the partitions to a new assignment, which continues from the committed offsets. */
     reassign: () => assign(undefined),
-    lose: assign,
-    ends: () =>
+    /** Like `reassign`, but until the next `reassign` this partition belongs to a member whose process has ended. */
+    lose: (partition: number) => assign(partition),
+    /** The end of every partition. */
+    ends: (): Position[] =>
       [...partitions.values()].map(({ topic, partition, records }) => ({
         topic,
         partition,
         next: records.length,
       })),
-    committed: () => Object.fromEntries([...partitions].map(([name, { committed }]) => [name, committed])),
+    /** By `topic/partition`. */
+    committed: (): Record<string, number> =>
+      Object.fromEntries([...partitions].map(([name, { committed }]) => [name, committed])),
+    /** Every commit that was accepted, in order. */
     commits,
+    /** How many commits were refused because their assignment was superseded. */
     refusedCommits: () => refused,
+    /** Records that were delivered, for the first time or again. */
     delivered: () => delivered,
   }
 }

@@ -11,57 +11,12 @@ import {
   type PledgeState,
 } from '../../../contracts/events/event.ts'
 
-export interface RewardReading {
-  rewardId: string
-  /** Pledges that count and chose the tier. */
-  claimed: number
-  /** How many are left, never below 0; null: unlimited. */
-  remaining: bigint | null
-}
-
-export interface CampaignReading {
-  /** The latest state. */
-  campaign: CampaignState
-  /** In the smallest unit of the campaign's currency, and of the platform's. */
-  pledgedMinor: bigint
-  pledgedPlatformMinor: bigint
-  pledgeCount: number
-  /** Distinct backers with a pledge that counts. */
-  backerCount: number
-  /** In the campaign's order. */
-  rewards: RewardReading[]
-}
-
-export interface CategoryReading {
-  projectCount: number
-  liveCount: number
-  fundedCount: number
-  pledgeCount: number
-  pledgedPlatformMinor: bigint
-}
-
-export interface PlatformReading {
-  totalRaisedMinor: bigint
-  totalPledges: number
-  totalBackers: number
-  totalCreators: number
-  projectsTotal: number
-  projectsLive: number
-  projectsFunded: number
-  projectsFailed: number
-  projectsCancelled: number
-}
-
-export interface ReadModel {
-  /** The public campaigns by id. */
-  campaigns: ReadonlyMap<string, CampaignReading>
-  /** By category, of public campaigns only. */
-  categories: ReadonlyMap<string, CategoryReading>
-  platform: PlatformReading
-}
+/** Sums of money are in the smallest unit: of the campaign's currency, or of the platform's. */
+export type ReadModel = ReturnType<typeof readModelOf>
+export type CampaignReading = ReturnType<typeof readingOf>
 
 /** Folds the events. They may come in any order, more than once and late. API keys are ignored. */
-export function readModelOf(events: Iterable<ChangeEvent>): ReadModel {
+export function readModelOf(events: Iterable<ChangeEvent>) {
   const { campaigns: latestCampaigns, pledges } = latestOf(events)
   const pledgesByCampaign = Map.groupBy(
     pledges.filter(pledge => countsTowardsTotals(pledge.status)),
@@ -77,7 +32,9 @@ export function readModelOf(events: Iterable<ChangeEvent>): ReadModel {
   }
   const readings = [...campaigns.values()]
   return {
-    campaigns,
+    /** The public campaigns by id. */
+    campaigns: campaigns as ReadonlyMap<string, CampaignReading>,
+    /** By category, of public campaigns only. */
     categories: new Map(
       [...Map.groupBy(readings, ({ campaign }) => campaign.category)].map(([category, members]) => [
         category,
@@ -123,48 +80,51 @@ function keepLatest<S extends { version: number | bigint }>(
   else if (known === undefined || state.version > known.version) latest.set(key, state)
 }
 
-function readingOf(campaign: CampaignState, counting: readonly PledgeState[]): CampaignReading {
+function readingOf(campaign: CampaignState, counting: readonly PledgeState[]) {
   return {
+    /** The latest state. */
     campaign,
     pledgedMinor: sumOf(counting.map(pledge => BigInt(pledge.amount_minor))),
     pledgedPlatformMinor: sumOf(counting.map(pledge => BigInt(pledge.platform_amount_minor))),
     pledgeCount: counting.length,
+    /** Distinct backers with a pledge that counts. */
     backerCount: new Set(counting.map(pledge => pledge.backer_id)).size,
+    /** In the campaign's order. */
     rewards: campaign.rewards.map(({ reward_id, quantity_available }) => {
+      /** Pledges that count and chose the tier. */
       const claimed = counting.filter(pledge => pledge.reward_id === reward_id).length
+      /** How many are left, never below 0; null: unlimited. */
       const remaining = quantity_available === null ? null : BigInt(quantity_available) - BigInt(claimed)
-      return {
-        rewardId: reward_id,
-        claimed,
-        remaining: remaining !== null && remaining < 0n ? 0n : remaining,
-      }
+      return { claimed, remaining: remaining !== null && remaining < 0n ? 0n : remaining }
     }),
   }
 }
 
-function categoryOf(members: readonly CampaignReading[]): CategoryReading {
+/** The names are those of the view. */
+function categoryOf(members: readonly CampaignReading[]) {
   return {
-    projectCount: members.length,
-    liveCount: members.filter(({ campaign }) => campaign.status === 'LIVE').length,
-    fundedCount: members.filter(({ campaign }) => campaign.status === 'FUNDED').length,
-    pledgeCount: members.reduce((sum, { pledgeCount }) => sum + pledgeCount, 0),
-    pledgedPlatformMinor: sumOf(members.map(({ pledgedPlatformMinor }) => pledgedPlatformMinor)),
+    project_count: members.length,
+    live_count: members.filter(({ campaign }) => campaign.status === 'LIVE').length,
+    funded_count: members.filter(({ campaign }) => campaign.status === 'FUNDED').length,
+    pledge_count: members.reduce((sum, { pledgeCount }) => sum + pledgeCount, 0),
+    pledged_platform_minor: sumOf(members.map(({ pledgedPlatformMinor }) => pledgedPlatformMinor)),
   }
 }
 
-function platformOf(readings: readonly CampaignReading[], totalBackers: number): PlatformReading {
+/** The names are those of the view. */
+function platformOf(readings: readonly CampaignReading[], total_backers: number) {
   const countOf = (status: string): number =>
     readings.filter(({ campaign }) => campaign.status === status).length
   return {
-    totalRaisedMinor: sumOf(readings.map(({ pledgedPlatformMinor }) => pledgedPlatformMinor)),
-    totalPledges: readings.reduce((sum, { pledgeCount }) => sum + pledgeCount, 0),
-    totalBackers,
-    totalCreators: new Set(readings.map(({ campaign }) => campaign.creator.creator_id)).size,
-    projectsTotal: readings.length,
-    projectsLive: countOf('LIVE'),
-    projectsFunded: countOf('FUNDED'),
-    projectsFailed: countOf('FAILED'),
-    projectsCancelled: countOf('CANCELLED'),
+    total_raised_minor: sumOf(readings.map(({ pledgedPlatformMinor }) => pledgedPlatformMinor)),
+    total_pledges: readings.reduce((sum, { pledgeCount }) => sum + pledgeCount, 0),
+    total_backers,
+    total_creators: new Set(readings.map(({ campaign }) => campaign.creator.creator_id)).size,
+    projects_total: readings.length,
+    projects_live: countOf('LIVE'),
+    projects_funded: countOf('FUNDED'),
+    projects_failed: countOf('FAILED'),
+    projects_cancelled: countOf('CANCELLED'),
   }
 }
 

@@ -28,9 +28,13 @@ const groups = <T, K>(items: readonly T[], keyOf: (item: T) => K): [K, T[]][] =>
   ...Map.groupBy(items, keyOf),
 ]
 
-/** `name` of the first entry that is not below the value; the last name otherwise. */
-function classOf(value: number, classes: readonly [below: number, name: string][], last: string): string {
-  return classes.find(([below]) => value < below)?.[1] ?? last
+const outcomeOf = (campaigns: readonly Shown[]): Cell[] => [
+  ...[campaigns.length, fundedOf(campaigns), rounded(successOf(campaigns), 1)],
+]
+
+/** The name at the place of the first bound that is above the value; the last name if there is none. */
+function classOf(value: number, bounds: readonly number[], names: readonly string[]): string {
+  return names.at(bounds.findIndex(bound => value < bound)) ?? ''
 }
 
 /** [name, ended, funded, success] of each class, the lowest first. */
@@ -42,7 +46,7 @@ function successBy(
   return groups(
     campaigns.toSorted((a, b) => measure(a) - measure(b)),
     one => nameOf(measure(one)),
-  ).map(([name, members]) => [name, members.length, fundedOf(members), rounded(successOf(members), 1)])
+  ).map(([name, members]) => [name, ...outcomeOf(members)])
 }
 
 /** At the rate of its own pledges, or at the mean one of its currency; NaN if nobody has pledged in it. */
@@ -74,13 +78,8 @@ export const answers: Readonly<Record<string, (world: ExampleWorld) => Answer>> 
       goal =>
         classOf(
           goal,
-          [
-            [1_000, 'below 1,000'],
-            [5_000, '1,000 to 4,999'],
-            [10_000, '5,000 to 9,999'],
-            [50_000, '10,000 to 49,999'],
-          ],
-          '50,000 and more',
+          [1_000, 5_000, 10_000, 50_000],
+          ['below 1,000', '1,000 to 4,999', '5,000 to 9,999', '10,000 to 49,999', '50,000 and more'],
         ),
     ),
 
@@ -89,9 +88,7 @@ export const answers: Readonly<Record<string, (world: ExampleWorld) => Answer>> 
       .toSorted(([a, x], [b, y]) => round(successOf(y), 1) - round(successOf(x), 1) || byBytes(a, b))
       .map(([category, members]) => [
         category,
-        members.length,
-        fundedOf(members),
-        rounded(successOf(members), 1),
+        ...outcomeOf(members),
         ...['FUNDED', 'FAILED'].map(status =>
           rounded(median(members.filter(one => one.status === status).map(({ percent }) => percent)), 1),
         ),
@@ -102,17 +99,7 @@ export const answers: Readonly<Record<string, (world: ExampleWorld) => Answer>> 
       shown.filter(({ status }) => status === 'FUNDED' || status === 'FAILED'),
       // Hours that began, as dateDiff counts them.
       ({ launch, end }) => Math.round((Math.floor(end / 3.6e6) - Math.floor(launch / 3.6e6)) / 24),
-      days =>
-        classOf(
-          days,
-          [
-            [15, 'up to 14 days'],
-            [22, '15 to 21'],
-            [30, '22 to 29'],
-            [31, '30'],
-          ],
-          'longer',
-        ),
+      days => classOf(days, [15, 22, 30, 31], ['up to 14 days', '15 to 21', '22 to 29', '30', 'longer']),
     ),
 
   '05-launches-by-weekday': ({ shown }) =>
@@ -120,9 +107,7 @@ export const answers: Readonly<Record<string, (world: ExampleWorld) => Answer>> 
       .toSorted(([a], [b]) => a - b)
       .map(([day, members]) => [
         ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'][day] ?? '',
-        members.length,
-        fundedOf(members),
-        rounded(successOf(members), 1),
+        ...outcomeOf(members),
       ]),
 
   '06-staff-picks': ({ shown }) =>
@@ -143,13 +128,9 @@ export const answers: Readonly<Record<string, (world: ExampleWorld) => Answer>> 
       .filter(({ currency }) => currency === platformCurrency)
       .flatMap(({ tiers }) => tiers.filter(({ available }) => available !== null))
       .toSorted((a, b) => a.price - b.price)
-    const names: [number, string][] = [
-      [10, 'below 10'],
-      [25, '10 to 24'],
-      [50, '25 to 49'],
-      [100, '50 to 99'],
-    ]
-    return groups(limited, ({ price }) => classOf(price, names, '100 and more')).map(([name, tiers]) => {
+    const names = ['below 10', '10 to 24', '25 to 49', '50 to 99', '100 and more']
+    const nameOf = (price: number) => classOf(price, [10, 25, 50, 100], names)
+    return groups(limited, ({ price }) => nameOf(price)).map(([name, tiers]) => {
       const soldOut = tiers.filter(({ left }) => left === 0).length
       const percent = rounded((100 * soldOut) / tiers.length, 1)
       return [name, tiers.length, soldOut, percent, sum(tiers.map(({ claimed }) => claimed))]
@@ -244,9 +225,7 @@ export const answers: Readonly<Record<string, (world: ExampleWorld) => Answer>> 
         const members = entries.map(({ one }) => one)
         return [
           ['first', 'second', 'third or later'][number] ?? '',
-          members.length,
-          fundedOf(members),
-          rounded(successOf(members), 1),
+          ...outcomeOf(members),
           rounded(moneyOf(members) / members.length, 2),
         ]
       })

@@ -1,19 +1,8 @@
 /** Writes the history of a world's days as the fold worker would have left it (contracts/tables/0003-days.sql). */
+import { isDeepStrictEqual } from 'node:util'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { type ClickHouseAddress, insertJson } from '../clickhouse/clickhouse.ts'
 import { dayMs, type ExampleWorld, type Shown } from './world.ts'
-
-const hidden = {
-  status: '',
-  category: '',
-  currency: '',
-  pledged: 0,
-  platform: 0,
-  percent: 0,
-  backers: 0,
-  pledges: 0,
-  followers: 0,
-}
 
 export async function fillHistory(
   { tables, clickHouse }: { tables: Tables; clickHouse: ClickHouseAddress },
@@ -31,26 +20,21 @@ function daysOf({ days, history }: ExampleWorld) {
     let completeFrom: number | undefined
     return days.flatMap(day => {
       const now = history.get(day)?.get(id)
-      if (factsOf(now) === factsOf(before)) return []
+      const facts = factsOf(now)
+      if (isDeepStrictEqual(facts, factsOf(before))) return []
       const previous = before
       before = now
       const launched = now ? Math.floor(now.launch / dayMs) : null
       const isNew = launched !== null && launched >= day - 1
       const wasShown = completeFrom !== undefined
       if (!previous) completeFrom = isNew ? Math.min(day, launched) : day
-      const { status, category, currency, pledged, platform, percent, backers, pledges, followers } =
-        now ?? hidden
       return [
         {
           campaign_id: id,
           day,
           source: 'kept',
           is_deleted: now ? 0 : 1,
-          ...{ status, category, currency },
-          ...{ backer_count: backers, pledge_count: pledges, follower_count: followers },
-          pledged_amount: pledged,
-          pledged_platform_amount: platform,
-          percent_funded: percent,
+          ...facts,
           launched,
           previous_source: previous ? 'kept' : '',
           previous_category: previous?.category ?? '',
@@ -66,8 +50,12 @@ function daysOf({ days, history }: ExampleWorld) {
   })
 }
 
-function factsOf(shown: Shown | undefined): string {
-  if (shown === undefined) return ''
+/** Nothing for a campaign that is hidden: ClickHouse fills the columns with their defaults. */
+function factsOf(shown: Shown | undefined): object {
+  if (shown === undefined) return {}
   const { status, category, currency, pledged, platform, percent, backers, pledges, followers } = shown
-  return JSON.stringify([status, category, currency, pledged, platform, percent, backers, pledges, followers])
+  return {
+    ...{ status, category, currency, pledged_amount: pledged, pledged_platform_amount: platform },
+    ...{ percent_funded: percent, backer_count: backers, pledge_count: pledges, follower_count: followers },
+  }
 }

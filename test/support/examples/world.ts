@@ -7,45 +7,9 @@ import { type ChangeEvent, keyOf } from '../../../contracts/events/event.ts'
 import { type CampaignReading, percentText, readModelOf } from '../events/model.ts'
 import { sampleCampaigns } from '../events/sample-campaigns.ts'
 
-/** A public campaign. Amounts in major units. */
-export interface Shown {
-  id: string
-  title: string
-  category: string
-  currency: string
-  status: string
-  goal: number
-  pledged: number
-  platform: number
-  percent: number
-  backers: number
-  pledges: number
-  followers: number
-  isPick: boolean
-  tags: readonly string[]
-  creator: string
-  /** Unix ms. */
-  launch: number
-  end: number
-  tiers: readonly {
-    title: string
-    price: number
-    available: number | null
-    claimed: number
-    left: number | null
-  }[]
-}
+export type Shown = ReturnType<typeof shownOf>
 
-export interface ExampleWorld {
-  now: number
-  events: readonly ChangeEvent[]
-  /** The public campaigns now. */
-  shown: readonly Shown[]
-  /** UTC days as days since 1970, from the first one of the history to today. */
-  days: readonly number[]
-  /** By day: the public campaigns at its end, by id. */
-  history: ReadonlyMap<number, ReadonlyMap<string, Shown>>
-}
+export type ExampleWorld = ReturnType<typeof exampleWorld>
 
 export const dayMs = 86_400_000
 const historyDays = 40
@@ -55,7 +19,7 @@ const dongsPerCent = 263
  * The platform up to `now`. Each campaign has a tag twice, one is just below its goal, and one, which was funded, is in a weak currency and
  * alone in its category.
  */
-export function exampleWorld(now: number, campaigns: number): ExampleWorld {
+export function exampleWorld(now: number, campaigns: number) {
   const recorded = [...sampleCampaigns(now, campaigns)].map(
     (event): ChangeEvent => ({ ...event, key: keyOf(event) }) as ChangeEvent,
   )
@@ -80,7 +44,9 @@ export function exampleWorld(now: number, campaigns: number): ExampleWorld {
     return { ...event, data: { ...event.data, tags: [...tags, ...tags.slice(0, 1)], ...goal, ...alone } }
   })
   const today = Math.floor(now / dayMs)
+  /** UTC days as days since 1970, from the first one of the history to today. */
   const days = Array.from({ length: historyDays + 1 }, (_, index) => today - historyDays + index)
+  /** By day: the public campaigns at its end, by id. */
   const history = new Map(days.map(day => [day, new Map<string, Shown>()]))
   for (const own of Map.groupBy(events, campaignOf).values()) {
     let last: Shown | undefined
@@ -88,11 +54,12 @@ export function exampleWorld(now: number, campaigns: number): ExampleWorld {
     for (const day of days) {
       const upTo = own.findIndex(event => timeOf(event) >= (day + 1) * dayMs)
       const count = upTo < 0 ? own.length : upTo
-      if (count !== seen) last = shownOf([...readModelOf(own.slice(0, count)).campaigns.values()][0])
+      if (count !== seen) [last] = [...readModelOf(own.slice(0, count)).campaigns.values()].map(shownOf)
       seen = count
       if (last) history.get(day)?.set(last.id, last)
     }
   }
+  /** The public campaigns now. */
   const shown = [...(history.get(today) ?? new Map<string, Shown>()).values()]
   interrupt(history, days, shown)
   return { now, events, days, history, shown }
@@ -122,8 +89,8 @@ function interrupt(
   }
 }
 
-function shownOf(reading: CampaignReading | undefined): Shown | undefined {
-  if (reading === undefined) return undefined
+/** A public campaign. Amounts in major units. */
+function shownOf(reading: CampaignReading) {
   const { campaign, pledgedMinor, pledgedPlatformMinor, rewards } = reading
   const scale = 10 ** (currencyDigits(campaign.currency) ?? 0)
   return {
@@ -142,6 +109,7 @@ function shownOf(reading: CampaignReading | undefined): Shown | undefined {
     isPick: campaign.is_staff_pick,
     tags: campaign.tags,
     creator: campaign.creator.profile_url,
+    /** Unix ms. */
     launch: campaign.launch_date ?? Number.NaN,
     end: campaign.end_date ?? Number.NaN,
     tiers: campaign.rewards.map((tier, index) => {

@@ -18,12 +18,7 @@ import { sampleCampaign, sampleReward } from '../events/sample-events.ts'
 import { chance, intBetween, pick, type Random } from '../runner/random.ts'
 
 /** All states of a campaign and its pledges, in the order of their versions. A `null` at the end is a tombstone. */
-export interface CampaignHistory {
-  id: string
-  states: (CampaignState | null)[]
-  /** The states of the pledge at each place. */
-  pledges: (PledgeState | null)[][]
-}
+export type CampaignHistory = ReturnType<typeof createHistory>
 
 export const categories = ['Comics', 'Film & Video', 'Games']
 
@@ -69,7 +64,7 @@ const pledgeLives: readonly (readonly (readonly [PledgeStatus, number] | null)[]
   [['ACTIVE', 1], null],
 ]
 
-export function createHistory(random: Random, index: number): CampaignHistory {
+export function createHistory(random: Random, index: number) {
   const id = `c${index}`
   const constant = {
     category: pick(random, categories),
@@ -98,6 +93,7 @@ export function createHistory(random: Random, index: number): CampaignHistory {
             .map(reward_id => sampleReward({ reward_id, quantity_available: pick(random, [null, 2, 5]) })),
         }),
   )
+  /** The states of the pledge at each place. */
   const pledges = Array.from({ length: places }, (_, place) => createPledge(random, id, place))
   return { id, states, pledges }
 }

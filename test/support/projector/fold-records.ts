@@ -2,29 +2,23 @@
 import type { FoldStep } from '../../../services/projector/fold/fold-statements.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 
-export interface FoldFaults {
+export const noFoldFaults = { foreignFolds: [], epochs: [], gaps: [] }
+
+export async function foldFaults(tables: Tables, { ledger }: Databases) {
   /** Folds that were recorded under an epoch that nobody took. */
-  foreignFolds: unknown[]
-  /** Epochs that are not the next after the one before. */
-  epochs: unknown[]
-  /** Runs of a projector whose batches have gaps in their numbers. */
-  gaps: unknown[]
-}
-
-export const noFoldFaults: FoldFaults = { foreignFolds: [], epochs: [], gaps: [] }
-
-export async function foldFaults(tables: Tables, { ledger }: Databases): Promise<FoldFaults> {
   const foreignFolds = await column(
     tables,
     `SELECT fold_id AS value FROM ${ledger}.fold_progress
      WHERE bitShiftRight(fold_id, 32) NOT IN (SELECT epoch FROM ${ledger}.fold_epochs)`,
   )
-  // Two processes that take an epoch at the same time get the same number. Then both take another.
+  // Epochs that are not the next after the one before. Two processes that take an epoch at the same time get the same number. Then
+  // both take another.
   const epochs = await column(
     tables,
     `SELECT epoch AS value FROM (SELECT DISTINCT epoch FROM ${ledger}.fold_epochs ORDER BY epoch)
      WHERE epoch != rowNumberInAllBlocks() + 1`,
   )
+  /** Runs of a projector whose batches have gaps in their numbers. */
   const gaps = await column(
     tables,
     `SELECT projector AS value FROM ${ledger}.batch_log GROUP BY projector

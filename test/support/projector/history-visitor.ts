@@ -112,27 +112,23 @@ export function expectedDays(notes: Notes): object[] {
 }
 
 /** What a day added to a category, or to the platform (`''`). */
-export interface Move {
-  new: bigint
-  pledges: number
-  opening: bigint
-  departed: bigint
-  campaigns: number
-}
+const noMove = { new: 0n, pledges: 0, opening: 0n, departed: 0n, campaigns: 0 }
+type Move = typeof noMove
 
 /** The moves of each day. Their order is that of the days. */
-export function movesOf(notes: Notes, by: 'category' | 'platform'): Map<string, Map<number, Move>> {
+function movesOf(notes: Notes, by: 'category' | 'platform'): Map<string, Map<number, Move>> {
   const moves = new Map<string, Map<number, Move>>()
   const add = (category: string, day: number, change: Partial<Move>) => {
     const name = by === 'category' ? category : ''
     const own = moves.get(name) ?? new Map<number, Move>()
-    const move = own.get(day) ?? { new: 0n, pledges: 0, opening: 0n, departed: 0n, campaigns: 0 }
+    const move = own.get(day) ?? noMove
+    const more = { ...noMove, ...change }
     own.set(day, {
-      new: move.new + (change.new ?? 0n),
-      pledges: move.pledges + (change.pledges ?? 0),
-      opening: move.opening + (change.opening ?? 0n),
-      departed: move.departed + (change.departed ?? 0n),
-      campaigns: move.campaigns + (change.campaigns ?? 0),
+      new: move.new + more.new,
+      pledges: move.pledges + more.pledges,
+      opening: move.opening + more.opening,
+      departed: move.departed + more.departed,
+      campaigns: move.campaigns + more.campaigns,
     })
     moves.set(name, own)
   }
@@ -172,16 +168,16 @@ export function expectedFunding(notes: Notes, by: 'category' | 'platform', today
       let standing = 0n
       let campaigns = 0
       return Array.from({ length: last - first + 1 }, (_, n) => {
-        const move = days.get(first + n)
-        standing += (move?.new ?? 0n) + (move?.opening ?? 0n) - (move?.departed ?? 0n)
-        campaigns += move?.campaigns ?? 0
+        const move = days.get(first + n) ?? noMove
+        standing += move.new + move.opening - move.departed
+        campaigns += move.campaigns
         return {
           ...(by === 'category' && { category }),
           day: first + n,
-          new: String(move?.new ?? 0n),
-          pledges: move?.pledges ?? 0,
-          opening: String(move?.opening ?? 0n),
-          departed: String(move?.departed ?? 0n),
+          new: String(move.new),
+          pledges: move.pledges,
+          opening: String(move.opening),
+          departed: String(move.departed),
           standing: String(standing),
           campaigns,
         }

@@ -1,6 +1,6 @@
 /** The ingest loop for tests: with limits that make it quick, on any log and any tables. */
-
-import type { EventReader } from '../../../services/log/port.ts'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import type { EventReader, NewRecord } from '../../../services/log/port.ts'
 import type { Batch } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder, type Decode } from '../../../services/projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
@@ -11,8 +11,10 @@ import { type Config, readConfig } from '../../../services/runtime/config.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { createRejectStore } from '../../../services/tables/rejects.ts'
+import { newRecordOf, smallWorld } from '../events/sample-events.ts'
 import { unkept } from '../events/starts.ts'
-import { hashBacker } from './model-tables.ts'
+import { createTestFoldWorker, hashBacker, readViews } from './model-tables.ts'
+import { useFreshModel } from './use-model-tables.ts'
 
 export interface IngestSetup {
   reader: EventReader
@@ -31,14 +33,6 @@ export interface IngestSetup {
 }
 
 type Dependencies = Parameters<typeof runProjector>[0]
-
-export interface RunningIngest {
-  done: Promise<void>
-  /** Aborts the loop, and resolves or rejects with it. */
-  stop(): Promise<void>
-  batches: Batch[]
-  retries: Error[]
-}
 
 /** What the loop needs. Its backoff is cut short, unless the test brings its own clock. */
 export function ingestDependencies({
@@ -83,7 +77,7 @@ export function insertsOnly(insert: Tables['insert']): Tables {
 }
 
 /** Starts the loop. */
-export function startIngest({ events, ...setup }: IngestSetup): RunningIngest {
+export function startIngest({ events, ...setup }: IngestSetup) {
   const abort = new AbortController()
   const batches: Batch[] = []
   const retries: Error[] = []
@@ -98,9 +92,35 @@ export function startIngest({ events, ...setup }: IngestSetup): RunningIngest {
     done,
     batches,
     retries,
-    async stop() {
+    /** Aborts the loop, and resolves or rejects with it. */
+    async stop(): Promise<void> {
       abort.abort()
       await done
+    },
+  }
+}
+
+export const world = smallWorld()
+export const worldEnds = { 'campaigns/0': 2, 'pledges/0': 2, 'api-keys/0': 1 }
+// Only a hang takes this long, also while a slow disk holds up every insert.
+export const soon = { timeout: 60_000 }
+
+export function recordsOf(events: readonly ChangeEvent[]): NewRecord[] {
+  return events.map(newRecordOf)
+}
+
+/** The loop on fresh tables for each test. */
+export function useIngest() {
+  const model = useFreshModel()
+  return {
+    model,
+    start: (setup: Omit<IngestSetup, 'databases'>) => startIngest({ ...setup, databases: model.databases }),
+    /** What the views say once what is in the ledger is folded. */
+    async foldedReading(): Promise<unknown> {
+      const { foldWorker } = createTestFoldWorker(model.tables, model.databases)
+      await foldWorker.acquireLeadership()
+      await foldWorker.fold()
+      return readViews(model.tables, model.databases)
     },
   }
 }

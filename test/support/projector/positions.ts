@@ -1,10 +1,9 @@
 /** The positions of a projector in a test. */
 import { expect, vi } from 'vitest'
 import { openJournalReader } from '../../../services/log/local/journal.ts'
-import type { EventReader } from '../../../services/log/port.ts'
 import { createPositions, type Positions } from '../../../services/projector/positions/positions.ts'
-import type { ProjectorService } from '../../../services/projector/service.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
+import { column } from './fold-records.ts'
 import { createProjector } from './running-projector.ts'
 
 interface Place {
@@ -23,13 +22,8 @@ export function positionsIn({ tables, databases, cluster, warn = () => {} }: Pla
 const soon = { timeout: 60_000, interval: 100 }
 let runs = 0
 
-interface Projection {
-  service: ProjectorService
-  reader: EventReader
-}
-
 /** A projector of a journal that reads on from its positions. It does not run yet. */
-export async function projectorOf(journal: string, place: Place): Promise<Projection> {
+export async function projectorOf(journal: string, place: Place) {
   const { tables, databases, cluster } = place
   const positions = positionsIn(place)
   const reader = await openJournalReader(journal, { consumer: 'projector', starts: positions })
@@ -68,10 +62,8 @@ export async function projectJournal(journal: string, place: Place): Promise<num
 
 /** The watermark that lists show, Unix ms; 0 before the first. */
 export async function watermarkIn({ tables, databases: { read } }: Place): Promise<number> {
-  const [row] = await tables.rows<{ at: number }>({
-    query: `SELECT toUnixTimestamp64Milli(reached) AS at FROM ${read}.watermark`,
-  })
-  return row?.at ?? 0
+  const query = `SELECT toUnixTimestamp64Milli(reached) AS value FROM ${read}.watermark`
+  return Number((await column(tables, query))[0] ?? 0)
 }
 
 /** The tables of these databases that hold rows. */

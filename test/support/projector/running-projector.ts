@@ -5,11 +5,10 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { beforeEach, expect, vi } from 'vitest'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
-import type { EventReader, EventWriter } from '../../../services/log/port.ts'
-import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
+import { createProjectorService } from '../../../services/projector/service.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
-import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { fromStart, unkept } from '../events/starts.ts'
 import { hashBacker } from './model-tables.ts'
@@ -17,15 +16,7 @@ import { useModelTables } from './use-model-tables.ts'
 
 type Dependencies = Parameters<typeof createProjectorService>[0]
 
-export interface RunningProjector {
-  service: ProjectorService
-  metrics: Metrics
-  done: Promise<void>
-  /** Aborts it, and resolves or rejects with it. */
-  stop(): Promise<void>
-  /** Resolves when everything in the log is folded. */
-  drained(): Promise<void>
-}
+export type RunningProjector = ReturnType<typeof startProjector>
 
 type Given = Partial<Dependencies> & {
   /** Of its environment. */
@@ -35,10 +26,7 @@ type Given = Partial<Dependencies> & {
 type Needed = Pick<Dependencies, 'reader' | 'tables' | 'databases'>
 
 /** A projector that does not run yet. */
-export function createProjector({
-  settings,
-  ...given
-}: Given & Needed): Pick<RunningProjector, 'service' | 'metrics'> {
+export function createProjector({ settings, ...given }: Given & Needed) {
   const { tables, databases, metrics = createMetrics() } = given
   const service = createProjectorService({
     ...{ hashBacker, metrics, run: 'run', logger: pino({ level: 'silent' }) },
@@ -52,7 +40,7 @@ export function createProjector({
   return { service, metrics }
 }
 
-export function startProjector(given: Given & Needed): RunningProjector {
+export function startProjector(given: Given & Needed) {
   const { service, metrics } = createProjector(given)
   const abort = new AbortController()
   const done = service.run(abort.signal)
@@ -62,33 +50,30 @@ export function startProjector(given: Given & Needed): RunningProjector {
     service,
     metrics,
     done,
-    async stop() {
+    /** Aborts it, and resolves or rejects with it. */
+    async stop(): Promise<void> {
       abort.abort()
       await done
     },
-    async drained() {
+    /** Resolves when everything in the log is folded. */
+    async drained(): Promise<void> {
       // Only a hang takes this long.
       await vi.waitFor(async () => expect(await service.isDrained()).toBe(true), 60_000)
     },
   }
 }
 
-export interface TestJournal {
-  path: string
-  writer: EventWriter
-  reader: EventReader
-  /** Closes both, and removes the journal. */
-  close(): Promise<void>
-}
+type TestJournal = Awaited<ReturnType<typeof openTestJournal>>
 
-export async function openTestJournal(): Promise<TestJournal> {
+export async function openTestJournal() {
   const root = await mkdtemp(join(tmpdir(), 'pledgeview-journal-'))
   const path = join(root, 'journal.sqlite')
   const writer = await openJournalWriter(path)
   const reader = await openJournalReader(path, { consumer: 'projector', starts: fromStart })
   return {
     ...{ path, writer, reader },
-    async close() {
+    /** Closes both, and removes the journal. */
+    async close(): Promise<void> {
       await reader.close()
       await writer.close()
       await rm(root, { recursive: true, force: true })
@@ -96,7 +81,7 @@ export async function openTestJournal(): Promise<TestJournal> {
   }
 }
 
-export interface ProjectorWorld extends Omit<TestJournal, 'close'> {
+interface ProjectorWorld extends Omit<TestJournal, 'close'> {
   tables: Tables
   databases: Databases
   /** Starts a projector of them. It is stopped after the test. */
@@ -106,49 +91,26 @@ export interface ProjectorWorld extends Omit<TestJournal, 'close'> {
 /** Fresh tables and a journal for each test. `mayFail`: a test may leave a projector behind that has failed. */
 export function useProjector({ mayFail = false } = {}): ProjectorWorld {
   const model = useModelTables()
-  let databases: Databases
-  let journal: TestJournal
-  let started: RunningProjector[]
+  const world = {} as ProjectorWorld
 
   beforeEach(async () => {
-    databases = await model.freshDatabases()
-    journal = await openTestJournal()
-    started = []
+    const databases = await model.freshDatabases()
+    const { close, ...journal } = await openTestJournal()
+    const started: RunningProjector[] = []
+    const { tables } = model
+    Object.assign(world, { tables, databases, ...journal })
+    world.start = given => {
+      const run = `run-${started.length}`
+      const projector = startProjector({ reader: journal.reader, tables, databases, run, ...given })
+      started.push(projector)
+      return projector
+    }
     return async () => {
       const ends = await Promise.allSettled(started.map(({ stop }) => stop()))
-      await journal.close()
+      await close()
       await model.giveBack(databases)
       for (const end of ends) if (end.status === 'rejected' && !mayFail) throw end.reason
     }
   })
-
-  return {
-    get tables() {
-      return model.tables
-    },
-    get databases() {
-      return databases
-    },
-    get path() {
-      return journal.path
-    },
-    get writer() {
-      return journal.writer
-    },
-    get reader() {
-      return journal.reader
-    },
-    start(given = {}) {
-      const run = `run-${started.length}`
-      const projector = startProjector({
-        reader: journal.reader,
-        tables: model.tables,
-        databases,
-        run,
-        ...given,
-      })
-      started.push(projector)
-      return projector
-    },
-  }
+  return world
 }

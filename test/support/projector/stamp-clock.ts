@@ -6,16 +6,7 @@ import type { Statement, Tables } from '../../../services/tables/port.ts'
 
 export const dayMs = 86_400_000
 
-export interface StampClock {
-  /** Unix ms. */
-  now(): number
-  startedAt: number
-  moveForward(ms: number): void
-  /** Moves it to this time before the next midnight, UTC. */
-  moveBeforeMidnight(ms: number): void
-  /** The tables with this clock. */
-  on(tables: Tables): Tables
-}
+export type StampClock = ReturnType<typeof createStampClock>
 
 /** The text of a statement; if it is about stamps, with a clock that is ahead, or behind if `aheadMs` is negative. */
 export function withMovedClock(query: string, aheadMs: number): string {
@@ -26,22 +17,25 @@ export function withMovedClock(query: string, aheadMs: number): string {
     : query
 }
 
-export function createStampClock(now: () => number = Date.now): StampClock {
+export function createStampClock(now: () => number = Date.now) {
   let aheadMs = 0
   const ahead = (statement: Statement): Statement => ({
     ...statement,
     query: withMovedClock(statement.query, aheadMs),
   })
-  const clock: StampClock = {
-    now: () => now() + aheadMs,
+  const clock = {
+    /** Unix ms. */
+    now: (): number => now() + aheadMs,
     startedAt: now(),
-    moveForward(ms) {
+    moveForward(ms: number): void {
       aheadMs += Math.max(0, Math.round(ms))
     },
-    moveBeforeMidnight(ms) {
+    /** Moves it to this time before the next midnight, UTC. */
+    moveBeforeMidnight(ms: number): void {
       clock.moveForward(dayMs - (clock.now() % dayMs) - ms)
     },
-    on: tables => ({
+    /** The tables with this clock. */
+    on: (tables: Tables): Tables => ({
       ...tables,
       rows: (statement, options) => tables.rows(ahead(statement), options),
       run: (statement, options) => tables.run(ahead(statement), options),

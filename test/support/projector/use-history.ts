@@ -10,67 +10,53 @@ import { useModelTables } from './use-model-tables.ts'
 /** Opens a world for each test of a file. */
 export function useHistory() {
   const model = useModelTables()
-  let databases: Databases
-  let clock: StampClock
-  let worker: TestFoldWorker
   let ingest: (events: readonly ChangeEvent[]) => Promise<void>
 
-  async function open(): Promise<void> {
-    databases = await model.freshDatabases()
-    clock = createStampClock()
-    // Midday, so that no test crosses a midnight by accident.
-    clock.moveBeforeMidnight(0)
-    clock.moveForward(dayMs / 2)
-    worker = createTestFoldWorker(clock.on(model.tables), databases)
-    await worker.foldWorker.acquireLeadership()
-    ingest = createIngest(model.tables, databases)
-  }
-
-  beforeEach(async () => {
-    await open()
-    return () => model.giveBack(databases)
-  })
-
-  const daysAgo = (days: number) => clock.now() - days * dayMs
-  const rows = (query: string) => model.tables.rows({ query: query.replaceAll('VIEWS', databases.views) })
-
-  return {
+  const world = {
     model,
-    get databases() {
-      return databases
-    },
-    get clock() {
-      return clock
-    },
-    get worker() {
-      return worker
-    },
+    databases: undefined as unknown as Databases,
+    clock: undefined as unknown as StampClock,
+    worker: undefined as unknown as TestFoldWorker,
     /** Opens another world. The test gives the databases of this one back. */
-    open,
+    async open(): Promise<void> {
+      world.databases = await model.freshDatabases()
+      world.clock = createStampClock()
+      // Midday, so that no test crosses a midnight by accident.
+      world.clock.moveBeforeMidnight(0)
+      world.clock.moveForward(dayMs / 2)
+      world.worker = createTestFoldWorker(world.clock.on(model.tables), world.databases)
+      await world.worker.foldWorker.acquireLeadership()
+      ingest = createIngest(model.tables, world.databases)
+    },
     ingest: (events: readonly ChangeEvent[]) => ingest(events),
     async fold(...events: ChangeEvent[]): Promise<void> {
       await ingest(events)
-      await worker.foldWorker.fold()
+      await world.worker.foldWorker.fold()
     },
     /** As the clock of the fold worker's process sees it, too. */
     nextDay(): void {
-      clock.moveForward(dayMs)
-      worker.advance(dayMs)
+      world.clock.moveForward(dayMs)
+      world.worker.advance(dayMs)
     },
-    daysAgo,
+    daysAgo: (days: number): number => world.clock.now() - days * dayMs,
     pledge: (campaign_id: string, pledge_id: string, platform_amount_minor: number, ago = 0): ChangeEvent =>
-      pledgeEvent({ campaign_id, pledge_id, platform_amount_minor, changed_at: daysAgo(ago) }),
+      pledgeEvent({ campaign_id, pledge_id, platform_amount_minor, changed_at: world.daysAgo(ago) }),
     /** VIEWS stands for the database of the views. */
-    rows,
+    rows: (query: string) => model.tables.rows({ query: query.replaceAll('VIEWS', world.databases.views) }),
     funding: () =>
-      rows(`SELECT new_pledged_platform AS new, opening_platform AS opening, departed_platform AS departed,
+      world.rows(`SELECT new_pledged_platform AS new, opening_platform AS opening, departed_platform AS departed,
               pledged_platform AS standing, campaigns FROM VIEWS.funding_days ORDER BY day`),
     /** The days of a campaign, by how long ago they were. */
     daysOf(campaign: string) {
-      const today = Math.floor(clock.now() / dayMs)
-      return rows(`SELECT ${today} - toInt32(day) AS ago, source, status, pledged_platform AS pledged, backer_count AS backers,
+      const today = Math.floor(world.clock.now() / dayMs)
+      return world.rows(`SELECT ${today} - toInt32(day) AS ago, source, status, pledged_platform AS pledged, backer_count AS backers,
                      pledge_count AS pledges, follower_count AS followers, ${today} - toInt32(complete_from) AS complete
                    FROM VIEWS.campaign_days WHERE campaign_id = '${campaign}' ORDER BY day`)
     },
   }
+  beforeEach(async () => {
+    await world.open()
+    return () => model.giveBack(world.databases)
+  })
+  return world
 }

@@ -9,33 +9,21 @@ import {
   createTestFoldWorker,
   type ModelTables,
   openModelTables,
-  type Reading,
   readViews,
 } from './model-tables.ts'
 
 /** Opens a ClickHouse before the tests, and closes it after them. What it returns can be used inside hooks and tests. */
 export function useModelTables(): ModelTables {
-  let opened: ModelTables
+  const model = {} as ModelTables
   beforeAll(async () => {
-    opened = await openModelTables()
+    Object.assign(model, await openModelTables())
   })
-  afterAll(() => opened?.dispose())
-
-  return {
-    get tables() {
-      return opened.tables
-    },
-    get clickHouse() {
-      return opened.clickHouse
-    },
-    freshDatabases: () => opened.freshDatabases(),
-    giveBack: databases => opened.giveBack(databases),
-    dispose: () => opened.dispose(),
-  }
+  afterAll(() => model.dispose?.())
+  return model
 }
 
 /** How events reach the fold, which promises the same result for every delivery. Each batch is folded before the next one arrives. */
-export interface Delivery {
+interface Delivery {
   /** Events of one batch. Default: all of them. */
   batchSize?: number
   /** That of the platform, from the first delivery on. Default: USD. */
@@ -43,43 +31,23 @@ export interface Delivery {
 }
 
 /** The tables of a file, with empty databases for each test. */
-export interface FreshModel {
-  tables: Tables
-  databases: Databases
-  /** Writes one batch, and folds nothing. */
-  ingest(events: readonly ChangeEvent[]): Promise<void>
-  /** Writes batches, and folds each with a worker that leads since the first call. */
-  project(events: readonly ChangeEvent[], delivery?: Delivery): Promise<void>
-  /** When each public campaign last changed, in Unix ms by its id. */
-  stamps(): Promise<Record<string, number>>
-  /** What the views say. */
-  views(): Promise<Reading>
-}
-
-export function useFreshModel(): FreshModel {
+export function useFreshModel() {
   const model = useModelTables()
-  let databases: Databases
-  let ingest: FreshModel['ingest']
+  let ingest: ReturnType<typeof createIngest>
   let leader: FoldWorker | undefined
-  beforeEach(async () => {
-    databases = await model.freshDatabases()
-    ingest = createIngest(model.tables, databases)
-    leader = undefined
-    return () => model.giveBack(databases)
-  })
-
-  return {
-    get tables() {
-      return model.tables
-    },
-    get databases() {
-      return databases
-    },
-    ingest: events => ingest(events),
-    async project(events, { batchSize = events.length, currency = 'USD' } = {}) {
+  const fresh = {
+    tables: undefined as unknown as Tables,
+    databases: undefined as unknown as Databases,
+    /** Writes one batch, and folds nothing. */
+    ingest: (events: readonly ChangeEvent[]) => ingest(events),
+    /** Writes batches, and folds each with a worker that leads since the first call. */
+    async project(
+      events: readonly ChangeEvent[],
+      { batchSize = events.length, currency = 'USD' }: Delivery = {},
+    ): Promise<void> {
       const config = { PLEDGEVIEW_PLATFORM_CURRENCY: currency }
       if (!leader) {
-        leader = createTestFoldWorker(model.tables, databases, config).foldWorker
+        leader = createTestFoldWorker(fresh.tables, fresh.databases, config).foldWorker
         await leader.acquireLeadership()
       }
       for (let from = 0; from < events.length; from += batchSize) {
@@ -87,7 +55,17 @@ export function useFreshModel(): FreshModel {
         await leader.fold()
       }
     },
-    stamps: () => stampsById({ tables: model.tables, databases }),
-    views: () => readViews(model.tables, databases),
+    /** When each public campaign last changed, in Unix ms by its id. */
+    stamps: () => stampsById(fresh),
+    /** What the views say. */
+    views: () => readViews(fresh.tables, fresh.databases),
   }
+  beforeEach(async () => {
+    const databases = await model.freshDatabases()
+    Object.assign(fresh, { tables: model.tables, databases })
+    ingest = createIngest(model.tables, databases)
+    leader = undefined
+    return () => model.giveBack(databases)
+  })
+  return fresh
 }

@@ -104,7 +104,7 @@ describe('the trickle', () => {
     const to = endMs + 120 * day
     const after = runOf({ from: endMs, to, everyMs: 2 * hour })
     expectBelievable([...history, ...after])
-    expect(modelOf([...history, ...after]).platform.projectsLive).toBe(0)
+    expect(modelOf([...history, ...after]).platform.projects_live).toBe(0)
     expect(after.at(-1)?.data.changed_at).toBeLessThan(to - 20 * day)
   })
 

@@ -12,9 +12,9 @@ import { createMemoryLog } from '../../../support/events/memory-log.ts'
 import { readModelOf } from '../../../support/events/model.ts'
 import { campaignEvent, newRecordOf, noEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
 import { unkept } from '../../../support/events/starts.ts'
+import { recordsOf, soon, useIngest, world, worldEnds } from '../../../support/projector/ingest-loop.ts'
 import { expectedReading } from '../../../support/projector/model-tables.ts'
 import { keptRejects } from '../../../support/projector/reject-filters.ts'
-import { recordsOf, soon, useIngest, world, worldEnds } from '../../../support/projector/use-ingest.ts'
 
 describe('the ingest loop', () => {
   const { model, start, foldedReading } = useIngest()
