@@ -3,7 +3,7 @@
  * because CI and developers run the suites often.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { keepFolder } from '../support/runner/keep-folder.ts'
 import {
@@ -60,16 +60,10 @@ export const uvSettings = { UV_CACHE_DIR: join(cacheFolder, 'uv'), UV_PYTHON_DOW
 
 /** The path of uv. It comes from PyPI, once. */
 export async function installedUv(): Promise<string> {
-  if (!existsSync(uvFolder)) {
-    const part = mkdtempSync(join(cacheFolder, 'part-'))
-    try {
-      await fetched('python3', ['-m', 'venv', part])
-      await fetched(join(part, 'bin/pip'), ['install', '--quiet', '--no-compile', `uv==${uvVersion}`])
-      keepFolder(part, uvFolder)
-    } finally {
-      rmSync(part, { recursive: true, force: true })
-    }
-  }
+  await keepFolder(uvFolder, async part => {
+    await fetched('python3', ['-m', 'venv', part])
+    await fetched(join(part, 'bin/pip'), ['install', '--quiet', '--no-compile', `uv==${uvVersion}`])
+  })
   return uvProgram
 }
 

@@ -14,7 +14,7 @@ import { seedsOf } from '../support/simulation/seeds.ts'
 
 // Without the list index and with it; in the last one the clock steps. Together they have every kind of statement that the simulation
 // has; each takes many seconds.
-const worlds = seedsOf({ count: 0, also: [5, 30, 201] })
+const worlds = seedsOf(0, { also: [5, 30, 201] })
 
 describe('ClickHouse', () => {
   const tables = useModelTables()

@@ -14,7 +14,7 @@ describe('a mirror', () => {
   test('misses no change and keeps nothing that is gone, with any faults of the services', {
     timeout: 600_000,
   }, async () => {
-    const seeds = seedsOf({ count: proofSeeds, also: [rareSeeds.wait] })
+    const seeds = seedsOf(proofSeeds, { also: [rareSeeds.wait] })
     const outcomes = []
     for (const seed of seeds) outcomes.push(await play(seed, optionsOf(seed)))
     expect(outcomes.filter(({ violations }) => violations.length > 0)).toEqual([])
@@ -28,7 +28,7 @@ describe('a mirror', () => {
   })
 
   test('plays the same world the same way each time', async () => {
-    for (const seed of seedsOf({ count: 6 }))
+    for (const seed of seedsOf(6))
       expect(await playWorld(seed, optionsOf(seed))).toEqual(await playWorld(seed, optionsOf(seed)))
   })
 })

@@ -39,7 +39,7 @@ describe('a mirror loses changes', () => {
     { without: 'wholeWalks', climate: 'slow', what: 'a walk over two snapshots counts' },
   ])('when $what', { timeout: 600_000 }, async ({ without, climate, usesIndex = false }) => {
     const safeguards = { ...allSafeguards, [without]: false }
-    const seeds = seedsOf({ count: worldsMax, climate })
+    const seeds = seedsOf(worldsMax, { climate })
     // If the worlds have changed, another one may lose something.
     const inOrder = seeds.toSorted((a, b) => Number(b === known[without]) - Number(a === known[without]))
     const lost = await seedWithLosses(inOrder, { usesIndex, safeguards })

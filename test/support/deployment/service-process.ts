@@ -1,5 +1,5 @@
 /** The program as its users run it: child processes of the command line, in separate data directories. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,17 +11,7 @@ const cli = fileURLToPath(new URL('../../../services/cli.ts', import.meta.url))
 // A long-running process prints much; tests only need the end.
 const outputLengthMax = 1_000_000
 
-export interface ServiceProcess {
-  /** `http://127.0.0.1:port/api/v1`; empty if it serves no API. */
-  apiUrl: string
-  opsUrl: string
-  child: ChildProcess
-  /** The end of what it has printed on stdout and stderr. */
-  output(): string
-  /** Interrupts it. Resolves with its exit code when all of its output has been read. */
-  stop(signal?: NodeJS.Signals): Promise<number | null>
-}
-
+export type ServiceProcess = Awaited<LaunchedProcess['started']>
 export type CommandResult = RunResult
 
 export function makeDataDirectory(): { path: string; remove(): void } {
@@ -34,11 +24,7 @@ export function makeDataDirectory(): { path: string; remove(): void } {
 }
 
 /** A command of the program that has been started and may not run yet. */
-export interface LaunchedProcess extends Pick<ServiceProcess, 'child' | 'output' | 'stop'> {
-  hasEnded(): boolean
-  /** Resolves when it has printed its sign. Rejects with its output if it ends before. */
-  started: Promise<ServiceProcess>
-}
+export type LaunchedProcess = ReturnType<typeof launchProcess>
 
 /** Starts a command of the program that runs until it is interrupted; see `startProcess`. `program`: that of another checkout. */
 export function launchProcess(
@@ -46,7 +32,7 @@ export function launchProcess(
   environment: Readonly<Record<string, string>> = {},
   sign = ' (ops: ',
   program = cli,
-): LaunchedProcess {
+) {
   const child = spawn(process.execPath, [program, ...args], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -68,15 +54,19 @@ export function launchProcess(
   const closed = new Promise<void>(resolve => void child.once('close', () => resolve()))
   const launched = {
     child,
+    /** The end of what it has printed on stdout and stderr. */
     output: () => output,
     hasEnded,
-    async stop(signal: NodeJS.Signals = 'SIGINT') {
+    /** Interrupts it. Resolves with its exit code when all of its output has been read. */
+    async stop(signal: NodeJS.Signals = 'SIGINT'): Promise<number | null> {
       if (!hasEnded()) child.kill(signal)
       await closed
       return child.exitCode
     },
   }
+  /** Resolves when it has printed its sign. Rejects with its output if it ends before. */
   const started = saidSign.then(() => ({
+    /** `http://127.0.0.1:port/api/v1`; empty if it serves no API. */
     apiUrl: /serves (\S+)/.exec(output)?.[1] ?? '',
     opsUrl: / \(ops: (\S+)\)/.exec(output)?.[1] ?? '',
     ...launched,

@@ -10,19 +10,17 @@ import { type RebuildTables, showCurrent } from '../../../services/generations/c
 import { createLivePositions } from '../../../services/generations/live-projector.ts'
 import { runRebuild } from '../../../services/generations/rebuild.ts'
 import type { RebuildRequest, RebuildState } from '../../../services/generations/rebuild-log.ts'
-import type { DropDependencies } from '../../../services/generations/rebuilds.ts'
 import { firstOffset } from '../../../services/log/local/file.ts'
 import {
   openJournalHistory,
   openJournalReader,
   openJournalWriter,
 } from '../../../services/log/local/journal.ts'
-import { type EventWriter, type History, partitionName } from '../../../services/log/port.ts'
+import { partitionName } from '../../../services/log/port.ts'
 import { readPositions } from '../../../services/projector/positions/stored-positions.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import {
-  type FollowedDatabases,
   followedDatabases,
   generationOf,
   readGenerations,
@@ -48,25 +46,7 @@ export interface RebuildOptions extends Partial<RebuildRequest> {
   isAlone?: boolean
 }
 
-export interface RebuildableModel extends DropDependencies, Pick<History, 'remembered'> {
-  /** They follow which generation is current. */
-  databases: FollowedDatabases
-  /** The file of the event log. */
-  journal: string
-  writer: EventWriter
-  append(events: readonly ChangeEvent[]): Promise<void>
-  /** Resolves when the live model has everything that was appended. Rejects with the reason if the projector has ended by itself. */
-  settled(): Promise<void>
-  /** Resolves when everything that was appended is in the live ledger. The fold may be paused. */
-  committed(): Promise<void>
-  /** Resolves when this is so. Rejects with the reason if the projector has ended by itself. */
-  until(isSo: () => boolean | Promise<boolean>, msMax?: number): Promise<void>
-  rebuild(options?: RebuildOptions): ReturnType<typeof runRebuild>
-  /** Stops the live projector. It can be started again. */
-  stopProjector(): Promise<void>
-  startProjector(): Promise<void>
-  close(): Promise<void>
-}
+export type RebuildableModel = Awaited<ReturnType<typeof openRebuildable>>
 
 const environment = {
   PLEDGEVIEW_BATCH_MS_MAX: '20',
@@ -79,7 +59,7 @@ const logger = pino({ level: 'silent' })
 export async function openRebuildableModel(
   model: Pick<ModelTables, 'tables' | 'freshDatabases'>,
   options: { now?: () => number; hurry?: number } = {},
-): Promise<RebuildableModel> {
+) {
   return openRebuildable({ tables: model.tables, databases: await model.freshDatabases() }, options)
 }
 
@@ -94,7 +74,7 @@ export async function openRebuildable(
     now = Date.now,
     hurry = 1,
   }: { settings?: Readonly<Record<string, string>>; now?: () => number; hurry?: number } = {},
-): Promise<RebuildableModel> {
+) {
   const config = readConfig({ ...environment, ...settings })
   const whole: typeof generationOf = (...of) => distributedDatabases(generationOf(...of))
   const [first] = servers?.shards ?? []
@@ -146,6 +126,7 @@ export async function openRebuildable(
     }
   }
 
+  /** Resolves when this is so. Rejects with the reason if the projector has ended by itself. */
   async function until(isSo: () => boolean | Promise<boolean>, msMax = 60_000): Promise<void> {
     const isReached = () => {
       if (failure !== undefined) throw failure
@@ -157,13 +138,16 @@ export async function openRebuildable(
   await startProjector()
   return {
     tables,
+    /** They follow which generation is current. */
     databases,
     cluster,
     until,
+    /** The file of the event log. */
     journal,
     writer,
-    append: events => writer.append(events.map(newRecordOf)),
-    async settled() {
+    append: (events: readonly ChangeEvent[]) => writer.append(events.map(newRecordOf)),
+    /** Resolves when the live model has everything that was appended. Rejects with the reason if the projector has ended by itself. */
+    async settled(): Promise<void> {
       const shards = cluster?.shards ?? [{ tables, databases }]
       const isFolded = async () => {
         if (!(await isDrained())) return false
@@ -171,7 +155,8 @@ export async function openRebuildable(
       }
       await until(isFolded, settledMsMax)
     },
-    async committed() {
+    /** Resolves when everything that was appended is in the live ledger. The fold may be paused. */
+    async committed(): Promise<void> {
       const ends = await history.ends()
       const isCommitted = async () => {
         const { ofLog } = await readPositions(cluster?.shards ?? [{ tables, databases }], '')
@@ -188,7 +173,7 @@ export async function openRebuildable(
       onPhase = async () => {},
       isAlone = true,
       ...request
-    } = {}) => {
+    }: RebuildOptions = {}) => {
       const noting = withPhases(onPhase)
       return runRebuild(
         {
@@ -215,8 +200,9 @@ export async function openRebuildable(
       )
     },
     startProjector,
+    /** Stops the live projector. It can be started again. */
     stopProjector: () => stopProjector(),
-    async close() {
+    async close(): Promise<void> {
       await stopProjector()
       await history.close()
       await writer.close()

@@ -2,7 +2,7 @@
 
 import { clusterName, type ShardServers } from '../clickhouse/shards.ts'
 import { awayFromMidnight } from '../runner/midnight.ts'
-import { openRebuildable, type RebuildableModel } from './rebuilds.ts'
+import { openRebuildable } from './rebuilds.ts'
 
 const dayLeftMsMin = 60_000
 // Several servers share the machine with other suites.
@@ -12,7 +12,7 @@ const settings = { PLEDGEVIEW_RETRY_MS_MAX: '600000' }
 export async function openRebuildableShards(
   { tables, databases, shards }: ShardServers,
   options: { hurry?: number } = {},
-): Promise<RebuildableModel> {
+) {
   await awayFromMidnight(dayLeftMsMin)
   const cluster = { name: clusterName, shards }
   return openRebuildable({ tables, databases, cluster }, { ...options, settings })

@@ -16,43 +16,15 @@ import { endProgram, killAtExit, untilAnswers } from '../runner/programs.ts'
 import { type Certificate, makeCertificate } from './certificate.ts'
 import { keepArchive, withArchive, withArchiveOrWriting } from './class-archive.ts'
 import { classPath, type KafkaVersion } from './jars.ts'
-import { startProxy, type TcpProxy } from './proxy.ts'
+import { startProxy } from './proxy.ts'
 import { testBrokerProperties } from './test-properties.ts'
 
 /** The user of the listeners with passwords, for every mechanism. */
 export const kafkaUser = { username: 'pledgeview', password: 'correct horse' }
 
-export interface KafkaBroker {
-  version: KafkaVersion
-  /** host:port, without credentials. */
-  address: string
-  /** The same through a proxy that tests can hold or cut. */
-  proxied: { address: string; proxy: TcpProxy }
-  /** SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) without TLS. */
-  saslAddress: string
-  /** SASL over TLS, under a certificate that `certificate` verifies. */
-  tlsAddress: string
-  certificate: Certificate
-  /** The folder with one folder per partition. */
-  dataDirectory: string
-  /** The process that runs now. */
-  child(): ChildProcess
-  /** Ends the process, SIGKILL by default, and keeps its data and its ports. */
-  halt(signal?: NodeJS.Signals): Promise<void>
-  /** Starts it again after `halt`; resolves when it answers. */
-  resume(): Promise<void>
-  /** Ends it and removes its data. */
-  stop(): Promise<void>
-}
+export type KafkaBroker = Awaited<ReturnType<typeof startKafka>>
 
-interface Ports {
-  plain: number
-  proxied: number
-  proxy: number
-  sasl: number
-  tls: number
-  controller: number
-}
+type Ports = Readonly<Record<'plain' | 'proxied' | 'proxy' | 'sasl' | 'tls' | 'controller', number>>
 
 const java = [
   '-Xms128m',
@@ -70,7 +42,7 @@ export async function startKafka(
   version: KafkaVersion,
   overrides: Readonly<Record<string, string>> = {},
   port?: number,
-): Promise<KafkaBroker> {
+) {
   const directory = mkdtempSync(join(tmpdir(), 'kafka-'))
   const certificate = await makeCertificate(directory)
   const properties = join(directory, 'server.properties')
@@ -99,18 +71,27 @@ export async function startKafka(
   }
   return {
     version,
+    /** host:port, without credentials. */
     address: loopback(ports.plain),
+    /** The same through a proxy that tests can hold or cut. */
     proxied: { address: loopback(ports.proxy), proxy },
+    /** SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) without TLS. */
     saslAddress: loopback(ports.sasl),
+    /** SASL over TLS, under a certificate that `certificate` verifies. */
     tlsAddress: loopback(ports.tls),
     certificate,
+    /** The folder with one folder per partition. */
     dataDirectory: dataDirectoryOf(directory),
+    /** The process that runs now. */
     child: () => broker,
-    halt: signal => endProgram(broker, signal),
-    async resume() {
+    /** Ends the process, SIGKILL by default, and keeps its data and its ports. */
+    halt: (signal?: NodeJS.Signals) => endProgram(broker, signal),
+    /** Starts it again after `halt`; resolves when it answers. */
+    async resume(): Promise<void> {
       broker = await launch(version, directory, properties, ports.plain)
     },
-    async stop() {
+    /** Ends it and removes its data. */
+    async stop(): Promise<void> {
       await proxy.close()
       await endProgram(broker, 'SIGTERM')
       keepArchive(version, directory, broker.signalCode !== null)

@@ -3,7 +3,6 @@
  *
  * Their availability is a requirement like any other: without Java, Maven or the network, suites are skipped with the reason.
  */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { keepFolder } from '../runner/keep-folder.ts'
@@ -44,26 +43,14 @@ export function jarsRequirement(jars: Jars): Promise<Requirement> {
   return requirementOf(jars.name, async () => {
     await outputOf('java', ['-version'])
     await outputOf('openssl', ['version'])
-    await fetchJars(jars)
+    await keepFolder(folderOf(jars), part =>
+      fetched('mvn', [
+        ...['--batch-mode', '--quiet', '--file', jars.pom, 'dependency:copy-dependencies'],
+        ...Object.entries(jars.versions).map(([property, version]) => `-D${property}=${version}`),
+        ...['-DincludeScope=runtime', `-DoutputDirectory=${part}`],
+      ]),
+    )
   })
-}
-
-async function fetchJars(jars: Jars): Promise<void> {
-  const { pom, versions } = jars
-  const folder = folderOf(jars)
-  if (existsSync(folder)) return
-  // Written to a separate folder and renamed, so that an incomplete or parallel download never counts as complete.
-  const part = mkdtempSync(join(cacheFolder, 'part-'))
-  try {
-    await fetched('mvn', [
-      ...['--batch-mode', '--quiet', '--file', pom, 'dependency:copy-dependencies'],
-      ...Object.entries(versions).map(([property, version]) => `-D${property}=${version}`),
-      ...['-DincludeScope=runtime', `-DoutputDirectory=${part}`],
-    ])
-    keepFolder(part, folder)
-  } finally {
-    rmSync(part, { recursive: true, force: true })
-  }
 }
 
 /** The folder with the jars of a version that `kafkaRequirement` has downloaded. */

@@ -2,30 +2,13 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-export interface TcpProxy {
-  /** Its port on 127.0.0.1. */
-  port: number
-  /** From now on the service's answers do not arrive. Requests still do. */
-  holdAnswers(): void
-  /** Delivers what was held, and lets everything through again. */
-  release(): void
-  /** Cuts every connection, drops what was held, and accepts no connection until `release`. */
-  cut(): void
-  /** The bytes of requests that `limit` let through. */
-  passed(): number
-  close(): Promise<void>
-}
-
 /** After these bytes of requests, of all connections together, the connection is closed as by a client that disconnects, or reset as by one that is killed. */
-export interface RequestLimit {
+interface RequestLimit {
   bytesMax: number
   ending: 'end' | 'reset'
 }
 
-interface Pair {
-  client: Socket
-  service: Socket
-}
+type Pair = Record<'client' | 'service', Socket>
 
 /** Without a port, the system chooses one. */
 export async function startProxy({
@@ -36,7 +19,7 @@ export async function startProxy({
   port?: number
   targetPort: number
   limit?: RequestLimit
-}): Promise<TcpProxy> {
+}) {
   const pairs = new Set<Pair>()
   let isHolding = false
   let isCut = false
@@ -85,6 +68,7 @@ export async function startProxy({
     service.pause()
   }
 
+  /** Cuts every connection, drops what was held, and accepts no connection until `release`. */
   function cut(): void {
     isCut = true
     for (const { client, service } of pairs) {
@@ -94,19 +78,23 @@ export async function startProxy({
   }
 
   return {
+    /** Its port on 127.0.0.1. */
     port: (server.address() as AddressInfo).port,
-    holdAnswers() {
+    /** From now on the service's answers do not arrive. Requests still do. */
+    holdAnswers(): void {
       isHolding = true
       for (const pair of pairs) hold(pair)
     },
-    release() {
+    /** Delivers what was held, and lets everything through again. */
+    release(): void {
       isHolding = false
       isCut = false
       for (const { service, client } of pairs) service.pipe(client)
     },
     cut,
+    /** The bytes of requests that `limit` let through. */
     passed: () => passed,
-    async close() {
+    async close(): Promise<void> {
       cut()
       server.close()
       await once(server, 'close')

@@ -3,20 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe } from 'vitest'
 import { isOutage, type KafkaSettings } from '../../../services/log/kafka/client.ts'
 import { readCommitted } from '../../../services/log/kafka/offsets.ts'
-import {
-  type KafkaReader,
-  type KafkaReaderSettings,
-  openKafkaReader,
-} from '../../../services/log/kafka/reader.ts'
+import { type KafkaReaderSettings, openKafkaReader } from '../../../services/log/kafka/reader.ts'
 import { type KafkaWriterSettings, openKafkaWriter } from '../../../services/log/kafka/writer.ts'
-import type {
-  Delivery,
-  EventReader,
-  EventWriter,
-  FindStarts,
-  LogRecord,
-  NewRecord,
-} from '../../../services/log/port.ts'
+import type { Delivery, EventReader, FindStarts, LogRecord, NewRecord } from '../../../services/log/port.ts'
 import { retry } from '../../../services/runtime/async/retry.ts'
 import { kafkaService } from '../services/kafka.ts'
 import { useService } from '../services/test-service.ts'
@@ -24,18 +13,12 @@ import { type KafkaBroker, startKafka } from './broker.ts'
 import { kafkaRequirement, newestKafka } from './jars.ts'
 import { silent, withAdmin } from './topics.ts'
 
-export interface KafkaSuite {
+export interface KafkaSuite extends ReturnType<typeof openers> {
   /** host:port; available inside hooks and tests. */
   address(): string
-  openWriter(settings: KafkaWriterSettings): Promise<EventWriter>
-  /** A reader of the group `projector`, with short timeouts by default. Default of `starts`: what the group has committed. */
-  openReader(
-    settings: KafkaSettings & Partial<KafkaReaderSettings>,
-    starts?: FindStarts,
-  ): Promise<KafkaReader>
 }
 
-export interface KafkaBrokerSuite extends KafkaSuite {
+interface KafkaBrokerSuite extends KafkaSuite {
   /** The suite's own broker, which tests may stop and reach through any listener. */
   broker(): KafkaBroker
 }
@@ -64,7 +47,7 @@ export function describeKafkaBroker(name: string, define: (suite: KafkaBrokerSui
 }
 
 /** Opens writers and readers, and closes them after each test. */
-function openers(): Pick<KafkaSuite, 'openWriter' | 'openReader'> {
+function openers() {
   let opened: { close(): Promise<void> }[] = []
 
   afterEach(async () => {
@@ -78,8 +61,10 @@ function openers(): Pick<KafkaSuite, 'openWriter' | 'openReader'> {
   }
 
   return {
-    openWriter: async settings => kept(await openKafkaWriter(settings, { logger: silent })),
-    openReader: async (settings, starts) => {
+    openWriter: async (settings: KafkaWriterSettings) =>
+      kept(await openKafkaWriter(settings, { logger: silent })),
+    /** A reader of the group `projector`, with short timeouts by default. Default of `starts`: what the group has committed. */
+    openReader: async (settings: KafkaSettings & Partial<KafkaReaderSettings>, starts?: FindStarts) => {
       const all = { ...membership, ...groupOf(settings), ...settings }
       return kept(await openKafkaReader(all, { logger: silent, starts: starts ?? startsAtGroup(all) }))
     },

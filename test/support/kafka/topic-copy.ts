@@ -10,17 +10,14 @@ import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
 import { createTopics } from '../../../services/log/kafka/topics.ts'
 import { namesOf, readTopic, silent, withAdmin } from './topics.ts'
 
-export interface TopicCopy {
-  topic: ITopicConfig
-  records: CopiedRecord[]
-}
+export type TopicCopy = Awaited<ReturnType<typeof copyTopics>>[number]
 
-export type CopiedRecord = Pick<KafkaMessage, 'key' | 'value' | 'headers' | 'timestamp'> & {
+type CopiedRecord = Pick<KafkaMessage, 'key' | 'value' | 'headers' | 'timestamp'> & {
   partition: number
 }
 
 /** Reads the events, and what the portal keeps. Compacted topics are copied as they are after compaction. */
-export async function copyTopics(settings: KafkaSettings): Promise<TopicCopy[]> {
+export async function copyTopics(settings: KafkaSettings) {
   const described = await describeTopics(settings)
   return Promise.all(
     described.map(async topic => {

@@ -56,11 +56,9 @@ export async function startTestPortal({
     options: {
       ...{ portalUrl: url, apiUrl: 'http://127.0.0.1:8080/api/v1', viewsDatabase: 'crowdfunding', portalKey },
       ...readConfig({}),
-      ...{
-        hosts: loopbackHosts,
-        PLEDGEVIEW_CONNECTIONS_MAX: 100,
-        PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX: 50,
-      },
+      hosts: loopbackHosts,
+      PLEDGEVIEW_CONNECTIONS_MAX: 100,
+      PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX: 50,
       ...options,
     },
     logger: pino({ level: 'debug' }, { write: line => void log.push(line) }),

@@ -12,31 +12,21 @@ export type KeyModel = Awaited<ReturnType<typeof openKeyModel>>
 export type KeyPortal = Awaited<ReturnType<KeyModel['openPortal']>>
 
 export async function openKeyModel() {
-  const closers: (() => unknown)[] = []
-  const model = await openModelTables()
-  closers.push(() => model.dispose())
+  const closing = new AsyncDisposableStack()
+  const model = closing.adopt(await openModelTables(), ({ dispose }) => dispose())
+  const { tables } = model
   const databases = await model.freshDatabases()
-  const log = await openTestJournal()
-  closers.push(() => log.close())
-  const journal = log.path
-  const projector = startProjector({
-    ...{ reader: log.reader, tables: model.tables, databases },
-    settings: { PLEDGEVIEW_BATCH_MS_MAX: '10' },
-  })
-  closers.push(() => projector.stop())
+  const { path: journal, reader } = closing.adopt(await openTestJournal(), ({ close }) => close())
+  const settings = { PLEDGEVIEW_BATCH_MS_MAX: '10' }
+  closing.adopt(startProjector({ reader, tables, databases, settings }), ({ stop }) => stop())
 
   return {
-    tables: model.tables,
-    databases,
-    clickHouse: model.clickHouse,
-    journal,
+    ...{ tables, databases, journal },
     /** A portal with its own writer. */
     async openPortal() {
-      const writer = await openJournalWriter(journal)
-      closers.push(() => writer.close())
       const admin: KeyAdmin = {
-        directory: keyDirectory(model.tables, databases),
-        writer,
+        directory: keyDirectory(tables, databases),
+        writer: closing.adopt(await openJournalWriter(journal), writer => writer.close()),
         pepper,
         now: Date.now,
         monotonicMs: () => performance.now(),
@@ -44,8 +34,6 @@ export async function openKeyModel() {
       }
       return { admin, keys: createPortalKeys(admin) }
     },
-    async close() {
-      for (const closer of closers.splice(0).reverse()) await closer()
-    },
+    close: () => closing.disposeAsync(),
   }
 }

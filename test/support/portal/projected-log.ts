@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import { portalKeyOf, portalTopics } from '../../../contracts/events/portal-event.ts'
 import { openJournalWriter } from '../../../services/log/local/journal.ts'
-import type { EventWriter, LogRecord } from '../../../services/log/port.ts'
+import type { LogRecord } from '../../../services/log/port.ts'
 import { recordOf } from '../../../services/portal/own-events.ts'
 import { addDelivery, emptyBatch, ledgerInserts } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
@@ -19,19 +19,15 @@ export type ProjectedLog = Awaited<ReturnType<typeof projectedJournal>>
 export async function projectedJournal(model: ModelTables) {
   const { tables } = model
   const databases = await model.freshDatabases()
-  const journal = await openTestJournal()
-  const { path, reader } = journal
+  const closing = new AsyncDisposableStack()
+  closing.defer(() => model.giveBack(databases))
+  const { path, reader, writer } = closing.adopt(await openTestJournal(), ({ close }) => close())
   const settings = { batchMsMax: 5, idleMsMax: 50 }
-  const ingest = startIngest({ reader, tables, databases, now: Date.now, settings })
-  const writers: EventWriter[] = []
+  closing.adopt(startIngest({ reader, tables, databases, now: Date.now, settings }), ({ stop }) => stop())
   return {
     ...{ tables, databases },
     /** A writer of one more process. */
-    async openWriter() {
-      const writer = await openJournalWriter(path)
-      writers.push(writer)
-      return writer
-    },
+    openWriter: async () => closing.adopt(await openJournalWriter(path), one => one.close()),
     /** Everything that is in the portal's topics, without the code under test. The records of a key are in their order. */
     async records(): Promise<LogRecord[]> {
       const db = new DatabaseSync(path, { readOnly: true })
@@ -50,7 +46,7 @@ export async function projectedJournal(model: ModelTables) {
     /** Empties the ledgers, once everything in the log is in them. */
     async clear() {
       const marker = noticeEvent(`marker-${randomUUID()}`)
-      await journal.writer.append([recordOf(marker)])
+      await writer.append([recordOf(marker)])
       const { base: database } = databases
       const id = { id: portalKeyOf(marker) }
       const found = () =>
@@ -62,12 +58,7 @@ export async function projectedJournal(model: ModelTables) {
       for (const table of ['notice_ledger', 'account_ledger', 'api_key_ledger', 'api_keys', 'api_key_usage'])
         await tables.run({ query: `TRUNCATE TABLE ${database}.${table}` })
     },
-    async close() {
-      await ingest.stop()
-      for (const writer of writers) await writer.close()
-      await journal.close()
-      await model.giveBack(databases)
-    },
+    close: () => closing.disposeAsync(),
   }
 }
 

@@ -20,15 +20,7 @@ const jars: Jars = { name: `connect-${debezium}`, pom, versions: {} }
 /** Downloads the jars if they are missing. Never rejects. */
 export const connectRequirement = () => jarsRequirement(jars)
 
-export interface Connect {
-  /** Sends SIGKILL. */
-  kill(): Promise<void>
-  /** Starts it again, with the offsets that it kept. */
-  restart(): Promise<void>
-  /** What the connector says of itself; a task that failed has a trace. */
-  status(): Promise<string>
-  stop(): Promise<void>
-}
+export type Connect = Awaited<ReturnType<typeof startConnect>>
 
 const java = [
   '-Xmx384m',
@@ -38,7 +30,7 @@ const java = [
 ]
 
 /** Resolves when the connector runs, as a user of its own. `outbox.sql` has run. Rejects with the end of its log if it does not. */
-export async function startConnect(postgres: Postgres, brokers: string): Promise<Connect> {
+export async function startConnect(postgres: Postgres, brokers: string) {
   const directory = mkdtempSync(join(tmpdir(), 'connect-'))
   const port = await freePort()
   const log = join(directory, 'log')
@@ -83,10 +75,13 @@ export async function startConnect(postgres: Postgres, brokers: string): Promise
   await postgres.runAsAdmin(debeziumSql)
   await start()
   return {
+    /** Sends SIGKILL. */
     kill: () => endProgram(child),
+    /** Starts it again, with the offsets that it kept. */
     restart: start,
+    /** What the connector says of itself; a task that failed has a trace. */
     status,
-    async stop() {
+    async stop(): Promise<void> {
       await endProgram(child)
       rmSync(directory, { recursive: true, force: true })
     },

@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { deploy } from '../deployment/deployment.ts'
 import { localServices, startLocalServices } from '../deployment/local-services.ts'
+import { headerFlags, issueCredentials } from '../events/kickstarter.ts'
 import { connectRequirement, startConnect } from './connect.ts'
 import { type Postgres, postgresProgram, startPostgres } from './postgres.ts'
 
@@ -58,11 +59,7 @@ async function main(interrupted: Promise<unknown>): Promise<void> {
     stops.push(deployment.stop)
     await deployment.startProjector()
     const { apiUrl } = await deployment.startQuery()
-    const owner = ['--name', 'Example', '--url', 'https://example.com', '--email', 'a@example.com']
-    const issued = await deployment.command(['keys', 'issue', '--json', '--account', 'a', ...owner])
-    if (issued.code !== 0) throw new Error(`no key could be issued: ${issued.stderr}`)
-    const { key, secret } = JSON.parse(issued.stdout) as { key: string; secret: string }
-    const headers = { 'X-API-Key': key, 'X-API-Secret': secret }
+    const headers = await issueCredentials(deployment.command, 'a')
 
     say('running outbox.sql and state.sql, starting Debezium, publishing the rows that were there')
     await postgres.runFile(`${files}outbox.sql`)
@@ -82,7 +79,7 @@ From a commit in Postgres to the API, ${changes} pledges: p50 ${at(0.5)}, p99 ${
 Change a row, wait a few seconds, and look at it. An answer is kept for 60 s, also one from before the change:
 
   ${psql.join(' ')} psql -c "UPDATE campaign SET title = 'Lanterns' WHERE campaign_id = 'c1'"
-  curl -s -H 'X-API-Key: ${key}' -H 'X-API-Secret: ${secret}' '${apiUrl}/projects/paper-lanterns'
+  curl -s ${headerFlags(headers)} '${apiUrl}/projects/paper-lanterns'
 
 Ctrl-C stops everything and removes its data.
 `)

@@ -17,18 +17,9 @@ export const postgresProgram: Requirement = {
   reason: 'Postgres is not installed (Debian: postgresql)',
 }
 
-export interface Postgres {
-  /** As Postgres's own programs, and the connector, read them. */
-  environment: Readonly<Record<'PGHOST' | 'PGPORT' | 'PGUSER' | 'PGPASSWORD' | 'PGDATABASE', string>>
-  /** Runs statements by `psql`, stops at the first that fails, and rejects with what it says. Gives the rows, without a heading. */
-  run(statements: string): Promise<string>
-  /** The same with a file. */
-  runFile(path: string): Promise<string>
-  runAsAdmin(statements: string): Promise<string>
-  stop(): Promise<void>
-}
+export type Postgres = Awaited<ReturnType<typeof startPostgres>>
 
-export async function startPostgres(): Promise<Postgres> {
+export async function startPostgres() {
   // Not in TMPDIR, which may be where only root gets.
   const directory = mkdtempSync('/tmp/postgres-')
   if (owner) chownSync(directory, owner.uid, owner.gid)
@@ -69,11 +60,14 @@ export async function startPostgres(): Promise<Postgres> {
     GRANT CREATE ON DATABASE postgres TO ${user};
     GRANT CREATE ON SCHEMA public TO ${user};`)
   return {
+    /** As Postgres's own programs, and the connector, read them. */
     environment,
-    run: statements => psql(['-f', '-'], statements),
-    runFile: path => psql(['-f', path]),
+    /** Runs statements by `psql`, stops at the first that fails, and rejects with what it says. Gives the rows, without a heading. */
+    run: (statements: string) => psql(['-f', '-'], statements),
+    /** The same with a file. */
+    runFile: (path: string) => psql(['-f', path]),
     runAsAdmin,
-    async stop() {
+    async stop(): Promise<void> {
       await endProgram(child, 'SIGINT')
       rmSync(directory, { recursive: true, force: true })
     },

@@ -24,17 +24,14 @@ import type { Databases, Tables } from '../../../services/tables/port.ts'
 
 export const pepper = 'a pepper of the tests'
 
-export interface TestClock {
-  now(): number
-  advance(ms: number): void
-}
+export type TestClock = ReturnType<typeof testClock>
 
 /** A clock that stands still in 2026 until the test advances it. */
-export function testClock(start = Date.parse('2026-03-01T12:00:00.250Z')): TestClock {
+export function testClock(start = Date.parse('2026-03-01T12:00:00.250Z')) {
   let time = start
   return {
     now: () => time,
-    advance(ms) {
+    advance(ms: number): void {
       time += ms
     },
   }
@@ -56,27 +53,14 @@ export interface TestAppSettings {
   runtime?: Partial<AppRuntime>
 }
 
-export interface TestApp {
-  port: number
-  clock: TestClock
-  /** Creates an active key. */
-  issue(scopes?: readonly string[]): Credentials
-  revoke(key: string): void
-  /** Sends a GET with the credentials in two headers, and these further headers. */
-  get(path: string, credentials?: Credentials, headers?: Record<string, string>): Promise<Response>
-  /** How many requests have been admitted, by the bucket that they count against. */
-  counted(): { key: number; address: number }
-  /** The number of open connections. */
-  connections(): Promise<number>
-  close(): Promise<void>
-}
+export type TestApp = Awaited<ReturnType<typeof startTestApp>>
 
 /** Credentials in the two-header form. */
 export function keyHeaders({ key, secret }: Credentials): Record<string, string> {
   return { 'X-API-Key': key, 'X-API-Secret': secret }
 }
 
-export async function startTestApp(settings: TestAppSettings): Promise<TestApp> {
+export async function startTestApp(settings: TestAppSettings) {
   const { tables, databases = generationOf({ base: 'query_model', views: 'query_views' }, 1) } = settings
   const clock = settings.clock ?? testClock()
   // The clock of the limiters is steady, and has another beginning than the system's.
@@ -120,20 +104,24 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
   return {
     port,
     clock,
-    issue(scopes = [readScope]) {
+    /** Creates an active key. */
+    issue(scopes: readonly string[] = [readScope]): Credentials {
       const credentials = { key: generateApiKey(randomBytes), secret: generateSecret(randomBytes) }
       const { key, secret } = credentials
       keys.set(key, { key, secretHash: hashSecret(pepper, secret), scopes })
       return credentials
     },
-    revoke: key => void keys.delete(key),
-    get: (path, credentials, headers = {}) =>
+    revoke: (key: string) => void keys.delete(key),
+    /** Sends a GET with the credentials in two headers, and these further headers. */
+    get: (path: string, credentials?: Credentials, headers: Record<string, string> = {}) =>
       fetch(`http://127.0.0.1:${port}/api/v1${path}`, {
         headers: { ...(credentials && keyHeaders(credentials)), ...headers },
       }),
+    /** How many requests have been admitted, by the bucket that they count against. */
     counted: () => ({ ...counted }),
-    connections: () => promisify(app.server.getConnections).call(app.server),
-    close: () => app.close(),
+    /** The number of open connections. */
+    connections: (): Promise<number> => promisify(app.server.getConnections).call(app.server),
+    close: (): Promise<void> => app.close(),
   }
 }
 

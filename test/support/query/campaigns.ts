@@ -1,7 +1,47 @@
 /** Campaigns for the tests of the query service. */
 import fc from 'fast-check'
 import { columns } from '../../../contracts/tables/campaign-columns.ts'
+import type { ProjectDetailRow } from '../../../services/query/campaigns/campaign-fields.ts'
+import { addedFields } from '../events/sample-events.ts'
 import type { CampaignRow } from './tables.ts'
+
+export type Amount = 'goal_amount' | 'pledged_amount' | 'percent_funded'
+
+/** What a realistic campaign shows, without its amounts. Its slug and texts contain the id. */
+export function shownFields(id: string): Omit<ProjectDetailRow, Amount> {
+  return {
+    ...addedFields,
+    campaign_id: id,
+    slug: `slug-${id}`,
+    url: `https://crowdfunding.example/projects/${id}`,
+    title: `Title of ${id}`,
+    subtitle: null,
+    category: 'Games',
+    subcategory: null,
+    location: null,
+    image_url: null,
+    currency: 'EUR',
+    backer_count: 10,
+    follower_count: 3,
+    status: 'LIVE',
+    campaign_type: 'ALL_OR_NOTHING',
+    project_type: 'COMIC',
+    is_staff_pick: false,
+    has_adult_content: false,
+    uses_ai: false,
+    tags: [],
+    launch_date: '2026-01-01 00:00:00.000',
+    end_date: '2026-02-01 00:00:00.000',
+    created_at: '2025-12-01 10:20:30.456',
+    creator_name: 'A Creator',
+    creator_profile_url: 'https://crowdfunding.example/creators/a',
+    creator_avatar_url: null,
+    description: 'What it is about.',
+    risks: 'What may go wrong.',
+    rewards: [],
+    updated_at: '2026-01-02 03:04:05.678',
+  }
+}
 
 /** The columns that the API shows in a list, or only in a detail. */
 export function shownColumns(where: 'list' | 'detail'): string[] {
@@ -71,16 +111,12 @@ const reward = fc.record({
 /** The fields of any public campaign. */
 export const anyCampaign: fc.Arbitrary<Partial<CampaignRow>> = fc.record({
   ...{ title: text, subtitle: optional, subcategory: optional, location: optional, image_url: optional },
-  ...{
-    goal_amount: amount,
-    pledged_amount: amount,
-    percent_funded: fc.nat(10 ** 6).map(n => (n / 100).toFixed(2)),
-  },
+  goal_amount: amount,
+  pledged_amount: amount,
+  percent_funded: fc.nat(10 ** 6).map(n => (n / 100).toFixed(2)),
   ...{ backer_count: count, follower_count: count, uses_ai: fc.boolean(), is_staff_pick: fc.boolean() },
-  ...{
-    status: fc.constantFrom('LIVE', 'FUNDED', 'FAILED', 'CANCELLED'),
-    tags: fc.array(text, { maxLength: 3 }),
-  },
+  status: fc.constantFrom('LIVE', 'FUNDED', 'FAILED', 'CANCELLED'),
+  tags: fc.array(text, { maxLength: 3 }),
   ...{ launch_date: nullable(moment), end_date: nullable(moment), created_at: moment },
   ...{ creator_name: text, creator_avatar_url: optional, description: text, risks: text },
   rewards: fc.array(reward, { maxLength: 3 }),

@@ -3,7 +3,7 @@ import type { ProjectDetailRow } from '../../../services/query/campaigns/campaig
 import type { StatsRow } from '../../../services/query/endpoints/stats.ts'
 import type { SnapshotRow } from '../../../services/query/lists/list-statements.ts'
 import type { Statement, Tables } from '../../../services/tables/port.ts'
-import { shownColumns } from './campaigns.ts'
+import { shownColumns, shownFields } from './campaigns.ts'
 
 const listFields = [...shownColumns('list'), 'updated_at']
 
@@ -13,38 +13,9 @@ export type StatementKind = 'snapshot' | 'projects' | 'detail' | 'stats'
 export type FakeAnswers = Record<StatementKind, (statement: Statement) => unknown[]>
 
 export const detailRow: ProjectDetailRow = {
-  campaign_id: 'c1',
+  ...shownFields('c1'),
   slug: 'a-slug',
-  url: 'https://crowdfunding.example/a-slug',
-  title: 'Title',
-  subtitle: null,
-  category: 'Games',
-  subcategory: null,
-  location: null,
-  image_url: null,
-  currency: 'EUR',
-  goal_amount: 1000,
-  pledged_amount: 250.5,
-  percent_funded: 25.05,
-  backer_count: 3,
-  follower_count: 4,
-  status: 'LIVE',
-  campaign_type: 'ALL_OR_NOTHING',
-  project_type: 'COMIC',
-  is_staff_pick: false,
-  has_adult_content: false,
-  uses_ai: false,
-  tags: [],
-  launch_date: null,
-  end_date: null,
-  created_at: '2026-01-01 10:20:30.456',
-  creator_name: 'Creator',
-  creator_profile_url: 'https://crowdfunding.example/creator',
-  creator_avatar_url: null,
-  updated_at: '2026-01-01 10:20:30.456',
-  description: 'Description',
-  risks: 'Risks',
-  rewards: [],
+  ...{ goal_amount: 1000, pledged_amount: 250.5, percent_funded: 25.05 },
 }
 
 export const statsRow: StatsRow = {

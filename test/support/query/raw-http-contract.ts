@@ -51,21 +51,16 @@ export const ask = (line: string, ...headers: string[]) => bare(line, pair(reade
 type Answer = '200' | '204' | '304' | `${number} ${ErrorCode}`
 
 /** Requests by their names, with one answer: its status and error code, the bucket that is counted, and what happens to the connection. */
-export interface Edges {
-  answer: Answer
-  takes: 'key' | 'address' | 'nothing'
-  then: 'goes on' | 'ends'
-  requests: Readonly<Record<string, string | Buffer>>
-}
-
 export function edges(
   answer: Answer,
-  takes: Edges['takes'],
-  then: Edges['then'],
-  requests: Edges['requests'],
-): Edges {
+  takes: 'key' | 'address' | 'nothing',
+  then: 'goes on' | 'ends',
+  requests: Readonly<Record<string, string | Buffer>>,
+) {
   return { answer, takes, then, requests }
 }
+
+type Edges = ReturnType<typeof edges>
 
 /** Starts an app for the calling suite, with the keys above. `isDirect`: it has direct answers, which each request could get. */
 export function useEdgeApp(

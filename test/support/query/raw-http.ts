@@ -3,29 +3,16 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Credentials } from '../../../services/api-keys/credentials.ts'
+import type { AnyResponse } from './shape.ts'
 
-export interface RawResponse {
-  status: number
-  /** Names in lower case. A repeated header is joined as fetch joins it. */
-  headers: Record<string, string>
-  body: string
-}
+/** A repeated header is joined as fetch joins it. */
+export type RawResponse = AnyResponse
 
-export interface RawConnection {
-  send(bytes: string | Buffer): void
-  /**
-   * The next complete response, or `undefined` if the server closes the connection first. `bodiless`: a response to
-   * HEAD. Rejects if nothing has arrived for 20 s.
-   */
-  next(options?: { bodiless?: boolean }): Promise<RawResponse | undefined>
-  close(): void
-  /** Ends the connection at once, so that the server's next write fails. */
-  reset(): void
-}
+export type RawConnection = Awaited<ReturnType<typeof connectRaw>>
 
 const silenceMsMax = 20_000
 
-export async function connectRaw(port: number): Promise<RawConnection> {
+export async function connectRaw(port: number) {
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')
   socket.setTimeout(silenceMsMax, () => socket.destroy(new Error(`silent for ${silenceMsMax} ms`)))
@@ -46,8 +33,12 @@ export async function connectRaw(port: number): Promise<RawConnection> {
   }
 
   return {
-    send: bytes => void socket.write(bytes),
-    async next({ bodiless = false } = {}) {
+    send: (bytes: string | Buffer) => void socket.write(bytes),
+    /**
+     * The next complete response, or `undefined` if the server closes the connection first. `bodiless`: a response to
+     * HEAD. Rejects if nothing has arrived for 20 s.
+     */
+    async next({ bodiless = false } = {}): Promise<RawResponse | undefined> {
       for (;;) {
         const [response, rest] = firstResponse(received, bodiless)
         received = rest
@@ -55,8 +46,9 @@ export async function connectRaw(port: number): Promise<RawConnection> {
         if (!(await receive())) return undefined
       }
     },
-    close: () => socket.destroy(),
-    reset: () => socket.resetAndDestroy(),
+    close: () => void socket.destroy(),
+    /** Ends the connection at once, so that the server's next write fails. */
+    reset: () => void socket.resetAndDestroy(),
   }
 }
 

@@ -15,30 +15,17 @@ export interface AnyBody extends ErrorBody {
   pagination: ProjectListBody['pagination']
 }
 
-export interface QueryService {
-  store(): QueryTables
-  app(): TestApp
-  /** Sends a GET for a path below `/api/v1`. Fails unless the response has this status and keeps every promise. */
-  ask(
-    path: string,
-    status?: number,
-    headers?: Record<string, string>,
-  ): Promise<AnyResponse & { json: AnyBody }>
-  list(query?: string): Promise<ProjectListBody>
-  idsOf(query?: string): Promise<string[]>
-}
-
 /** Opens and closes what the tests of the file need. The clock starts at the present and stands still. */
-export function useQueryService(): QueryService {
-  let store: QueryTables | undefined
-  let app: TestApp | undefined
-  let valid: Credentials | undefined
+export function useQueryService() {
+  let store: QueryTables
+  let app: TestApp
+  let valid: Credentials
   beforeAll(async () => {
     store = await openQueryTables()
   })
   afterAll(() => store?.close())
   beforeEach(async () => {
-    const { tables, databases } = opened(store)
+    const { tables, databases } = store
     app = await startTestApp({ tables, databases, keyLimit: 10_000, clock: testClock(Date.now()) })
     valid = app.issue()
   })
@@ -47,22 +34,22 @@ export function useQueryService(): QueryService {
     await store?.clear()
   })
 
-  const service: QueryService = {
-    store: () => opened(store),
-    app: () => opened(app),
-    async ask(path, status = 200, headers = {}) {
-      const response = await readResponse(await opened(app).get(path, valid, headers))
+  const service = {
+    store: () => store,
+    app: () => app,
+    /** Sends a GET for a path below `/api/v1`. Fails unless the response has this status and keeps every promise. */
+    async ask(
+      path: string,
+      status = 200,
+      headers: Record<string, string> = {},
+    ): Promise<AnyResponse & { json: AnyBody }> {
+      const response = await readResponse(await app.get(path, valid, headers))
       expectEveryPromise(response)
       expect(response.status).toBe(status)
       return { ...response, json: response.body === '' ? undefined : JSON.parse(response.body) }
     },
-    list: async (query = '') => (await service.ask(`/projects${query}`)).json,
+    list: async (query = ''): Promise<ProjectListBody> => (await service.ask(`/projects${query}`)).json,
     idsOf: async (query = '') => (await service.list(query)).data.map(({ id }) => id),
   }
   return service
-}
-
-function opened<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('only within a test')
-  return value
 }

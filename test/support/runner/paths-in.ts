@@ -2,13 +2,8 @@
 import { type Dirent, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-export interface FoundPath {
-  path: string
-  isFile: boolean
-}
-
 /** Everything in a folder, at any depth. ClickHouse goes on merging, so what vanishes meanwhile is left out. */
-export function pathsIn(folder: string): FoundPath[] {
+export function pathsIn(folder: string): { path: string; isFile: boolean }[] {
   return entriesOf(folder).flatMap(entry => {
     const path = join(folder, entry.name)
     return [{ path, isFile: entry.isFile() }, ...(entry.isDirectory() ? pathsIn(path) : [])]

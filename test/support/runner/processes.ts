@@ -60,18 +60,13 @@ export function loopbackDigits(port: number): string {
 
 const listening = '0A'
 
-// A process may end during the scan.
-function contentOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
-}
+const contentOf = (path: string) => orNothing(() => readFileSync(path, 'utf8'))
+const linkOf = (path: string) => orNothing(() => readlinkSync(path))
 
-function linkOf(path: string): string {
+/** A process may end during the scan. */
+function orNothing(read: () => string): string {
   try {
-    return readlinkSync(path)
+    return read()
   } catch {
     return ''
   }

@@ -33,18 +33,8 @@ const outputMsMax = 1_000
 export async function run(
   program: string,
   args: readonly string[],
-  options: RunOptions = {},
-): Promise<RunResult> {
-  const { code, stdout, stderr } = await runForBytes(program, args, options)
-  return { code, stdout: stdout.toString(), stderr }
-}
-
-/** The same, with its output as bytes. */
-export async function runForBytes(
-  program: string,
-  args: readonly string[],
   { stdin = '', environment = {}, msMax = runMsMax, ...options }: RunOptions = {},
-) {
+): Promise<RunResult> {
   const child = spawn(program, args, {
     ...options,
     env: { ...process.env, ...environment },
@@ -64,7 +54,7 @@ export async function runForBytes(
   if (typeof stdin === 'string') child.stdin.end(stdin)
   else stdin.pipe(child.stdin)
   const code = await closed
-  return { code, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString() }
+  return { code, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() }
 }
 
 /** What has been read of a stream, also if it is destroyed before its end. */

@@ -5,18 +5,12 @@
  * the numbers of other places.
  */
 
-/** A part of a stream's name. */
-export type Seed = string | number
-
 /** Draws the next number, 0 <= n < 1. */
 export type Random = () => number
 
-/** A choice and its weight, relative to the others. */
-export type Weighted<T> = readonly [value: T, weight: number]
-
 /** The stream with this name; other names give unrelated streams. */
-export function randomOf(...seed: readonly Seed[]): Random {
-  const text = seed.join('\u0000')
+export function randomOf(...name: readonly (string | number)[]): Random {
+  const text = name.join('\u0000')
   let a = hash32(text, 1)
   let b = hash32(text, 2)
   let c = hash32(text, 3)
@@ -58,8 +52,8 @@ export function pick<T>(random: Random, list: readonly T[]): T {
   return value
 }
 
-/** One of the choices, by weight. Throws a `RangeError` if no weight is above 0. */
-export function pickWeighted<T>(random: Random, choices: readonly Weighted<T>[]): T {
+/** One of the choices, by weight, relative to the others. Throws a `RangeError` if no weight is above 0. */
+export function pickWeighted<T>(random: Random, choices: readonly (readonly [T, number])[]): T {
   let left = random() * choices.reduce((sum, [, weight]) => sum + weight, 0)
   for (const [value, weight] of choices) {
     if (left < weight) return value

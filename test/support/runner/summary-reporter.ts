@@ -16,19 +16,6 @@ const reasonLengthMax = 1_500
 /** After how many minutes a suite is named, and again. */
 const minutesNamed = [4, 8, 16, 24, 32, 40]
 
-export interface Outcome {
-  passed: number
-  failed: number
-  skipped: number
-  /** Skipped too, but CI may do without them. */
-  optional: number
-  /** The tests that were skipped, by reason. */
-  reasons: Map<string, { tests: number; isOptional: boolean; files: Set<string> }>
-  sources: Set<string>
-  /** What failed, and why. */
-  failures: string[]
-}
-
 export default class SummaryReporter implements Reporter {
   #vitest: Vitest | undefined
   /** What runs, with the test that began last. */
@@ -92,18 +79,16 @@ export default class SummaryReporter implements Reporter {
   }
 }
 
-export function outcomeOf(
-  modules: ReadonlyArray<TestModule>,
-  unhandledErrors: ReadonlyArray<unknown>,
-): Outcome {
-  const outcome: Outcome = {
-    passed: 0,
-    failed: 0,
-    skipped: 0,
+export function outcomeOf(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>) {
+  const outcome = {
+    ...{ passed: 0, failed: 0, skipped: 0 },
+    /** Skipped too, but CI may do without them. */
     optional: 0,
-    reasons: new Map(),
-    sources: new Set(),
-    failures: [],
+    /** The tests that were skipped, by reason. */
+    reasons: new Map<string, { tests: number; isOptional: boolean; files: Set<string> }>(),
+    sources: new Set<string>(),
+    /** What failed, and why. */
+    failures: [] as string[],
   }
   const fail = (what: string, errors: ReadonlyArray<unknown>) => {
     outcome.failed++

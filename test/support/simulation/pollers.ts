@@ -32,14 +32,13 @@ export interface Poller {
   copy(): ReadonlyMap<string, Project>
 }
 
-const reconcilesEveryMs = 15_000
-
-/** Runs the work. If the plan says so, it is stopped at any point, and begins again from what is stored. */
+/** Runs the work, from the time of the plan on. If the plan says so, it is stopped at any point, and begins again from what is stored. */
 async function withRestart(
   { plan, time, startsAt }: PollerDependencies,
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const { restartsAt } = plan
+  await time.sleep(startsAt + plan.startsAt - time.now())
   if (restartsAt === undefined) return work(new AbortController().signal)
   const stop = new AbortController()
   const stopped = new Error('the consumer was stopped')
@@ -59,7 +58,7 @@ async function withRestart(
 
 export function createLoopPoller(dependencies: PollerDependencies): Poller {
   const { plan, time, startsAt, get, headers, quietAt, onCrossing } = dependencies
-  const { reconcileEveryMs = reconcilesEveryMs } = dependencies
+  const { reconcileEveryMs = 15_000 } = dependencies
   const { pageSize, intervalMs } = plan
   let place: Place = { copy: new Map(), since: null }
   let reconciledAt = startsAt + plan.startsAt
@@ -103,10 +102,7 @@ export function createLoopPoller(dependencies: PollerDependencies): Poller {
 
   return {
     copy: () => place.copy,
-    async follow() {
-      await time.sleep(startsAt + plan.startsAt - time.now())
-      await withRestart(dependencies, run)
-    },
+    follow: () => withRestart(dependencies, run),
     async check() {
       await walkAnew()
       await run()
@@ -116,7 +112,7 @@ export function createLoopPoller(dependencies: PollerDependencies): Poller {
 }
 
 export function createClientPoller(dependencies: PollerDependencies): Poller {
-  const { plan, time, startsAt, random, get, headers, quietAt } = dependencies
+  const { plan, time, random, get, headers, quietAt } = dependencies
   const { pageSize, intervalMs } = plan
   const copy = new Map<string, Project>()
   let watermark: string | null = null
@@ -158,7 +154,7 @@ export function createClientPoller(dependencies: PollerDependencies): Poller {
     const there = new AbortController()
     onThere = () => there.abort(there)
     const signal = until ? AbortSignal.any([there.signal, until]) : there.signal
-    const { reconcileEveryMs: everyMs = reconcilesEveryMs } = dependencies
+    const { reconcileEveryMs: everyMs = 15_000 } = dependencies
     const reconcile = { everyMs, held: () => copy.keys() }
     const changes = client.mirror({
       store,
@@ -177,10 +173,7 @@ export function createClientPoller(dependencies: PollerDependencies): Poller {
 
   return {
     copy: () => copy,
-    async follow() {
-      await time.sleep(startsAt + plan.startsAt - time.now())
-      await withRestart(dependencies, mirror)
-    },
+    follow: () => withRestart(dependencies, mirror),
     async check() {
       const { lacking, leftOver, stale } = await client.verify({
         held: () => copy.values(),

@@ -10,6 +10,7 @@ import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { campaignEvent, campaignTombstone } from '../events/sample-events.ts'
 import { createIngest } from '../projector/model-tables.ts'
+import { dayMs } from '../projector/stamp-clock.ts'
 import { randomOf } from '../runner/random.ts'
 import type { ClickHouse, Life } from './engine/clickhouse.ts'
 import { aloneMsMax } from './heavy-campaign.ts'
@@ -28,7 +29,6 @@ export interface ProjectorsDependencies {
 
 // As in the service.
 const stillRunningMsMax = 60_000
-const dayMs = 24 * 60 * 60 * 1_000
 // Nothing reads them.
 const [metrics, logger] = [createMetrics(), pino({ level: 'silent' })]
 

@@ -29,16 +29,7 @@ export interface FoldWorkerPlan {
   pausesUntil: number
 }
 
-export interface PollerPlan {
-  kind: 'client' | 'loop'
-  startsAt: number
-  intervalMs: number
-  pageSize: number
-  /** Whether it walks everything now and then to find what is gone. */
-  reconciles: boolean
-  /** When it is stopped at any point, and started again from what it has stored. */
-  restartsAt: number | undefined
-}
+export type PollerPlan = ReturnType<typeof drawPoller>
 
 /**
  * The character of a world. Coarse: much happens at the same time. Slow: walks take so long that the platform changes under them.
@@ -47,39 +38,7 @@ export interface PollerPlan {
 export const climates = ['mixed', 'coarse', 'slow', 'late'] as const
 export type Climate = (typeof climates)[number]
 
-export interface Scenario {
-  seed: number
-  /** Unix ms. Some worlds begin shortly before midnight, UTC. */
-  startsAt: number
-  climate: Climate
-  /** All waits are rounded to it. A coarse tick makes many things happen at the same time. */
-  tickMs: number
-  /** Which of those that wake at the same time is woken first. */
-  wakingOrder: 'oldest first' | 'newest first' | 'drawn'
-  /** Steps of ClickHouse's clock; a negative one sets it back. */
-  clockSteps: readonly { at: number; byMs: number }[]
-  /** The longest way over the network, of a request or a statement. */
-  wayMsMax: number
-  listCacheMs: number
-  idleMs: number
-  campaignsPerStatementMax: number
-  /** Share of statements that have a fault, until the changes are over. */
-  trouble: number
-  changesEndAt: number
-  batches: readonly ChangeBatch[]
-  /** When everything so far is delivered again, by a projector that has lost its position. */
-  replaysAt: readonly number[]
-  foldWorkers: readonly FoldWorkerPlan[]
-  pollers: readonly PollerPlan[]
-  /** A campaign that is too heavy for the common fold. It may be withdrawn. */
-  heavy: HeavyCampaign | undefined
-  /** Whether the query processes share their caches. */
-  sharesCaches: boolean
-  /** When a query process loses its caches, and which one. */
-  cacheLosses: readonly { at: number; process: number }[]
-  /** How far the query processes' clocks differ from ClickHouse's. */
-  clockSkewsMs: readonly number[]
-}
+export type Scenario = ReturnType<typeof drawScenario>
 
 export const queryProcesses = 2
 /** How long a fold of several campaigns may take. */
@@ -95,29 +54,36 @@ export function climateOf(seed: number): Climate {
   return climates[seed % climates.length] ?? 'mixed'
 }
 
-export function drawScenario(seed: number): Scenario {
+export function drawScenario(seed: number) {
   const random = randomOf('simulation', seed)
   const climate = climateOf(seed)
   const heavy = drawHeavyCampaign(random, changesFromMs, changesSpanMs)
   return {
     seed,
+    /** Unix ms. Some worlds begin shortly before midnight, UTC. */
     startsAt: drawStart(random),
     climate,
     ...drawPace(random, climate),
+    /** Steps of ClickHouse's clock; a negative one sets it back. */
     clockSteps: chance(random, 0.5) ? drawClockSteps(random) : [],
     idleMs: pick(random, [500, 1_000]),
     campaignsPerStatementMax: pick(random, [3, 1_000]),
     changesEndAt: changesSpanMs,
     batches: drawBatches(random, climate, heavy),
+    /** When everything so far is delivered again, by a projector that has lost its position. */
     replaysAt: chance(random, 0.3) ? [intBetween(random, changesFromMs, changesSpanMs)] : [],
     foldWorkers: drawFoldWorkers(random, climate === 'mixed' ? [1, 2, 2, 3] : [1, 1, 2]),
     pollers: drawPollerKinds(random, climate).map(kind => drawPoller(random, kind, climate)),
+    /** A campaign that is too heavy for the common fold. It may be withdrawn. */
     heavy,
+    /** Whether the query processes share their caches. */
     sharesCaches: chance(random, climate === 'slow' ? 0.8 : 0.5),
+    /** When a query process loses its caches, and which one. */
     cacheLosses: Array.from({ length: intBetween(random, 0, 2) }, () => ({
       at: intBetween(random, changesFromMs, changesSpanMs),
       process: intBetween(random, 0, queryProcesses - 1),
     })),
+    /** How far the query processes' clocks differ from ClickHouse's. */
     clockSkewsMs: Array.from({ length: queryProcesses }, () => intBetween(random, -300, 300)),
   }
 }
@@ -128,7 +94,17 @@ function drawStart(random: Random): number {
   return Date.parse('2026-03-02T00:00:00.000Z') - intBetween(random, 0, changesSpanMs)
 }
 
-type Pace = Pick<Scenario, 'tickMs' | 'wakingOrder' | 'wayMsMax' | 'listCacheMs' | 'trouble'>
+interface Pace {
+  /** All waits are rounded to it. A coarse tick makes many things happen at the same time. */
+  tickMs: number
+  /** Which of those that wake at the same time is woken first. */
+  wakingOrder: 'oldest first' | 'newest first' | 'drawn'
+  /** The longest way over the network, of a request or a statement. */
+  wayMsMax: number
+  listCacheMs: number
+  /** Share of statements that have a fault, until the changes are over. */
+  trouble: number
+}
 
 function drawPace(random: Random, climate: Climate): Pace {
   switch (climate) {
@@ -170,7 +146,7 @@ function drawPace(random: Random, climate: Climate): Pace {
 }
 
 // Some are far back. One forward is always undone; with two hours, the fold stops until then.
-function drawClockSteps(random: Random): Scenario['clockSteps'] {
+function drawClockSteps(random: Random): { at: number; byMs: number }[] {
   const back = Array.from({ length: intBetween(random, 1, 3) }, () => ({
     at: intBetween(random, changesFromMs, changesSpanMs),
     byMs: -intBetween(random, 500, pick(random, [2_000, 20_000])),
@@ -275,13 +251,13 @@ function drawFoldWorkers(random: Random, counts: readonly number[]): FoldWorkerP
   })
 }
 
-function drawPollerKinds(random: Random, climate: Climate): PollerPlan['kind'][] {
+function drawPollerKinds(random: Random, climate: Climate): ('client' | 'loop')[] {
   // Each walks everything once. A late walk finds a snapshot that is about to expire.
   if (climate === 'slow') return ['loop', 'loop', 'loop', 'loop', 'client']
   return ['loop', 'client', pick(random, ['loop', 'client'])]
 }
 
-function drawPoller(random: Random, kind: PollerPlan['kind'], climate: Climate): PollerPlan {
+function drawPoller(random: Random, kind: 'client' | 'loop', climate: Climate) {
   const isLate = climate === 'late'
   const isSlow = climate === 'slow'
   const fromMs = isSlow ? walksFromMs : changesFromMs
@@ -290,7 +266,9 @@ function drawPoller(random: Random, kind: PollerPlan['kind'], climate: Climate):
     startsAt: intBetween(random, fromMs, fromMs + (isSlow ? 18_000 : 10_000)),
     intervalMs: isLate ? 1_000 : pick(random, [1_500, 4_000, 10_000]),
     pageSize: isSlow ? 1 : isLate ? 5 : pick(random, [1, 2, 3]),
+    /** Whether it walks everything now and then to find what is gone. */
     reconciles: chance(random, 0.25),
+    /** When it is stopped at any point, and started again from what it has stored. */
     restartsAt: chance(random, 0.2) ? intBetween(random, changesFromMs, changesSpanMs) : undefined,
   }
 }

@@ -13,15 +13,10 @@ export const rareSeeds = { wait: 300 }
 const onlySeed = process.env.SIMULATION_SEED
 
 /** The worlds of the proof, from 1 on, and further ones. If a climate is given, only its worlds. */
-export function seedsOf({
-  count,
-  climate,
-  also = [],
-}: {
-  count: number
-  climate?: Climate
-  also?: readonly number[]
-}): number[] {
+export function seedsOf(
+  count: number,
+  { climate, also = [] }: { climate?: Climate; also?: readonly number[] } = {},
+): number[] {
   if (onlySeed !== undefined) return [Number(onlySeed)]
   const seeds = new Set<number>()
   for (let seed = 1; seeds.size < count; seed++) {

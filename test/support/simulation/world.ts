@@ -5,7 +5,6 @@
  */
 
 import { createHash } from 'node:crypto'
-import type { Project } from '../../../contracts/api/schemas.ts'
 import {
   type PendingBatches,
   pendingBatchesStatement,
@@ -16,7 +15,7 @@ import { generationOf } from '../../../services/tables/generations.ts'
 import type { Databases, Statement } from '../../../services/tables/port.ts'
 import { readModelOf } from '../events/model.ts'
 import { chance, intBetween, randomOf } from '../runner/random.ts'
-import { type ClickHouse, type Counts, createClickHouse } from './engine/clickhouse.ts'
+import { type ClickHouse, createClickHouse } from './engine/clickhouse.ts'
 import type { Engine } from './engine/engine.ts'
 import { createModelEngine } from './engine/model-engine.ts'
 import { createKindOf } from './engine/statement-kinds.ts'
@@ -50,25 +49,12 @@ export interface WorldOptions {
   engine?: { engine: Engine; databases: Databases }
 }
 
-export interface Outcome {
-  seed: number
-  counts: Counts
-  /** How far the watermark was behind ClickHouse's clock at most, after all was folded, ms. */
-  behindMs: number
-  /** Virtual milliseconds. */
-  lastedMs: number
-  /** The copies before they were checked, and after it. */
-  copies: { mirror: string; rows: Project[] }[]
-  /** What the check itself found, by the ids of campaigns. */
-  wrong: string[]
-  /** A digest of all answers, to compare two runs. */
-  digest: string
-}
+export type Outcome = Awaited<ReturnType<typeof playWorld>>
 
 const modelDatabases: Databases = generationOf({ base: 'model', views: 'views' }, 1)
 const worldMsMax = 60 * 60 * 1_000
 
-export async function playWorld(seed: number, options: WorldOptions): Promise<Outcome> {
+export async function playWorld(seed: number, options: WorldOptions) {
   const scenario = drawScenario(seed)
   const { safeguards = allSafeguards, usesIndex } = options
   const { startsAt } = scenario
@@ -134,7 +120,7 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
   const copiesNow = (when: string) =>
     pollers.map((poller, n) => ({ mirror: `poller ${n}${when}`, rows: [...poller.copy().values()] }))
 
-  async function play(): Promise<Pick<Outcome, 'copies' | 'wrong'>> {
+  async function play() {
     const stop = new AbortController()
     for (const { at, process } of scenario.cacheLosses) {
       time.sleep(at).then(() => query[process]?.loseCaches())
@@ -157,7 +143,12 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
       // Cached answers contain what is no longer public until they expire.
       await time.sleep(scenario.listCacheMs)
       const wrong = await Promise.all(pollers.map(poller => poller.check()))
-      return { copies: [...copies, ...copiesNow(', checked')], wrong: wrong.flat() }
+      return {
+        /** The copies before they were checked, and after it. */
+        copies: [...copies, ...copiesNow(', checked')],
+        /** What the check itself found, by the ids of campaigns. */
+        wrong: wrong.flat(),
+      }
     }
     try {
       return await Promise.race([whole(), failing, following.then(() => new Promise<never>(() => {}))])
@@ -170,9 +161,12 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
   return {
     seed,
     counts: clickHouse.counts(),
+    /** How far the watermark was behind ClickHouse's clock at most, after all was folded, ms. */
     behindMs,
+    /** Virtual milliseconds. */
     lastedMs: time.now() - startsAt,
     ...found,
+    /** A digest of all answers, to compare two runs. */
     digest: digest.digest('hex'),
   }
 }

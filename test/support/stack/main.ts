@@ -16,7 +16,7 @@ import { type ShardServers, startShards } from '../clickhouse/shards.ts'
 import { type Addresses, type Deployment, deploy } from '../deployment/deployment.ts'
 import { localServices } from '../deployment/local-services.ts'
 import { makeDataDirectory } from '../deployment/service-process.ts'
-import { issueCredentials } from '../events/kickstarter.ts'
+import { headerFlags, issueCredentials } from '../events/kickstarter.ts'
 import { silent } from '../kafka/topics.ts'
 import { startMailServer } from '../portal/mail-server.ts'
 import * as parts from './parts.ts'
@@ -83,17 +83,11 @@ async function main(args: StackArguments, interrupted: Promise<unknown>): Promis
     })
     const { environment } = deployment
     const ops: Record<string, number> = {}
-    const program = (name: string, command: string, more: Record<string, string> = {}, sign?: string) => {
+    const program = (name: string, command: string, more: Record<string, string> = {}) => {
       const port = ports['ops-port'] + Object.keys(ops).length
       ops[name] = port
-      return start(
-        parts.programPart(
-          name,
-          command,
-          { ...environment, PLEDGEVIEW_OPS_PORT: String(port), ...more },
-          sign,
-        ),
-      )
+      const settings = { ...environment, PLEDGEVIEW_OPS_PORT: String(port), ...more }
+      return start(parts.programPart(name, command, settings))
     }
     await program('query service 1', 'query', { PLEDGEVIEW_PORT: String(ports['api-port']) })
     await program('query service 2', 'query', { PLEDGEVIEW_PORT: String(ports['api-2-port']) })
@@ -165,9 +159,7 @@ ${running.map(([name, part]) => `  ${name.padEnd(18)}${part.place}${processOf(pa
 
 A key was issued. Its secret is not shown again. Try:
 
-  curl -s ${Object.entries(key)
-    .map(([name, value]) => `-H '${name}: ${value}'`)
-    .join(' ')} '${apiUrl}/projects?limit=3'
+  curl -s ${headerFlags(key)} '${apiUrl}/projects?limit=3'
 
 Open ${portalUrl} for the portal: the mails that it sends are printed here. End a process above with kill -9, and see what happens.
 For the commands (events append, keys, status, explain, rejects, purge, rebuild), paste this in another terminal first:

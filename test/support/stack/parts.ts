@@ -113,12 +113,11 @@ export function programPart(
   name: string,
   command: string,
   environment: Readonly<Record<string, string>>,
-  sign?: string,
 ): Part {
   return {
     name,
     async start() {
-      const { child, output, started } = launchProcess([command], environment, sign)
+      const { child, output, started } = launchProcess([command], environment)
       const { apiUrl, opsUrl, stop } = await started
       const place = apiUrl === '' ? `ops: ${opsUrl}` : `${apiUrl} (ops: ${opsUrl})`
       return { ...runningOf(child, place, output), stop: () => stop() }

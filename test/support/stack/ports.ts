@@ -21,12 +21,7 @@ const portMax = 65_535
 type Flag = keyof typeof places
 export type Ports = Readonly<Record<Flag, number>>
 
-export interface StackArguments {
-  ports: Ports
-  /** `undefined`: one server, and no cluster. */
-  shards: number | undefined
-  hasDemo: boolean
-}
+export type StackArguments = NonNullable<ReturnType<typeof readArguments>>
 
 /** What is wrong with the arguments or the machine, in words for the reader. No stack trace is shown. */
 export class StackError extends Error {
@@ -52,7 +47,7 @@ ${Object.entries(places)
 `
 
 /** `undefined`: the help is asked for. Throws `StackError`. */
-export function readArguments(args: readonly string[]): StackArguments | undefined {
+export function readArguments(args: readonly string[]) {
   const option = { type: 'string' } as const
   let values: Record<string, string | boolean | undefined>
   try {
@@ -74,6 +69,7 @@ export function readArguments(args: readonly string[]): StackArguments | undefin
   ])
   return {
     ports: Object.fromEntries(entries) as Ports,
+    /** `undefined`: one server, and no cluster. */
     shards: values.shards === undefined ? undefined : number('shards', shardsMax),
     hasDemo: !values['no-demo'],
   }

@@ -9,6 +9,7 @@ import {
   type Tables,
   TablesError,
 } from '../../../../services/tables/port.ts'
+import { lostConnection } from '../../clickhouse/faulty-tables.ts'
 import type { Fates, WriteFate } from '../fates.ts'
 import { aloneMsMax, type HeavyCampaign } from '../heavy-campaign.ts'
 import { foldMsMax } from '../scenario.ts'
@@ -23,15 +24,7 @@ export interface Life {
 
 export type ClickHouse = ReturnType<typeof createClickHouse>
 
-/** What happened in a world. */
-export interface Counts {
-  /** Statements that began after their caller had lost them. */
-  late: number
-  /** Folds of campaigns in quarantine. */
-  alone: number
-}
-
-export interface ClickHouseDependencies {
+interface ClickHouseDependencies {
   engine: Engine
   kindOf: KindOf
   time: VirtualTime
@@ -53,7 +46,8 @@ interface Writing {
 export function createClickHouse(dependencies: ClickHouseDependencies) {
   const { engine, kindOf, time, fates, heavy, elapsedMs } = dependencies
   const processes = new Set<Statement>()
-  const counts: Counts = { late: 0, alone: 0 }
+  /** Statements that began after their caller had lost them, and folds of campaigns in quarantine. */
+  const counts = { late: 0, alone: 0 }
   let busy = 0
   let steppedMs = 0
   const clock = () => time.now() + steppedMs
@@ -168,6 +162,7 @@ export function createClickHouse(dependencies: ClickHouseDependencies) {
   return {
     /** Statements that may still make something visible, also those that have not arrived. */
     busy: () => busy,
+    /** What happened in the world. */
     counts: () => counts,
     /** ClickHouse's clock, Unix ms. It steps now and then. */
     clock,
@@ -218,8 +213,4 @@ function ignoreTablesError(error: unknown): void {
 
 function refused(type: HeavyCampaign['reason']): TablesError {
   return new TablesError('it needs too much', { retryable: true, type })
-}
-
-function lostConnection(): TablesError {
-  return new TablesError('the connection was lost', { retryable: true })
 }

@@ -28,38 +28,37 @@ export interface ReadRow {
   campaign: LedgerCampaign
 }
 
-export interface HistoryMarks {
-  noted: number
-  derived: number
-  begun: number
+export type ModelState = ReturnType<typeof emptyState>
+export type HistoryMarks = ModelState['marks']
+
+interface Quarantined {
+  isQuarantined: boolean
+  failures: number
+  reason: string
+  foldId: bigint
 }
 
-export interface ModelState {
-  ledger: Map<string, LedgerCampaign>
-  batches: { projector: string; sequence: number; campaignIds: readonly string[] }[]
-  epochs: { epoch: bigint; holder: string }[]
-  /** By projector, and by what they say. Of each, the row of the highest fold. */
-  progress: Map<string, ProgressRow>
-  /** The highest watermark that was written, Unix ms. */
-  watermark: number
-  /** How far the history is written: Unix ms, and the first day. */
-  marks: HistoryMarks
-  /** The rows of each campaign, in the order in which they became visible. */
-  campaigns: Map<string, ReadRow[]>
-  /** What is recorded of each campaign in quarantine, or of one that was. */
-  quarantine: Map<string, { isQuarantined: boolean; failures: number; reason: string; foldId: bigint }>
+interface Batch {
+  projector: string
+  sequence: number
+  campaignIds: readonly string[]
 }
 
-export function emptyState(): ModelState {
+export function emptyState() {
   return {
-    ledger: new Map(),
-    batches: [],
-    epochs: [],
-    progress: new Map(),
+    ledger: new Map<string, LedgerCampaign>(),
+    batches: [] as Batch[],
+    epochs: [] as { epoch: bigint; holder: string }[],
+    /** By projector, and by what they say. Of each, the row of the highest fold. */
+    progress: new Map<string, ProgressRow>(),
+    /** The highest watermark that was written, Unix ms. */
     watermark: 0,
+    /** How far the history is written: Unix ms, and the first day. */
     marks: { noted: 0, derived: 0, begun: 0 },
-    campaigns: new Map(),
-    quarantine: new Map(),
+    /** The rows of each campaign, in the order in which they became visible. */
+    campaigns: new Map<string, ReadRow[]>(),
+    /** What is recorded of each campaign in quarantine, or of one that was. */
+    quarantine: new Map<string, Quarantined>(),
   }
 }
 
@@ -102,7 +101,7 @@ function addCampaign({ ledger }: ModelState, row: DecodedRow): void {
   if (known === undefined || known.version <= campaign.version) ledger.set(String(id), campaign)
 }
 
-function batchOf(row: DecodedRow): ModelState['batches'][number] {
+function batchOf(row: DecodedRow): Batch {
   return {
     projector: String(row.projector),
     sequence: Number(row.sequence),
