@@ -46,22 +46,16 @@ async function valuesOf({ name, type, value }: Setting, address: ClickHouseAddre
     .filter(literal => literal !== `'${wrong}'`)
 }
 
-/** What the server says, or why it says nothing: `late` is one that was not waited for any longer. */
-export interface Answer {
-  answer?: string
-  refusal?: string
-  late?: boolean
-}
-
 /**
  * Asks with so many settings at once, and with fewer if the answer is not the expected one, until it is clear with which of them the
- * answer is another one, and with which there is none. A refusal that names one of them is a reason to ask with that one alone.
+ * answer is another one, and with which there is none. A refusal that names one of them is a reason to ask with that one alone. `late`: an
+ * answer that was not waited for any longer.
  */
 export async function findDifferences(
   assignments: readonly Assignment[],
   size: number,
   expected: string,
-  ask: (settings: string) => Promise<Answer>,
+  ask: (settings: string) => Promise<{ answer?: string; refusal?: string; late?: boolean }>,
 ) {
   const found = {
     different: [] as { assignment: Assignment; answer: string }[],

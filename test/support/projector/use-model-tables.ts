@@ -22,14 +22,6 @@ export function useModelTables(): ModelTables {
   return model
 }
 
-/** How events reach the fold, which promises the same result for every delivery. Each batch is folded before the next one arrives. */
-interface Delivery {
-  /** Events of one batch. Default: all of them. */
-  batchSize?: number
-  /** That of the platform, from the first delivery on. Default: USD. */
-  currency?: string
-}
-
 /** The tables of a file, with empty databases for each test. */
 export function useFreshModel() {
   const model = useModelTables()
@@ -40,11 +32,11 @@ export function useFreshModel() {
     databases: undefined as unknown as Databases,
     /** Writes one batch, and folds nothing. */
     ingest: (events: readonly ChangeEvent[]) => ingest(events),
-    /** Writes batches, and folds each with a worker that leads since the first call. */
-    async project(
-      events: readonly ChangeEvent[],
-      { batchSize = events.length, currency = 'USD' }: Delivery = {},
-    ): Promise<void> {
+    /**
+     * Writes batches, and folds each before the next one arrives, with a worker that leads since the first call. The fold promises the same
+     * result for every size. `currency`: that of the platform, from the first call on.
+     */
+    async project(events: readonly ChangeEvent[], { batchSize = events.length, currency = 'USD' } = {}) {
       const config = { PLEDGEVIEW_PLATFORM_CURRENCY: currency }
       if (!leader) {
         leader = createTestFoldWorker(fresh.tables, fresh.databases, config).foldWorker

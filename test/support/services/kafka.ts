@@ -8,10 +8,8 @@ import { testBrokerProperties } from '../kafka/test-properties.ts'
 import { inContainer } from './docker.ts'
 import { atAddress, type Closable, inOrder, type ServiceSource, type TestService } from './test-service.ts'
 
-interface TestKafka extends Closable {
-  /** host:port of a broker */
-  address: string
-}
+/** By the address of a broker, host:port. */
+type TestKafka = { address: string } & Closable
 
 const variable = 'PLEDGEVIEW_TEST_KAFKA_BROKERS'
 const port = 9092
