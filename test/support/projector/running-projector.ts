@@ -91,20 +91,22 @@ interface ProjectorWorld extends Omit<TestJournal, 'close'> {
 /** Fresh tables and a journal for each test. `mayFail`: a test may leave a projector behind that has failed. */
 export function useProjector({ mayFail = false } = {}): ProjectorWorld {
   const model = useModelTables()
-  const world = {} as ProjectorWorld
+  let started: RunningProjector[]
+  const world = {
+    start(given) {
+      const { reader, tables, databases } = world
+      const run = `run-${started.length}`
+      const projector = startProjector({ reader, tables, databases, run, ...given })
+      started.push(projector)
+      return projector
+    },
+  } as ProjectorWorld
 
   beforeEach(async () => {
     const databases = await model.freshDatabases()
     const { close, ...journal } = await openTestJournal()
-    const started: RunningProjector[] = []
-    const { tables } = model
-    Object.assign(world, { tables, databases, ...journal })
-    world.start = given => {
-      const run = `run-${started.length}`
-      const projector = startProjector({ reader: journal.reader, tables, databases, run, ...given })
-      started.push(projector)
-      return projector
-    }
+    started = []
+    Object.assign(world, { tables: model.tables, databases, ...journal })
     return async () => {
       const ends = await Promise.allSettled(started.map(({ stop }) => stop()))
       await close()
