@@ -45,7 +45,7 @@ export function compareRuns(then: BenchRun, now: BenchRun): Compared[] {
 
 /** Why the two runs cannot simply be compared, a sentence each. */
 export function warningsOf(then: BenchRun, now: BenchRun): string[] {
-  const differs = (['cpu', 'cores', 'node', 'clickhouse'] as const).filter(
+  const differs = (['cpu', 'cores', 'node', 'chdb'] as const).filter(
     name => then.machine[name] !== now.machine[name],
   )
   const memoryBytes = Math.abs(then.machine.memoryBytes - now.machine.memoryBytes)

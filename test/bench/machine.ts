@@ -1,4 +1,5 @@
 /** Describes the machine on which the bench ran: a figure means nothing without it. */
+import { readFileSync } from 'node:fs'
 import { cpus, loadavg, totalmem } from 'node:os'
 
 export interface Machine {
@@ -6,29 +7,32 @@ export interface Machine {
   cores: number
   memoryBytes: number
   node: string
-  clickhouse: string
+  /** The version of the package that brings it. */
+  chdb: string
   /** The load average of the last minute, before the bench started. */
   loadBefore: number
 }
 
-export function describeMachine(clickhouse: string): Machine {
+const chdbPackage = new URL('../../node_modules/chdb/package.json', import.meta.url)
+
+export function describeMachine(): Machine {
   const cores = cpus()
   return {
     cpu: cores[0]?.model ?? 'unknown',
     cores: cores.length,
     memoryBytes: totalmem(),
     node: process.version,
-    clickhouse,
+    chdb: JSON.parse(readFileSync(chdbPackage, 'utf8')).version,
     loadBefore: loadavg()[0] ?? 0,
   }
 }
 
-export function machineText({ cpu, cores, memoryBytes, node, clickhouse, loadBefore }: Machine): string {
+export function machineText({ cpu, cores, memoryBytes, node, chdb, loadBefore }: Machine): string {
   const memory = `${(memoryBytes / 2 ** 30).toFixed(1)} GiB`
   const load = `load before: ${loadBefore.toFixed(2)}`
   const isBusy = loadBefore > cores / 2
   const warning = isBusy
     ? '\nOther work is running: rates and times are worse than they would be without it.'
     : ''
-  return `${cpu}, ${cores} cores, ${memory}; Node ${node}, ClickHouse ${clickhouse}; ${load}${warning}\n`
+  return `${cpu}, ${cores} cores, ${memory}; Node ${node}, ClickHouse of chdb ${chdb}; ${load}${warning}\n`
 }

@@ -16,7 +16,7 @@ import { parseArgs } from 'node:util'
 import { messageOf } from '../../services/runtime/message-of.ts'
 import { type BenchRun, compareRuns, comparisonText, warningsOf } from './against.ts'
 import { benchApi } from './api/api.ts'
-import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
+import { killBenchProcesses } from './bench-process.ts'
 import { benchGrowth } from './growth/growth.ts'
 import { benchIngest } from './ingest/ingest.ts'
 import { benchKafkaFreshness } from './kafka/freshness.ts'
@@ -68,12 +68,7 @@ try {
 }
 
 async function run(): Promise<number> {
-  const { version } = await runBenchProcess<{ version: string }>({
-    script: 'clickhouse-version.ts',
-    input: { directory: workspace.directory('version') },
-    msMax: 30_000,
-  })
-  const machine = describeMachine(version)
+  const machine = describeMachine()
   if (!values.json) process.stdout.write(`${machineText(machine)}\n`)
   const reports: BenchReport[] = []
   const failures: { bench: string; message: string }[] = []

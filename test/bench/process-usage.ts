@@ -1,12 +1,6 @@
 /** CPU time and memory of another process. Linux only: it reads /proc. */
 import { readFileSync } from 'node:fs'
 
-export interface ProcessMemory {
-  residentBytes: number
-  /** The peak resident memory. */
-  peakBytes: number
-}
-
 // The unit of times in /proc, which does not depend on the kernel's timer: USER_HZ.
 const ticksPerSecond = 100
 
@@ -19,8 +13,8 @@ export function cpuSecondsOf(pid: number): number {
   return ((userTicks ?? 0) + (systemTicks ?? 0)) / ticksPerSecond
 }
 
-export function memoryOf(pid: number): ProcessMemory {
+/** The peak resident memory. */
+export function peakBytesOf(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  const bytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024
-  return { residentBytes: bytes('VmRSS'), peakBytes: bytes('VmHWM') }
+  return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) * 1024
 }

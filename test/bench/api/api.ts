@@ -8,8 +8,8 @@ import { type BenchReport, type Figure, figureOf } from '../report.ts'
 import { ratioOfPairs, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
 import type { BareInput, BareReady } from './bare.ts'
-import { type LoadRequest, type LoadResult, load } from './load.ts'
-import type { ApiServiceInput, ApiServiceReady, ServerAnswer, ServerRequest } from './service.ts'
+import { type LoadResult, load } from './load.ts'
+import type { ApiServiceInput, ApiServiceReady, ServerRequest } from './service.ts'
 
 const rounds = 5
 const loadMs = 1_500
@@ -35,11 +35,9 @@ interface Subject {
 
 interface Measured {
   subject: Subject
-  service: Load[]
-  bare: Load[]
+  service: LoadResult[]
+  bare: LoadResult[]
 }
-
-type Load = LoadResult & ServerAnswer
 
 type Service = BenchProcess<ApiServiceReady>
 
@@ -99,14 +97,13 @@ async function measureAll(service: Service, subjects: readonly Subject[]): Promi
   const bare = await startBenchProcess<BareReady>({ script: 'api/bare.ts', input, msMax: startMsMax })
   const measured = subjects.map((subject): Measured => ({ subject, service: [], bare: [] }))
 
-  async function run(index: number, ms: number): Promise<{ service: Load; bare: Load }> {
+  async function run(index: number, ms: number): Promise<{ service: LoadResult; bare: LoadResult }> {
     const { path, headers, status, log } = subjects[index] as Subject
+    const asked: ServerRequest = { log }
+    await service.ask(asked)
     const ofBare = { url: `${bare.ready.url}/${index}`, headers: {}, status, connections, ms }
     const ofService = { url: service.ready.apiUrl + path, headers, status, connections, ms }
-    return {
-      bare: await loadOn(bare, ofBare, { log }),
-      service: await loadOn(service, ofService, { log }),
-    }
+    return { bare: await load(ofBare), service: await load(ofService) }
   }
 
   try {
@@ -124,16 +121,6 @@ async function measureAll(service: Service, subjects: readonly Subject[]): Promi
   }
 }
 
-async function loadOn(
-  server: BenchProcess<unknown>,
-  request: LoadRequest,
-  asked: ServerRequest,
-): Promise<Load> {
-  await server.ask<ServerAnswer>(asked)
-  const result = await load(request)
-  return { ...result, ...(await server.ask<ServerAnswer>(asked)) }
-}
-
 function report(measured: Measured[], subjects: Subject[]): BenchReport {
   const pageBytes = Buffer.byteLength(subjects[0]?.body ?? '')
   return {
@@ -147,17 +134,11 @@ function report(measured: Measured[], subjects: Subject[]): BenchReport {
 }
 
 function figuresOf({ subject: { name, ratioMin }, service, bare }: Measured): Figure[] {
-  const rates = (loads: Load[]) => loads.map(({ requests, seconds }) => requests / seconds)
-  // Other work on the machine takes wall time from a server, but hardly changes its CPU time. On a busy machine CPU time
-  // says more than the rates.
-  const costs = (loads: Load[]) => loads.map(({ cpuMs, requests }) => (cpuMs * 1000) / requests)
+  const rates = (loads: LoadResult[]) => loads.map(({ requests, seconds }) => requests / seconds)
   const ratio = ratioOfPairs(rates(service), rates(bare))
   return [
     figureOf(name, 'requests/s', summarize(rates(service))),
     figureOf(`${name}, bare`, 'requests/s', summarize(rates(bare))),
     figureOf(`${name}, ratio`, '', ratio, { atLeast: ratioMin }),
-    figureOf(`${name}, ratio by CPU`, '', ratioOfPairs(costs(bare), costs(service))),
-    figureOf(`${name}, CPU a request`, 'us', summarize(costs(service))),
-    figureOf(`${name}, bare, CPU a request`, 'us', summarize(costs(bare))),
   ]
 }

@@ -1,7 +1,6 @@
 /** The ceiling for the API bench: Fastify with routes that only send fixed bytes, with as many headers as the service does. */
 import Fastify from 'fastify'
-import { benchInput, createCpuMeter, serveBench } from '../bench-process.ts'
-import type { ServerAnswer } from './service.ts'
+import { benchInput, serveBench } from '../bench-process.ts'
 
 export interface BareInput {
   routes: { path: string; status: number; body: string; headers: Record<string, string> }[]
@@ -20,9 +19,4 @@ for (const { path, status, body, headers } of benchInput<BareInput>().routes) {
   })
 }
 const ready: BareReady = { url: await app.listen({ host: '127.0.0.1', port: 0 }) }
-const cpuMs = createCpuMeter()
-serveBench({
-  ready,
-  answer: async (): Promise<ServerAnswer> => ({ cpuMs: cpuMs() }),
-  close: () => app.close(),
-})
+serveBench({ ready, close: () => app.close() })

@@ -7,7 +7,7 @@ import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
 import { startEmbeddedService } from '../../../services/embedded/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createLogger } from '../../../services/runtime/ops/logger.ts'
-import { benchInput, createCpuMeter, serveBench } from '../bench-process.ts'
+import { benchInput, serveBench } from '../bench-process.ts'
 
 export interface ApiServiceInput {
   directory: string
@@ -18,15 +18,10 @@ export interface ApiServiceReady {
   headers: Record<string, string>
 }
 
-/** Requested from a server between two loads. */
+/** Requested before a load. */
 export interface ServerRequest {
   /** Whether to log each request from now on. `npm start` on a terminal does not. */
   log: boolean
-}
-
-export interface ServerAnswer {
-  /** CPU time of the event loop since the last request for it, ms. */
-  cpuMs: number
 }
 
 // As the service writes its log, but to a stream that is not read.
@@ -63,12 +58,11 @@ const ready: ApiServiceReady = {
 }
 // The query service looks for new keys twice a second.
 while ((await fetch(`${ready.apiUrl}/stats`, { headers: ready.headers })).status === 401) await delay(500)
-const cpuMs = createCpuMeter()
 serveBench({
   ready,
-  async answer({ log }: ServerRequest): Promise<ServerAnswer> {
+  async answer({ log }: ServerRequest) {
     logger.level = log ? 'info' : 'warn'
-    return { cpuMs: cpuMs() }
+    return {}
   },
   close: () => service.close(),
 })

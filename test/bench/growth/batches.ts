@@ -7,8 +7,6 @@ import { nameDatabases } from '../../../services/tables/schema/sql-files.ts'
 import { secondsOf } from '../platform/fold.ts'
 
 export interface GrowthBatches {
-  /** A fold that finds no new batch. */
-  lookMs: number
   statusMs: number
   /** Of the log, in ClickHouse. */
   diskBytes: number
@@ -26,9 +24,8 @@ export async function measureBatches(
   const sql = readFileSync(new URL('batches.sql', import.meta.url), 'utf8')
   await tables.run({ query: nameDatabases(sql, databases), query_params: { batches } })
   await foldWorker.fold()
-  const lookMs = 1000 * (await secondsOf(() => foldWorker.fold()))
   const statusMs = 1000 * (await secondsOf(() => tablesStatus({ tables, databases })))
-  return { lookMs, statusMs, diskBytes: await bytesOnDisk(tables, databases, 'batch_log') }
+  return { statusMs, diskBytes: await bytesOnDisk(tables, databases, 'batch_log') }
 }
 
 /** Of a table of the ledger, in ClickHouse. */

@@ -103,7 +103,6 @@ function platformCosts(workspace: Workspace, size: PlatformSize): Promise<Costs>
   return onPlatform(workspace, size, async ({ ready, ask }) => {
     const { bytes, cpuMs } = await ask<GrowthIndex>({ order: 'index' })
     return {
-      'fold of everything': { value: ready.foldSeconds, unit: 's' },
       stats: { value: ready.statsMs, unit: 'ms' },
       'list index, memory': { value: bytes / 1e6, unit: 'MB' },
       'list index, CPU to load': { value: cpuMs, unit: 'ms' },
@@ -115,16 +114,12 @@ function platformCosts(workspace: Workspace, size: PlatformSize): Promise<Costs>
 async function batchCosts(service: Service, batches: number): Promise<Costs> {
   const costs = await service.ask<GrowthBatches>({ order: 'batches', batches })
   return {
-    'batch log, a fold without changes': { value: costs.lookMs, unit: 'ms' },
     'batch log, status': { value: costs.statusMs, unit: 'ms' },
     'batch log, disk': { value: costs.diskBytes / 1e6, unit: 'MB' },
   }
 }
 
 async function keyCosts(service: Service, keys: number): Promise<Costs> {
-  const { foldMs, loadMs } = await service.ask<GrowthKeys>({ order: 'keys', keys })
-  return {
-    'fold of all keys': { value: foldMs, unit: 'ms' },
-    'load of all keys': { value: loadMs, unit: 'ms' },
-  }
+  const { loadMs } = await service.ask<GrowthKeys>({ order: 'keys', keys })
+  return { 'load of all keys': { value: loadMs, unit: 'ms' } }
 }

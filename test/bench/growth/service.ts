@@ -20,7 +20,6 @@ export interface GrowthInput extends PlatformSize {
 }
 
 export interface GrowthReady {
-  foldSeconds: number
   /** The statement behind `/stats`, the median. */
   statsMs: number
   /** Of the pledge ledger, in ClickHouse. */
@@ -43,7 +42,6 @@ export interface GrowthIndex {
 }
 
 export interface GrowthKeys {
-  foldMs: number
   /** How long a new query process takes to load them. */
   loadMs: number
 }
@@ -56,13 +54,12 @@ setFlagsFromString('--expose-gc')
 const collectGarbage: NonNullable<typeof globalThis.gc> = runInNewContext('gc')
 const { directory, ...size } = benchInput<GrowthInput>()
 const { tables, close } = await openOwnTables({ directory })
-const { foldSeconds } = await foldPlatform(tables, defaultDatabases, size)
+await foldPlatform(tables, defaultDatabases, size)
 const foldWorker = openPlatformFoldWorker(tables, defaultDatabases)
 await foldWorker.acquireLeadership()
 let batches = 0
 
 const ready: GrowthReady = {
-  foldSeconds,
   statsMs: await measureStats(),
   ledgerBytes: await bytesOnDisk(tables, defaultDatabases, 'pledge_ledger'),
 }
@@ -142,7 +139,7 @@ async function measureKeys(keys: number): Promise<GrowthKeys> {
             SETTINGS async_insert = 0`,
     query_params: { keys, sequence: ++batches },
   })
-  const foldMs = 1000 * (await secondsOf(() => foldWorker.fold()))
+  await foldWorker.fold()
   const failures: unknown[] = []
   const ring = createKeyRing(defaultKeyRingOptions, {
     tables,
@@ -156,5 +153,5 @@ async function measureKeys(keys: number): Promise<GrowthKeys> {
   if (failures.length > 0 || !ring.lookup(`pv_live_${'0'.repeat(24)}`)) {
     throw new Error(`the keys were not loaded: ${failures[0]}`)
   }
-  return { foldMs, loadMs }
+  return { loadMs }
 }

@@ -61,8 +61,6 @@ function figures(journal: PreparedJournal, ceilings: IngestRunResult[], ours: In
     figureOf('whole history', 's', seconds, journal.isWholeTable ? { atMost: 25 } : undefined),
     figureOf('main thread CPU an event', 'us', summarize(ours.map(cpuMicros))),
     figureOf('ceiling, main thread CPU an event', 'us', summarize(ceilings.map(cpuMicros))),
-    figureOf('ClickHouse CPU', 's', summarize(ours.map(result => result.clickHouseCpuSeconds))),
-    figureOf('start, tables made', 's', summarize(ours.map(result => result.startSeconds))),
     {
       ...figureOf('peak memory, both processes', 'MB', peakMb),
       value: peakMb.max,

@@ -12,7 +12,7 @@ import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { fromStart } from '../../support/events/starts.ts'
 import { benchInput, createCpuMeter, serveBench } from '../bench-process.ts'
-import { cpuSecondsOf, memoryOf } from '../process-usage.ts'
+import { peakBytesOf } from '../process-usage.ts'
 
 export interface IngestRunInput {
   kind: 'projector' | 'ceiling'
@@ -25,12 +25,8 @@ export interface IngestRunResult {
   seconds: number
   /** CPU time of the thread that reads and decodes. */
   cpuSeconds: number
-  /** CPU time of ClickHouse's process. */
-  clickHouseCpuSeconds: number
   /** Peak resident memory of this process and ClickHouse's together. */
   peakBytes: number
-  /** From the start of the process to the first poll. */
-  startSeconds: number
 }
 
 // The projector's poll size. It polls in these slices so that decoding does not block for long.
@@ -52,12 +48,10 @@ async function project(root: string): Promise<IngestRunResult> {
   const seconds = (performance.now() - startedMs) / 1000
   const cpuSeconds = cpuMs() / 1000
   const { records, rejects } = model.projector.health()
-  const pid = model.clickHouse.pid()
-  const clickHouseCpuSeconds = cpuSecondsOf(pid)
-  const peakBytes = memoryOf(process.pid).peakBytes + memoryOf(pid).peakBytes
+  const peakBytes = peakBytesOf(process.pid) + peakBytesOf(model.clickHouse.pid())
   await model.close()
   if (rejects > 0) throw new Error(`${rejects} records were rejected`)
-  return { records, seconds, cpuSeconds, clickHouseCpuSeconds, peakBytes, startSeconds: startedMs / 1000 }
+  return { records, seconds, cpuSeconds, peakBytes }
 }
 
 async function readAndDecode(root: string): Promise<IngestRunResult> {
@@ -88,12 +82,5 @@ async function readAndDecode(root: string): Promise<IngestRunResult> {
   const seconds = (performance.now() - startedMs) / 1000
   const cpuSeconds = cpuMs() / 1000
   await reader.close()
-  return {
-    records,
-    seconds,
-    cpuSeconds,
-    clickHouseCpuSeconds: 0,
-    peakBytes: memoryOf(process.pid).peakBytes,
-    startSeconds: startedMs / 1000,
-  }
+  return { records, seconds, cpuSeconds, peakBytes: peakBytesOf(process.pid) }
 }

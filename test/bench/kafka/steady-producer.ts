@@ -1,6 +1,5 @@
 /**
- * A producer, as a separate process, that appends pledges at a steady rate, and reports for each when it was due and when its
- * append was acknowledged. If the producer falls behind, it does not slow the schedule down, but catches up. So the figures
+ * A producer, as a separate process, that appends pledges at a steady rate, and reports for each when it was due. If the producer falls behind, it does not slow the schedule down, but catches up. So the figures
  * include every delay that a client would have seen.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -28,9 +27,8 @@ export interface ProducerRequest {
 }
 
 export interface ProducerAnswer {
-  /** For each pledge, when it was due, and when the log had it; ms since the epoch. */
+  /** When each pledge was due, ms since the epoch. */
   dueAtMs: Float64Array
-  acknowledgedAtMs: Float64Array
 }
 
 const tickMs = 5
@@ -43,7 +41,6 @@ serveBench({ ready: {}, answer: produce, close: () => writer.close() })
 
 async function produce({ first, count, perSecond }: ProducerRequest): Promise<ProducerAnswer> {
   const dueAtMs = new Float64Array(count)
-  const acknowledgedAtMs = new Float64Array(count)
   const startedAtMs = wallMs()
   let sent = 0
   while (sent < count) {
@@ -52,16 +49,12 @@ async function produce({ first, count, perSecond }: ProducerRequest): Promise<Pr
     if (until > sent) {
       const numbers = Array.from({ length: until - sent }, (_, index) => sent + index)
       await writer.append(numbers.map(number => recordOf(first + number)))
-      const atMs = wallMs()
-      for (const number of numbers) {
-        dueAtMs[number] = startedAtMs + (number / perSecond) * 1000
-        acknowledgedAtMs[number] = atMs
-      }
+      for (const number of numbers) dueAtMs[number] = startedAtMs + (number / perSecond) * 1000
       sent = until
     }
     if (due === until) await delay(tickMs)
   }
-  return { dueAtMs, acknowledgedAtMs }
+  return { dueAtMs }
 }
 
 function recordOf(number: number): NewRecord {

@@ -95,12 +95,11 @@ function latency(name: string, ms: readonly number[], target: { p50?: Target; p9
 }
 
 function pollFigures(polled: PollersResult & ListsServiceAnswer): Figure[] {
-  const { seconds, statements, cpuMs, latenciesMs } = polled
+  const { seconds, cpuMs, latenciesMs } = polled
   const requests = latenciesMs.length
   const name = `${pollers} pollers`
   return [
     { name, value: requests / seconds, unit: 'requests/s', target: { atLeast: 1_200 } },
-    { name: `${name}, statements a request`, value: statements / requests, unit: '' },
     {
       name: `${name}, CPU of the process a request`,
       value: cpuMs / requests,

@@ -14,9 +14,7 @@ const seed = 20_180_101
 const firstLaunch = Date.UTC(2018, 0, 1)
 const launchSpanMs = 250_000_000_000
 const dayMs = 86_400_000
-const creators = 300_000
 const pledgesPerBacker = 3
-const currencies = ['USD', 'EUR', 'GBP', 'JPY'] as const
 const sentence = 'What it is, who makes it, and why it is worth a pledge. '
 // Prime, so that the campaigns with very many pledges are spread over the ids.
 const spread = 279_470_273
@@ -51,7 +49,6 @@ export function* historyEvents(size: PlatformSize): Generator<ChangeEvent> {
 /** Texts of 300 to 2,000 characters, and five tiers. Three of the tiers are limited. */
 function campaignOf(number: number, version: number, status: CampaignState['status']): ChangeEvent {
   const launch_date = firstLaunch + ((number * 625_003) % launchSpanMs)
-  const creator = number % creators
   return campaignEvent({
     campaign_id: campaignIdOf(number),
     version,
@@ -59,18 +56,9 @@ function campaignOf(number: number, version: number, status: CampaignState['stat
     status,
     slug: `campaign-${number}`,
     category: `Category ${(number * 7) % categories}`,
-    currency: currencies[number % currencies.length] ?? 'USD',
     goal_amount_minor: 10_000 + ((number * 7_919) % 10_000_000),
-    follower_count: (number * 31) % 10_000,
     launch_date,
     end_date: launch_date + 30 * dayMs,
-    created_at: launch_date - 14 * dayMs,
-    creator: {
-      creator_id: `u_${creator}`,
-      name: `Creator ${creator}`,
-      profile_url: `https://crowdfunding.example/creators/${creator}`,
-      avatar_url: null,
-    },
     description: sentence.repeat(5 + (number % 30)),
     rewards: [1, 2, 3, 4, 5].map(tier =>
       sampleReward({

@@ -19,7 +19,7 @@ import { benchInput, serveBench } from '../bench-process.ts'
 import { startPlatformApp } from '../platform/app.ts'
 import { secondsOf } from '../platform/fold.ts'
 import type { PlatformSize } from '../platform/platform.ts'
-import { memoryOf } from '../process-usage.ts'
+import { peakBytesOf } from '../process-usage.ts'
 import { historyEvents } from './history.ts'
 
 export interface RebuildServiceInput extends PlatformSize {
@@ -56,7 +56,7 @@ const app = await startPlatformApp(tables, databases, {})
 const history = await openJournalHistory(files.journal, liveConsumer)
 await delay(settleMs)
 
-const peakBytes = () => memoryOf(process.pid).peakBytes + memoryOf(model.clickHouse.pid()).peakBytes
+const peakBytes = () => peakBytesOf(process.pid) + peakBytesOf(model.clickHouse.pid())
 const { apiUrl, headers } = app
 const ready: RebuildServiceReady = { apiUrl, headers, drainSeconds, peakBytes: peakBytes() }
 serveBench({
