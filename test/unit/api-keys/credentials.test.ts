@@ -45,10 +45,6 @@ describe('secrets', () => {
     )
   })
 
-  it('have a form that does not change: scanners know it', () => {
-    expect(generateSecret(count => new Uint8Array(count))).toBe(`pv_secret_${'0'.repeat(43)}2CZclj`)
-  })
-
   it('are stored as HMAC-SHA-256 under the pepper, in lower-case hex', () => {
     expect(hashSecret('pepper', 'secret')).toBe(createHmac('sha256', 'pepper').update('secret').digest('hex'))
     expect(hashSecret('pepper', 'secret')).toMatch(/^[0-9a-f]{64}$/)

@@ -1,9 +1,7 @@
 /** What the client says when there is no response, or when the base address is not the API's. Real sockets, no models. */
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
-import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { failureText } from '../../../contracts/api/client/failures.ts'
 import { type ClientOptions, createClient } from '../../../contracts/api/client.ts'
 import { errorBody } from '../../../contracts/api/errors.ts'
 import { clients } from '../../clients/python-bridge.ts'
@@ -30,19 +28,6 @@ describe('without a response, the error names the address and the cause', () => 
     const { port } = await listen(createSocketServer())
     const { message } = await failureOf(`http://127.0.0.1:${port}/api/v1`, { attemptMsMax: 20 })
     expect(message).toContain('none within the time limit of 20 ms')
-  })
-
-  it('whatever was thrown, there is a text', () => {
-    const circular: { cause?: unknown } = {}
-    circular.cause = circular
-    expect(failureText(circular)).not.toBe('')
-    fc.assert(
-      fc.property(fc.anything(), fc.anything(), (message, code) => {
-        for (const thrown of [message, { message, code }, { cause: { message, code } }]) {
-          expect(failureText(thrown)).toMatch(/./s)
-        }
-      }),
-    )
   })
 })
 

@@ -1,7 +1,7 @@
 /** Single requests of the client: sending, retries, waiting, caching, and refusals. */
 import { gzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Client, type ClientOptions, createClient } from '../../../contracts/api/client.ts'
+import { type ClientOptions, createClient } from '../../../contracts/api/client.ts'
 import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
 import { clients } from '../../clients/python-bridge.ts'
 import { needs } from '../../support/runner/requirements.ts'
@@ -206,46 +206,6 @@ describe.each(clients)('an address that can never work, in $language', client =>
     await expect(first).rejects.toThrow(RangeError)
   })
 })
-
-describe('a signal', () => {
-  const broken = () => new ReadableStream({ pull: controller => controller.error(new TypeError('reset')) })
-  const moment = { 'x-data-as-of': '2026-03-01T11:59:59.000000Z' }
-
-  it.each([
-    ['no response comes', lost],
-    ['the service refuses', error('forbidden')],
-    ['the body of a refusal breaks off', () => new Response(broken(), { status: 403 })],
-    ['the copy breaks off', () => new Response(broken(), { headers: moment })],
-    ['the copy is damaged', () => new Response('no gzip', { headers: moment })],
-  ])('keeps no listener of a whole copy if %s', async (_, answer) => {
-    const { client } = clientOf([answer], { attemptsMax: 2 })
-    const { signal } = new AbortController()
-    const listeners = listenersOf(signal)
-    await expect(readWhole(client.wholeCopy({ signal }))).rejects.toMatchObject({ name: 'ClientError' })
-    expect(listeners.added).toBeGreaterThan(0)
-    expect(listeners.now.size).toBe(0)
-  })
-})
-
-async function readWhole(whole: ReturnType<Client['wholeCopy']>) {
-  for await (const _ of (await whole)?.projects ?? []);
-}
-
-/** Those that are on the signal, while it does not abort. */
-function listenersOf(signal: AbortSignal) {
-  const listeners = { added: 0, now: new Set<unknown>() }
-  const { addEventListener: add, removeEventListener: remove } = signal
-  signal.addEventListener = (...args: Parameters<typeof add>) => {
-    listeners.added++
-    listeners.now.add(args[1])
-    add.apply(signal, args)
-  }
-  signal.removeEventListener = (...args: Parameters<typeof remove>) => {
-    listeners.now.delete(args[1])
-    remove.apply(signal, args)
-  }
-  return listeners
-}
 
 describe('an invalid option', () => {
   it.each([

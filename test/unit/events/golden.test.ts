@@ -1,12 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { earlierSchemas, encodeState, schemaIds } from '../../../contracts/events/codec.ts'
-import {
-  type ChangeEvent,
-  type EventType,
-  eventTypes,
-  type StateEvent,
-} from '../../../contracts/events/event.ts'
+import { type ChangeEvent, eventTypes, type StateEvent } from '../../../contracts/events/event.ts'
 import { formatEvent, parseEventLine } from '../../../contracts/events/ndjson.ts'
 import type { Header, LogRecord } from '../../../services/log/port.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
@@ -60,23 +55,6 @@ describe.each(eventTypes)('the golden examples of type %s', type => {
   test.each(current)('its NDJSON line is written exactly so: $name', example => {
     expect(formatEvent(eventOf(example))).toBe(example.line)
   })
-
-  test('show every nullable field both null and given, a tombstone, and an unknown status', () => {
-    const states = examples.map(example => eventOf(example).data)
-    expect(states).toContain(null)
-    expect(states.map(state => state?.status)).toContain('UNKNOWN')
-    const given = states.flatMap(state => (state ? [flatten(state)] : []))
-    for (const path of nullablePaths[type]) {
-      expect(
-        given.some(state => state.get(path) === null),
-        `${path} null`,
-      ).toBe(true)
-      expect(
-        given.some(state => (state.get(path) ?? null) !== null),
-        `${path} given`,
-      ).toBe(true)
-    }
-  })
 })
 
 test('every fixed id has an example, and stands for one schema', () => {
@@ -106,35 +84,6 @@ describe('the golden rejects', () => {
     expect(decode(recordOf(reject))).toEqual({ reason: reject.reason })
   })
 })
-
-const nullablePaths: Readonly<Record<EventType, readonly string[]>> = {
-  campaign: [
-    'subtitle',
-    'subcategory',
-    'location',
-    'image_url',
-    'launch_date',
-    'end_date',
-    'creator.avatar_url',
-    'rewards.quantity_available',
-  ],
-  pledge: ['reward_id'],
-  'api-key': ['issued_at', 'expires_at'],
-}
-
-/** Paths without array indexes; a null that any element has wins. */
-function flatten(value: object, prefix = ''): Map<string, unknown> {
-  const flat = new Map<string, unknown>()
-  for (const [name, part] of Object.entries(value)) {
-    const path = Array.isArray(value) ? prefix : prefix === '' ? name : `${prefix}.${name}`
-    if (typeof part === 'object' && part !== null) {
-      for (const [inner, leaf] of flatten(part, path)) if (flat.get(inner) !== null) flat.set(inner, leaf)
-    } else {
-      flat.set(path, part)
-    }
-  }
-  return flat
-}
 
 /** The schema id in the framing. */
 function idOf(hex: string): number {

@@ -19,16 +19,6 @@ describe('lines of a stream', () => {
     )
   })
 
-  test('keep their numbers, be they blank or too long', async () => {
-    const lines = await linesOf([Buffer.from('first\n\n'), Buffer.from(`${'x'.repeat(30)}\nlast`)], 10)
-    expect(lines.map(shape)).toEqual([
-      { number: 1, text: 'first', isEnded: true },
-      { number: 2, text: '', isEnded: true },
-      { number: 3, text: undefined, isEnded: true },
-      { number: 4, text: 'last', isEnded: false },
-    ])
-  })
-
   test('take bounded memory, though one is 50 MB long', async () => {
     const chunk = Buffer.alloc(64 * 1024, 'x')
     const before = process.memoryUsage().arrayBuffers

@@ -3,33 +3,6 @@ import { expect, test } from 'vitest'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { idleGauges } from '../../support/projector/gauges.ts'
 
-test('shared slugs are read once a minute, also after the clock of the machine has stepped back, and at once by a process that leads again', async () => {
-  let [now, monotonicMs] = [Date.UTC(2026, 0, 1), 0]
-  let isLeading = true
-  let readings = 0
-  const scrape = idleGauges({
-    metrics: createMetrics(),
-    now: () => now,
-    monotonicMs: () => monotonicMs,
-    isLeading: () => isLeading,
-    sharedSlugCount: async () => ++readings,
-  })
-  const readAt = async (at: number) => {
-    monotonicMs = at
-    await scrape()
-    return readings
-  }
-  expect(await readAt(0)).toBe(1)
-  expect(await readAt(59_000)).toBe(1)
-  now -= 3_600_000
-  expect(await readAt(60_000)).toBe(2)
-  expect(await readAt(61_000)).toBe(2)
-  isLeading = false
-  expect(await readAt(62_000)).toBe(2)
-  isLeading = true
-  expect(await readAt(63_000)).toBe(3)
-})
-
 test('what only a projector can know, no other process reports as 0', async () => {
   const metrics = createMetrics()
   const names = /^pledgeview_(shared_slugs|unknown_campaign_pledges|oversold_claims) /gm

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { answers, isSilent } from '../../support/servers/misbehaving-server.ts'
-import { against, failureOf, insert } from './against-server.ts'
+import { against, failureOf } from './against-server.ts'
 
 describe('connections', () => {
   test('are never more than allowed, and the others wait', async () => {
@@ -56,29 +56,5 @@ describe('connections', () => {
     await closed
     expect(ended).toEqual(['answered', 'closed'])
     await server.whenNoneIsOpen()
-  })
-})
-
-describe('what is sent', () => {
-  test('asks for the answer when the statement has ended, and of a read that it ends with its caller', async () => {
-    const { server, tables } = await against([answers('')])
-    await tables.run({ query: 'INSERT INTO a SELECT 1' })
-    await tables.insert(insert)
-    await tables.rows({ query: 'SELECT 1' })
-    for (const { parameters } of server.requests) expect(parameters.get('wait_end_of_query')).toBe('1')
-    expect(server.requests[2]?.parameters.get('cancel_http_readonly_queries_on_client_close')).toBe('1')
-  })
-
-  test('has parameters in the URL while they are few, and in the text when they are many', async () => {
-    const { server, tables } = await against([answers('')])
-    const query = 'SELECT {ids:Array(String)}'
-    await tables.rows({ query, query_params: { ids: ['a'] } })
-    const ids = Array.from({ length: 100 }, (_, n) => `${n}`.padStart(256, 'x'))
-    await tables.rows({ query, query_params: { ids } })
-    const [few, many] = server.requests
-    expect(few?.parameters.get('param_ids')).toBe("['a']")
-    expect(few?.body).toBe(query)
-    expect(many?.parameters.has('param_ids')).toBe(false)
-    expect(many?.body).toContain(ids.at(-1))
   })
 })

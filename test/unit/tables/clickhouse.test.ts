@@ -9,10 +9,9 @@ import {
   exceptionText,
   fails,
   isSilent,
-  startMisbehavingServer,
   stopsHalfway,
 } from '../../support/servers/misbehaving-server.ts'
-import { against, expectAbandoned, failureOf, insert, open } from './against-server.ts'
+import { against, expectAbandoned, failureOf, insert } from './against-server.ts'
 
 describe('a request that got no whole answer', () => {
   const unknown: [string, Behaviour][] = [
@@ -32,14 +31,6 @@ describe('a request that got no whole answer', () => {
       const { tables } = await against([behaviour], { silenceMsMax: 100 })
       expect(await failureOf(send(tables))).toMatchObject({ retryable: true, type: undefined })
     }
-  })
-
-  test('that was refused may be tried again', async () => {
-    const server = await startMisbehavingServer([cuts])
-    await server.close()
-    const error = await failureOf(open(server.url).run({ query: 'SELECT 1' }))
-    expect(error).toMatchObject({ retryable: true, type: undefined })
-    expect(error.message).toContain('ECONNREFUSED')
   })
 
   test('because the other side speaks no HTTP will not do better', async () => {
@@ -114,15 +105,6 @@ describe('an error of ClickHouse', () => {
       expect(await failureOf(done)).toMatchObject({ retryable: true, type: 'TIMEOUT_EXCEEDED' })
   })
 
-  test('about inserted rows names the row, and not its content', async () => {
-    const message = `Cannot parse input: expected '\\t' before: 'mind@private.example': (at row 3)\n\nRow 3:\nprivate.example`
-    const { tables } = await against([fails(27, 'CANNOT_PARSE_INPUT_ASSERTION_FAILED', message, 400)])
-    const error = await failureOf(tables.insert(insert))
-    expect(error).toMatchObject({ retryable: false, type: 'CANNOT_PARSE_INPUT_ASSERTION_FAILED' })
-    expect(error.message).toContain('model.pledge_ledger')
-    expect(error.message).toContain('row 3')
-  })
-
   test('that says that the table was just exchanged is a reason to read again, and not to write again', async () => {
     const exchanged = fails(741, 'TABLE_UUID_MISMATCH', 'It passes.')
     const { server, tables } = await against([exchanged, answers('{"n":1}\n')])
@@ -158,14 +140,6 @@ describe('a caller that stops waiting', () => {
     ['a statement', (tables, signal) => tables.run({ query: 'SELECT 1' }, { signal })],
     ['an insert', (tables, signal) => tables.insert(insert, { signal })],
   ]
-
-  test.each(ways)('for %s is let go at once, and its connection is closed', async (_, send) => {
-    const abort = new AbortController()
-    const { server, tables } = await against([() => abort.abort()])
-    await expectAbandoned(send(tables, abort.signal))
-    await server.whenNoneIsOpen()
-    expect(server.requests).toHaveLength(1)
-  })
 
   test.each(ways)('for %s in the middle of the answer is let go too', async (_, send) => {
     const abort = new AbortController()

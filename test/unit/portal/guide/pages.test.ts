@@ -8,7 +8,6 @@ import { guideContent, limits } from '../../../../services/portal/guide/guide.ts
 import { landingContent } from '../../../../services/portal/guide/landing.ts'
 import { type Document, operationsOf } from '../../../../services/portal/guide/openapi.ts'
 import { referenceContent } from '../../../../services/portal/guide/reference.ts'
-import { statusContent } from '../../../../services/portal/status/status-page.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 
 const apiUrl = 'https://data.example/api/v1'
@@ -78,13 +77,6 @@ test('the first page names what is unknown, and does not invent it', () => {
   const { text } = landingContent({ live, apiUrl, isSignedIn: false })
   expect(text).toContain('Unavailable')
   expect(text.match(/<dd>unknown<\/dd>/g)).toHaveLength(2)
-})
-
-test('the shares of a day end at 100 %, also if they add up to a little more by rounding', () => {
-  const days = [{ day: '2026-11-22', fresh: 1_430, behind: 5, away: 5 }]
-  const { text } = statusContent({ status: 'Up to date', campaigns: 1, as_of: 0 }, { days, incidents: [] })
-  expect(text).toContain('>100 %</text>')
-  expect(text).not.toContain('200 %')
 })
 
 test('the changelog page has what concerns API consumers, and nothing else', () => {

@@ -145,11 +145,6 @@ describe('the fold loop', () => {
     expect(sleeps).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 1_000])
   })
 
-  test('acquires leadership again after a failure: the statement may still run, or may arrive later', async () => {
-    const did = await play({ fold: [fails(passing()), () => undefined] })
-    expect(did).toEqual(['lead', 'fold', 'retry: away', 'sleep 1000', 'lead', 'fold', 'notifier 500'])
-  })
-
   test('retries to acquire leadership', async () => {
     const did = await play({ acquireLeadership: [fails(passing())], fold: [() => undefined] })
     expect(did).toEqual(['lead', 'retry: away', 'sleep 1000', 'lead', 'fold', 'notifier 500'])
@@ -174,13 +169,5 @@ describe('the fold loop', () => {
     // The last two are 1,000 ms apart, and the pause is never over sooner than 200 ms.
     await expect(play(script(1_000))).resolves.toBeDefined()
     await expect(play(script(999))).rejects.toThrow('away')
-  })
-
-  test('throws a failure that is not retryable at once', async () => {
-    const broken = fails(new TablesError('no such table', { retryable: false }))
-    await expect(play({ fold: [broken, () => undefined] })).rejects.toThrow('no such table')
-    await expect(
-      play({ acquireLeadership: [fails(new RangeError('bug'))], fold: [() => undefined] }),
-    ).rejects.toThrow('bug')
   })
 })

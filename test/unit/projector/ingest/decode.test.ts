@@ -151,21 +151,6 @@ describe('decoding what another version of the schema wrote', () => {
 describe('decoding by the schemas of a registry', () => {
   const avroBinary = newRecordOf(pledge).value?.subarray(5) ?? Buffer.alloc(0)
 
-  test('does not use our schema for a fixed id', () => {
-    expect(createDecoder(() => undefined)(recordOf(pledge))).toEqual({
-      reason: 'schema id 2 is unknown for a pledge',
-    })
-  })
-
-  test('passes on the reason of the registry, as long as there is one', () => {
-    let isThere = false
-    const decode = createDecoder(() => (isThere ? { schema: schemas.pledge } : { reason: 'is not there' }))
-    const record = recordOf(pledge, { value: framed(7, avroBinary) })
-    expect(decode(record)).toEqual({ reason: 'schema id 7 is not there' })
-    isThere = true
-    expect(decode(record)).toEqual(pledge)
-  })
-
   test('asks for a schema once, unless a thousand others came between', () => {
     const asked: number[] = []
     const decode = createDecoder(id => {

@@ -8,9 +8,8 @@ import { decodeRows } from '../../../support/clickhouse/row-binary.ts'
 const databases = generationOf({ base: 'base', views: 'views' }, 1)
 const partition = { topic: 'pledges', partition: 0 } as const
 
-/** Positions whose clock is set, and the offsets that they have written. */
+/** Positions whose clock stands still, and the offsets that they have written. */
 async function openPositions() {
-  const clock = { ms: 0 }
   const written: unknown[] = []
   const tables = {
     rows: async () => [],
@@ -22,7 +21,7 @@ async function openPositions() {
   const positions = createPositions({
     ...{ tables, databases, shards: [{ tables, databases }] },
     now: () => 1_790_000_000_000,
-    monotonicMs: () => clock.ms,
+    monotonicMs: () => 0,
     warn: () => {},
   })
   const assign = (assignment: string) =>
@@ -32,29 +31,8 @@ async function openPositions() {
     })
   await assign('first')
   const store = (next: number, assignment = 'first') => positions.store(assignment, [{ ...partition, next }])
-  return { positions, written, clock, assign, store }
+  return { positions, written, assign, store }
 }
-
-test('positions are written at most once a second, and the rest once no batch follows', async () => {
-  const { positions, written, clock, store } = await openPositions()
-  await store(1)
-  clock.ms = 500
-  await store(2)
-  await store(3)
-  expect(written).toEqual([1])
-  clock.ms = 1_000
-  await store(4)
-  expect(written).toEqual([1, 4])
-  await store(5)
-  await positions.storeRest()
-  await positions.storeRest()
-  expect(written).toEqual([1, 4, 5])
-  clock.ms = 1_900
-  await positions.storeRest()
-  clock.ms = 2_000
-  await store(6)
-  expect(written).toEqual([1, 4, 5, 6])
-})
 
 test('what an assignment has left unwritten goes with it: another process may have the partitions', async () => {
   const { positions, written, assign, store } = await openPositions()

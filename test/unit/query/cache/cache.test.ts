@@ -18,19 +18,6 @@ function open(bytesMax: number) {
 const lasting = { bytes: 10, createdAt: 0, expiresAt: 60_000 }
 
 describe('a fair store', () => {
-  it('takes from the largest owner what it has not used for longest', () => {
-    const { store } = open(36)
-    for (const key of ['a', 'b', 'c']) store.set(key, lasting, 'one')
-    store.get('a', 'one')
-    store.set('d', lasting, 'two')
-    expect(['a', 'b', 'c', 'd'].map(key => store.get(key, 'one') !== undefined)).toEqual([
-      true,
-      false,
-      true,
-      true,
-    ])
-  })
-
   it('keeps a value that several owners use until all of them have lost it', () => {
     const { store } = open(100)
     store.set('shared', lasting, 'large')

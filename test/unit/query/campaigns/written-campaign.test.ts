@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { publicStatuses } from '../../../../contracts/events/event.ts'
 import { presentProject, projectRowOf } from '../../../../services/query/campaigns/campaign-fields.ts'
-import { writeCampaign, writtenAt } from '../../../../services/query/campaigns/written-campaign.ts'
+import { writeCampaign } from '../../../../services/query/campaigns/written-campaign.ts'
 import { pageText } from '../../../../services/query/endpoints/endpoint.ts'
 import { projectListBodySchema } from '../../../../services/query/endpoints/projects.ts'
 import { detailRow } from '../../../support/query/fake-tables.ts'
@@ -51,12 +51,4 @@ test('a page of written campaigns has the bytes that its schema would leave, at 
       expect(wanted).not.toContain('private')
     }),
   )
-})
-
-test('a campaign that was written once shows the days that remain at each time', () => {
-  const written = writeCampaign({ ...detailRow, end_date: '2026-03-03 12:00:00.000' })
-  const daysAt = (time: string) => JSON.parse(writtenAt(written, Date.parse(time))).days_remaining
-  expect(daysAt('2026-03-01T12:00:00Z')).toBe(2)
-  expect(daysAt('2026-03-02T12:00:00.001Z')).toBe(1)
-  expect(daysAt('2026-03-04T00:00:00Z')).toBe(0)
 })

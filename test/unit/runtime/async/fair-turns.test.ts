@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import {
-  ClientGoneError,
   createFairTurns,
   createFairYield,
   createShareOfLoop,
@@ -41,54 +40,12 @@ function openWork(turns: FairTurns) {
 }
 
 describe('fair turns', () => {
-  it('alternate between keys, whatever the order of arrival', async () => {
-    const work = openWork(createFairTurns(defaults))
-    for (let n = 1; n <= 50; n++) work.ask('greedy', `greedy ${n}`)
-    work.ask('b', 'b 1')
-    work.ask('c', 'c 1')
-    work.ask('b', 'b 2')
-    await work.endAll()
-    expect(work.started.slice(0, 7)).toEqual([
-      'greedy 1',
-      'greedy 2',
-      'b 1',
-      'c 1',
-      'greedy 3',
-      'b 2',
-      'greedy 4',
-    ])
-    expect(work.started).toHaveLength(53)
-  })
-
-  it('bound what runs of one key, and of all', async () => {
-    const work = openWork(createFairTurns({ ...defaults, runningMax: 5, runningPerKeyMax: 2 }))
-    for (const key of ['a', 'b', 'c']) for (let n = 1; n <= 3; n++) work.ask(key, `${key} ${n}`)
-    expect(work.started).toEqual(['a 1', 'a 2', 'b 1', 'b 2', 'c 1'])
-    await work.endAll()
-    expect(work.started).toHaveLength(9)
-  })
-
   it('refuse what has waited too long, and never start it', async () => {
     const work = openWork(createFairTurns({ ...defaults, waitMsMax: 10 }))
     work.ask('a', 'a 1')
     await expect(work.ask('b', 'b 1')).rejects.toBeInstanceOf(OverloadedError)
     await work.endAll()
     expect(work.started).toEqual(['a 1'])
-  })
-
-  it('skip work whose client has gone, and give its place to others', async () => {
-    const work = openWork(createFairTurns({ ...defaults, waitingPerKeyMax: 2 }))
-    let isGone = false
-    // Also if there is room.
-    await expect(work.ask('a', 'gone', () => true)).rejects.toBeInstanceOf(ClientGoneError)
-    work.ask('a', 'a 1')
-    const gone = [work.ask('a', 'gone', () => isGone), work.ask('a', 'gone', () => isGone)]
-    isGone = true
-    work.ask('a', 'a 2')
-    for (const left of gone) await expect(left).rejects.toBeInstanceOf(ClientGoneError)
-    work.ask('b', 'gone', () => isGone)
-    await work.endAll()
-    expect(work.started).toEqual(['a 1', 'a 2'])
   })
 
   it('forget a key whose waiting work is all gone, so that it has no place before others', async () => {
