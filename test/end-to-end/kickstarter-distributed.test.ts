@@ -4,10 +4,7 @@
  *
  * PLEDGEVIEW_TEST_SHARDS=2 runs it on a cluster of two shards.
  */
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { topics } from '../../contracts/events/event.ts'
 import type { Deployment } from '../support/deployment/deployment.ts'
 import { useLocalDeployment } from '../support/deployment/local-deployment.ts'
 import type { LocalServices } from '../support/deployment/local-services.ts'
@@ -87,29 +84,8 @@ describe('the real Kickstarter table, with five percent of noise, distributed', 
     expect(statuses.map(({ projector }) => projector.rejects)).toEqual([0, 0])
   })
 
-  test('the log has six partitions a topic, all of them in use, compressed with LZ4', () => {
-    const { dataDirectory } = services.kafka
-    for (const topic of topics) {
-      const folders = readdirSync(dataDirectory).filter(name => new RegExp(`^${topic}-\\d+$`).test(name))
-      expect(folders).toHaveLength(6)
-      if (topic !== 'campaigns' && topic !== 'pledges') continue
-      for (const folder of folders) expect(compressionOf(join(dataDirectory, folder))).toBe(lz4)
-    }
-  })
-
   test('every process stays within its memory', () => {
     for (const projector of projectors) expect(peakMemoryMb('a projector', projector)).toBeLessThan(700)
     expect(peakMemoryMb('a query process', query)).toBeLessThan(400)
   })
 })
-
-// Kafka's number of it, and where a record batch has it, in the lowest bits; source: Kafka documentation, "Record Batch".
-const lz4 = 3
-const attributesAt = 21
-const compressionMask = 0b111
-
-/** Of the first batch of a partition. */
-function compressionOf(folder: string): number {
-  const [first = ''] = readdirSync(folder).filter(file => file.endsWith('.log'))
-  return readFileSync(join(folder, first)).readInt16BE(attributesAt) & compressionMask
-}

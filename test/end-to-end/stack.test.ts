@@ -58,16 +58,6 @@ async function freeArguments(): Promise<string[]> {
   return [...args, '--ops-port', String(first)]
 }
 
-test('help and wrong arguments are answered without a stack trace', async () => {
-  expect(await stack(['--help']).ended()).toMatchObject({
-    code: 0,
-    output: expect.stringContaining('--kafka-port'),
-  })
-  const wrong = await stack(['--nonsense']).ended()
-  expect(wrong).toMatchObject({ code: 2, output: expect.stringContaining('--help lists the options') })
-  expect(wrong.output).not.toContain('    at ')
-})
-
 test('a port that is taken is answered with the flag that changes it', async () => {
   const port = await freePort()
   const server = createServer().listen(port, '127.0.0.1')
