@@ -148,7 +148,6 @@ export async function openStage(
     keys,
     recorder,
     places,
-    newProjector,
     random,
 
     /** Resolves with the mirrors. */
