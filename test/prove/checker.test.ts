@@ -5,7 +5,6 @@ import { defaultDatabases, generationOf } from '../../services/tables/generation
 import { check } from './checker/check.ts'
 import { goodLog, tryLogMutants } from './checker/mutants.ts'
 import { slowedDown } from './faults/clickhouse-faults.ts'
-import { optionOf, realMutants } from './real-mutants.ts'
 import { lossesOf, shownMax } from './report.ts'
 
 test('a service that keeps every promise is accepted', () => {
@@ -30,10 +29,6 @@ test('all losses of a world are counted, and the first are shown', () => {
   const proof = { simulated: [], failures, worlds: [{ ...outcome, violations }] }
   expect(lossesOf(proof)).toHaveLength(violations.length + 2)
   expect(lossesOf(proof, shownMax)).toHaveLength(shownMax + 2)
-})
-
-test.each(realMutants)('the program still has what the proof takes out: $without', mutant => {
-  expect(optionOf(mutant)).toContain('--import=')
 })
 
 test('the program still folds with a statement that a fault can slow down', () => {

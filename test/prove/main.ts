@@ -1,10 +1,10 @@
 /**
- * `npm run prove [-- --minutes N] [--seed S] [--mutants] [--world N] [--log FILE]`: tries to break what Pledgeview promises, and says what came of it.
+ * `npm run prove [-- --minutes N] [--seed S] [--world N] [--log FILE]`: tries to break what Pledgeview promises, and says what came of it.
  *
  * A fifth of the time it plays worlds of the simulation, with new seeds. Then it plays worlds of real processes under faults that are
  * drawn from the seed, and checks every answer that any reader got. A failure prints the seed, the answers that show it, and the command that
- * plays it again; the exit code is 1. `--mutants` first plays worlds of programs without a safeguard, which the checker has to
- * find. `--world` plays that world alone. `--log` checks a log that was kept. Without these two, the report is written to test/PROOF.md.
+ * plays it again; the exit code is 1. `--world` plays that world alone. `--log` checks a log that was kept. Without these two, the report is
+ * written to test/PROOF.md.
  */
 import { randomInt } from 'node:crypto'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
@@ -17,8 +17,7 @@ import { localServices } from '../support/deployment/local-services.ts'
 import { check } from './checker/check.ts'
 import type { Log, Violation } from './checker/log.ts'
 import { tryLogMutants } from './checker/mutants.ts'
-import { realMutants, tryMutant } from './real-mutants.ts'
-import { lossesOf, type Mutant, type Proof, shownMax, writeReport } from './report.ts'
+import { lossesOf, type Proof, shownMax, writeReport } from './report.ts'
 import { type Simulated, simulate, simulatedSeed } from './simulated.ts'
 import { drawPlan, playWorld, type WorldOutcome } from './world.ts'
 
@@ -31,19 +30,15 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     world: { type: 'string' },
     log: { type: 'string' },
-    mutants: { type: 'boolean', default: false },
   },
 })
 const seed = values.seed ?? String(randomInt(1, 1_000_000_000))
 const startedAt = performance.now()
 const playMs = 60_000 * Number(values.minutes)
 const line = createPaintedLine(process.stderr)
-let isStopping = false
-const isStopped = () => isStopping
-for (const name of ['SIGINT', 'SIGTERM'] as const)
-  process.once(name, () => {
-    isStopping = true
-  })
+const stopping = new AbortController()
+const { signal } = stopping
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stopping.abort())
 process.exitCode = values.log ? checkAgain(values.log) : await prove()
 process.exit()
 
@@ -54,43 +49,30 @@ async function prove(): Promise<number> {
     return 2
   }
   console.log(`seed ${seed}, ${values.minutes} minutes`)
-  const mutants = values.mutants ? await tryMutants() : []
-  const logMutants = tryLogMutants()
-  // Mutants are played before.
+  const mutants = tryLogMutants()
   const playedFrom = performance.now()
   const { outcomes: simulated, failures } = values.world
     ? { outcomes: [], failures: [] }
     : await simulateUntil(playedFrom + simulatedShare * playMs)
   const worlds: WorldOutcome[] = []
-  for (let world = Number(values.world ?? 1); !isStopping; world++) {
+  for (let world = Number(values.world ?? 1); !signal.aborted; world++) {
     const outcome = await playOne(world)
-    if (isStopping) break
+    if (signal.aborted) break
     // Its log is large, and is not needed any more.
     worlds.push({ ...outcome, log: [] })
     if (values.world || performance.now() > playedFrom + playMs) break
   }
-  const proof = { seed, simulated, failures, worlds, mutants, logMutants, minutes: minutes() }
+  const proof = { seed, simulated, failures, worlds, mutants, minutes: minutes() }
   if (!values.world) console.log(`${writeReport(proof)}\nThe report is in test/PROOF.md.`)
-  const missed = [...mutants, ...logMutants].filter(({ isFound }) => !isFound)
+  const missed = mutants.filter(({ isFound }) => !isFound)
   for (const { rule, without } of missed) console.error(`the checker does not find it (${rule}): ${without}`)
   return missed.length + lossesOf(proof).length > 0 ? 1 : 0
-}
-
-async function tryMutants(): Promise<Mutant[]> {
-  const tried: Mutant[] = []
-  for (const mutant of realMutants.values().filter(() => !isStopping)) {
-    const onStep = paint(`without ${mutant.without}`)
-    const one = await tryMutant(mutant, `${seed}.mutant.${tried.length + 1}`, onStep, isStopped)
-    tried.push(one)
-    say(`${minutes()} min, without ${one.without}: ${one.isFound ? one.rule : 'NOT FOUND'}: ${one.said}`)
-  }
-  return tried
 }
 
 async function simulateUntil(moment: number): Promise<Pick<Proof, 'failures'> & { outcomes: Simulated[] }> {
   const outcomes: Simulated[] = []
   const failures: string[] = []
-  for (let n = 0; (n === 0 || performance.now() < moment) && !isStopping; n++) {
+  for (let n = 0; (n === 0 || performance.now() < moment) && !signal.aborted; n++) {
     const one = simulatedSeed(seed, n)
     paint('simulated')(`world ${n + 1}`)
     const losses: string[] = []
@@ -116,9 +98,9 @@ async function simulateUntil(moment: number): Promise<Pick<Proof, 'failures'> & 
 async function playOne(world: number): Promise<WorldOutcome> {
   const plan = drawPlan(`${seed}.${world}`, stepsOfWorld)
   const name = `world ${world} on ${plan.shards ?? 'no'} shards`
-  const outcome = await playWorld(plan, paint(name), isStopped)
+  const outcome = await playWorld(plan, paint(name), signal)
   const { log, violations, counts, seconds } = outcome
-  if (isStopping) return outcome
+  if (signal.aborted) return outcome
   const losses = lossesOf({ simulated: [], failures: [], worlds: [outcome] })
   say(
     `${name} (${plan.faults.join(', ')}): ${counts.answer} answers in ${Math.round(seconds)} s, ${losses.length} losses`,

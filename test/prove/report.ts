@@ -4,19 +4,17 @@
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { cpus, totalmem } from 'node:os'
+import { describeMachine, machineText } from '../bench/machine.ts'
 import { newestKafka } from '../support/kafka/jars.ts'
 import type { Simulated } from './simulated.ts'
 import { countsOf, type WorldOutcome } from './world.ts'
 
-/** A program or a log without a safeguard. */
+/** A log without a safeguard. */
 export interface Mutant {
   /** The rule of the checker that has to find it. */
   rule: string
   without: string
   isFound: boolean
-  /** What the checker said first by this rule; or what happened instead. */
-  said: string
 }
 
 export interface Proof {
@@ -25,9 +23,7 @@ export interface Proof {
   /** Why a simulated world was not played to its end, with its seed. */
   failures: readonly string[]
   worlds: readonly WorldOutcome[]
-  /** Programs. */
   mutants: readonly Mutant[]
-  logMutants: readonly Mutant[]
   minutes: number
 }
 
@@ -56,10 +52,11 @@ export function lossesOf(
 
 /** Writes both. Returns the summary. */
 export function writeReport(proof: Proof): string {
-  const { seed, simulated, worlds, mutants, logMutants, minutes } = proof
+  const { seed, simulated, worlds, mutants, minutes } = proof
   const losses = lossesOf(proof)
   const counted = (what: string) => many(sum(worlds.map(({ counts }) => counts[what] ?? 0)))
   const played = worlds.flatMap(one => one.played)
+  const redis = outputOf('redis-server', '--version').match(/v=(\S+)/)?.[1]
   const commit = outputOf('git', 'rev-parse', '--short', 'HEAD').trim()
   const virtual = hours(sum(simulated.map(({ lastedMs }) => lastedMs / 1_000)))
   const ofSimulated = `${many(simulated.length)} simulated worlds of ${virtual} virtual hours`
@@ -69,7 +66,8 @@ export function writeReport(proof: Proof): string {
   const values = [
     ['command', `\`npm run prove -- ${process.argv.slice(2).join(' ')}\`, seed ${seed}, ${minutes} minutes`],
     ['commit', commit],
-    ...machine(),
+    ['machine', machineText(describeMachine()).trim()],
+    ['versions', `Kafka ${newestKafka}, Redis ${redis}`],
     ['simulated', `seeds ${simulated[0]?.seed} and up: ${ofSimulated}`],
     [
       'real',
@@ -81,10 +79,9 @@ export function writeReport(proof: Proof): string {
     ['lists of several pages, which are of one snapshot', counted('lists')],
     ['quiet times, in which every answer is the whole truth', counted('quiet')],
     ['mirrors, whose copy at the end is compared with the truth', counted('copy')],
-    ['mutants that the checker found', foundOf([...mutants, ...logMutants])],
+    ['mutants that the checker found', foundOf(mutants)],
     ['losses', losses.length],
   ]
-  const said = mutants.map(one => [one.rule, one.without, one.isFound ? one.said : '**not found**'])
   const text = `# Proof
 
 Written by \`npm run prove\`. It tries to break what Pledgeview promises: simulated worlds, then real processes under faults, with readers and
@@ -105,9 +102,8 @@ ${listed(lossesOf(proof, shownMax)) || 'Nothing.'}
 
 ## The checker can fail
 
-A safeguard is taken out of [a small log](./prove/checker/mutants.ts), and the checker finds it: ${foundOf(logMutants)}. The
+A safeguard is taken out of [a small log](./prove/checker/mutants.ts), and the checker finds it: ${foundOf(mutants)}. The
 [simulation](./simulation/safeguards.test.ts) takes nine more out of its model and of what stands around the service.
-${mutants.length > 0 ? `\nOr it is taken out of the real program, which plays a world (\`--mutants\`): ${foundOf(mutants)} were found.\n\n${table('rule | without this | what the checker said', said)}` : ''}
 
 ${sectionOf('What this does not see')}
 
@@ -121,17 +117,6 @@ ${sectionOf('Defects that this has found')}
 
 function foundOf(mutants: readonly Mutant[]): string {
   return `${mutants.filter(({ isFound }) => isFound).length} of ${mutants.length}`
-}
-
-/** What it ran on. */
-function machine(): [what: string, value: string][] {
-  const redis = outputOf('redis-server', '--version').match(/v=(\S+)/)?.[1]
-  const chdb = JSON.parse(readFileSync(new URL('node_modules/chdb/package.json', root), 'utf8')).version
-  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`
-  return [
-    ['machine', `${cpus()[0]?.model}, ${cpus().length} cores, ${memory}`],
-    ['versions', `Node ${process.version}, Kafka ${newestKafka}, ClickHouse of chdb ${chdb}, Redis ${redis}`],
-  ]
 }
 
 /** A section that people write, as it is in the report from before. */

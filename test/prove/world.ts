@@ -1,7 +1,10 @@
 /** Plays one world: a stage, faults that are drawn from the seed, and the verdict of the checker on everything that was answered. */
+import { once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
+import { lagRecords } from '../../services/log/port.ts'
 import { within } from '../../services/runtime/async/sleep.ts'
 import { messageOf } from '../../services/runtime/message-of.ts'
+import { outputOf, type StatusOutput } from '../support/deployment/status.ts'
 import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
 import { keptRejects } from '../support/projector/reject-filters.ts'
 import { pick, randomOf } from '../support/runner/random.ts'
@@ -16,7 +19,7 @@ import * as ofQueries from './faults/query-faults.ts'
 import type { Mirror } from './stage/readers.ts'
 import { rowOf } from './stage/recorder.ts'
 import { openStage, type Stage, type StageOptions } from './stage/stage.ts'
-import { brokenIn, currentOf, holdsMsMax, positionsAndEnds, until } from './stage/watch.ts'
+import { brokenIn, currentOf, holdsMsMax, until } from './stage/watch.ts'
 
 type Faults = Readonly<Record<string, (stage: Stage) => Promise<void>>>
 
@@ -51,30 +54,26 @@ export function drawPlan(seed: string, steps: number): WorldPlan {
   return { seed, shards, faults: Array.from({ length: steps }, () => pick(random, names)) }
 }
 
-const lookMs = 3_000
-
-/** It ends early, with all of its processes, once `isEnough` says so of its log. */
+/** It ends early, with all of its processes, once it is aborted. */
 export async function playWorld(
   plan: WorldPlan,
   onStep: (text: string) => void = () => {},
-  isEnough: (log: Log) => boolean = () => false,
+  signal = new AbortController().signal,
 ): Promise<WorldOutcome> {
   const startedAt = performance.now()
   const log: Entry[] = []
   const played: string[] = []
   const closing = new AsyncDisposableStack()
   let failure: string | undefined
-  const ended = Promise.withResolvers<void>()
-  const looking = setInterval(() => isEnough(log) && ended.resolve(), lookMs)
+  const ended = once(signal, 'abort')
   try {
     const stage = await openStage(closing, plan.seed, log, plan)
     const playing = play(stage, plan.faults, onStep, played)
     playing.catch(() => {})
-    await Promise.race([playing, ended.promise])
+    await Promise.race([playing, ended])
   } catch (error) {
     failure = `${messageOf(error)} ${error instanceof Error && error.cause ? messageOf(error.cause) : ''}`
   }
-  clearInterval(looking)
   await closing.disposeAsync().catch(error => {
     failure ??= messageOf(error)
   })
@@ -114,7 +113,7 @@ const base64 = (value: Uint8Array | null) => Buffer.from(value ?? []).toString('
 
 /** What has to hold when nothing is said any more. */
 async function checkEnd(stage: Stage, mirrors: readonly Mirror[]): Promise<void> {
-  const { recorder, services, tables, databases, folded, traffic } = stage
+  const { recorder, tables, databases, folded, traffic } = stage
   await traffic.stop()
   const settledAt = Date.now()
   await within(holdsMsMax, Promise.all(mirrors.map(mirror => mirror.follow(settledAt))))
@@ -122,14 +121,14 @@ async function checkEnd(stage: Stage, mirrors: readonly Mirror[]): Promise<void>
     recorder.add({ kind: 'copy', mirror: name, rows: [...copy().values()].map(rowOf) })
   for (const [process, place] of Object.entries(stage.processes))
     recorder.add({ kind: 'broken', process, names: await brokenIn(place) })
-  const { kafka } = services.addresses
   // If its append was repeated, a record is at two places in the log, and so among the rejects.
   const kept = new Set((await keptRejects(tables, databases)).map(({ record }) => base64(record.value)))
   if (!isDeepStrictEqual(kept, new Set(traffic.poisoned().map(base64))))
     throw new Error(`not every record that is no event is among the ${kept.size} rejects`)
+  // The group has committed all that the log has.
   await until(async () => {
-    const { positions, ends } = await positionsAndEnds(kafka)
-    return Object.entries(ends).every(([name, offset]) => positions[name] === offset)
+    const { projector } = await outputOf<StatusOutput>(stage.deployment, ['status'])
+    return lagRecords(projector.lag) === 0
   })
   // A rebuild takes epochs above those of the generation from before.
   const current = await currentOf(tables)

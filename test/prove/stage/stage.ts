@@ -59,8 +59,6 @@ export type Stage = Awaited<ReturnType<typeof openStage>>
 export interface StageOptions {
   /** Makes ClickHouse a cluster of this many servers. Otherwise it is one server, and no cluster. */
   shards?: number | undefined
-  /** Further settings of its projectors and query processes. */
-  settings?: Readonly<Record<string, string>>
 }
 
 /** What has to be closed is in `closing`, also if it rejects. */
@@ -113,7 +111,7 @@ export async function openStage(
     shards && { PLEDGEVIEW_CLICKHOUSE_USER: user, PLEDGEVIEW_CLICKHOUSE_PASSWORD: '' }
   const processes: Record<string, Place> = {}
   function newPlace(command: 'projector' | 'query', more: Readonly<Record<string, string>>): Place {
-    const place = createPlace(command, { ...deployment.environment, ...more, ...options.settings })
+    const place = createPlace(command, { ...deployment.environment, ...more })
     processes[`${command} ${Object.keys(processes).length}`] = place
     return closing.adopt(place, async one => void (await one.stop()))
   }
