@@ -138,4 +138,8 @@ describe('the configuration', () => {
   ])('%s is kept as it is', (name, urls) => {
     for (const url of urls) expect(readConfig({ [name]: url })).toMatchObject({ [name]: url })
   })
+
+  test('a wrong secret is not repeated in the message', () => {
+    expect(() => readConfig({ PLEDGEVIEW_BACKER_KEY: 'do-not-print-me' })).not.toThrow('do-not-print-me')
+  })
 })
