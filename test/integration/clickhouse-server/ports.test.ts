@@ -151,15 +151,6 @@ describe('the session’s user, which has no password,', () => {
 })
 
 describe('ClickHouse', () => {
-  test('answers in the native protocol, including errors', async () => {
-    expect(await askAnalyst('SELECT number FROM numbers(100000)')).toHaveLength(100_000)
-    const late = askAnalyst('SELECT throwIf(number = 70000) FROM numbers(100000)')
-    await expect(late).rejects.toMatchObject({ code: 395 })
-    await expect(askAnalyst('SELEC 1')).rejects.toMatchObject({ code: 62 })
-    const nowhere = { port: nativePort(), user: 'analyst', password: '', database: 'nowhere' }
-    await expect(askNative(nowhere, 'SELECT 1')).rejects.toMatchObject({ code: 81 })
-  })
-
   test('ends a connection that has not signed in and says nothing, over both protocols', async () => {
     const half: [port: number, bytes: string][] = [
       [httpPort(), ''],

@@ -2,12 +2,14 @@
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
 import { startEmbeddedService } from '../../../services/embedded/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
+import { askAsAnalyst } from '../../support/clickhouse/analyst.ts'
 import { askClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse/clickhouse.ts'
 import { freeDoor, makeTestDirectory, type TestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 import { filesWith } from '../../support/events/find-texts.ts'
@@ -101,6 +103,31 @@ describe('ClickHouse’s server', () => {
     expect(await tables.rows({ query: 'SELECT 1 AS one' })).toEqual([{ one: 1 }])
     await tables.close()
     await clickHouse.stop()
+  })
+
+  // A session of an analyst belongs to no query: it has no bound of its own, and a request keeps it alive. So it holds little.
+  test('whose memory is filled by sessions of analysts is started again, and the program reads on', async () => {
+    const environment = { PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: '600000000' }
+    const opened = await directory.open({ environment })
+    const ask = (query: string, parameters: Record<string, string | number> = {}) =>
+      askAsAnalyst(opened.door?.url ?? '', query, { parameters, msMax: 5_000 })
+    const pid = opened.clickHouse.pid()
+    const value = 'x'.repeat(3_500_000)
+    const over = new AbortController()
+    async function fill(session: number): Promise<void> {
+      const parameters = { session_id: `s${session}`, max_query_size: 4_194_304 }
+      for (let n = 0; !over.signal.aborted; n++)
+        await ask(`SET param_p${n} = '${value}'`, parameters).catch(() => sleep(50))
+    }
+    const filling = Promise.all(Array.from({ length: 8 }, (_, session) => fill(session)))
+    await expect.poll(() => opened.clickHouse.pid(), { timeout: 100_000 }).not.toBe(pid)
+    over.abort()
+    await filling
+    await expect.poll(() => opened.tables.rows({ query: 'SELECT 1 AS one' })).toEqual([{ one: 1 }])
+    await expect
+      .poll(async () => (await ask('SELECT 1').catch(String)) as unknown)
+      .toMatchObject({ text: '1\n' })
+    await opened.close()
   })
 
   function expectPrivateFiles(least: number): void {

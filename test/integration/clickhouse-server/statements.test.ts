@@ -1,5 +1,5 @@
 /**
- * How the tables adapter behaves on a real server: late errors, large bodies; and what happens to statements when their
+ * How the tables adapter behaves on a real server: late errors; and what happens to statements when their
  * connection, or their server, ends while they run.
  */
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
@@ -47,15 +47,6 @@ test('an error that comes late fails an insert, which then leaves no rows', asyn
   expect(await countKept()).toBe(0)
 })
 
-test('bodies of many megabytes arrive both ways', async () => {
-  const writer = createRowWriter(columns)
-  const texts = Array.from({ length: 1_000 }, (_, n) => `${n} ${'é'.repeat(5_000)}`)
-  for (const [n, text] of texts.entries()) writer.add([n, text])
-  await tables.insert({ table: 'kept', columns, rows: writer.bytes() })
-  const rows = await tables.rows<{ text: string }>({ query: 'SELECT text FROM kept ORDER BY n' })
-  expect(rows.map(({ text }) => text)).toEqual(texts)
-})
-
 test.each([
   [100, 'end'],
   [2_000, 'reset'],
@@ -76,18 +67,6 @@ test.each([
     await proxy.close()
   },
 )
-
-test('a statement during which the server is killed may be retried', async () => {
-  await tables.insert(insertOf(0))
-  const query =
-    'INSERT INTO kept SELECT number, toString(sleepEachRow(1)) FROM numbers(30) SETTINGS max_block_size = 1, async_insert = 0'
-  const sent = expect(tables.run({ query })).rejects.toMatchObject(unknownOutcome)
-  await whenRuns('sleepEachRow')
-  await clickHouse.kill()
-  await sent
-  await restart()
-  expect(await countKept()).toBe(rowsPerInsert)
-})
 
 test('inserts during a kill are complete if they were acknowledged, and otherwise complete or absent', async () => {
   const acknowledged: number[] = []

@@ -74,27 +74,6 @@ describe('appending events', () => {
     expect(await appendedPledges()).toEqual([3, 4])
   })
 
-  test('names the line to go on from when the log fails, with whole batches appended before', async () => {
-    const writer = await openJournalWriter(journal)
-    const first25 = range(1, 25).map(pledgeLine)
-    const failing = eventsAppend({
-      source: streamOf(first25),
-      writer: {
-        ...writer,
-        async append(records) {
-          await writer.append(records)
-          await writer.close()
-        },
-      },
-      batchRowsMax: batchRows,
-    })
-    const reason = expect.stringMatching(/^could not be appended: /)
-    const stop = { line: batchRows + 1, appended: batchRows, reason }
-    await expect(failing).rejects.toMatchObject({ stop })
-    await append(streamOf(first25), { fromLine: batchRows + 1 })
-    expect(await appendedPledges()).toEqual(range(1, 25))
-  })
-
   test('names the line to go on from when the input fails, with everything that came before appended', async () => {
     async function* failing(): AsyncGenerator<Buffer> {
       yield Buffer.from(`${pledgeLine(1)}\n${pledgeLine(2)}\n${pledgeLine(3).slice(0, 9)}`)

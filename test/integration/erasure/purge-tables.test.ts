@@ -60,7 +60,7 @@ test('a purge names each campaign whose old state it cannot reach, and none that
   await model.giveBack(databases)
 })
 
-test('a purge removes the usage of deleted keys, and leaves that of others', async () => {
+test('a purge removes the usage of deleted keys, and the rejects of deleted accounts and of their notices, and leaves those of others, as of an account that was signed up again', async () => {
   const { tables } = model
   const databases = await model.freshDatabases()
   const usage = createTestRecorder(tables, databases, 'p')
@@ -76,6 +76,25 @@ test('a purge removes the usage of deleted keys, and leaves that of others', asy
             SETTINGS async_insert = 0`,
     query_params: { revoked, deleted },
   })
+  await tables.run({
+    query: `INSERT INTO ${databases.base}.account_ledger (account_id, version, email)
+            SELECT * FROM values('account String, version UInt64, email String',
+              ('gone', 1, 'gone@one.example'), ('gone', 2, ''), ('again', 2, ''), ('again', 3, 'again@one.example'))`,
+  })
+  await tables.run({
+    query: `INSERT INTO ${databases.base}.notice_ledger (notice_id, version, rule, account_id, changed_at)
+            SELECT *, now() FROM values('notice String, version UInt64, rule String, account String',
+              ('removed', 18446744073709551615, '', ''), ('of gone', 1, 'KEY_CREATED', 'gone'), ('of again', 1, 'KEY_CREATED', 'again'))`,
+  })
+  const rejectOf = (topic: Topic, key: string, offset: number) => ({
+    record: { topic, key: Buffer.from(key), value: null, partition: 0, offset, appendedAt: 0 },
+    reason: 'is no event',
+    rejectedAt: Date.now(),
+  })
+  await storeAt(tables, databases, [
+    ...['gone', 'again', 'removed'].map((key, offset) => rejectOf('accounts', key, offset)),
+    ...['removed', 'of gone', 'of again', 'gone'].map((key, offset) => rejectOf('notices', key, offset)),
+  ])
   const shown = async (key: string) => {
     const now = Date.now()
     return totalOf((await readUsage(tables, databases, { key, now })).days).ok
@@ -91,6 +110,9 @@ test('a purge removes the usage of deleted keys, and leaves that of others', asy
     expect(report).toContainEqual(
       expect.objectContaining({ copy, done: 'removed the rows of 1 deleted key', left: null }),
     )
+  expect(report.find(({ copy }) => copy === 'table rejects')).toMatchObject({ done: 'removed 3 rows' })
+  const left = (await keptRejects(tables, databases)).map(({ record: { topic, key } }) => `${topic}/${key}`)
+  expect(left.toSorted()).toEqual(['accounts/again', 'accounts/removed', 'notices/gone', 'notices/of again'])
   const kept = { query: `SELECT api_key FROM ${databases.base}.api_key_requests` }
   expect(await tables.rows(kept)).toEqual([{ api_key: revoked }])
   expect([await shown(deleted), await shown(revoked)]).toEqual([0, 1])
@@ -120,34 +142,6 @@ test('a purge resets the settings that a killed one has left, also of tables tha
   expect(await engines()).toEqual(left)
   await purgeTables({ tables, databases }, { ...purge, isDry: false })
   expect(await engines()).toEqual(before)
-})
-
-test('a purge removes the rejects of deleted accounts and of their notices, and leaves those of an account that was signed up again', async () => {
-  const { tables } = model
-  const databases = await model.freshDatabases()
-  await tables.run({
-    query: `INSERT INTO ${databases.base}.account_ledger (account_id, version, email)
-            SELECT * FROM values('account String, version UInt64, email String',
-              ('gone', 1, 'gone@one.example'), ('gone', 2, ''), ('again', 2, ''), ('again', 3, 'again@one.example'))`,
-  })
-  await tables.run({
-    query: `INSERT INTO ${databases.base}.notice_ledger (notice_id, version, rule, account_id, changed_at)
-            SELECT *, now() FROM values('notice String, version UInt64, rule String, account String',
-              ('removed', 18446744073709551615, '', ''), ('of gone', 1, 'KEY_CREATED', 'gone'), ('of again', 1, 'KEY_CREATED', 'again'))`,
-  })
-  const rejectOf = (topic: Topic, key: string, offset: number) => ({
-    record: { topic, key: Buffer.from(key), value: null, partition: 0, offset, appendedAt: 0 },
-    reason: 'is no event',
-    rejectedAt: Date.now(),
-  })
-  await storeAt(tables, databases, [
-    ...['gone', 'again', 'removed'].map((key, offset) => rejectOf('accounts', key, offset)),
-    ...['removed', 'of gone', 'of again', 'gone'].map((key, offset) => rejectOf('notices', key, offset)),
-  ])
-  const report = await purgeTables({ tables, databases }, { ...purge, isDry: false })
-  expect(report.find(({ copy }) => copy === 'table rejects')).toMatchObject({ done: 'removed 3 rows' })
-  const left = (await keptRejects(tables, databases)).map(({ record: { topic, key } }) => `${topic}/${key}`)
-  expect(left.toSorted()).toEqual(['accounts/again', 'accounts/removed', 'notices/gone', 'notices/of again'])
 })
 
 test('a purge during which another generation becomes current says that it is not done, and drops nothing: the next one is', async () => {

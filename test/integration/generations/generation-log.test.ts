@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   AttemptLost,
   noteDropped as dropIfNotCurrent,
@@ -55,6 +55,16 @@ describe('a running rebuild', () => {
     expect(await generationsOf(live)).toHaveLength(1)
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'dropped', isPreviousKept: false })
     await expect(dropOthers(live)).rejects.toThrow('there are no tables but')
+    // One that is killed while it makes its databases has registered them before: a drop finds them.
+    const killed = obstructed(live.tables, {
+      after({ text }) {
+        if (text.startsWith('CREATE DATABASE')) throw new Error('it was killed')
+      },
+    })
+    await expect(live.rebuild({ tables: killed })).rejects.toThrow('killed')
+    expect(await generationsOf(live)).toEqual([1, 3])
+    await dropOthers(live)
+    expect(await foundGenerations(live)).toEqual([1])
   })
 })
 
@@ -81,7 +91,7 @@ describe('a clock of ClickHouse that steps back by an hour while a rebuild runs'
     expect(new Set(signs).size).toBe(signs.length)
   })
 
-  test('does not keep the next process from taking it over ten seconds after its last heartbeat', async () => {
+  test('keeps no process that is dead alive: ten seconds after its last heartbeat the next one may take it over', async () => {
     let isDead = false
     const die = () => {
       if (isDead) throw new Error('it was killed')
@@ -97,8 +107,6 @@ describe('a clock of ClickHouse that steps back by an hour while a rebuild runs'
     })
     await expect(killed).rejects.toThrow('killed')
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'folding', isAlive: false })
-    await live.rebuild({ isAlone: false })
-    expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt' })
   })
 })
 
@@ -117,66 +125,46 @@ describe('a rebuild that another process took over', () => {
   })
 })
 
-describe('an attempt', () => {
-  test.each([
-    { what: 'promotes nothing after a later attempt', isLast: false, from: 1 },
-    { what: 'promotes nothing if another generation became current', isLast: true, from: 3 },
-    { what: 'does not drop the current generation', isLast: true, from: undefined },
-  ])('$what', async ({ isLast, from }) => {
-    const log = { tables: live.tables, base: live.databases.base }
-    const take = (run: string) => takeAttempt(log, run, { sleep, random: Math.random })
-    const own = { attempt: await take('own'), run: 'own' }
-    if (!isLast) await take('later')
-    const before = await live.tables.rows({ query: `SELECT * FROM ${log.base}.generation_log ORDER BY ALL` })
-    const work = from
-      ? promoteGeneration(log, { ...own, from, to: 2 })
-      : dropIfNotCurrent(log, { ...own, generation: 1 })
-    await expect(work).rejects.toBeInstanceOf(AttemptLost)
-    const after = await live.tables.rows({ query: `SELECT * FROM ${log.base}.generation_log ORDER BY ALL` })
-    expect(after).toEqual(before)
+test('an attempt promotes nothing after a later one, or if another generation became current, and does not drop the current one', async () => {
+  const log = { tables: live.tables, base: live.databases.base }
+  const take = async (run: string) => ({
+    attempt: await takeAttempt(log, run, { sleep, random: Math.random }),
+    run,
   })
+  const rows = () => live.tables.rows({ query: `SELECT * FROM ${log.base}.generation_log ORDER BY ALL` })
+  const former = await take('former')
+  const own = await take('own')
+  const before = await rows()
+  for (const work of [
+    () => promoteGeneration(log, { ...former, from: 1, to: 2 }),
+    () => promoteGeneration(log, { ...own, from: 3, to: 2 }),
+    () => dropIfNotCurrent(log, { ...own, generation: 1 }),
+  ]) {
+    await expect(work()).rejects.toBeInstanceOf(AttemptLost)
+    expect(await rows()).toEqual(before)
+  }
 })
 
-describe('a rebuild that is killed while it makes its databases', () => {
-  test('has registered them before: a drop finds them', async () => {
-    const tables = obstructed(live.tables, {
-      after({ text }) {
-        if (text.startsWith('CREATE DATABASE')) throw new Error('it was killed')
-      },
-    })
-    await expect(live.rebuild({ tables })).rejects.toThrow('killed')
-    expect(await generationsOf(live)).toEqual([1, 2])
-    await dropOthers(live)
-    expect(await foundGenerations(live)).toEqual([1])
-  })
-})
-
-describe('a generation that is noted as dropped', () => {
+test('a generation that is noted as dropped while a rollback to it runs is not promoted, and one that is current loses no table', async () => {
   const noteDropped = (generation: number) =>
     writeRow({ tables: live.tables, base: live.databases.base }, { kind: 'dropped', generation })
-
-  beforeEach(() => live.rebuild())
-
-  test('while a rollback to it runs is not promoted', async () => {
-    const tables = obstructed(live.tables, {
-      async before({ text }) {
-        if (isPromotion(text)) await noteDropped(1)
-      },
-    })
-    await expect(live.rebuild({ kind: 'rollback', tables })).rejects.toBeInstanceOf(AttemptLost)
-    expect(await readCurrent(live.tables, live.databases.base)).toBe(2)
+  await live.rebuild()
+  const tables = obstructed(live.tables, {
+    async before({ text }) {
+      if (isPromotion(text)) await noteDropped(1)
+    },
   })
+  await expect(live.rebuild({ kind: 'rollback', tables })).rejects.toBeInstanceOf(AttemptLost)
+  expect(await readCurrent(live.tables, live.databases.base)).toBe(2)
 
-  test('and is current loses no table, neither by a drop nor by the next rebuild', async () => {
-    await noteDropped(2)
-    await dropOthers(live)
-    expect(await generationsOf(live)).toEqual([2])
-    await live.rebuild({ isDry: true })
-    expect(await generationsOf(live)).toEqual([2])
-  })
+  await noteDropped(2)
+  await dropOthers(live)
+  expect(await generationsOf(live)).toEqual([2])
+  await live.rebuild({ isDry: true })
+  expect(await generationsOf(live)).toEqual([2])
 })
 
-describe('a drop that is interrupted', () => {
+test('a drop that is interrupted is no end of an open rebuild, which goes on with another generation; it is told, and ended by the next one', async () => {
   const interrupted = () =>
     dropOthers({
       ...live,
@@ -186,41 +174,40 @@ describe('a drop that is interrupted', () => {
         },
       }),
     })
+  await expect(killedWhileVerifying()).rejects.toThrow('killed')
+  await expect(interrupted()).rejects.toThrow('interrupted')
+  await live.rebuild()
+  expect(await generationsOf(live)).toEqual([1, 3])
 
-  test('is told, and ended by the next one: no copy stays unnoticed', async () => {
-    await live.rebuild()
-    await expect(interrupted()).rejects.toThrow('interrupted')
-    expect(await rebuildStatus(live)).toMatchObject({
-      phase: 'rebuilt',
-      isPreviousKept: false,
-      isHalfDropped: true,
-    })
-    await dropOthers(live)
-    expect(await generationsOf(live)).toEqual([2])
-    expect(await rebuildStatus(live)).toMatchObject({ phase: 'dropped', isHalfDropped: false })
+  await expect(interrupted()).rejects.toThrow('interrupted')
+  expect(await rebuildStatus(live)).toMatchObject({
+    phase: 'rebuilt',
+    isPreviousKept: false,
+    isHalfDropped: true,
   })
-
-  test('is no end of an open rebuild: that goes on with another generation', async () => {
-    await expect(killedWhileVerifying()).rejects.toThrow('killed')
-    await expect(interrupted()).rejects.toThrow('interrupted')
-    await live.rebuild()
-    expect(await generationsOf(live)).toEqual([1, 3])
-  })
+  await dropOthers(live)
+  expect(await generationsOf(live)).toEqual([3])
+  expect(await rebuildStatus(live)).toMatchObject({ phase: 'dropped', isHalfDropped: false })
 })
 
 describe('a backup that has only the current generation, and is restored', () => {
-  async function restore(lost: number): Promise<void> {
+  async function restore({ lost, left }: { lost: number; left: number }): Promise<void> {
     await live.stopProjector()
     const { ledger, read } = generationOf(live.databases, lost)
     for (const name of [ledger, read]) await live.tables.run({ query: `DROP DATABASE ${name} SYNC` })
     await migrate(live.tables, live.databases)
-    expect(await foundGenerations(live)).toEqual([3 - lost])
+    expect(await foundGenerations(live)).toEqual([left])
   }
 
-  test('has no previous tables: they are not made empty, what needs them is refused until a drop, and then a rebuild works', async () => {
+  test('has nothing of an unfinished rebuild, which begins again; and no previous tables, which are not made empty: what needs them is refused until a drop', async () => {
+    await expect(killedWhileVerifying()).rejects.toThrow('killed')
+    await restore({ lost: 2, left: 1 })
+    await live.startProjector()
     await live.rebuild()
+    expect(await generationsOf(live)).toEqual([1, 3])
+
     await live.settled()
-    await restore(1)
+    await restore({ lost: 1, left: 3 })
     expect(await rebuildStatus(live)).toMatchObject({ isPreviousKept: false })
     for (const kind of ['rollback', 'rebuild'] as const) {
       await expect(live.rebuild({ kind })).rejects.toThrow(
@@ -229,15 +216,14 @@ describe('a backup that has only the current generation, and is restored', () =>
     }
     await dropOthers(live)
     await live.rebuild()
-    expect(await generationsOf(live)).toEqual([2, 3])
+    expect(await generationsOf(live)).toEqual([3, 4])
   })
 
-  test.each(['ledger', 'read'] as const)(
-    'of before a rebuild, without the current %s, is refused, and nothing is made',
-    async lost => {
-      await live.rebuild()
-      await live.stopProjector()
-      const { [lost]: name } = generationOf(live.databases, 2)
+  test('of before a rebuild, without one of the current databases, is refused, and nothing is made', async () => {
+    await live.rebuild()
+    await live.stopProjector()
+    const current = generationOf(live.databases, 2)
+    for (const name of [current.ledger, current.read]) {
       await live.tables.run({ query: `DROP DATABASE ${name} SYNC` })
       const found = await foundGenerations(live)
       await expect(migrate(live.tables, live.databases)).rejects.toThrow(
@@ -246,14 +232,8 @@ describe('a backup that has only the current generation, and is restored', () =>
       expect(await foundGenerations(live)).toEqual(found)
       const query = 'SELECT name FROM system.databases WHERE name = {name:String}'
       expect(await live.tables.rows({ query, query_params: { name } })).toEqual([])
-    },
-  )
-
-  test('has nothing of an unfinished rebuild: that begins again with another generation', async () => {
-    await expect(killedWhileVerifying()).rejects.toThrow('killed')
-    await restore(2)
-    await live.rebuild()
-    expect(await generationsOf(live)).toEqual([1, 3])
+      await live.tables.run({ query: `CREATE DATABASE ${name}` })
+    }
   })
 })
 

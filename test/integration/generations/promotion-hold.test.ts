@@ -1,5 +1,6 @@
 /** What a promotion does while it holds the fold: each of its steps is needed. kills.test.ts kills it at some of them. */
 import { expect, test } from 'vitest'
+import { rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { openJournalReader } from '../../../services/log/local/journal.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
@@ -23,8 +24,9 @@ useRebuildable(20, opened => {
   live = opened
 })
 
-test('a generation has from its first answer on what was shown until the fold was held, with its stamps', async () => {
-  const from = live.databases.generation
+test('a generation has from its first answer on what was shown until the fold was held, with its stamps, and the keys that were not folded any more', async () => {
+  const { generation: from, ledger } = live.databases
+  const api_key = 'pv_live_0123456789abcdefghijklmnop'
   const shown = () =>
     column(
       live.tables,
@@ -33,7 +35,19 @@ test('a generation has from its first answer on what was shown until the fold wa
     )
   const first = await shown()
   let last: unknown[] = []
+  let isHeld = false
+  const tables = obstructed(live.tables, {
+    async after({ kind, text }) {
+      if (isHeld || kind !== 'run' || !text.includes(`INSERT INTO ${ledger}.fold_epochs`)) return
+      isHeld = true
+      await live.append([apiKeyEvent({ key: api_key, account_id: 'reader' })])
+      await live.committed()
+      // From here on, nothing but the promotion reads the log, or folds.
+      await live.stopProjector()
+    },
+  })
   await live.rebuild({
+    tables,
     async onPhase(phase) {
       if (phase !== 'promoting') return
       await live.append([
@@ -42,32 +56,13 @@ test('a generation has from its first answer on what was shown until the fold wa
       ])
       await live.settled()
       last = await shown()
-      // From here on, nothing but the promotion reads the log.
-      await live.stopProjector()
     },
   })
+  expect(isHeld).toBe(true)
   await live.databases.follow(live.tables)
   expect(live.databases.generation).toBe(from + 1)
   expect(last).not.toEqual(first)
   expect(await shown()).toEqual(last)
-})
-
-test('a key that the projectors wrote, and could not fold any more, is active after the promotion', async () => {
-  const api_key = 'pv_live_0123456789abcdefghijklmnop'
-  let isHeld = false
-  const tables = obstructed(live.tables, {
-    async after({ kind, text }) {
-      if (isHeld || kind !== 'run' || !text.includes(`INSERT INTO ${live.databases.ledger}.fold_epochs`))
-        return
-      isHeld = true
-      await live.append([apiKeyEvent({ key: api_key, account_id: 'reader' })])
-      await live.committed()
-      // From here on, nothing but the promotion folds.
-      await live.stopProjector()
-    },
-  })
-  await live.rebuild({ tables })
-  expect(isHeld).toBe(true)
   const active = `SELECT api_key AS value FROM ${live.databases.base}.api_keys FINAL WHERE is_active`
   expect(await column(live.tables, active)).toContain(api_key)
 })
@@ -150,32 +145,38 @@ test('a withdrawal ends no rebuild, although no fold can read its pledges, and w
   expect(await column(live.tables, removed)).toEqual(['c1'])
 })
 
-test('what was folded last is verified, too, and nothing is promoted if it is wrong', async () => {
+test.each([
+  ['before its promotion', 'verifying'],
+  ['once more, with what was folded last', 'promoting'],
+] as const)('a rebuild is verified %s, and nothing is promoted if it is wrong', async (_, moment) => {
   const from = live.databases.generation
   const next = generationOf(live.databases, from + 1)
+  // As if a fold had counted wrongly.
+  const miscount = () =>
+    live.tables.run({
+      query: `INSERT INTO ${next.read}.campaigns SELECT * REPLACE (pledge_count + 1 AS pledge_count, fold_id + 1 AS fold_id)
+        FROM ${next.read}.campaigns FINAL WHERE campaign_id = 'c4'`,
+    })
   let isPromoting = false
   const tables = obstructed(live.tables, {
     async after(call) {
-      if (!isPromoting || !isCampaignFold(call) || !call.text.includes(next.read)) return
-      // As if a fold had counted wrongly.
-      await live.tables.run({
-        query: `INSERT INTO ${next.read}.campaigns SELECT * REPLACE (pledge_count + 1 AS pledge_count, fold_id + 1 AS fold_id)
-          FROM ${next.read}.campaigns FINAL WHERE campaign_id = 'c4'`,
-      })
+      if (isPromoting && isCampaignFold(call) && call.text.includes(next.read)) await miscount()
     },
   })
   const failure = await live
     .rebuild({
       tables,
       async onPhase(phase) {
-        if (phase !== 'promoting') return
+        if (phase !== moment) return
+        if (phase === 'verifying') return miscount()
         await live.append([pledgeEvent({ campaign_id: 'c4', pledge_id: 'late' })])
         isPromoting = true
       },
     })
     .catch(error => error)
   expect(failure).toBeInstanceOf(VerificationFailed)
-  expect(failure.message).toContain('campaign c4 shows pledges')
+  expect(failure.message).toMatch(/campaign c4 shows pledges \d, but its ledger says \d/)
+  expect(await rebuildStatus(live)).toMatchObject({ phase: moment, isPreviousKept: false })
   await live.databases.follow(live.tables)
   expect(live.databases.generation).toBe(from)
 })

@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { inWriteTransaction, openJournalFile } from '../../../services/log/local/file.ts'
@@ -18,16 +20,13 @@ import {
 import { journalEnds } from '../../support/events/journal-ends.ts'
 import { fromStart } from '../../support/events/starts.ts'
 import { describeEventLog } from './event-log.conformance.ts'
-import { startChild } from './event-log-process.ts'
 
 describeEventLog('in a journal', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'journal-'))
   const path = join(directory, 'journal.sqlite')
   return {
-    address: { kind: 'journal', path },
     openWriter: () => openJournalWriter(path),
     openReader: (consumer, starts = fromStart) => openJournalReader(path, { consumer, starts }),
-    appendsWhole: true,
     remove: async () => rmSync(directory, { recursive: true }),
   }
 })
@@ -220,41 +219,24 @@ describe('the journal', () => {
   })
 })
 
-describe('a data directory', () => {
-  let parent: string
-  let directory: string
-
-  beforeEach(() => {
-    parent = mkdtempSync(join(tmpdir(), 'lock-'))
-    directory = join(parent, 'data')
-  })
-
-  afterEach(() => rmSync(parent, { recursive: true }))
-
-  test('that a process holds is refused to others, and free once that process is killed', async () => {
-    const holder = startChild('hold', directory)
-    await holder.printed(1)
-    expect(holder.lines).toEqual(['held'])
-    expect(() => lockDataDirectory(directory)).toThrow(`the data directory ${directory} is in use`)
-    await holder.kill()
-    lockDataDirectory(directory).close()
-  })
-
-  test('lets no others in after a failed attempt of the holder itself', async () => {
-    const lock = lockDataDirectory(directory)
-    expect(() => lockDataDirectory(directory)).toThrow('is in use')
-    expect(await answerOf('hold', directory)).toBe('refused')
-    lock.close()
-    expect(await answerOf('hold', directory)).toBe('held')
-  })
+test('a data directory that a process holds is refused to others, also after a failed attempt of the holder, and free after its end', async () => {
+  const parent = mkdtempSync(join(tmpdir(), 'lock-'))
+  const directory = join(parent, 'data')
+  const module = new URL('../../../services/log/local/lock.ts', import.meta.url).href
+  const script = `import { lockDataDirectory } from '${module}'
+    try { lockDataDirectory(process.argv[1]); console.log('held') } catch (error) { console.log(error.message) }`
+  const answerOfAnother = async () => {
+    const options = ['--input-type=module', '-e', script, directory]
+    return (await promisify(execFile)(process.execPath, options)).stdout
+  }
+  const lock = lockDataDirectory(directory)
+  expect(() => lockDataDirectory(directory)).toThrow('is in use')
+  expect(await answerOfAnother()).toContain(`the data directory ${directory} is in use`)
+  lock.close()
+  expect(await answerOfAnother()).toBe('held\n')
+  lockDataDirectory(directory).close()
+  rmSync(parent, { recursive: true })
 })
-
-async function answerOf(...args: string[]): Promise<string | undefined> {
-  const child = startChild(...args)
-  await child.printed(1)
-  await child.kill()
-  return child.lines[0]
-}
 
 function recordsOf(topic: Topic, count: number): NewRecord[] {
   return Array.from({ length: count }, (_, i) => ({

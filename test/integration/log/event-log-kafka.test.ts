@@ -17,14 +17,12 @@ describe.each(kafkaServices)('$name', service => {
     const settings = settingsFor(kafka().address)
     await makeTopics(settings, { partitions })
     return {
-      address: { kind: 'kafka', settings },
       openWriter: () => openKafkaWriter(settings, { logger: silent }),
       openReader(consumer, starts) {
         const groupId = `${settings.topicPrefix}${consumer}`
         const all = { ...settings, groupId, ...membership }
         return openKafkaReader(all, { logger: silent, starts: starts ?? startsAtGroup(all) })
       },
-      appendsWhole: false,
       remove: () => removeTopics(settings),
     }
   }

@@ -15,7 +15,6 @@ import {
   SupersededAssignment,
 } from '../../../services/log/port.ts'
 import {
-  ascending,
   byText,
   byTopic,
   bytesOf,
@@ -28,22 +27,16 @@ import {
   pledge,
   pledges,
   range,
-  readAll,
   readDeliveries,
   readRecords,
   waitingByTopic,
 } from '../../support/events/event-log-records.ts'
-import type { LogAddress } from './event-log-child.ts'
-import { startChild } from './event-log-process.ts'
 
 /** A fresh, empty log. */
 export interface LogUnderTest {
-  address: LogAddress
   openWriter(): Promise<EventWriter>
   /** Default of `starts`: the start of the log, or behind what readers of the consumer have committed. */
   openReader(consumer: string, starts?: FindStarts): Promise<EventReader>
-  /** Whether an `append` is all or nothing, a crash included. */
-  appendsWhole: boolean
   remove(): Promise<void>
 }
 
@@ -150,20 +143,6 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
       })
     })
 
-    describe('commits', () => {
-      test('what lag then no longer counts', async () => {
-        const writer = await openWriter()
-        await writer.append([...pledges(0, 10), { topic: 'campaigns', key: Buffer.from('c'), value: null }])
-        const reader = await openReader()
-        const deliveries = await readDeliveries(reader, 11)
-        expect(await waitingByTopic(reader)).toMatchObject({ campaigns: 1, pledges: 10, 'api-keys': 0 })
-        for (const { assignment, positions } of deliveries) await reader.commit(assignment, positions)
-        expect(await waitingByTopic(reader)).toMatchObject({ campaigns: 0, pledges: 0, 'api-keys': 0 })
-        await writer.append(pledges(10, 3))
-        expect(await waitingByTopic(reader)).toMatchObject({ campaigns: 0, pledges: 3, 'api-keys': 0 })
-      })
-    })
-
     describe('begins where it is told', () => {
       const known = (next: number, { topic, partition, appendedAt }: LogRecord): FindStarts => ({
         find: async () => new Map([[partitionName({ topic, partition }), { next, lastAt: appendedAt }]]),
@@ -260,31 +239,22 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
       })
     })
 
-    describe('keeps', () => {
-      test('what it confirmed, though the appending process is killed', async () => {
-        const child = startChild('append', JSON.stringify(log.address), 'child', '1000000', '7')
-        await child.printed(20)
-        await child.kill()
-        const confirmed = Number(child.lines.at(-1))
-        const delivered = numbersOf(await readAll(await openReader())).toSorted(ascending)
-        expect(delivered.slice(0, confirmed)).toEqual(range(0, confirmed))
-        // The last batch may have been written without its confirmation, but never in part.
-        if (log.appendsWhole) expect([0, 7]).toContain(delivered.length - confirmed)
-      })
-
-      test('everything of several processes that append while another reads', async () => {
-        const reader = await openReader()
-        const children = ['a', 'b'].map(name =>
-          startChild('append', JSON.stringify(log.address), name, '60', '25'),
-        )
-        const delivered = await readRecords(reader, 3_000, { ...generous, recordsMax: 200 })
-        await Promise.all(children.map(child => child.ended()))
-        for (const name of ['a', 'b']) {
-          const own = delivered.filter(({ key }) => key !== null && Buffer.from(key).toString() === name)
-          expect(numbersOf(own)).toEqual(range(0, 1_500))
+    test('keeps everything of several writers that append while another reads', async () => {
+      const reader = await openReader()
+      const writers = { a: await openWriter(), b: await openWriter() }
+      const appended = Object.entries(writers).map(async ([name, writer]) => {
+        for (let batch = 0; batch < 60; batch++) {
+          const records = pledges(25 * batch, 25)
+          await writer.append(records.map(record => ({ ...record, key: Buffer.from(name) })))
         }
-        expect((await reader.poll({ ...generous, waitMsMax: 0 }, never)).records).toEqual([])
       })
+      const delivered = await readRecords(reader, 3_000, { ...generous, recordsMax: 200 })
+      await Promise.all(appended)
+      for (const name of Object.keys(writers)) {
+        const own = delivered.filter(({ key }) => key !== null && Buffer.from(key).toString() === name)
+        expect(numbersOf(own)).toEqual(range(0, 1_500))
+      }
+      expect((await reader.poll({ ...generous, waitMsMax: 0 }, never)).records).toEqual([])
     })
   })
 }

@@ -70,12 +70,6 @@ export function describeStarts({ address, openReader, openWriter }: KafkaSuite):
     onTestFinished(() => void vi.restoreAllMocks())
   }
 
-  async function makeAgain(count: number): Promise<void> {
-    await removeTopics(settings)
-    await makeTopics(settings, { partitions: 1 })
-    await append(1_000, count)
-  }
-
   test('begins there, before or after what the group has committed, and never moves the group back', async () => {
     const start = await readBefore({ count: 100, next: 40 })
     const before = await openReader(settings, startsAt(start))
@@ -200,15 +194,15 @@ export function describeStarts({ address, openReader, openWriter }: KafkaSuite):
     expect(states.map(({ log }) => log)).toEqual([reader.log])
   })
 
-  test.each([
-    ['is shorter', 10, 'campaigns/0: it is read up to 40, and the log ends at 10'],
-    ['has another record there', 60, 'campaigns/0: the record at 39 is not the one that was read'],
-  ])('begins at the first record of a topic that was made again and %s', async (_, count, reason) => {
+  // Unless it is shorter, it has another record there: event-log.conformance.ts.
+  test('begins at the first record of a topic that was made again and is shorter', async () => {
     const start = await readBefore({ count: 100, next: 40 })
-    await makeAgain(count)
+    await removeTopics(settings)
+    await makeTopics(settings, { partitions: 1 })
+    await append(1_000, 10)
     const reader = await openReader(settings, startsAt(start))
-    expect(numbersOf(await readRecords(reader, count))).toEqual(range(1_000, 1_000 + count))
-    expect(begunAnew).toEqual([reason])
+    expect(numbersOf(await readRecords(reader, 10))).toEqual(range(1_000, 1_010))
+    expect(begunAnew).toEqual(['campaigns/0: it is read up to 40, and the log ends at 10'])
   })
 
   test('fails if the log has deleted records from there on, and names the ways on', async () => {

@@ -64,7 +64,7 @@ export function describeTools({ address, openReader, openWriter }: KafkaSuite): 
     }
   }, 15_000)
 
-  test('the history ends with all partitions, also while another member of the group holds some of them', async () => {
+  test('the history ends with all partitions, also while another member of the group holds some of them, and knows what the projectors remember', async () => {
     const settings = { ...settingsFor(address()), ...membership }
     const own = { ...settings, ...groupOf(settings) }
     await makeTopics(settings)
@@ -79,21 +79,11 @@ export function describeTools({ address, openReader, openWriter }: KafkaSuite): 
     const ends = await history.ends()
     expect(places(ends)).toEqual(places(all))
     expect(ends.reduce((sum, { next }) => sum + next, 0)).toBe(30)
-    await other.close()
-    await replay.close()
-    await history.close()
-  }, 120_000)
-
-  test('the history knows what the projectors remember', async () => {
-    const settings = settingsFor(address())
-    await makeTopics(settings)
-    const history = await openKafkaHistory(
-      { ...settings, ...groupOf(settings), ...membership },
-      { logger: silent },
-    )
     expect(await history.remembered()).toEqual({ watermark: 0, shown: 0 })
     await (await openReader(settings)).rememberWatermark(5_000, 4_000)
     expect(await history.remembered()).toEqual({ watermark: 5_000, shown: 4_000 })
+    await other.close()
+    await replay.close()
     await history.close()
   }, 120_000)
 

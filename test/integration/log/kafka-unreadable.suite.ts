@@ -2,7 +2,6 @@
  * Records and batches that a broker accepts, and that cannot be read as they are. Each becomes a reject that names its
  * place. The records around it are projected, and the positions move past it.
  */
-import { randomBytes } from 'node:crypto'
 import { beforeEach, expect, test } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
@@ -108,28 +107,6 @@ export function describeUnreadable({ address, openReader, openWriter }: KafkaSui
       },
     ])
     expect(await kept()).toMatchObject([{ record: pledge(1), headerCount: 60_000 }])
-  })
-
-  test('for a value, a header or a key of 12 times the same 900 KB, which only zstd packs: the reject is kept, with its sizes', {
-    timeout: 120_000,
-  }, async () => {
-    const block = randomBytes(900_000)
-    const big = Buffer.concat(Array.from({ length: 12 }, () => block))
-    const small = { ...pledge(0), value: Buffer.from('x') }
-    const records: NewRecord[] = [
-      { ...small, value: big },
-      { ...small, headers: [['trace', big]] },
-      { ...small, key: big },
-    ]
-    const writer = await openWriter({ ...settings, compression: 'zstd' })
-    for (const record of records) await writer.append([record])
-    await projected(await openReader({ ...settings, ...session }), 3)
-    const key = small.key?.length
-    expect((await kept()).map(({ record, sizes }) => ({ place: placeName(record), ...sizes }))).toEqual([
-      { place: 'pledges/0/0', key, value: big.length, headers: 0 },
-      { place: 'pledges/0/1', key, value: 1, headers: big.length + 'trace'.length },
-      { place: 'pledges/0/2', key: big.length, value: 1, headers: 0 },
-    ])
   })
 
   test('for batches that unpack to too much: each is a listed reject, and reading goes on', {

@@ -152,14 +152,6 @@ describe('the table of rejects', () => {
     )
   }, 120_000)
 
-  test('counts reasons by kind, the most frequent first, with their times and a place', async () => {
-    await storeAt(model.tables, databases, rejectsOf(25, 1))
-    const { reasons, counts } = await countReasons(source, {}, 2)
-    expect(reasons).toBe(5)
-    expect(counts).toHaveLength(2)
-    expect(counts[0]).toMatchObject({ count: 5, example: expect.stringMatching(/^[a-z-]+\/0\/\d+$/) })
-  })
-
   test('keeps any bytes, any header name and any time of a producer', async () => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, n) => n))
     const names = ['__proto__', 'constructor', '', 'ü'.repeat(40), '\u0000']

@@ -8,11 +8,9 @@ import { printDone } from '../../../services/commands/migrate.ts'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { type Tables, TablesError } from '../../../services/tables/port.ts'
-import { clusterSettings } from '../../../services/tables/schema/cluster.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
-import { migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
+import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { createRoles, readRole, readRoles } from '../../../services/tables/schema/roles.ts'
-import { readClusterViews } from '../../../services/tables/schema/views.ts'
 import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
 import { readableTables } from '../../support/clickhouse/readable-tables.ts'
@@ -46,48 +44,46 @@ describe('roles', () => {
 
   afterAll(() => own.close())
 
-  test.each(shardUsers)('%s reads the views and its own tables, and can do nothing else', async user => {
-    const tables = openTables({ ...settingsFor(own.clickHouse), user, password: '' })
-    const [readable, unreadable] = [true, false].map(may =>
-      privateTables.filter(table => readableTables[user].includes(nameOf(table)) === may),
-    ) as [string[], string[]]
-    expect(readable).toHaveLength(readableTables[user].length)
-    for (const table of [...viewNames, ...readable]) {
-      await expect(tables.rows({ query: `SELECT * FROM ${table}` }), table).resolves.toBeInstanceOf(Array)
-    }
-    expect(await tables.rows({ query: `SELECT campaign_id FROM ${views}.campaigns` })).toHaveLength(1)
-    expect(await tables.rows({ query: `SELECT reward_id FROM ${views}.rewards` })).toHaveLength(1)
-    expect(privateTables.length).toBeGreaterThan(7)
-    const forbidden = [
-      ...unreadable.map(table => `SELECT count(*) FROM ${table}`),
-      ...[...privateTables, ...viewNames].map(table => `DROP TABLE ${withoutParameter(table)}`),
-      ...privateTables.map(table => `TRUNCATE TABLE ${withoutParameter(table)}`),
-      `INSERT INTO ${base}.api_keys (api_key) SELECT 'k'`,
-      `ALTER TABLE ${views}.campaigns MODIFY SQL SECURITY INVOKER`,
-      "SELECT * FROM url('http://127.0.0.1:1/', LineAsString)",
-      'SELECT * FROM system.users',
-    ]
-    for (const query of forbidden) {
-      await expect(tables.run({ query }), query).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
-    }
-    // ClickHouse asks for its working directory before it asks for the right, and has none.
-    await expect(tables.run({ query: "SELECT * FROM file('/etc/passwd', LineAsString)" })).rejects.toThrow(
-      'current_path',
-    )
-    await tables.close()
-  })
-
-  test.each(shardUsers)('%s writes the usage of keys only if it is the query service', async user => {
-    const tables = openTables({ ...settingsFor(own.clickHouse), user, password: '' })
-    const written = tables.insert({
-      table: `${base}.api_key_usage`,
-      columns: [{ name: 'process', type: 'LowCardinality(String)' }],
-      rows: new Uint8Array([1, 112]),
-    })
-    if (user === 'pledgeview_query') await written
-    else await expect(written).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
-    await tables.close()
-  })
+  test.each(shardUsers)(
+    '%s reads the views and its own tables, writes the usage of keys if it is the query service, and can do nothing else',
+    async user => {
+      const tables = openTables({ ...settingsFor(own.clickHouse), user, password: '' })
+      const [readable, unreadable] = [true, false].map(may =>
+        privateTables.filter(table => readableTables[user].includes(nameOf(table)) === may),
+      ) as [string[], string[]]
+      expect(readable).toHaveLength(readableTables[user].length)
+      for (const table of [...viewNames, ...readable]) {
+        await expect(tables.rows({ query: `SELECT * FROM ${table}` }), table).resolves.toBeInstanceOf(Array)
+      }
+      expect(await tables.rows({ query: `SELECT campaign_id FROM ${views}.campaigns` })).toHaveLength(1)
+      expect(await tables.rows({ query: `SELECT reward_id FROM ${views}.rewards` })).toHaveLength(1)
+      expect(privateTables.length).toBeGreaterThan(7)
+      const forbidden = [
+        ...unreadable.map(table => `SELECT count(*) FROM ${table}`),
+        ...[...privateTables, ...viewNames].map(table => `DROP TABLE ${withoutParameter(table)}`),
+        ...privateTables.map(table => `TRUNCATE TABLE ${withoutParameter(table)}`),
+        `INSERT INTO ${base}.api_keys (api_key) SELECT 'k'`,
+        `ALTER TABLE ${views}.campaigns MODIFY SQL SECURITY INVOKER`,
+        "SELECT * FROM url('http://127.0.0.1:1/', LineAsString)",
+        'SELECT * FROM system.users',
+      ]
+      for (const query of forbidden) {
+        await expect(tables.run({ query }), query).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
+      }
+      // ClickHouse asks for its working directory before it asks for the right, and has none.
+      await expect(tables.run({ query: "SELECT * FROM file('/etc/passwd', LineAsString)" })).rejects.toThrow(
+        'current_path',
+      )
+      const written = tables.insert({
+        table: `${base}.api_key_usage`,
+        columns: [{ name: 'process', type: 'LowCardinality(String)' }],
+        rows: new Uint8Array([1, 112]),
+      })
+      if (user === 'pledgeview_query') await written
+      else await expect(written).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
+      await tables.close()
+    },
+  )
 
   test('pledgeview_portal may note the pepper of the keys that it issues, and is refused with another one', async () => {
     const tables = openTables({ ...settingsFor(own.clickHouse), user: 'pledgeview_portal', password: '' })
@@ -182,28 +178,15 @@ describe('roles', () => {
     for (const { name } of addresses) expect(settings).toContainEqual({ name, value: '' })
   })
 
-  test.each([
-    ['on one server', {}],
-    ['on a cluster', { cluster: 'main' }],
-  ])(
-    'and tables: what is generated %s is SQL that ClickHouse can parse, and settings that it knows',
-    async (_, options) => {
-      const tables = openTables({ ...settingsFor(own.clickHouse), statementSettings: clusterSettings })
-      const files = [...readMigrations(defaultDatabases, options), ...readRoles(defaultDatabases, options)]
-      const statements = [
-        ...files.flatMap(file => file.statements),
-        ...readClusterViews(defaultDatabases, options),
-      ]
-      expect(statements.length).toBeGreaterThan(20)
-      for (const sql of statements) {
-        await expect(
-          tables.rows({ query: 'SELECT formatQuery({sql:String})', query_params: { sql } }),
-          sql,
-        ).resolves.toHaveLength(1)
-      }
-      await tables.close()
-    },
-  )
+  // Migrations run in every suite, those of a cluster in test/integration/shards. This server can run no statement of a role.
+  test('are SQL that ClickHouse can parse, on one server and on a cluster', async () => {
+    const files = [{}, { cluster: 'main' }].flatMap(options => readRoles(defaultDatabases, options))
+    const statements = files.flatMap(file => file.statements)
+    expect(statements.length).toBeGreaterThan(20)
+    const query = 'SELECT formatQuery({sql:String})'
+    for (const sql of statements)
+      await expect(own.tables.rows({ query, query_params: { sql } }), sql).resolves.toHaveLength(1)
+  })
 })
 
 /** Users without a password that have just the grants of these roles. */

@@ -12,7 +12,6 @@ interface NativeAddress {
   port: number
   user: string
   password: string
-  database?: string
 }
 
 // Below 54032 a query has no client description, and the server sends few optional fields.
@@ -112,14 +111,14 @@ function firstColumn(received: Buffer, at: Place): string[] {
 }
 
 /** The first packet of a client. */
-export function nativeHello({ user, password, database = '' }: NativeAddress): Buffer {
+export function nativeHello({ user, password }: NativeAddress): Buffer {
   return Buffer.concat([
     varUint(clientPackets.hello),
     text('pledgeview test'),
     varUint(1),
     varUint(1),
     varUint(revision),
-    text(database),
+    text(''),
     text(user),
     text(password),
   ])

@@ -130,9 +130,9 @@ function failsUnless(column: string, prefixes: string): string {
   return `toInt32(if(match(${column}, '^((${prefixes})-|$)'), '1', ${column})) = 1`
 }
 
-/** A query with one row: the names of all rows that these views show. Without arguments it asks every view. */
+/** A query with one row: the names of all rows that these views show. */
 export function whatIsShown(
-  isView: (view: string) => boolean = () => true,
+  isView: (view: string) => boolean,
   isCondition: (condition: string) => boolean = () => true,
 ): string {
   const selects = questions

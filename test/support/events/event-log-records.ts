@@ -1,12 +1,5 @@
 /** Reads from an event log, and compares records, for the tests of all event logs. */
-import {
-  type Delivery,
-  type EventReader,
-  type LogRecord,
-  lagRecords,
-  type NewRecord,
-  type PollBounds,
-} from '../../../services/log/port.ts'
+import type { Delivery, EventReader, LogRecord, NewRecord, PollBounds } from '../../../services/log/port.ts'
 
 // Only a hang takes this long: the records may come from processes that still start.
 export const generous: PollBounds = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 60_000 }
@@ -46,11 +39,6 @@ export async function readRecords(
   return (await readDeliveries(reader, count, bounds)).flatMap(({ records }) => records)
 }
 
-/** Reads to the end of a log that gets no more records. */
-export async function readAll(reader: EventReader): Promise<LogRecord[]> {
-  return readRecords(reader, lagRecords(await reader.lag()))
-}
-
 export async function waitingByTopic(reader: EventReader): Promise<Record<string, number>> {
   const waiting: Record<string, number> = {}
   for (const { topic, committed, end } of await reader.lag())
@@ -86,10 +74,6 @@ function hex(bytes: Uint8Array | null): string | null {
 
 export function range(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, index) => from + index)
-}
-
-export function ascending(a: number, b: number): number {
-  return a - b
 }
 
 export function byText(a: string, b: string): number {

@@ -147,6 +147,16 @@ describe('active keys', () => {
       contact_email: 'owner@mirror.example',
       issued_at_ms: january + 86_400_000,
     })
+    // Of an account that has revoked thousands of keys, the active ones are among the latest that are listed.
+    await tables.run({
+      query: `INSERT INTO ${databases.base}.api_key_ledger (api_key, version, account_id, issued_at)
+              SELECT concat('pv_live_many', toString(number)), 2, 'acc', now64(3, 'UTC') FROM numbers(1200) SETTINGS async_insert = 0`,
+    })
+    await model.project([keyOf('pv_live_foreign_00000001', 0, { account_id: 'another' })])
+    const many = await tables.rows<KeyRecord>(accountKeysStatement(databases, 'acc'))
+    expect(many).toHaveLength(1_000)
+    expect(many.filter(({ status }) => status === 'active')).toHaveLength(3)
+    expect(many).toEqual(many.toSorted((a, b) => a.issued_at_ms - b.issued_at_ms))
   })
 
   test('are found by the whole key or its first 16 characters, never by less or by a pattern', async () => {

@@ -16,7 +16,6 @@ import {
 } from '../../../support/clickhouse/faulty-tables.ts'
 import { readModelOf } from '../../../support/events/model.ts'
 import { campaignEvent, campaignTombstone, pledgeEvent } from '../../../support/events/sample-events.ts'
-import { stampsById } from '../../../support/projector/fold-records.ts'
 import {
   createTestFoldWorker,
   expectedReading,
@@ -258,18 +257,6 @@ describe('a campaign that cannot be folded within the bounds', () => {
     expect([named, await inStatus()]).toMatchObject([{ length: 100 }, { length: 100 }])
     await model.ingest(heavy(1, 'heavy too many'))
     await expect(foldWorker.fold()).rejects.toThrow('heavy too many cannot be folded either')
-  })
-
-  test('is known to the next leader, which tries it, and writes no other row of it', async () => {
-    await leaderThatMet({ before: tooSlow })
-    const second = await leader({ before: tooSlow })
-    await second.foldWorker.fold()
-    expect(events()).toEqual(['quarantined', 'released'])
-    expect(await views()).toEqual(whole([...others, ...heavy(1)]))
-    const stamps = () => stampsById(model)
-    const shown = await stamps()
-    await (await leader({})).foldWorker.foldAll()
-    expect(await stamps()).toEqual(shown)
   })
 
   test('is shown, and marked when it is hidden, with stamps at or above a watermark that is ahead of the clock', async () => {

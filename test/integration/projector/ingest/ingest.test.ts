@@ -4,13 +4,20 @@
  */
 
 import { describe, expect, test, vi } from 'vitest'
-import type { EventReader, NewRecord } from '../../../../services/log/port.ts'
+import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import type { EventReader } from '../../../../services/log/port.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 import { lostConnection, obstructed, type TablesCall } from '../../../support/clickhouse/faulty-tables.ts'
 import { createMemoryLog } from '../../../support/events/memory-log.ts'
 import { readModelOf } from '../../../support/events/model.ts'
-import { campaignEvent, newRecordOf, noEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
+import {
+  campaignEvent,
+  newRecordOf,
+  noEvent,
+  pledgeEvent,
+  smallWorld,
+} from '../../../support/events/sample-events.ts'
 import { unkept } from '../../../support/events/starts.ts'
 import { recordsOf, soon, useIngest, world, worldEnds } from '../../../support/projector/ingest-loop.ts'
 import { expectedReading } from '../../../support/projector/model-tables.ts'
@@ -39,22 +46,6 @@ describe('the ingest loop', () => {
     await running.stop()
   })
 
-  test('a record that is not an event goes to the dead-letter queue with its bytes and a reason, and the rest goes on', async () => {
-    const log = createMemoryLog()
-    const negative = newRecordOf(pledgeEvent({ campaign_id: 'a', pledge_id: 'negative', amount_minor: -1 }))
-    const noKey: NewRecord = { topic: 'campaigns', key: null, value: Buffer.from('x') }
-    log.append([noKey, ...recordsOf(world.slice(0, 2)), noEvent, negative, ...recordsOf(world.slice(2))])
-    const running = start({ reader: log.reader, tables: model.tables })
-    await vi.waitFor(() => expect(log.committed()).toMatchObject({ 'campaigns/0': 3, 'pledges/0': 4 }), soon)
-    await running.stop()
-    expect(await keptRejects(model.tables, model.databases)).toMatchObject([
-      { record: { ...noKey, offset: 0 }, reason: expect.stringContaining('no key') },
-      { record: { ...noEvent, offset: 0 }, reason: expect.stringContaining('first byte') },
-      { record: { ...negative, offset: 1 }, reason: expect.stringContaining('amount_minor') },
-    ])
-    expect(await foldedReading()).toEqual(expectedReading(readModelOf(world)))
-  })
-
   test('a batch is logged for the fold worker after all of its ledger rows are written, and its positions are written after that', async () => {
     const log = createMemoryLog()
     log.append(recordsOf(world))
@@ -73,15 +64,6 @@ describe('the ingest loop', () => {
       [2, 2, 1, 0],
       [2, 2, 1, 1],
     ])
-  })
-
-  test('a batch of nothing but rejects moves the offsets on', async () => {
-    const log = createMemoryLog()
-    log.append([noEvent, noEvent])
-    const running = start({ reader: log.reader, tables: model.tables })
-    await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 2 }), soon)
-    await running.stop()
-    expect(await keptRejects(model.tables, model.databases)).toHaveLength(2)
   })
 
   test('records of two assignments never share a batch', async () => {
