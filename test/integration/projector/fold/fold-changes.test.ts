@@ -126,6 +126,25 @@ describe('the fold', () => {
     expect(await writtenRows()).toEqual([])
   })
 
+  test('distinguishes versions in microseconds, and versions too large for a double', async () => {
+    const micros = 1_790_000_000_000_001
+    await model.project([
+      campaignEvent({ campaign_id: 'a', version: micros, title: 'micros, later' }),
+      campaignEvent({ campaign_id: 'b', version: longMax - 1n, title: 'huge, later' }),
+      campaignEvent({ campaign_id: 'c', version: 2n ** 53n + 1n, title: 'odd, later' }),
+    ])
+    await model.project([
+      campaignEvent({ campaign_id: 'a', version: micros - 1, title: 'micros, earlier' }),
+      campaignEvent({ campaign_id: 'b', version: longMax - 2n, title: 'huge, earlier' }),
+      campaignEvent({ campaign_id: 'c', version: 2 ** 53 - 1, title: 'odd, earlier' }),
+    ])
+    const titles = await column(
+      model.tables,
+      `SELECT title AS value FROM ${model.databases.views}.campaigns ORDER BY title`,
+    )
+    expect(titles).toEqual(['huge, later', 'micros, later', 'odd, later'])
+  })
+
   test('finds the new row by slug when an index granule of the old row matches, and the reverse', async () => {
     await stopMerges()
     await model.project([campaignEvent({ campaign_id: 'a', slug: 'old' })])
