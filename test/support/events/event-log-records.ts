@@ -1,7 +1,7 @@
 /** Reads from an event log, and compares records, for the tests of all event logs. */
 import type { Delivery, EventReader, LogRecord, NewRecord, PollBounds } from '../../../services/log/port.ts'
 
-// Only a hang takes this long: the records may come from processes that still start.
+// Only a hang takes this long.
 export const generous: PollBounds = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 60_000 }
 export const never = new AbortController().signal
 
