@@ -4,7 +4,6 @@
  */
 import { copyFileSync, globSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { createContext, runInContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { packageName, packClient } from '../../contracts/api/client-package/pack.ts'
@@ -13,8 +12,8 @@ import { keyHeaders } from '../support/query/app.ts'
 import { useQueryService } from '../support/query/service.ts'
 import { campaignRow } from '../support/query/tables.ts'
 import { needs } from '../support/runner/requirements.ts'
-import { node20, type OlderNode } from './node-20.ts'
-import { outputOf } from './programs.ts'
+import { node20 } from './node-20.ts'
+import { outputOf, path } from './programs.ts'
 
 const prepareMsMax = 360_000
 const bytesMax = 165_000
@@ -23,7 +22,7 @@ const { store, app } = useQueryService()
 const directory = makeDataDirectory()
 const project = join(realpathSync(directory.path), 'project')
 const installed = join(project, 'node_modules', packageName)
-let older: OlderNode
+let older: Awaited<ReturnType<typeof node20>>
 
 beforeAll(async () => {
   older = await node20()
@@ -170,8 +169,4 @@ function job() {
 
 function read(name: string) {
   return JSON.parse(readFileSync(join(installed, name), 'utf8'))
-}
-
-function path(name: string): string {
-  return fileURLToPath(new URL(name, import.meta.url))
 }

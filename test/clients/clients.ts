@@ -7,11 +7,10 @@
  * the reason.
  */
 import { basename, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { folderOf, type Jars, jarsRequirement } from '../support/kafka/jars.ts'
 import { cacheFolder, fetched, quickBuild, requirementOf, withoutC } from '../support/runner/programs.ts'
 import type { Requirement } from '../support/runner/requirements.ts'
-import { cacheOf, outputOf, pythonEnvironment } from './programs.ts'
+import { cacheOf, outputOf, path, pythonEnvironment } from './programs.ts'
 
 export interface Client<S> {
   /** Downloads and builds what is missing. Never rejects: the requirement's reason says what is not available. */
@@ -36,9 +35,6 @@ export type Refusal = { code: number; message: string } | null
 
 /** The output of every client. */
 export interface Seen {
-  serverVersion: string
-  databases: string[]
-  views: string[]
   columns: { view: string; name: string; type: string; comment: string }[]
   campaigns: Row[]
   rewards: Row[]
@@ -48,12 +44,8 @@ export interface Seen {
   forbidden: Refusal
   /** For a query that fails after a part of its result has arrived. */
   broken: Refusal
-  /** For a setting beyond its bound. */
-  unbounded: Refusal
   /** `max_threads` in a query that sets it to 1 and has a time limit of 30 s. */
   withinBounds: number
-  /** How many campaigns the same connection counts after the refused queries. */
-  afterwards: number | string
 }
 
 export interface PythonSeen extends Seen {
@@ -70,6 +62,8 @@ interface TypedRows {
 }
 
 export interface JavaSeen extends Seen {
+  databases: string[]
+  views: string[]
   /** Why a running query could not be cancelled. */
   cancelled: Refusal
   dbeaver: { engines: number; tables: number; definition: string }
@@ -112,10 +106,6 @@ export const clickHouseGo: Client<GoSeen> = {
       }),
     ),
   run: job => run(goProgram, [], job),
-}
-
-function path(name: string): string {
-  return fileURLToPath(new URL(name, import.meta.url))
 }
 
 async function run<S>(program: string, args: readonly string[], job: Job): Promise<S> {

@@ -4,7 +4,6 @@
  */
 import { copyFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { analystUser } from '../../services/clickhouse-server/configuration.ts'
 import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
@@ -22,7 +21,7 @@ import {
 import { makeDataDirectory } from '../support/deployment/service-process.ts'
 import { campaignRow } from '../support/query/tables.ts'
 import { needs, type Requirement } from '../support/runner/requirements.ts'
-import { outputOf, pythonEnvironment } from './programs.ts'
+import { outputOf, path, pythonEnvironment } from './programs.ts'
 
 const { base, read } = defaultDatabases
 const project = path('../../contracts/tables/dbt')
@@ -243,8 +242,4 @@ function outcome(campaign_id: string, fields: object) {
     duration_days: 31,
     ...fields,
   }
-}
-
-function path(name: string): string {
-  return fileURLToPath(new URL(name, import.meta.url))
 }

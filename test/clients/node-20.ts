@@ -5,15 +5,10 @@ import { delimiter, join } from 'node:path'
 import type { Requirement } from '../support/runner/requirements.ts'
 import { npmPackages } from './programs.ts'
 
-export interface OlderNode {
-  requirement: Requirement
-  /** Its path; only if the requirement is met. */
-  program: string
-}
-
 const version = '20.20.2'
 
-export async function node20(): Promise<OlderNode> {
+/** `program`: its path, only if the requirement is met. */
+export async function node20(): Promise<{ requirement: Requirement; program: string }> {
   const onPath = (process.env.PATH ?? '').split(delimiter).map(folder => join(folder, 'node'))
   const found = onPath.find(isNode20)
   if (found !== undefined) return { requirement: { isMet: true, reason: '' }, program: found }

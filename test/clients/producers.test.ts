@@ -1,6 +1,5 @@
 /** The producers in Java and Python that the guide for producers shows: what they publish is what the projector reads, where it has to be. */
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
 import { parseEventLine } from '../../contracts/events/ndjson.ts'
 import { partitionOf } from '../../services/log/kafka/record.ts'
@@ -10,7 +9,7 @@ import { classPath, kafkaRequirement, newestKafka } from '../support/kafka/jars.
 import { describeKafka } from '../support/kafka/suite.ts'
 import { makeTopics, settingsFor } from '../support/kafka/topics.ts'
 import { needs, type Requirement } from '../support/runner/requirements.ts'
-import { outputOf, pythonEnvironment } from './programs.ts'
+import { outputOf, path, pythonEnvironment } from './programs.ts'
 
 const python = pythonEnvironment('producer', path('producers/requirements.txt'))
 const downloadMsMax = 360_000
@@ -127,7 +126,3 @@ describeKafka('A producer', ({ address, openReader }) => {
     expect(await readRecords(await openReader(settings), lines.length)).toHaveLength(lines.length)
   }, 90_000)
 })
-
-function path(of: string): string {
-  return fileURLToPath(new URL(of, import.meta.url))
-}

@@ -24,21 +24,15 @@ export function cacheOf(name: string, file: string): string {
   return join(cacheFolder, `${name}-${hash.slice(0, 12)}`)
 }
 
-export interface PythonEnvironment {
-  /** The path of a program of it. */
-  program(name: string): string
-  requirement(): Promise<Requirement>
-}
-
-/** A virtual environment with the packages that a file of requirements pins. */
-export function pythonEnvironment(name: string, requirements: string): PythonEnvironment {
+/** A virtual environment with the packages that a file of requirements pins. `program`: the path of a program of it. */
+export function pythonEnvironment(name: string, requirements: string) {
   const environment = cacheOf(name, requirements)
   // Written last, so that an incomplete installation never counts as complete.
   const installedMark = join(environment, 'installed')
   const program = (of: string) => join(environment, 'bin', of)
   return {
     program,
-    requirement: () =>
+    requirement: (): Promise<Requirement> =>
       requirementOf(name, async () => {
         if (existsSync(installedMark)) return
         const uv = await installedUv()
@@ -93,4 +87,9 @@ export function outputOf(
   // Far from UTC, so that a time that is read in the machine's zone is noticed.
   const zone = { TZ: 'Asia/Tokyo' }
   return outputHere(program, args, { msMax: runMsMax, ...options, environment: { ...zone, ...environment } })
+}
+
+/** The path of a file, from this folder. */
+export function path(name: string): string {
+  return join(import.meta.dirname, name)
 }

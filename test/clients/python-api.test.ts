@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { writeExport } from '../../services/exports/write.ts'
 import { inSession, openTables } from '../../services/tables/clickhouse/clickhouse.ts'
@@ -13,7 +12,7 @@ import { startTestApp } from '../support/query/app.ts'
 import { useQueryService } from '../support/query/service.ts'
 import { campaignRow } from '../support/query/tables.ts'
 import { needs, type Requirement } from '../support/runner/requirements.ts'
-import { outputOf, pythonEnvironment } from './programs.ts'
+import { outputOf, path, pythonEnvironment } from './programs.ts'
 
 const environment = pythonEnvironment('openapi-python-client', path('python-api/requirements.txt'))
 const bin = dirname(environment.program('python'))
@@ -183,8 +182,4 @@ function inMoments(body: unknown): unknown {
   return JSON.parse(JSON.stringify(body), (_, value) =>
     /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/.test(value) ? Date.parse(value) : value,
   )
-}
-
-function path(name: string): string {
-  return fileURLToPath(new URL(name, import.meta.url))
 }

@@ -5,7 +5,6 @@
 import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import { defaultRuntime } from '../../contracts/api/client/runtime.ts'
 import {
   type Change,
@@ -20,6 +19,7 @@ import {
   type WatermarkStore,
 } from '../../contracts/api/client.ts'
 import type { Requirement } from '../support/runner/requirements.ts'
+import { path } from './programs.ts'
 
 export const python3: Requirement = {
   isMet: spawnSync('python3', ['--version']).status === 0,
@@ -235,8 +235,4 @@ function start() {
       return JSON.parse(value)
     },
   }
-}
-
-function path(name: string): string {
-  return fileURLToPath(new URL(name, import.meta.url))
 }

@@ -51,11 +51,9 @@ public class Client {
       seen.put(
           "broken",
           refusal(() -> rows(connection, "SELECT throwIf(number = 900000, 'it broke') FROM numbers(1000000)")));
-      seen.put("unbounded", refusal(() -> rows(connection, "SELECT 1 SETTINGS max_threads = 1000")));
       seen.put("withinBounds", withinBounds(connection));
       seen.put("cancelled", cancel(connection));
       seen.put("dbeaver", dbeaver(connection, database));
-      seen.put("afterwards", one(connection, "SELECT count() FROM campaigns"));
     }
     PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
     out.println(new GsonBuilder().serializeNulls().create().toJson(seen));
@@ -82,11 +80,7 @@ public class Client {
         columns.add(column);
       }
     }
-    return Map.of(
-        "serverVersion", metadata.getDatabaseProductVersion(),
-        "databases", databases,
-        "views", views,
-        "columns", columns);
+    return Map.of("databases", databases, "views", views, "columns", columns);
   }
 
   /** Decodes every column of every row. */
@@ -104,10 +98,6 @@ public class Client {
       }
       return rows;
     }
-  }
-
-  static Object one(Connection connection, String query) throws SQLException {
-    return rows(connection, query).get(0).values().iterator().next();
   }
 
   static int withinBounds(Connection connection) throws SQLException {
@@ -143,7 +133,7 @@ public class Client {
     return Map.of(
         "engines", rows(connection, "SELECT name FROM system.table_engines").size(),
         "tables", rows(connection, tables).size(),
-        "definition", one(connection, "SHOW CREATE TABLE `" + database + "`.`rewards`"));
+        "definition", rows(connection, "SHOW CREATE TABLE `" + database + "`.`rewards`").get(0).get("statement"));
   }
 
   interface Work {

@@ -39,16 +39,6 @@ describe('as Kustomize renders them', () => {
     await validate(folders.flatMap(of), version)
   })
 
-  test('an unknown field and a wrong type would be noticed', async () => {
-    const [deployment] = kindIn('services', 'Deployment') as [Manifest]
-    const typo = structuredClone(deployment)
-    podOf(typo).containers[0].readinesProbe = {}
-    await expect(validate([typo], '1.37')).rejects.toThrow("'readinesProbe' was unexpected")
-    const wrong = structuredClone(deployment)
-    wrong.spec.replicas = 'two'
-    await expect(validate([wrong], '1.37')).rejects.toThrow("'two' is not of type")
-  })
-
   test('every file is part of what is rendered, and every image is the one of the compose file', () => {
     const names = workloads().map(({ metadata }) => metadata.name)
     expect(names.toSorted()).toEqual([
@@ -105,10 +95,8 @@ describe('as Kustomize renders them', () => {
   })
 
   test('a rollout waits a day for a projector that reads a backlog', () => {
-    const projector = kindIn('services', 'Deployment').find(
-      ({ metadata }) => metadata.name === 'pledgeview-projector',
-    )
-    expect(podOf(projector as Manifest).containers[0].readinessProbe.httpGet.path).toBe('/readyz')
+    const services = kindIn('services', 'Deployment')
+    const projector = services.find(({ metadata }) => metadata.name === 'pledgeview-projector')
     expect(projector?.spec.progressDeadlineSeconds).toBe(86_400)
   })
 

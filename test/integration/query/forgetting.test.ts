@@ -11,12 +11,7 @@ import type { Statement } from '../../../services/tables/port.ts'
 import { purgeLookMs, writePurge } from '../../../services/tables/schema/identity.ts'
 import { startTestApp, type TestApp, testClock } from '../../support/query/app.ts'
 import { fakeTables, statsRow } from '../../support/query/fake-tables.ts'
-import {
-  campaignRow,
-  openQueryShards,
-  openQueryTables,
-  type QueryTables,
-} from '../../support/query/tables.ts'
+import { campaignRow, openQueryTables, type QueryTables } from '../../support/query/tables.ts'
 
 const fiveMinutesMs = 300_000
 // Half of a text is in this file; the whole is made for each use, so that only the service can keep it.
@@ -61,7 +56,7 @@ async function start(): Promise<void> {
           return hanging.promise
         }
         if (statement.query.includes('{ids:Array(String)}')) rowReads++
-        return store.asQuery.rows<Row>(statement)
+        return store.tables.rows<Row>(statement)
       },
     },
     overrides: { forgets: true },
@@ -140,33 +135,16 @@ async function inHeap(texts: readonly string[]): Promise<string[]> {
 const untilGone = (texts: readonly string[]) =>
   expect.poll(() => inHeap(texts), { timeout: 100_000, interval: 1_000 }).toEqual([])
 
-function useTables(open: () => Promise<QueryTables>): void {
+// A description is only in the bytes of an answer, which are not part of the heap.
+const kept = halves.slice(0, 4)
+
+describe('the texts of a campaign', { timeout: 300_000 }, () => {
   beforeAll(async () => {
-    store = await open()
+    store = await openQueryTables()
   })
   afterAll(() => store?.close())
   beforeEach(start)
   afterEach(() => app.close())
-}
-
-// A description is only in the bytes of an answer, which are not part of the heap.
-const kept = halves.slice(0, 4)
-
-async function leaveAfterPurge(): Promise<void> {
-  await put(false)
-  const snapshot = await askForEverything()
-  await put(true)
-  await writePurge(store.tables, store.databases, 'the moment of a purge')
-  await pass(purgeLookMs, purgeLookMs)
-  // Its id stays in the list of the walk.
-  const texts = kept.slice(1)
-  await untilGone(texts)
-  expect(await ask('/projects?limit=2')).toBe(snapshot)
-  await untilGone(texts)
-}
-
-describe('the texts of a campaign', { timeout: 300_000 }, () => {
-  useTables(openQueryTables)
 
   test('leave the memory of a query process within five minutes of its deletion, without any request', async () => {
     await put(false)
@@ -189,7 +167,19 @@ describe('the texts of a campaign', { timeout: 300_000 }, () => {
     await untilGone(kept)
   })
 
-  test('leave it at once after a purge, and a walk goes on in its snapshot', leaveAfterPurge)
+  // On shards: test/integration/shards/services.test.ts.
+  test('leave it at once after a purge, and a walk goes on in its snapshot', async () => {
+    await put(false)
+    const snapshot = await askForEverything()
+    await put(true)
+    await writePurge(store.tables, store.databases, 'the moment of a purge')
+    await pass(purgeLookMs, purgeLookMs)
+    // Its id stays in the list of the walk.
+    const texts = kept.slice(1)
+    await untilGone(texts)
+    expect(await ask('/projects?limit=2')).toBe(snapshot)
+    await untilGone(texts)
+  })
 
   test('leave it at once after a purge while statements of requests hang', async () => {
     await put(false)
@@ -205,12 +195,6 @@ describe('the texts of a campaign', { timeout: 300_000 }, () => {
     hanging.reject(new Error('away'))
     await asked
   })
-})
-
-describe('the texts of a campaign on two shards', { timeout: 300_000 }, () => {
-  useTables(openQueryShards)
-
-  test('leave the memory at once after a purge, and a walk goes on in its snapshot', leaveAfterPurge)
 })
 
 test('statistics that are kept ahead of requests are forgotten at a purge', async () => {
@@ -235,24 +219,6 @@ test('statistics that are kept ahead of requests are forgotten at a purge', asyn
   expect(await creators()).toBe(1)
   purges = 1
   await expect.poll(creators, { timeout: 10_000 }).toBe(2)
-  await app.close()
-})
-
-test('an app that forgets closes at once while ClickHouse hangs', { timeout: 30_000 }, async () => {
-  const looked = Promise.withResolvers<void>()
-  const app = await startTestApp({
-    tables: {
-      rows: (_, { signal } = {}) => {
-        looked.resolve()
-        return new Promise((_, reject) => {
-          signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
-        })
-      },
-    },
-    options: { PLEDGEVIEW_QUERY_MS_MAX: 120_000 },
-    overrides: { forgets: true },
-  })
-  await looked.promise
   await app.close()
 })
 

@@ -16,7 +16,7 @@ import { memoryState } from '../../../services/query/shared-state.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { noteStop, readProjection } from '../../../services/tables/projector-stops.ts'
-import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
+import { holdTablesIdentity, writePurge } from '../../../services/tables/schema/identity.ts'
 import { type ShardServers, startShards } from '../../support/clickhouse/shards.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
 import { createMemoryLog } from '../../support/events/memory-log.ts'
@@ -62,7 +62,8 @@ beforeAll(async () => {
   })
   await drained()
   query = await startQueryService({
-    tables: shards.as('pledgeview_query'),
+    // The second server keeps no purges.
+    tables: shards.as('pledgeview_query', 1),
     databases,
     config,
     keyPepper: pepper,
@@ -148,6 +149,14 @@ test('an account has three active keys at most, because all keys are on one shar
     ),
   )
   expect(active).toEqual([[{ keys: 3 }], [{ keys: 0 }]])
+})
+
+test('a query process forgets at a purge what it keeps', async () => {
+  const madeAt = async () => (await ask('/stats')).body.data.generated_at
+  const before = await madeAt()
+  expect(await madeAt()).toBe(before)
+  await writePurge(shards.tables, shards.databases, 'the moment of a purge')
+  await vi.waitFor(async () => expect(await madeAt()).not.toBe(before), 60_000)
 })
 
 test('a key that is revoked is refused', async () => {

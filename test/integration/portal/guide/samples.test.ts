@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { packageName, packClient } from '../../../../contracts/api/client-package/pack.ts'
 import { errorBody } from '../../../../contracts/api/errors.ts'
@@ -13,7 +12,7 @@ import {
   sampleLanguages,
   sampleText,
 } from '../../../../services/portal/guide/samples/samples.ts'
-import { outputOf, pythonEnvironment } from '../../../clients/programs.ts'
+import { outputOf, path, pythonEnvironment } from '../../../clients/programs.ts'
 import { makeDataDirectory } from '../../../support/deployment/service-process.ts'
 import { useQueryService } from '../../../support/query/service.ts'
 import { campaignRow } from '../../../support/query/tables.ts'
@@ -21,7 +20,7 @@ import { requirementOf, run } from '../../../support/runner/programs.ts'
 import { needs, shellWithCurl } from '../../../support/runner/requirements.ts'
 
 const ids = Array.from({ length: 130 }, (_, n) => `c${String(n).padStart(3, '0')}`)
-const python = pythonEnvironment('samples', path('../../../clients/python-api/httpx.txt'))
+const python = pythonEnvironment('samples', path('python-api/httpx.txt'))
 const client = makeDataDirectory()
 // The samples in TypeScript need the package.
 const unpacked = await requirementOf('tar', async () => {
@@ -133,12 +132,8 @@ function write(name: SampleName, extension: string): string {
 
 function options(changes: Record<string, string> = {}) {
   const { key, secret } = service.app().issue()
-  const modules = path('../../../../contracts/api/client-python')
+  const modules = path('../../contracts/api/client-python')
   const python = { PYTHONPATH: modules, PYTHONDONTWRITEBYTECODE: '1' }
   const environment = { PLEDGEVIEW_KEY: key, PLEDGEVIEW_SECRET: secret, ...python, ...changes }
   return { cwd: work.path, environment, env: { ...process.env, ...environment } }
-}
-
-function path(name: string): string {
-  return fileURLToPath(new URL(name, import.meta.url))
 }

@@ -136,19 +136,6 @@ describe('asking for a mail', () => {
     expect(await browser.get('/sign-in/code')).toMatchObject({ status: 303, location: '/access' })
   })
 
-  test('sends a few mails to an address from one network, and answers the same beyond', async () => {
-    const browser = portal.browser()
-    const { max } = mailLimits.addressFromNetwork
-    for (let count = 0; count < max + 2; count++) {
-      const { answer } = await askForMail(browser)
-      expect(answer).toMatchObject({ status: 303, location: '/sign-in/code' })
-    }
-    expect(portal.mailer.mails).toHaveLength(max)
-    portal.clock.advance(mailLimits.addressFromNetwork.windowMs)
-    await askForMail(browser)
-    expect(portal.mailer.mails).toHaveLength(max + 1)
-  })
-
   test('refuses what is no address, and shows it escaped', async () => {
     const { answer } = await askForMail(
       portal.browser(),

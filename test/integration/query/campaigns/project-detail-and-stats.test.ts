@@ -9,7 +9,7 @@ import { fullCampaign } from '../../../support/query/campaigns.ts'
 import { useQueryService } from '../../../support/query/service.ts'
 import { campaignRow } from '../../../support/query/tables.ts'
 
-const { store, ask, list } = useQueryService()
+const { store, app, ask, list } = useQueryService()
 
 describe('GET /projects/{slug}', () => {
   it('shows a campaign with its texts and its reward tiers in order, and no other field', async () => {
@@ -49,6 +49,27 @@ describe('GET /projects/{slug}', () => {
     }
     expect(new Set(answers).size).toBe(1)
     expect((await ask('/projects/elsewhere')).json.data.id).toBe('moved')
+  })
+
+  it('shows the same, as lists do, if the server is set to quote numbers', async () => {
+    const { tables, databases, putCampaigns } = store()
+    const { read } = databases
+    await putCampaigns([campaignRow('plain'), campaignRow('full', { ...fullCampaign, end_date: null })])
+    const shown = async () => {
+      const details = ['plain', 'full'].map(async id => (await ask(`/projects/slug-${id}`)).json.data)
+      return [(await list()).data, ...(await Promise.all(details))]
+    }
+    const before = await shown()
+    await tables.run({
+      query: `INSERT INTO ${read}.campaigns SELECT * REPLACE (fold_id + 1 AS fold_id) FROM ${read}.campaigns
+        SETTINGS async_insert = 0, output_format_json_quote_64bit_integers = 1, output_format_json_quote_decimals = 1`,
+    })
+    const [written] = await tables.rows<{ list_fields: string }>({
+      query: `SELECT list_fields FROM ${read}.campaigns FINAL WHERE campaign_id = 'plain'`,
+    })
+    expect(written?.list_fields).toContain('"250.5"')
+    app().clock.advance(60_000)
+    expect(await shown()).toEqual(before)
   })
 
   it('finds a campaign by a slug with any characters', async () => {

@@ -103,34 +103,22 @@ it.each([
 )
 
 describe('a connection without valid credentials', () => {
-  const brief = { strangerKeepAliveMs: 100, keepAliveTimeoutMs: 60_000 }
-
   it('is closed when it is idle, sooner than one that has had valid credentials', async () => {
-    await start({ options: brief })
+    await start({ options: { strangerKeepAliveMs: 2_000, keepAliveTimeoutMs: 60_000 } })
     const member = await connection()
     expect(await exchange(member, statsRequest())).toBe(200)
     const stranger = await connection()
-    expect(await exchange(stranger, preflight)).toBe(204)
+    stranger.send(preflight)
+    // It says how long it stays open, with a second to spare.
+    expect(await stranger.next()).toMatchObject({ status: 204, headers: { 'keep-alive': 'timeout=1' } })
     expect(await stranger.next()).toBeUndefined()
     expect(await exchange(member, statsRequest())).toBe(200)
-  })
-
-  it('says how long it stays open, with a second to spare', async () => {
-    await start({ options: { strangerKeepAliveMs: 5_000 } })
-    const stranger = await connection()
-    stranger.send(preflight)
-    expect((await stranger.next())?.headers).toMatchObject({
-      connection: 'keep-alive',
-      'keep-alive': 'timeout=4',
-    })
   })
 
   it.each([
     ['a preflight', preflight, 204],
     ['a request without credentials', anonymous, 401],
-    ['a request that is malformed, too', httpRoot, 400],
     ['a request to a public page', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', 200],
-    ['a request of an unknown path', 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', 400],
     ['wrong credentials', 'GET /api/v1/stats HTTP/1.1\r\nHost: x\r\nX-API-Key: nobody\r\n\r\n', 401],
   ])(
     'ends with the answer to %s, also behind one with valid credentials, if more was sent ahead, which is not handled',
@@ -152,14 +140,6 @@ describe('a connection without valid credentials', () => {
     },
   )
 
-  it('gets an answer to each request that it sent ahead if its key is valid', async () => {
-    await start()
-    const member = await connection()
-    member.send(statsRequest().repeat(110))
-    for (let answered = 0; answered < 110; answered++) expect((await member.next())?.status).toBe(200)
-    expect(await exchange(member, statsRequest())).toBe(200)
-  })
-
   it('ends with the 429 of its address, and has one line of the log for each of its requests', async () => {
     const log: string[] = []
     await start({ addressLimit: 5, log })
@@ -180,7 +160,7 @@ describe('a connection without valid credentials', () => {
   })
 })
 
-it('a connection has one of its requests handled per turn of the event loop, however many it sends ahead', async () => {
+it('a connection with a valid key has each request answered that it sends ahead, one per turn of the event loop', async () => {
   let isOver = false
   let inTurn = 0
   let most = 0
@@ -200,32 +180,24 @@ it('a connection has one of its requests handled per turn of the event loop, how
   flood.send(statsRequest().repeat(1_000))
   for (let answered = 0; answered < 1_000; answered++) expect((await flood.next())?.status).toBe(200)
   expect(most).toBeLessThanOrEqual(2)
+  expect(await exchange(flood, statsRequest())).toBe(200)
 })
 
-it.each([
-  [100, 64],
-  [400, 64],
-  [400, 256],
-])(
-  'a flood of requests sent ahead without credentials on %i connections of %i KiB makes at most one request for each, and others are answered',
-  async (count, kib) => {
-    await start()
-    const valid = statsRequest()
-    const built = countRequests()
-    const bytes = Buffer.from(httpRoot.repeat((kib * 1024) / httpRoot.length))
-    const flood = Array.from({ length: count }, () => connect(app.port, '127.0.0.1'))
-    onTestFinished(() => {
-      for (const socket of flood) socket.destroy()
-    })
-    const ends = flood.map(
-      socket => new Promise(resolve => socket.on('error', () => {}).on('close', resolve)),
-    )
-    for (const socket of flood) socket.end(bytes).resume()
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, async () => exchange(await connection(), valid)),
-    )
-    expect(answers).toEqual(answers.map(() => 200))
-    await Promise.all(ends)
-    expect(built()).toBeLessThanOrEqual(count + answers.length)
-  },
-)
+it('a flood of requests sent ahead without credentials makes at most one request for each connection, and others are answered', async () => {
+  await start()
+  const valid = statsRequest()
+  const built = countRequests()
+  const bytes = Buffer.from(httpRoot.repeat((256 * 1024) / httpRoot.length))
+  const flood = Array.from({ length: 400 }, () => connect(app.port, '127.0.0.1'))
+  onTestFinished(() => {
+    for (const socket of flood) socket.destroy()
+  })
+  const ends = flood.map(socket => new Promise(resolve => socket.on('error', () => {}).on('close', resolve)))
+  for (const socket of flood) socket.end(bytes).resume()
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, async () => exchange(await connection(), valid)),
+  )
+  expect(answers).toEqual(answers.map(() => 200))
+  await Promise.all(ends)
+  expect(built()).toBeLessThanOrEqual(flood.length + answers.length)
+})

@@ -134,7 +134,7 @@ describe('the list index', () => {
           }
         }
       }),
-      { numRuns: 15, seed: 20_260_301 },
+      { numRuns: 6, seed: 20_260_301 },
     )
   }, 240_000)
 
@@ -156,27 +156,6 @@ describe('the list index', () => {
     await store.clear()
     await store.putCampaigns([campaignRow('a')])
     await expect.poll(async () => (await follower.current())?.index.size).toBe(1)
-  })
-
-  it('reads only the campaigns that it does not have with their latest change', async () => {
-    const follower = follow()
-    await put(campaignRow('a'), campaignRow('b'))
-    await loaded(follower)
-    await follower.current()
-    const read = () => statements.filter(query => query.includes('changed_ids')).length
-    const before = read()
-    // Both changes are younger than the watermark.
-    for (let refresh = 0; refresh < 3; refresh++) await follower.current()
-    expect(read()).toBe(before)
-    await put(campaignRow('b', { status: 'FUNDED' }))
-    const { index } = await loaded(follower)
-    expect(read()).toBeGreaterThan(before)
-    const { total } = await index.select(
-      { ...everything, status: 'FUNDED' },
-      Date.now(),
-      async () => undefined,
-    )
-    expect(total).toBe(1)
   })
 
   it('is refreshed before a list has to wait for that, and a failure is not thrown at a list that need not wait', async () => {

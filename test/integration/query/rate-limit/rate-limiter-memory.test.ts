@@ -16,13 +16,8 @@ describeRateLimiter('memory', async settings => {
 
 const settings = { limit: 3, windowMs: 100 }
 
-/** The maximum number of admitted hits of one bucket within any period of the window's length, bounds included. */
-function mostWithinWindow(admitted: readonly number[]): number {
-  return Math.max(0, ...admitted.map(from => admitted.filter(at => at >= from && at <= from + 100).length))
-}
-
 describe('rate limiter in memory', () => {
-  it('never admits more than the limit within any window, for any hits and any number of buckets', async () => {
+  it('never admits more than the limit within any window, and all that it allows if there is room for every bucket', async () => {
     const steps = fc.array(
       fc.record({
         bucket: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
@@ -37,33 +32,16 @@ describe('rate limiter in memory', () => {
         const admitted = new Map<string, number[]>()
         for (const { bucket, wait } of hits) {
           clock.advance(wait)
-          const decision = await limiter.hit(bucket)
-          if (decision.allowed) admitted.set(bucket, [...(admitted.get(bucket) ?? []), clock.now()])
-        }
-        for (const times of admitted.values()) {
-          expect(mostWithinWindow(times)).toBeLessThanOrEqual(settings.limit)
-        }
-      }),
-      { numRuns: 300 },
-    )
-  })
-
-  it('admits everything that the limit allows if there is room for every bucket', async () => {
-    const hits = fc.array(fc.record({ bucket: fc.constantFrom('a', 'b', 'c'), wait: fc.nat({ max: 60 }) }))
-    await fc.assert(
-      fc.asyncProperty(hits, async steps => {
-        const clock = testClock(0)
-        const limiter = createMemoryRateLimiter(settings, { bucketsMax: 3, now: clock.now })
-        const admitted = new Map<string, number[]>()
-        for (const { bucket, wait } of steps) {
-          clock.advance(wait)
           const earlier = admitted.get(bucket) ?? []
           const recent = earlier.filter(at => at >= clock.now() - settings.windowMs)
+          const hasRoom = recent.length < settings.limit
           const { allowed } = await limiter.hit(bucket)
-          expect(allowed).toBe(recent.length < settings.limit)
+          if (bucketsMax >= 6) expect(allowed).toBe(hasRoom)
+          else if (allowed) expect(hasRoom).toBe(true)
           if (allowed) admitted.set(bucket, [...earlier, clock.now()])
         }
       }),
+      { numRuns: 300 },
     )
   })
 

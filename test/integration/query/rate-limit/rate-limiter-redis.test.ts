@@ -1,8 +1,6 @@
 /** The limiter over a working Redis: exact across processes, by Redis's clock. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { RateDecision, RateLimiterSettings } from '../../../../services/query/rate-limit/rate-limiter.ts'
-import { testClock } from '../../../support/query/app.ts'
-import { connectTo } from '../../../support/servers/redis.ts'
 import { openLimiters, redisNow, untilRedisSays } from '../../../support/servers/redis-limiters.ts'
 import { redisService } from '../../../support/services/redis.ts'
 import { useService } from '../../../support/services/test-service.ts'
@@ -21,21 +19,6 @@ describeRateLimiter('Redis', async settings => {
     advance: async ms => untilRedisSays(redis(), (await redisNow(redis())) + ms),
     lateMsMax: conformanceDeadlineMs,
     close,
-  }
-})
-
-describeRateLimiter('Redis, away', async settings => {
-  const clock = testClock()
-  const unreachable = { url: 'redis://127.0.0.1:1' }
-  const connection = connectTo(unreachable, { deadlineMs: conformanceDeadlineMs })
-  const { limiters } = await openLimiters(unreachable, 1, settings, { connection, now: clock.now })
-  const [limiter] = limiters
-  return {
-    limiter,
-    now: async () => clock.now(),
-    advance: async ms => clock.advance(ms),
-    lateMsMax: conformanceDeadlineMs,
-    close: async () => connection.close(),
   }
 })
 
