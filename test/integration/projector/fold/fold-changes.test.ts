@@ -16,11 +16,7 @@ import {
   sampleReward,
 } from '../../../support/events/sample-events.ts'
 import { column, stepOf } from '../../../support/projector/fold-records.ts'
-import {
-  createTestFoldWorker,
-  expectedReading,
-  platformDigits,
-} from '../../../support/projector/model-tables.ts'
+import { createTestFoldWorker, expectedReading } from '../../../support/projector/model-tables.ts'
 import { useFreshModel } from '../../../support/projector/use-model-tables.ts'
 
 const longMax = 2n ** 63n - 1n
@@ -228,7 +224,7 @@ describe('a campaign’s figures', () => {
     await project([pledgeEvent({ campaign_id: 'c', pledge_id: 'last', reward_id: 'r1' })])
     const term = await createTestFoldWorker(tables, databases).foldWorker.acquireLeadership()
     const step = { ...stepOf(9, term), memoryBytesMax: 400_000_000 }
-    await tables.run(foldCampaignsStatement(databases, step, { touched: 'all', platformDigits }))
+    await tables.run(foldCampaignsStatement(databases, step, 'all'))
     expect(
       await tables.rows({
         query: `SELECT claimed, remaining, groupArray(reward_id)[2] AS second, count() AS tiers

@@ -153,7 +153,7 @@ describe('active keys', () => {
               SELECT concat('pv_live_many', toString(number)), 2, 'acc', now64(3, 'UTC') FROM numbers(1200) SETTINGS async_insert = 0`,
     })
     await model.project([keyOf('pv_live_foreign_00000001', 0, { account_id: 'another' })])
-    const many = await tables.rows<KeyRecord>(accountKeysStatement(databases, 'acc'))
+    const many = await keyDirectory(tables, databases).ofAccount('acc')
     expect(many).toHaveLength(1_000)
     expect(many.filter(({ status }) => status === 'active')).toHaveLength(3)
     expect(many).toEqual(many.toSorted((a, b) => a.issued_at_ms - b.issued_at_ms))

@@ -4,20 +4,13 @@
  */
 
 import { describe, expect, test, vi } from 'vitest'
-import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { EventReader } from '../../../../services/log/port.ts'
 import { qualified } from '../../../../services/tables/generations.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 import { lostConnection, obstructed, type TablesCall } from '../../../support/clickhouse/faulty-tables.ts'
 import { createMemoryLog } from '../../../support/events/memory-log.ts'
 import { readModelOf } from '../../../support/events/model.ts'
-import {
-  campaignEvent,
-  newRecordOf,
-  noEvent,
-  pledgeEvent,
-  smallWorld,
-} from '../../../support/events/sample-events.ts'
+import { campaignEvent, noEvent, pledgeEvent } from '../../../support/events/sample-events.ts'
 import { unkept } from '../../../support/events/starts.ts'
 import { recordsOf, soon, useIngest, world, worldEnds } from '../../../support/projector/ingest-loop.ts'
 import { expectedReading } from '../../../support/projector/model-tables.ts'
