@@ -1,37 +1,57 @@
-/** Brings up docker-compose.yml, and checks what it promises its operators. The image that a run builds is removed at its end. */
+/**
+ * Brings up docker-compose.yml, and checks what it promises its operators. If official images are not available, stand-ins with
+ * separate names replace them (test/support/containers); the first lines of a run name them. All images that a run builds are
+ * removed at its end.
+ */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
+import { docker } from '../support/containers/docker.ts'
+import { imageOf } from '../support/containers/images.ts'
+import { composeImages, prepareImages, removeImages } from '../support/containers/prepare.ts'
+import { buildProgram } from '../support/containers/stand-ins.ts'
 import { campaignEvent, pledgeEvent } from '../support/events/sample-events.ts'
 import { run } from '../support/runner/programs.ts'
 import { prerequisites } from './prerequisites.ts'
-import { buildProgram, type ComposeProject, composeProject, docker } from './project.ts'
+import { type ComposeProject, composeProject } from './project.ts'
 
 const services = [
   ...['kafka', 'clickhouse', 'redis', 'schema-registry', 'projector', 'query', 'portal', 'balancer'],
 ]
-// The services that run the program. The others run official images.
+// The services that run official images, and those that run the program.
+const official = {
+  kafka: imageOf('apache/kafka'),
+  clickhouse: imageOf('clickhouse/clickhouse-server'),
+  redis: imageOf('redis'),
+  balancer: imageOf('haproxy'),
+  'schema-registry': imageOf('apicurio/apicurio-registry-kafkasql'),
+}
 const ofProgram = ['migrate', 'pledgeview', 'projector', 'query', 'portal']
 // Not the name that the compose file builds: a later `docker compose up` must not run what a test built.
 const programImage = `pledgeview-test:${randomBytes(4).toString('hex')}`
 const soon = { timeout: 60_000, interval: 500 }
 
+let built: readonly string[] = []
 let project: ComposeProject
 let key: { key: string; secret: string }
 
 describe('docker-compose.yml', () => {
   beforeAll(async () => {
     const { compose } = await prerequisites()
+    const prepared = await prepareImages(composeImages(), line => console.log(line))
+    built = [programImage, ...prepared.built]
     await buildProgram(programImage)
-    const images = Object.fromEntries(ofProgram.map(service => [service, programImage]))
-    project = await composeProject(compose, images)
+    console.log(`${programImage}: built from deploy/Dockerfile`)
+    const images = Object.entries(official).map(([service, image]) => [service, prepared.names.get(image)])
+    const programs = ofProgram.map(service => [service, programImage])
+    project = await composeProject(compose, Object.fromEntries([...images, ...programs]))
     await project.mustCompose(['up', '--detach', '--no-build'])
   })
 
   afterAll(async () => {
     await project?.close()
-    await run('docker', ['image', 'rm', programImage]).catch(() => undefined)
+    await removeImages(built)
   })
 
   test('comes up: migrate succeeds, and all other services become healthy', async () => {

@@ -1,31 +1,34 @@
-/** A project of the compose file, with a separate name, ports, secrets and image of the program. */
+/** A project of the compose file, with a separate name, ports, secrets and, if necessary, other images. */
 import { randomBytes, randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../services/runtime/free-port.ts'
-import { outputOf, type RunOptions, type RunResult, run } from '../support/runner/programs.ts'
+import { type RunResult, run } from '../support/runner/programs.ts'
 
-export type ComposeProject = Awaited<ReturnType<typeof composeProject>>
+export interface ComposeProject {
+  /** `http://127.0.0.1:port/api/v1` */
+  apiUrl: string
+  portalUrl: string
+  opsUrl: string
+  /** Runs compose with these arguments; without `secrets` they are missing. The caller checks the exit code. */
+  compose(args: readonly string[], options?: { secrets?: boolean; stdin?: string }): Promise<RunResult>
+  /** The same, but throws with the output if it fails. Resolves with its stdout. */
+  mustCompose(args: readonly string[], stdin?: string): Promise<string>
+  /** The ids of a service's containers, including stopped ones. */
+  containersOf(service: string): Promise<string[]>
+  /** Removes containers, networks and volumes. */
+  close(): Promise<void>
+}
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-// Images may have to be downloaded or built.
-const composeMsMax = 900_000
-
-/** Runs `docker` with these arguments. Throws with its output if it fails; resolves with its stdout. */
-export async function docker(args: readonly string[], options?: RunOptions): Promise<string> {
-  return (await outputOf('docker', args, options)).trim()
-}
-
-/** The program's own image, from its Dockerfile, on the machine's network: package registries may be reachable from there only. */
-export async function buildProgram(name: string): Promise<void> {
-  const options = ['--network', 'host', '--tag', name, '--file', join(root, 'deploy/Dockerfile')]
-  await docker(['build', ...options, root], { msMax: composeMsMax })
-}
-
+const composeMsMax = 300_000
 /** A project whose services run these images instead of those in the compose file. It is not started yet. */
-export async function composeProject(command: readonly string[], images: Readonly<Record<string, string>>) {
+export async function composeProject(
+  command: readonly string[],
+  images: Readonly<Record<string, string>>,
+): Promise<ComposeProject> {
   const [program = '', ...first] = command
   const folder = mkdtempSync(join(tmpdir(), 'pledgeview-compose-'))
   const override = join(folder, 'images.json')
@@ -53,38 +56,30 @@ export async function composeProject(command: readonly string[], images: Readonl
   // An empty value counts as missing, even if a developer's .env sets it.
   const noSecrets = Object.fromEntries(secretNames.map(secretName => [secretName, '']))
 
-  const project = {
-    /** `http://127.0.0.1:port/api/v1` */
+  const project: ComposeProject = {
     apiUrl: `http://127.0.0.1:${ports.api}/api/v1`,
     portalUrl: `http://localhost:${ports.portal}`,
     opsUrl: `http://127.0.0.1:${ports.ops}`,
-    /** Runs compose with these arguments; without `secrets` they are missing. The caller checks the exit code. */
-    compose: (
-      args: readonly string[],
-      options: { secrets?: boolean; stdin?: string } = {},
-    ): Promise<RunResult> =>
+    compose: (args, options = {}) =>
       run(program, [...first, ...files, ...args], {
         cwd: root,
         msMax: composeMsMax,
         environment: { ...environment, ...(options.secrets === false ? noSecrets : secrets) },
         ...(options.stdin !== undefined && { stdin: options.stdin }),
       }),
-    /** The same, but throws with the output if it fails. Resolves with its stdout. */
-    async mustCompose(args: readonly string[], stdin?: string): Promise<string> {
+    async mustCompose(args, stdin) {
       const done = await project.compose(args, stdin === undefined ? {} : { stdin })
       if (done.code === 0) return done.stdout
       const said = `${done.stdout}\n${done.stderr}`.trim().slice(-4_000)
       throw new Error(`compose ${args.join(' ')} ended with ${done.code}:\n${said}`)
     },
-    /** The ids of a service's containers, including stopped ones. */
-    async containersOf(service: string): Promise<string[]> {
+    async containersOf(service) {
       const labels = [`com.docker.compose.project=${name}`, `com.docker.compose.service=${service}`]
       const filters = labels.flatMap(label => ['--filter', `label=${label}`])
       const { stdout } = await run('docker', ['ps', '--all', '--quiet', '--no-trunc', ...filters])
       return stdout.split('\n').filter(id => id !== '')
     },
-    /** Removes containers, networks and volumes. */
-    async close(): Promise<void> {
+    async close() {
       await project.compose(['down', '--volumes', '--timeout', '30'])
       rmSync(folder, { recursive: true, force: true })
     },

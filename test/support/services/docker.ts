@@ -4,15 +4,17 @@
  * testcontainers' own helper, Ryuk, removes what an interrupted run has left. If its image is not available,
  * TESTCONTAINERS_RYUK_DISABLED=true runs without it.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
+import { request } from 'node:http'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { ContainerRuntimeClient, GenericContainer, StartedTestContainer } from 'testcontainers'
+import { registryAnswers, standInLabel, standInOf } from '../containers/images.ts'
 import type { Requirement } from '../runner/requirements.ts'
-import type { Closable, ServiceSource } from './test-service.ts'
+import type { ServiceSource } from './test-service.ts'
 
 /** How to make a service from a container. */
-interface ContainerRecipe<S> {
+export interface ContainerRecipe<S> {
   image: string
   /** The container's settings before it starts. The host is the one at which its ports will be reached. */
   configure(container: GenericContainer, host: string): Promise<GenericContainer>
@@ -20,35 +22,35 @@ interface ContainerRecipe<S> {
   open(container: StartedTestContainer): Promise<S>
 }
 
-const registryMsMax = 1_500
+const pingMsMax = 500
 const startMsMax = 120_000
 const stopMsMax = 10_000
 
-/** The image of a repository with its tag, as the compose file has it. */
-export function imageOf(repository: string): string {
-  const compose = readFileSync(new URL('../../../docker-compose.yml', import.meta.url), 'utf8')
-  const image = new RegExp(`^ +image: (${repository}:\\S+)$`, 'm').exec(compose)?.[1]
-  if (image === undefined) throw new Error(`docker-compose.yml names no image of ${repository}`)
-  return image
-}
-
 /** The service, from a new container each time it is opened. */
-export function inContainer<S extends object>(recipe: ContainerRecipe<S>): ServiceSource<S & Closable> {
+export function inContainer<S extends { close(): Promise<void> }>(
+  recipe: ContainerRecipe<S>,
+): ServiceSource<S> {
   return { requirement: () => imageRequirement(recipe.image), open: () => start(recipe) }
 }
 
-async function start<S extends object>({ image, configure, open }: ContainerRecipe<S>) {
+async function start<S extends { close(): Promise<void> }>({
+  image,
+  configure,
+  open,
+}: ContainerRecipe<S>): Promise<S> {
   const { GenericContainer, getContainerRuntimeClient } = await import('testcontainers')
-  const { host } = (await getContainerRuntimeClient()).info.containerRuntime
-  const configured = await configure(new GenericContainer(image), host)
+  const client = await getContainerRuntimeClient()
+  const { host } = client.info.containerRuntime
+  const found = await findImage(client, image)
+  const configured = await configure(new GenericContainer(found?.name ?? image), host)
   const container = await configured.withStartupTimeout(startMsMax).start()
   const stop = () => container.stop({ timeout: stopMsMax })
   try {
-    const service: S & Closable = await open(container)
+    const service = await open(container)
     return {
       ...service,
       async close() {
-        await service.close?.()
+        await service.close()
         await stop()
       },
     }
@@ -58,42 +60,57 @@ async function start<S extends object>({ image, configure, open }: ContainerReci
   }
 }
 
-/** Whether the image is present or was pulled now. */
+/** Whether the image, and what testcontainers also needs, is present or was pulled now. */
 async function imageRequirement(image: string): Promise<Requirement> {
-  if (!mayHaveEngine()) return missing('there is no Docker engine')
+  if (!(await engineAnswers())) return missing('no Docker engine answers')
   const { getContainerRuntimeClient } = await import('testcontainers')
   try {
     const client = await getContainerRuntimeClient()
-    if (!(await hasImage(client, image))) return missing(`Docker has no ${image} and cannot pull it`)
-    return { isMet: true, reason: '', source: `in Docker, ${image}` }
+    const helper = await reaperImage()
+    if (helper !== undefined && (await findImage(client, helper)) === undefined) {
+      return missing(`Docker has no ${helper}, and TESTCONTAINERS_RYUK_DISABLED is not true`)
+    }
+    const found = await findImage(client, image)
+    if (found === undefined) return missing(`Docker has no ${image} and cannot pull it`)
+    const { standIn } = found
+    const what = standIn === undefined ? image : `a stand-in for ${image} (${standIn})`
+    return { isMet: true, reason: '', source: `in Docker, ${what}` }
   } catch (cause) {
     return missing(`Docker: ${cause instanceof Error ? cause.message : String(cause)}`)
   }
 }
 
-async function hasImage(client: ContainerRuntimeClient, image: string): Promise<boolean> {
+/** The official image if present, otherwise its stand-in if it was built, otherwise the official image if it can be pulled. */
+async function findImage(
+  client: ContainerRuntimeClient,
+  image: string,
+): Promise<{ name: string; standIn?: string | undefined } | undefined> {
   const { ImageName } = await import('testcontainers')
-  const name = ImageName.fromString(image)
-  if (await client.image.exists(name)) return true
+  const official = ImageName.fromString(image)
+  if (await client.image.exists(official)) return { name: image }
+  const name = ImageName.fromString(standInOf(image))
+  if (await client.image.exists(name)) {
+    const { Config } = await client.image.inspect(name)
+    return { name: standInOf(image), standIn: Config.Labels?.[standInLabel] }
+  }
   // An engine that cannot reach its registry may take minutes to report that.
-  if (!(await registryAnswers())) return false
-  return client.image.pull(name).then(
-    () => true,
-    () => false,
-  )
+  if (!(await registryAnswers())) return undefined
+  try {
+    await client.image.pull(official)
+    return { name: image }
+  } catch {
+    return undefined
+  }
 }
 
-/** Whether Docker's public registry can be reached from here. */
-function registryAnswers(): Promise<boolean> {
-  const asked = { method: 'HEAD', signal: AbortSignal.timeout(registryMsMax) }
-  return fetch('https://registry-1.docker.io/v2/', asked).then(
-    () => true,
-    () => false,
-  )
+async function reaperImage(): Promise<string | undefined> {
+  if (process.env.TESTCONTAINERS_RYUK_DISABLED === 'true') return undefined
+  const { getReaperImage } = await import('testcontainers/build/reaper/reaper.js')
+  return getReaperImage()
 }
 
-/** Whether an engine may answer. Loading testcontainers only to find that there is none would take a second. */
-function mayHaveEngine(): boolean {
+/** Asks the engine's socket. Loading testcontainers only to find that there is no engine would take a second. */
+async function engineAnswers(): Promise<boolean> {
   const given = process.env.DOCKER_HOST
   // An engine on another machine: testcontainers knows how to reach it.
   if (given !== undefined && !given.startsWith('unix://')) return true
@@ -105,7 +122,19 @@ function mayHaveEngine(): boolean {
         ...(runtime ? [join(runtime, 'docker.sock')] : []),
         join(homedir(), '.docker/run/docker.sock'),
       ]
-  return sockets.some(socket => existsSync(socket))
+  const answers = await Promise.all(sockets.filter(socket => existsSync(socket)).map(ping))
+  return answers.includes(true)
+}
+
+function ping(socketPath: string): Promise<boolean> {
+  return new Promise(resolve => {
+    const asked = request({ socketPath, path: '/_ping', timeout: pingMsMax }, response => {
+      response.resume().on('end', () => resolve(response.statusCode === 200))
+    })
+    asked.on('timeout', () => asked.destroy()).on('error', () => resolve(false))
+    asked.on('close', () => resolve(false))
+    asked.end()
+  })
 }
 
 function missing(reason: string): Requirement {

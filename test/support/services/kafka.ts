@@ -2,11 +2,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { GenericContainer } from 'testcontainers'
 import { freePort } from '../../../services/runtime/free-port.ts'
+import { kafkaImage } from '../containers/images.ts'
 import { kafkaAnswers, startKafka } from '../kafka/broker.ts'
 import { type KafkaVersion, kafkaRequirement, kafkaVersions } from '../kafka/jars.ts'
 import { testBrokerProperties } from '../kafka/test-properties.ts'
 import { inContainer } from './docker.ts'
-import { atAddress, type Closable, inOrder, type ServiceSource, type TestService } from './test-service.ts'
+import { atAddress, inOrder, type ServiceSource, type TestService } from './test-service.ts'
 
 /** By the address of a broker, host:port. */
 type TestKafka = { address: string } & Closable
@@ -17,6 +18,7 @@ const answerMsMax = 60_000
 
 const given = atAddress<TestKafka>(variable, async address => ({
   address: address.split(',')[0] ?? '',
+  close: async () => undefined,
 }))
 
 export const kafkaServices: readonly TestService<TestKafka>[] = process.env[variable]
@@ -26,11 +28,17 @@ export const kafkaServices: readonly TestService<TestKafka>[] = process.env[vari
     )
 
 /** The newest Kafka, or the one that is given. */
-export const kafkaService = kafkaServices.at(-1) as TestService<TestKafka>
+export const kafkaService: TestService<TestKafka> = newest()
+
+function newest(): TestService<TestKafka> {
+  const last = kafkaServices.at(-1)
+  if (!last) throw new Error('there is no version of Kafka to test on')
+  return last
+}
 
 function containerOf(version: KafkaVersion): ServiceSource<TestKafka> {
   return inContainer({
-    image: `apache/kafka:${version}`,
+    image: kafkaImage(version),
     configure,
     async open(container) {
       const address = `${container.getHost()}:${container.getMappedPort(port)}`
@@ -39,7 +47,7 @@ function containerOf(version: KafkaVersion): ServiceSource<TestKafka> {
         if (performance.now() > deadline) throw new Error(`Kafka ${version} does not answer at ${address}`)
         await delay(100)
       }
-      return { address }
+      return { address, close: async () => undefined }
     },
   })
 }

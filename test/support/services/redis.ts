@@ -1,7 +1,8 @@
 /** A Redis for suites that only send commands. Others may use it too: use separate keys. */
 import { Redis } from 'ioredis'
+import { imageOf } from '../containers/images.ts'
 import { redisProgram, startRedis, type TestRedis } from '../servers/redis.ts'
-import { imageOf, inContainer } from './docker.ts'
+import { inContainer } from './docker.ts'
 import { atAddress, inOrder, type TestService } from './test-service.ts'
 
 const port = 6379

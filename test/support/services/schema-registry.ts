@@ -1,15 +1,22 @@
-/** A third-party schema registry, by the address of Confluent's API. The schemas that tests register remain in it. */
+/** A third-party schema registry with Confluent's API. The schemas that tests register remain in it. */
+
+import { memoryRegistryImage } from '../containers/images.ts'
 import { apicurioRegistry, startApicurio } from '../servers/apicurio.ts'
-import { imageOf, inContainer } from './docker.ts'
-import { atAddress, type Closable, inOrder, type TestService } from './test-service.ts'
+import { inContainer } from './docker.ts'
+import { atAddress, inOrder, type TestService } from './test-service.ts'
+
+export interface TestSchemaRegistry {
+  /** The address of Confluent's API. */
+  url: string
+  close(): Promise<void>
+}
 
 const port = 8080
 
-export const schemaRegistryService: TestService<{ url: string } & Closable> = inOrder('a schema registry', [
-  atAddress('PLEDGEVIEW_TEST_SCHEMA_REGISTRY_URL', async url => ({ url })),
+export const schemaRegistryService: TestService<TestSchemaRegistry> = inOrder('a schema registry', [
+  atAddress('PLEDGEVIEW_TEST_SCHEMA_REGISTRY_URL', async url => ({ url, close: async () => undefined })),
   inContainer({
-    // The in-memory variant of the registry in the compose file, with the same version.
-    image: imageOf('apicurio/apicurio-registry-kafkasql').replace('-kafkasql:', '-mem:'),
+    image: memoryRegistryImage(),
     async configure(container) {
       const { Wait } = await import('testcontainers')
       return container
@@ -18,6 +25,7 @@ export const schemaRegistryService: TestService<{ url: string } & Closable> = in
     },
     open: async container => ({
       url: `http://${container.getHost()}:${container.getMappedPort(port)}/apis/ccompat/v7`,
+      close: async () => undefined,
     }),
   }),
   {
@@ -25,6 +33,6 @@ export const schemaRegistryService: TestService<{ url: string } & Closable> = in
       ...(await apicurioRegistry()),
       source: 'Apicurio Registry from Maven Central',
     }),
-    open: () => startApicurio(),
+    open: (): Promise<TestSchemaRegistry> => startApicurio(),
   },
 ])

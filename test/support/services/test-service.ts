@@ -7,11 +7,6 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { needs, type Requirement } from '../runner/requirements.ts'
 
-/** A service that is not closed goes on after the suite. */
-export interface Closable {
-  close?(): Promise<void>
-}
-
 /** One way to get a service of some kind. */
 export interface ServiceSource<S> {
   /** Never rejects, and takes less than a second if the answer is no, without downloads. */
@@ -72,7 +67,7 @@ export function atAddress<S>(variable: string, open: (address: string) => Promis
  * Opens the service for the tests of the suite or file that calls it, and closes it after them. If the service is not
  * available, they are skipped with the reason. It can be used inside hooks and tests.
  */
-export function useService<S extends Closable>(service: ServiceSource<S>): () => S {
+export function useService<S extends { close(): Promise<void> }>(service: ServiceSource<S>): () => S {
   let requirement: Requirement
   let opened: S | undefined
   beforeAll(async () => {
@@ -80,7 +75,7 @@ export function useService<S extends Closable>(service: ServiceSource<S>): () =>
     if (requirement.isMet) opened = await service.open()
   }, openMsMax)
   beforeEach(context => needs(context, requirement))
-  afterAll(() => opened?.close?.())
+  afterAll(() => opened?.close())
   return () => {
     if (!opened) throw new Error('the service is not open')
     return opened
