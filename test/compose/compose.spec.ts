@@ -77,6 +77,30 @@ describe('docker-compose.yml', () => {
     expect((await fetch(`${project.apiUrl}/projects`)).status).toBe(401)
   })
 
+  test('runs two query processes behind the balancer, and their ops ports answer at their addresses', async () => {
+    await project.mustCompose(['up', '--detach', '--no-build', '--scale', 'query=2'])
+    const [balancer = ''] = await project.containersOf('balancer')
+    const scrape =
+      'wget -q -O - http://127.0.0.1:9090/metrics | grep -c \'query",server="query.",state="UP"} 1\''
+    await expect.poll(() => docker(['exec', balancer, 'sh', '-c', scrape]).catch(() => '0'), soon).toBe('2')
+    for (let count = 0; count < 10; count++) expect((await get('/projects')).status).toBe(200)
+    const found = await docker(['exec', balancer, 'getent', 'ahostsv4', 'query'])
+    const addresses = new Set(found.match(/^[\d.]+/gm))
+    expect(addresses.size).toBe(2)
+    for (const address of addresses) {
+      const metrics = await docker([
+        'exec',
+        balancer,
+        'wget',
+        '-q',
+        '-O',
+        '-',
+        `http://${address}:9090/metrics`,
+      ])
+      expect(metrics).toMatch(/pledgeview_http_requests_total\{.*\} [1-9]/)
+    }
+  })
+
   test('restarts a projector that was killed, and continues', async () => {
     const [container = ''] = await project.containersOf('projector')
     // Kills the only child of the container's init. Docker does not restart a container after `docker kill`.

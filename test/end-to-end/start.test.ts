@@ -10,7 +10,6 @@ import { afterAll, describe, expect, test, vi } from 'vitest'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { canRefuseCalls } from '../../services/clickhouse-server/outgoing.ts'
 import { recordsTable } from '../../services/log/local/file.ts'
-import { runHere } from '../support/deployment/run-here.ts'
 import {
   freePorts,
   launchProcess,
@@ -107,6 +106,23 @@ describe('npm start', () => {
     expect(service.output()).not.toContain('Loading the demo')
   })
 
+  test('pledgeview status says beside it that ClickHouse does not answer', async context => {
+    needs(context, procFileSystem)
+    await service?.stop()
+    service = await startServiceProcess(['--data-dir', directory.path], {
+      PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX: '3000',
+    })
+    const server = processesWith(join(directory.path, 'clickhouse', 'config.xml'))
+    expect(server.length).toBeGreaterThan(0)
+    for (const pid of server) killIfThere(pid, 'SIGSTOP')
+    try {
+      const { code, stdout } = await runCli(['status', '--data-dir', directory.path])
+      expect([code, stdout]).toEqual([1, expect.stringMatching(/^clickhouse +does not answer: /m)])
+    } finally {
+      for (const pid of server) killIfThere(pid, 'SIGCONT')
+    }
+  })
+
   test('a key that is issued while no service runs opens the API at the next start, and its secret is nowhere in the list', async () => {
     await service?.stop()
     const owner = ['--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
@@ -182,6 +198,16 @@ describe('npm start', () => {
     const second = await runCli(['start', ...freePorts, '--data-dir', directory.path])
     const wayOn = 'in use by another process: run this again when that has ended, or interrupt it'
     expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(wayOn) })
+  })
+
+  // One that the program takes itself, and one that ClickHouse's server takes.
+  test.each(['port', 'sql-port'])('a --%s that is taken is named', async name => {
+    const other = makeDataDirectory()
+    const { port } = new URL(service?.apiUrl ?? '')
+    const args = [...freePorts, `--${name}`, port, '--no-demo', '--data-dir', other.path]
+    const second = await runCli(['start', ...args])
+    other.remove()
+    expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(port) })
   })
 })
 
@@ -264,7 +290,7 @@ function killIfThere(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {
 }
 
 function keys(...args: string[]) {
-  return runHere(['keys', ...args, '--data-dir', directory.path])
+  return runCli(['keys', ...args, '--data-dir', directory.path])
 }
 
 async function status(): Promise<ProjectionStatus & StatusOutput> {

@@ -1,10 +1,8 @@
 /** Plays one world: a stage, faults that are drawn from the seed, and the verdict of the checker on everything that was answered. */
 import { once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
-import { lagRecords } from '../../services/log/port.ts'
 import { within } from '../../services/runtime/async/sleep.ts'
 import { messageOf } from '../../services/runtime/message-of.ts'
-import { outputOf, type StatusOutput } from '../support/deployment/status.ts'
 import { foldFaults, noFoldFaults } from '../support/projector/fold-records.ts'
 import { keptRejects } from '../support/projector/reject-filters.ts'
 import { pick, randomOf } from '../support/runner/random.ts'
@@ -19,7 +17,7 @@ import * as ofQueries from './faults/query-faults.ts'
 import type { Mirror } from './stage/readers.ts'
 import { rowOf } from './stage/recorder.ts'
 import { openStage, type Stage, type StageOptions } from './stage/stage.ts'
-import { brokenIn, currentOf, holdsMsMax, until } from './stage/watch.ts'
+import { brokenIn, currentOf, holdsMsMax, positionsAndEnds, until } from './stage/watch.ts'
 
 type Faults = Readonly<Record<string, (stage: Stage) => Promise<void>>>
 
@@ -113,7 +111,7 @@ const base64 = (value: Uint8Array | null) => Buffer.from(value ?? []).toString('
 
 /** What has to hold when nothing is said any more. */
 async function checkEnd(stage: Stage, mirrors: readonly Mirror[]): Promise<void> {
-  const { recorder, tables, databases, folded, traffic } = stage
+  const { recorder, services, tables, databases, folded, traffic } = stage
   await traffic.stop()
   const settledAt = Date.now()
   await within(holdsMsMax, Promise.all(mirrors.map(mirror => mirror.follow(settledAt))))
@@ -121,14 +119,14 @@ async function checkEnd(stage: Stage, mirrors: readonly Mirror[]): Promise<void>
     recorder.add({ kind: 'copy', mirror: name, rows: [...copy().values()].map(rowOf) })
   for (const [process, place] of Object.entries(stage.processes))
     recorder.add({ kind: 'broken', process, names: await brokenIn(place) })
+  const { kafka } = services.addresses
   // If its append was repeated, a record is at two places in the log, and so among the rejects.
   const kept = new Set((await keptRejects(tables, databases)).map(({ record }) => base64(record.value)))
   if (!isDeepStrictEqual(kept, new Set(traffic.poisoned().map(base64))))
     throw new Error(`not every record that is no event is among the ${kept.size} rejects`)
-  // The group has committed all that the log has.
   await until(async () => {
-    const { projector } = await outputOf<StatusOutput>(stage.deployment, ['status'])
-    return lagRecords(projector.lag) === 0
+    const { positions, ends } = await positionsAndEnds(kafka)
+    return Object.entries(ends).every(([name, offset]) => positions[name] === offset)
   })
   // A rebuild takes epochs above those of the generation from before.
   const current = await currentOf(tables)

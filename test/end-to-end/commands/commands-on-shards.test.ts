@@ -1,5 +1,5 @@
 /**
- * The operator's commands on a cluster of two shards: explain, status, export and purge. What concerns both shards is done on both, and a
+ * The operator's commands on a cluster of two shards: migrate, explain, status and purge. What concerns both shards is done on both, and a
  * command that cannot reach both says so. A rebuild of shards is in test/integration/generations/shards.
  *
  * An erasure request, end to end: after the deletion events and `purge`, the texts of a creator and a backer are in no Kafka topic, in
@@ -160,6 +160,15 @@ describe('the commands on two shards', () => {
     return found
   }
 
+  test('migrate runs again on all shards, and names one that does not answer', async () => {
+    expect(await outputOf(deployment, ['migrate'])).toMatchObject({ applied: [] })
+    const [near = ''] = shards.servers.map(({ url }) => url)
+    const away = { PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: `${near},http://127.0.0.1:1` }
+    const { code, stderr } = await deployment.command(['migrate'], undefined, away)
+    expect(code).toBe(1)
+    expect(stderr).toContain('no answer from ClickHouse at 127.0.0.1:1: ECONNREFUSED')
+  })
+
   test('status counts what all shards have, and explain finds a campaign on the shard that has it', async () => {
     const { tables } = await whenFolded(deployment, soon)
     const all = gone.length + 1
@@ -191,9 +200,11 @@ describe('the commands on two shards', () => {
   ])('with %s, a command that works on each shard refuses, and says why', async (_, given, reason) => {
     const urls = (shards.environment.PLEDGEVIEW_CLICKHOUSE_SHARD_URLS ?? '').split(',')
     const wrong = { PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: given(urls) }
-    const { code, stdout, stderr } = await deployment.command(['status'], undefined, wrong)
-    expect(code).toBe(1)
-    expect(stdout + stderr).toContain(reason)
+    for (const args of [['status'], ['purge', '--dry-run'], ['projector']]) {
+      const { code, stdout, stderr } = await deployment.command(args, undefined, wrong)
+      expect({ args, code }).toEqual({ args, code: 1 })
+      expect(stdout + stderr, args[0]).toContain(reason)
+    }
   })
 
   test('an erasure request begins where the texts are in the topics, both shards, the rejects and the caches', async () => {

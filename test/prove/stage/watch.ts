@@ -1,9 +1,11 @@
 /** What a fault observes while it runs. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { topics } from '../../../contracts/events/event.ts'
 import { within } from '../../../services/runtime/async/sleep.ts'
 import { defaultDatabases, generationOf, readCurrent } from '../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import type { Place } from '../../support/faults/places.ts'
+import { kafkaAt, withAdmin } from '../../support/kafka/topics.ts'
 import { column } from '../../support/projector/fold-records.ts'
 import { now, type Recorder } from './recorder.ts'
 
@@ -13,6 +15,7 @@ const opsMsMax = 60_000
 // Most of what is polled is a query of ClickHouse. Without a pause, polling would take the CPU from what it waits for.
 const pauseMs = 100
 const readyEveryMs = 250
+const groupId = 'pledgeview-projector'
 
 /** Polls until a condition holds. Throws after three minutes, with the last error. */
 export async function until(holds: () => Promise<boolean> | boolean, interval = pauseMs): Promise<void> {
@@ -92,4 +95,25 @@ export async function brokenIn(place: Place): Promise<string[]> {
   const metrics = place.hasEnded() ? '' : (await askOps(place, '/metrics')).text
   const counted = metrics.matchAll(/^pledgeview_invariants_broken_total\{name="([^"]+)"\} [1-9]/gm)
   return [...new Set([...logged, ...counted].map(([, name = '']) => name))]
+}
+
+/** The group's positions and the ends of the log, by topic and partition. A partition without records has no position. */
+export async function positionsAndEnds(
+  address: string,
+): Promise<{ positions: Record<string, number>; ends: Record<string, number> }> {
+  return withAdmin(kafkaAt(address), async admin => {
+    const positions: Record<string, number> = {}
+    const ends: Record<string, number> = {}
+    for (const topic of topics) {
+      for (const { partition, high } of await admin.fetchTopicOffsets(topic)) {
+        if (Number(high) > 0) ends[`${topic}/${partition}`] = Number(high)
+      }
+    }
+    for (const { topic, partitions } of await admin.fetchOffsets({ groupId, topics: [...topics] })) {
+      for (const { partition, offset } of partitions) {
+        if (Number(offset) > 0) positions[`${topic}/${partition}`] = Number(offset)
+      }
+    }
+    return { positions, ends }
+  })
 }

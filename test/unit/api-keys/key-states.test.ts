@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ApiKeyState } from '../../../contracts/events/event.ts'
-import { issueKey } from '../../../services/api-keys/api-keys.ts'
+import { issueKey, keyDirectory } from '../../../services/api-keys/api-keys.ts'
 import { changedState, revokedState } from '../../../services/api-keys/key-states.ts'
 import { sampleKey } from '../portal/keys/samples.ts'
 
@@ -44,6 +44,18 @@ describe('the events of a key', () => {
       expect(state?.version).toBe(versionMax)
     }
   })
+})
+
+test('a read of keys ends within its bound although the tables do not answer', async () => {
+  const tables = {
+    rows: (_statement: unknown, { signal }: { signal?: AbortSignal } = {}) =>
+      new Promise<never>((_resolve, reject) =>
+        signal?.addEventListener('abort', () => reject(signal.reason)),
+      ),
+  } as unknown as Parameters<typeof keyDirectory>[0]
+  const directory = keyDirectory(tables, {} as Parameters<typeof keyDirectory>[1], 1)
+  await expect(directory.ofAccount('account')).rejects.toThrow('timeout')
+  await expect(directory.find('key')).rejects.toThrow('timeout')
 })
 
 const admin = {

@@ -1,15 +1,21 @@
 import { describe, expect, test } from 'vitest'
-import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { encodeState, schemas } from '../../../contracts/events/codec.ts'
+import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
 import { UsageError } from '../../../services/commands/command.ts'
 import { readFilter, readPlace, rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
 import { createRetry, type RetryOutcome } from '../../../services/commands/rejects/retry.ts'
 import type { Schemas } from '../../../services/commands/rejects/source.ts'
-import type { NewRecord, PartitionLag } from '../../../services/log/port.ts'
+import type { Header, NewRecord, PartitionLag } from '../../../services/log/port.ts'
 import { untilProjected } from '../../../services/projector/positions/projected.ts'
 import { entityOf } from '../../../services/tables/ledger-versions.ts'
 import { reasonKind } from '../../../services/tables/rejects.ts'
 import type { StoredReject } from '../../../services/tables/stored-rejects.ts'
-import { campaignEvent, campaignTombstone, newRecordOf } from '../../support/events/sample-events.ts'
+import {
+  campaignEvent,
+  campaignTombstone,
+  newRecordOf,
+  pledgeEvent,
+} from '../../support/events/sample-events.ts'
 
 const fixedIds: Schemas = {
   known: undefined,
@@ -28,27 +34,46 @@ function rejectOf(record: NewRecord): StoredReject {
 /** Retries the parts one after the other, into a log that has these versions already. */
 async function retry(
   parts: StoredReject[][],
-  known: ChangeEvent[],
+  { schemas = fixedIds, known = [] }: { schemas?: Schemas; known?: ChangeEvent[] } = {},
 ): Promise<{ appended: NewRecord[]; outcome: RetryOutcome }> {
   const appended: NewRecord[] = []
   const versionOf = ({ data }: ChangeEvent) => (data === null ? 2n ** 64n - 1n : BigInt(data.version))
   const versions = new Map(known.map(event => [entityOf(event), versionOf(event)]))
   const { take, outcome } = createRetry(
-    { schemas: fixedIds, versions: async () => versions },
+    { schemas, versions: async () => versions },
     { append: async records => void appended.push(...records) },
   )
   for (const part of parts) await take(part)
   return { appended, outcome }
 }
 
+const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })
+
 describe('a retry', () => {
+  test('decodes with what the registry knows by now, once it was asked, and appends all headers as they came', async () => {
+    const headers = ['a b', 'c'].map((text): Header => ['trace', Buffer.from(text)])
+    const value = Buffer.from(encodeState(pledge as StateEvent))
+    value.writeUInt32BE(999, 1)
+    let isLearned = false
+    const registry: Schemas = {
+      known: id => (isLearned && id === 999 ? { schema: schemas.pledge } : undefined),
+      async learn() {
+        isLearned = true
+      },
+      untilAskedAgain: async () => undefined,
+    }
+    const parts = () => [[rejectOf({ ...newRecordOf(pledge), value, headers })]]
+    expect((await retry(parts(), { schemas: registry })).appended).toMatchObject([{ value, headers }])
+    expect((await retry(parts())).appended).toEqual([])
+  })
+
   test.each([
     ['the same version', campaignEvent({ campaign_id: 'a', version: 2 })],
     ['a newer version', campaignEvent({ campaign_id: 'a', version: 3n ** 30n })],
     ['a deletion', campaignTombstone('a')],
   ])('leaves out what the log has %s of: compaction would keep what came last', async (_, present) => {
     const event = campaignEvent({ campaign_id: 'a', version: 2 })
-    const { appended, outcome } = await retry([[rejectOf(newRecordOf(event))]], [present])
+    const { appended, outcome } = await retry([[rejectOf(newRecordOf(event))]], { known: [present] })
     expect(appended).toEqual([])
     expect(outcome.outdated).toBe(1)
   })
@@ -57,7 +82,7 @@ describe('a retry', () => {
     const [v1, v2, v3, v4] = [1, 2, 3, 4].map(version => campaignEvent({ campaign_id: 'a', version }))
     if (!v1 || !v2 || !v3 || !v4) throw new Error('no events')
     const parts = [[v2, v3, v2], [v1, v4], [v3]].map(part => part.map(event => rejectOf(newRecordOf(event))))
-    const { appended, outcome } = await retry(parts, [v1])
+    const { appended, outcome } = await retry(parts, { known: [v1] })
     expect(appended).toEqual([newRecordOf(v3), newRecordOf(v4)])
     expect(outcome).toMatchObject({ matched: 6, retried: 2, outdated: 4 })
   })

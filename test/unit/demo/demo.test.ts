@@ -4,9 +4,11 @@ import { describe, expect, test } from 'vitest'
 import { encodeState } from '../../../contracts/events/codec.ts'
 import { type ChangeEvent, keyOf, type StateEvent } from '../../../contracts/events/event.ts'
 import { faultOf } from '../../../contracts/events/rules.ts'
+import { appendDemo } from '../../../services/demo/load-demo.ts'
 import { sampleEvents } from '../../../services/demo/sample.ts'
 import { demoTrickle } from '../../../services/demo/trickle.ts'
 import { openUnkindDoor, unkindEvents } from '../../../services/demo/unkind.ts'
+import type { NewRecord } from '../../../services/log/port.ts'
 import { randomOf } from '../../support/runner/random.ts'
 
 const second = 1_000
@@ -72,6 +74,17 @@ describe('the trickle', () => {
     })
     expect(collisions).toEqual([])
   })
+})
+
+test('the history is appended in batches, and the same one again after an interruption', async () => {
+  const records: NewRecord[] = []
+  const append = async (batch: readonly NewRecord[]) => void records.push(...batch)
+  const writer = { append, close: async () => {} }
+  await appendDemo(writer, endMs)
+  const first = records.splice(0)
+  expect(first).toHaveLength(history.length)
+  await appendDemo(writer, endMs)
+  expect(records).toEqual(first)
 })
 
 describe('the unkind demo', () => {

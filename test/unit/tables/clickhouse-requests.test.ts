@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { answers, isSilent } from '../../support/servers/misbehaving-server.ts'
-import { against, failureOf } from './against-server.ts'
+import { against, failureOf, insert } from './against-server.ts'
 
 describe('connections', () => {
   test('are never more than allowed, and the others wait', async () => {
@@ -56,5 +56,16 @@ describe('connections', () => {
     await closed
     expect(ended).toEqual(['answered', 'closed'])
     await server.whenNoneIsOpen()
+  })
+})
+
+describe('what is sent', () => {
+  test('asks for the answer when the statement has ended, and of a read that it ends with its caller', async () => {
+    const { server, tables } = await against([answers('')])
+    await tables.run({ query: 'INSERT INTO a SELECT 1' })
+    await tables.insert(insert)
+    await tables.rows({ query: 'SELECT 1' })
+    for (const { parameters } of server.requests) expect(parameters.get('wait_end_of_query')).toBe('1')
+    expect(server.requests[2]?.parameters.get('cancel_http_readonly_queries_on_client_close')).toBe('1')
   })
 })

@@ -170,4 +170,12 @@ describe('the fold loop', () => {
     await expect(play(script(1_000))).resolves.toBeDefined()
     await expect(play(script(999))).rejects.toThrow('away')
   })
+
+  test('throws a failure that is not retryable at once', async () => {
+    const broken = fails(new TablesError('no such table', { retryable: false }))
+    await expect(play({ fold: [broken, () => undefined] })).rejects.toThrow('no such table')
+    await expect(
+      play({ acquireLeadership: [fails(new RangeError('bug'))], fold: [() => undefined] }),
+    ).rejects.toThrow('bug')
+  })
 })

@@ -40,6 +40,33 @@ function openWork(turns: FairTurns) {
 }
 
 describe('fair turns', () => {
+  it('alternate between keys, whatever the order of arrival', async () => {
+    const work = openWork(createFairTurns(defaults))
+    for (let n = 1; n <= 50; n++) work.ask('greedy', `greedy ${n}`)
+    work.ask('b', 'b 1')
+    work.ask('c', 'c 1')
+    work.ask('b', 'b 2')
+    await work.endAll()
+    expect(work.started.slice(0, 7)).toEqual([
+      'greedy 1',
+      'greedy 2',
+      'b 1',
+      'c 1',
+      'greedy 3',
+      'b 2',
+      'greedy 4',
+    ])
+    expect(work.started).toHaveLength(53)
+  })
+
+  it('bound what runs of one key, and of all', async () => {
+    const work = openWork(createFairTurns({ ...defaults, runningMax: 5, runningPerKeyMax: 2 }))
+    for (const key of ['a', 'b', 'c']) for (let n = 1; n <= 3; n++) work.ask(key, `${key} ${n}`)
+    expect(work.started).toEqual(['a 1', 'a 2', 'b 1', 'b 2', 'c 1'])
+    await work.endAll()
+    expect(work.started).toHaveLength(9)
+  })
+
   it('refuse what has waited too long, and never start it', async () => {
     const work = openWork(createFairTurns({ ...defaults, waitMsMax: 10 }))
     work.ask('a', 'a 1')

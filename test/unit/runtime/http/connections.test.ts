@@ -109,6 +109,18 @@ test('CONNECT ends the connection, so it holds no place', async () => {
   expect(left).toBe(0)
 })
 
+test('a connection that is reset after CONNECT ends nothing else', async () => {
+  const answeredElsewhere = new Promise<void>(resolve => {
+    server.on('connect', (_, socket) => socket.on('close', () => resolve()))
+  })
+  const socket = await open()
+  socket.write('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', () => socket.resetAndDestroy())
+  await answeredElsewhere
+  const other = await open()
+  other.end('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+  expect(await text(other)).toContain('answered')
+})
+
 test('a body of many chunks ends its connection, and a short one is read', async () => {
   const head = 'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
   const short = await open()
