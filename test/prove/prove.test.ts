@@ -20,7 +20,7 @@ beforeEach(context => needs(context, requirement))
 test.each([
   {
     shards: undefined,
-    faults: ['takeRedisAway', 'rebuildThroughKill', 'revokeKeys'],
+    faults: ['takeRedisAway', 'killClickHouse', 'rebuildThroughKill', 'revokeKeys'],
   },
   // Without Redis, a minute's limits would be those of each process alone.
   { shards: 2, faults: ['killOtherShard', 'turnClockBack', 'askTooMuch'] },
