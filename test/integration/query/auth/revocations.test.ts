@@ -1,12 +1,15 @@
 /** Revocations: a revoked key is refused soon after its event, whatever the fold is doing. */
-import fc from 'fast-check'
 import { pino } from 'pino'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { ApiKeyState, ChangeEvent } from '../../../../contracts/events/event.ts'
-import { createKeyRing, defaultKeyRingOptions } from '../../../../services/query/auth/key-ring.ts'
+import {
+  createKeyRing,
+  defaultKeyRingOptions,
+  type KeyRing,
+} from '../../../../services/query/auth/key-ring.ts'
 import { type QueryService, startQueryService } from '../../../../services/query/service.ts'
 import { memoryState } from '../../../../services/query/shared-state.ts'
-import { yieldToEventLoop } from '../../../../services/runtime/async/sleep.ts'
+import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { defaultDatabases } from '../../../../services/tables/generations.ts'
@@ -87,45 +90,171 @@ describe('a revoked key', () => {
     expect(Math.min(...pauses) + defaultKeyRingOptions.pollMsMax).toBeLessThan(2_000)
   })
 
-  // A load is not answered before the key has to be refused.
-  test('is refused soon, and for good, in whatever order statements run and are answered, while others change and all keys are loaded', async () => {
-    const changes = fc.constantFrom<keyof RingPlay['events']>('restore', 'change', 'reload', 'revoke', 'fold')
-    const step = fc.oneof({ weight: 1, arbitrary: changes }, { weight: 4, arbitrary: fc.nat() })
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 80, size: 'max' }), async steps => {
-        const play = await playRing()
-        let wasRefused = false
-        for (const step of [...steps, 'fold'] as const) {
-          if (typeof step === 'number') await play.advance(step)
-          else play.events[step]()
-          const isRefused = play.table.isRevoked && play.ring.lookup('k') === undefined
-          if (wasRefused) expect(isRefused).toBe(true)
-          wasRefused = isRefused
-        }
-        await play.settle(({ isLoad }) => !isLoad)
-        expect(play.ring.lookup('k')).toBeUndefined()
-        await play.settle()
-        expect(play.ring.lookup('k')).toBeUndefined()
-        await play.close()
-      }),
-      { numRuns: 300 },
+  interface KeysSeen {
+    active: number
+    revoked: string[]
+    newest?: string
+  }
+
+  /**
+   * A ring over tables that have the key `k`, and later rows by which it is revoked. `loaded`, `changed`: what a statement waits for that
+   * loads keys, and one that reads such rows. `loaded` may say that the key is not there any more, and `changed` that it is still current.
+   */
+  function openRing(
+    look: () => KeysSeen | Promise<KeysSeen>,
+    loaded: () => Promise<unknown> = async () => {},
+    changed: () => Promise<unknown> = async () => {},
+  ) {
+    const clock = testClock()
+    async function rows({ query }: Statement) {
+      if (query.includes('revoked_keys')) return [{ newest: '1', ...(await look()) }] as never[]
+      if (query.includes('is_current')) {
+        const isCurrent = (await changed()) === true
+        return [{ api_key: 'k', secret_hash: 'hash', scopes: [], is_current: isCurrent }] as never[]
+      }
+      const isThere = (await loaded()) !== false
+      return (isThere ? [{ api_key: 'k', secret_hash: 'hash', scopes: [] }] : []) as never[]
+    }
+    const context = {
+      tables: { rows },
+      databases: defaultDatabases,
+      monotonicMs: clock.now,
+      sleep,
+      onError: () => {},
+    }
+    return { ring: createKeyRing({ ...defaultKeyRingOptions, pollMs: 1 }, context), clock }
+  }
+
+  /** Whether the ring has the key `k` at any time during its next looks. */
+  async function isSeen(ring: KeyRing, looks: () => number): Promise<boolean> {
+    const looked = looks()
+    let seen = false
+    while (looks() < looked + 5) {
+      seen ||= ring.lookup('k') !== undefined
+      await sleep(0)
+    }
+    return seen
+  }
+
+  /** A ring that has the key `k`, and is loading all keys. The load waits for `loading`. */
+  async function openLoadingRing(changed?: () => Promise<void>) {
+    const state = { active: 1, revoked: [] as string[], newest: '1', pause: Promise.resolve() }
+    let loads = 0
+    const loading = Promise.withResolvers<void>()
+    const { ring } = openRing(
+      () => state.pause.then(() => state),
+      async () => {
+        if (++loads > 1) await loading.promise
+      },
+      changed,
     )
+    await ring.start()
+    expect(ring.lookup('k')).toBeDefined()
+    // Another number of keys than the ring has.
+    state.active = 2
+    await vi.waitFor(() => expect(loads).toBe(2), soon)
+    return { ring, state, loads: () => loads, loading }
+  }
+
+  test('is refused while all keys are being loaded, also if it was folded between two looks', async () => {
+    const { ring, state, loading } = await openLoadingRing()
+    Object.assign(state, { active: 1, newest: '2' })
+    await vi.waitFor(() => expect(ring.lookup('k')).toBeUndefined(), soon)
+    // The load has read it before. What it read comes while the next look takes its time.
+    const pause = Promise.withResolvers<void>()
+    state.pause = pause.promise
+    loading.resolve()
+    await expect(
+      vi.waitFor(() => expect(ring.lookup('k')).toBeDefined(), { timeout: 300, interval: 5 }),
+    ).rejects.toThrow()
+    pause.resolve()
+    await ring.close()
+  })
+
+  test('is refused while all keys are loaded and changes before it are read, and afterwards, though the load has it', async () => {
+    const changing = Promise.withResolvers<void>()
+    let changes = 0
+    const { ring, state, loads, loading } = await openLoadingRing(() => {
+      changes++
+      return changing.promise
+    })
+    state.newest = '2'
+    await vi.waitFor(() => expect(changes).toBe(1), soon)
+    state.revoked = ['k']
+    await vi.waitFor(() => expect(ring.lookup('k')).toBeUndefined(), soon)
+    changing.resolve()
+    loading.resolve()
+    await vi.waitFor(() => expect(loads()).toBeGreaterThan(2), soon)
+    expect(ring.lookup('k')).toBeUndefined()
+    await ring.close()
+  })
+
+  test('is not put back by an answer about earlier changes that comes late', async () => {
+    const state = { active: 1, revoked: [] as string[], newest: '1' }
+    const answers = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()]
+    let [looks, reads] = [0, 0]
+    const { ring } = openRing(
+      () => {
+        looks++
+        return state
+      },
+      undefined,
+      () => answers[reads++]?.promise ?? Promise.resolve(false),
+    )
+    await ring.start()
+    // The next look reads beside the first read. The key is revoked between them, and the second answer comes first.
+    Object.assign(state, { active: 0, newest: '2' })
+    await vi.waitFor(() => expect(reads).toBe(2), soon)
+    answers[1]?.resolve(false)
+    await vi.waitFor(() => expect(ring.lookup('k')).toBeUndefined(), soon)
+    answers[0]?.resolve(true)
+    expect(await isSeen(ring, () => looks)).toBe(false)
+    await ring.close()
+  })
+
+  test('is not put back by such an answer either if a load has ended meanwhile, though it began at the same fold', async () => {
+    const state = { active: 1, revoked: [] as string[], newest: '1' }
+    const answers = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()]
+    const [reloading, repairing] = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()]
+    let [looks, loads, reads] = [0, 0, 0]
+    const { ring, clock } = openRing(
+      () => {
+        looks++
+        return state
+      },
+      async () => ++loads === 1 || (loads === 2 ? reloading : repairing).promise,
+      () => answers[reads++]?.promise ?? Promise.resolve(false),
+    )
+    await ring.start()
+    clock.advance(defaultKeyRingOptions.reloadMsMax)
+    await expect.poll(() => loads).toBe(2)
+    // A look reads changes beside the load. The key is revoked after that, and the load does not have it any more.
+    Object.assign(state, { active: 0, newest: '2' })
+    await expect.poll(() => reads).toBe(1)
+    reloading.resolve(false)
+    await expect.poll(() => ring.lookup('k')).toBeUndefined()
+    // The next look reads the changes again. It gets its answer after this one, and so does a load that would repair what this one did.
+    answers[0]?.resolve(true)
+    expect(await isSeen(ring, () => looks)).toBe(false)
+    answers[1]?.resolve(false)
+    repairing.resolve(false)
+    await ring.close()
   })
 
   test('stays refused for 300 s after it has left the view, though the read table still has it as active', async () => {
-    const { ring, clock, table, settle, close } = await playRing()
-    table.isRevoked = true
-    await settle()
+    const state = { active: 1, revoked: ['k'] }
+    const { ring, clock } = openRing(() => state)
+    await ring.start()
     expect(ring.lookup('k')).toBeUndefined()
-    table.isRevoked = false
+    state.revoked = []
     clock.advance(299_000)
-    await settle()
+    await expect.poll(() => ring.isFresh()).toBe(true)
     expect(ring.lookup('k')).toBeUndefined()
     // Without the refusal it would pass all the time.
     clock.advance(10_000)
-    await settle()
+    await expect.poll(() => ring.isFresh()).toBe(true)
     expect(ring.lookup('k')).toBeDefined()
-    await close()
+    await ring.close()
   })
 
   test('and any other: their age is measured by a steady clock, also if the time of day steps by an hour', async () => {
@@ -198,93 +327,3 @@ describe('a revoked key', () => {
     await live.close()
   })
 })
-
-interface Asked {
-  isLoad: boolean
-  run: () => object[]
-  /** What it read, once it has run. */
-  rows?: object[]
-  answer: (rows: object[]) => void
-}
-
-type RingPlay = Awaited<ReturnType<typeof playRing>>
-
-/** A ring that has the key `k`, over tables that the test changes. A statement runs some time after it was asked, and is answered after that. */
-async function playRing() {
-  const clock = testClock()
-  const table = { newest: 1, others: 0, changedAt: 0, isRevoked: false, isActive: true }
-  const asked: Asked[] = []
-  let isReloaded = false
-
-  function rowsOf({ query, query_params }: Statement): object[] {
-    const row = { api_key: 'k', secret_hash: 'hash', scopes: [] }
-    const { newest, others, changedAt, isRevoked, isActive } = table
-    if (query.includes('revoked_keys')) {
-      const revoked = isRevoked && isActive ? ['k'] : []
-      return [{ newest: String(newest), active: others + Number(isActive), revoked }]
-    }
-    if (query.includes('is_current'))
-      return changedAt > Number(query_params?.after) ? [{ ...row, is_current: isActive }] : []
-    const all = Array.from({ length: others }, (_, n) => ({ ...row, api_key: `a${n}` }))
-    return isActive ? [...all, row] : all
-  }
-
-  function ask(isLoad: boolean, run: () => object[]) {
-    return new Promise<object[]>(answer => asked.push({ isLoad, run, answer }))
-  }
-
-  /** One of the statements runs, or is answered if it has run. */
-  async function advance(which: number, of = asked): Promise<void> {
-    const one = of[which % of.length]
-    if (one?.rows) {
-      asked.splice(asked.indexOf(one), 1)
-      one.answer(one.rows)
-    } else if (one) one.rows = one.run()
-    await yieldToEventLoop()
-  }
-
-  /** The ring goes on for some looks, with these answers alone. */
-  async function settle(isAnswered: (one: Asked) => boolean = () => true): Promise<void> {
-    for (let steps = 0; steps < 100; steps++) await advance(steps, asked.filter(isAnswered))
-  }
-
-  const isLoad = (query: string) => query.includes('ORDER BY api_key')
-  const ring = createKeyRing(defaultKeyRingOptions, {
-    tables: { rows: statement => ask(isLoad(statement.query), () => rowsOf(statement)) as Promise<never[]> },
-    databases: defaultDatabases,
-    monotonicMs: clock.now,
-    sleep: async () => void (await ask(false, () => [])),
-    onError: error => {
-      throw error
-    },
-  })
-  const started = ring.start()
-  await settle()
-  await started
-  return {
-    ...{ ring, clock, table, advance, settle },
-    events: {
-      /** Another number of keys under the same fold id: all are loaded at once. */
-      restore: () => void table.others++,
-      /** The key changes, and stays active. */
-      change() {
-        if (table.isActive) table.changedAt = ++table.newest
-      },
-      /** The time has come to load all keys again. */
-      reload() {
-        if (!isReloaded) clock.advance(defaultKeyRingOptions.reloadMsMax)
-        isReloaded = true
-      },
-      revoke: () => void Object.assign(table, { isRevoked: true }),
-      fold() {
-        if (table.isActive) table.changedAt = ++table.newest
-        Object.assign(table, { isRevoked: true, isActive: false })
-      },
-    },
-    async close() {
-      const closed = ring.close()
-      await settle()
-      await closed
-    },
-  }
-}
