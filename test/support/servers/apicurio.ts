@@ -22,7 +22,8 @@ import type { Requirement } from '../runner/requirements.ts'
 const version = '2.6.13.Final'
 const artifact = `io.apicurio:apicurio-registry-app:${version}:tar.gz:all`
 const unpackGoal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack'
-const apicurioFolder = join(cacheFolder, `apicurio-registry-${version}`)
+/** The folder in which `apicurioRegistry` puts it. */
+export const apicurioFolder = join(cacheFolder, `apicurio-registry-${version}`)
 
 /** Downloads it if it is missing. Never rejects: the requirement's reason says what is missing. */
 export function apicurioRegistry(): Promise<Requirement> {

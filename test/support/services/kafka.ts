@@ -9,8 +9,11 @@ import { testBrokerProperties } from '../kafka/test-properties.ts'
 import { inContainer } from './docker.ts'
 import { atAddress, inOrder, type ServiceSource, type TestService } from './test-service.ts'
 
-/** By the address of a broker, host:port. */
-type TestKafka = { address: string } & Closable
+export interface TestKafka {
+  /** host:port of a broker */
+  address: string
+  close(): Promise<void>
+}
 
 const variable = 'PLEDGEVIEW_TEST_KAFKA_BROKERS'
 const port = 9092
