@@ -1,8 +1,9 @@
 /**
- * Projectors that are killed and stopped, whose clock is wrong, and that read what is not an event. And what they need: Kafka that is
- * away, full disks, and a slow network.
+ * Projectors that are killed, added and stopped, whose clock is wrong, and that read what is not an event. And what they need: Kafka that is
+ * away, full disks, and a network that is slow or loses answers.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'vitest'
 import { column } from '../../support/projector/fold-records.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
@@ -14,6 +15,7 @@ const burst = 60
 const clockMsMax = 3_000_000
 const slowMsMax = 300
 const refusedMin = 12
+const lostMin = 20
 
 /** kill -9 at random times of one of two projectors, which is started again at once: while it starts, or a moment after a write. */
 export async function killProjectors({ places, random, tables }: Stage): Promise<void> {
@@ -43,6 +45,14 @@ export async function setProjectorClock({ places, random, untilItMoves }: Stage)
   await untilItMoves()
   await place.restart()
   await place.ready()
+}
+
+/** A third projector joins, so the group rebalances while batches are on their way, and leaves again. */
+export async function addProjector({ newProjector, untilItMoves }: Stage): Promise<void> {
+  const third = newProjector()
+  await third.ready()
+  await untilItMoves()
+  expect(await third.stop()).toBe(0)
 }
 
 /** A projector is stopped, maybe during a fold, until the group has given up on it and the other leads. Then both continue. */
@@ -97,5 +107,19 @@ export async function slowNetworkDown({ obstruct, random, untilItMoves }: Stage)
   const wait = () => delay(intBetween(next, 0, slowMsMax))
   const release = obstruct({ before: wait, after: wait })
   for (let move = 0; move < 3; move++) await untilItMoves()
+  release()
+}
+
+/** The answers of some statements are lost on their way. They have run. */
+export async function loseAnswers({ obstruct, random }: Stage): Promise<void> {
+  const next = random('lost')
+  let lost = 0
+  const lose = () => {
+    if (next() > 0.1) return
+    lost++
+    throw new Error('the answer is lost')
+  }
+  const release = obstruct({ after: lose })
+  await until(() => lost >= lostMin)
   release()
 }

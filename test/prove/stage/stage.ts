@@ -146,6 +146,7 @@ export async function openStage(
     keys,
     recorder,
     places,
+    newProjector,
     random,
 
     /** Resolves with the mirrors. */
