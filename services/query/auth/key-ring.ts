@@ -172,7 +172,8 @@ export function createKeyRing(
     const msMax = lookMsMax
     lookMsMax = Math.min(readMsMax, 2 * msMax)
     const [state] = await read<KeyState>(keyStateStatement(databases), msMax)
-    lookMsMax = Math.min(readMsMax, Math.max(pollMsMax, 2 * (monotonicMs() - startedAt)))
+    // A signal takes whole milliseconds alone.
+    lookMsMax = Math.min(readMsMax, Math.max(pollMsMax, Math.ceil(2 * (monotonicMs() - startedAt))))
     if (state === undefined) throw new Error('the statement of the keys returned no row')
     for (const key of state.revoked) refused.set(key, startedAt)
     lookedAt = startedAt

@@ -114,6 +114,23 @@ describe('the key ring', () => {
     await expect.poll(() => loads()).toBe(2)
   })
 
+  it('looks as often after looks that took long, and no whole number of milliseconds', async () => {
+    await store.putKeys([keyRow('a')])
+    const ring = openRingOver(
+      {
+        rows(statement, call) {
+          statements.push(statement)
+          clock.advance(1_000.3)
+          return store.tables.rows(statement, call)
+        },
+      },
+      {},
+    )
+    await ring.start()
+    await polled(5)
+    expect(errors).toEqual([])
+  })
+
   it('trusts the last known keys for a bounded time while the tables are unavailable, and is not fresh', async () => {
     await store.putKeys([keyRow('a')])
     const ring = openRing()
