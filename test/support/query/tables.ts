@@ -1,10 +1,8 @@
 /** The read tables in an empty ClickHouse, for tests that insert rows as the fold would. */
 import type { ProjectDetailRow } from '../../../services/query/campaigns/campaign-fields.ts'
 import { generationOf, qualified } from '../../../services/tables/generations.ts'
-import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
-import { type ClickHouseAddress, insertJson, openOwnTables } from '../clickhouse/clickhouse.ts'
-import { startShards } from '../clickhouse/shards.ts'
+import { insertJson, openOwnTables } from '../clickhouse/clickhouse.ts'
 import { type Amount, shownFields } from './campaigns.ts'
 
 /** A row of the model's campaigns; amounts in major units, timestamps as `YYYY-MM-DD hh:mm:ss.mmm`. */
@@ -32,7 +30,7 @@ export interface PledgeRow {
   counts: boolean
 }
 
-export type QueryTables = ReturnType<typeof queryTablesOf>
+export type QueryTables = Awaited<ReturnType<typeof openQueryTables>>
 
 /** A realistic campaign. Its slug and texts contain the id. */
 export function campaignRow(id: string, fields: Partial<CampaignRow> = {}): CampaignRow {
@@ -55,31 +53,6 @@ export async function openQueryTables() {
   const { tables, clickHouse, close } = await openOwnTables()
   const databases = generationOf({ base: 'query_model', views: 'query_views' }, 1)
   await migrate(tables, databases)
-  const shards = [{ tables, databases }]
-  return queryTablesOf({ tables, asQuery: tables, databases, clickHouse, shards, close })
-}
-
-/** The same on two shards. A query process has the rights of its role there, and asks the server that keeps no purges. */
-export async function openQueryShards() {
-  const { tables, databases, servers, shards, as, stop } = await startShards(2)
-  const [clickHouse] = servers
-  if (!clickHouse) throw new Error('there is no server')
-  const asQuery = as('pledgeview_query', 1)
-  return queryTablesOf({ tables, asQuery, databases, clickHouse, shards, close: stop })
-}
-
-interface Opened {
-  tables: Tables
-  /** As a query process reads them. */
-  asQuery: Tables
-  databases: Databases
-  /** The server, for connections of the test's own. */
-  clickHouse: ClickHouseAddress
-  close(): Promise<void>
-}
-
-function queryTablesOf({ shards, ...opened }: Opened & { shards: readonly Shard[] }) {
-  const { databases, clickHouse } = opened
   let foldId = 0
 
   function put(table: string, rows: readonly object[], rest: object): Promise<void> {
@@ -88,7 +61,7 @@ function queryTablesOf({ shards, ...opened }: Opened & { shards: readonly Shard[
   }
 
   return {
-    ...opened,
+    ...{ tables, databases, clickHouse, close },
     /** Inserts rows with a fold id above all earlier ones, so that they replace earlier rows with the same id. */
     putCampaigns: (rows: readonly CampaignRow[]) => put('campaigns', rows, { fold_id: ++foldId }),
     putKeys(rows: readonly KeyRow[]): Promise<void> {
@@ -100,14 +73,13 @@ function queryTablesOf({ shards, ...opened }: Opened & { shards: readonly Shard[
       put('pledge_ledger', rows, { version: 1, amount_minor: 1, platform_amount_minor: 1, reward_id: '' }),
     /** Writes the watermark of a shard. `time`: an expression of ClickHouse, by default its clock. */
     advanceWatermark: ({ shard = '', time = 'now64(3)' } = {}): Promise<void> =>
-      opened.tables.run({
+      tables.run({
         query: `INSERT INTO ${databases.read}.watermarks (shard, reached) VALUES ('${shard}', ${time})`,
       }),
     /** Empties the campaigns, the pledges and the keys. */
     async clear(): Promise<void> {
-      for (const shard of shards)
-        for (const table of ['campaigns', 'pledge_ledger', 'api_keys'])
-          await shard.tables.run({ query: `TRUNCATE TABLE ${qualified(table, shard.databases)}` })
+      for (const table of ['campaigns', 'pledge_ledger', 'api_keys'])
+        await tables.run({ query: `TRUNCATE TABLE ${qualified(table, databases)}` })
     },
   }
 }

@@ -4,19 +4,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, vi } from 'vitest'
 import type { RateLimiter, RateLimiterSettings } from '../../../services/query/rate-limit/rate-limiter.ts'
 import { createRedisRateLimiter } from '../../../services/query/rate-limit/rate-limiter-redis.ts'
-import type { RedisConnection } from '../../../services/runtime/redis/connection.ts'
 import { connectTo, newPrefix, type TestRedis } from './redis.ts'
 
 export interface TestLimiter extends RateLimiter {
   /** Whether Redis decides at present, and not this process alone. */
   isShared(): boolean
-}
-
-interface TestLimiterOptions {
-  deadlineMs?: number
-  now?: () => number
-  /** Used as it is; the limiter does not wait until it is up. */
-  connection?: RedisConnection
 }
 
 const waiting = { timeout: 20_000, interval: 5 }
@@ -26,19 +18,19 @@ export async function openLimiters<Count extends 1 | 2>(
   redis: Pick<TestRedis, 'url'>,
   count: Count,
   settings: RateLimiterSettings,
-  { deadlineMs, now = () => performance.now(), connection }: TestLimiterOptions = {},
+  { deadlineMs }: { deadlineMs?: number } = {},
 ) {
   const keyPrefix = newPrefix()
   const open = () => {
-    const own = connection ?? connectTo(redis, deadlineMs === undefined ? {} : { deadlineMs })
+    const connection = connectTo(redis, deadlineMs === undefined ? {} : { deadlineMs })
     const instance = randomBytes(4).toString('hex')
-    const parts = { connection: own, keyPrefix, instance, bucketsMax: 1000, now }
+    const parts = { connection, keyPrefix, instance, bucketsMax: 1000, now: () => performance.now() }
     const limiter = createRedisRateLimiter(settings, parts)
-    return { limiter: { ...limiter, isShared: own.isUp }, connection: own }
+    return { limiter: { ...limiter, isShared: connection.isUp }, connection }
   }
   const opened = Array.from({ length: count }, open)
   const limiters = opened.map(({ limiter }) => limiter)
-  if (!connection) await untilShared(limiters)
+  await untilShared(limiters)
   return {
     limiters: limiters as unknown as Count extends 1 ? [TestLimiter] : [TestLimiter, TestLimiter],
     keyPrefix,

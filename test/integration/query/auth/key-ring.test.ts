@@ -120,11 +120,11 @@ describe('the key ring', () => {
       {
         rows(statement, call) {
           statements.push(statement)
-          clock.advance(1_000.3)
+          clock.advance(4_000.3)
           return store.tables.rows(statement, call)
         },
       },
-      {},
+      { pollMsMax: 5_000 },
     )
     await ring.start()
     await polled(5)
