@@ -120,7 +120,7 @@ const notBegun =
 const isCancelled = (error: unknown) =>
   error instanceof AuthorizationResponseError && error.error === 'access_denied'
 
-/** It is a secret of the browser that began. */
+/** What is kept is a secret of the browser that began. */
 type OidcCheck = Pick<Kept, 'state' | 'nonce' | 'verifier'>
 
 const answerSecondsMax = 10

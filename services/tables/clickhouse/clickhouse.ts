@@ -89,7 +89,7 @@ export function openTables(settings: TablesSettings): ServerTables {
 
   function refuseIfAway(): void {
     const outage = settings.outage?.()
-    if (outage !== undefined) throw new TablesError(`ClickHouse is away: ${outage}`, { retryable: true })
+    if (outage !== undefined) throw new TablesError(`ClickHouse is away, and is started again: ${outage}`, { retryable: true })
   }
 
   async function attempts(request: Request, isRetryable: (error: unknown) => boolean): Promise<string> {
