@@ -37,9 +37,17 @@ function createParts(): { open: Open; close(): Promise<void> } {
       parts.push(part)
       return part
     },
-    // A second call finds nothing to close.
+    // Closes each part, also after one that could not be closed, and then throws the first failure. A second call finds nothing to close.
     async close() {
-      for (const part of parts.splice(0).reverse()) await part?.close()
+      const failures: unknown[] = []
+      for (const part of parts.splice(0).reverse()) {
+        try {
+          await part?.close()
+        } catch (error) {
+          failures.push(error)
+        }
+      }
+      if (failures.length > 0) throw failures[0]
     },
   }
 }
