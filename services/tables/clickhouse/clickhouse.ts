@@ -89,7 +89,8 @@ export function openTables(settings: TablesSettings): ServerTables {
 
   function refuseIfAway(): void {
     const outage = settings.outage?.()
-    if (outage !== undefined) throw new TablesError(`ClickHouse is away, and is started again: ${outage}`, { retryable: true })
+    if (outage !== undefined)
+      throw new TablesError(`ClickHouse is away, and is started again: ${outage}`, { retryable: true })
   }
 
   async function attempts(request: Request, isRetryable: (error: unknown) => boolean): Promise<string> {
@@ -195,8 +196,6 @@ const readSettings: ClickHouseSettings = {
   output_format_json_quote_64bit_integers: 0,
   output_format_json_quote_decimals: 0,
   readonly: '2',
-  // With FINAL, ClickHouse would read every column of the granules before it looks which ids are asked for.
-  optimize_move_to_prewhere_if_final: 1,
   cancel_http_readonly_queries_on_client_close: 1,
 }
 
