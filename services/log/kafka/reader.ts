@@ -121,23 +121,19 @@ export async function openKafkaReader(
     const committed = await commits.inTurn(() => readCommitted(cluster, groupId))
     const inGroup = await commits.inTurn(() => readWatermark(cluster, groupId))
     const watermark = higher(inGroup, assignment.watermark)
-    const before = await withRetry(() => readRanges(cluster))
-    const presentLog = await readLog()
-    // Rejects and the batch log name the log of this reader.
-    if (presentLog !== log)
-      throw new Error(
-        `the brokers are of the log ${presentLog} now, no longer of ${log}: start the process again`,
-      )
     // `starts.find` makes this assignment the active one, maybe only when it ends. So it is asked for one assignment after the other, and
-    // not for one that has been superseded.
-    const ask = () => {
+    // not for one that has been superseded. The ranges are those of its own turn: records that come until then are behind them.
+    const ask = async () => {
+      const ranges = await withRetry(() => readRanges(cluster))
+      const presentLog = await readLog()
+      // Rejects and the batch log name the log of this reader.
+      if (presentLog !== log)
+        throw new Error(
+          `the brokers are of the log ${presentLog} now, no longer of ${log}: start the process again`,
+        )
       if (assignment !== present()) throw new SupersededAssignment(`${assignment.name} has ended`)
-      return starts.find({
-        log,
-        assignment: assignment.name,
-        partitions: [...before.values()],
-        remembered: watermark,
-      })
+      const partitions = [...ranges.values()]
+      return starts.find({ log, assignment: assignment.name, partitions, remembered: watermark })
     }
     finding = finding.then(ask, ask)
     const found = await finding

@@ -108,7 +108,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies) {
 
   return {
     ...line,
-    /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`. */
+    /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`, or `SupersededAssignment` if another reader has the partition. */
     async acquire(): Promise<Term> {
       endTerm()
       ledger = databases.ledger

@@ -145,7 +145,7 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies) {
   }
 
   return {
-    /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`. */
+    /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`, or `SupersededAssignment` if another reader has the partition. */
     async acquireLeadership() {
       const term = await lead.acquire()
       longRunsAt = Number.NEGATIVE_INFINITY

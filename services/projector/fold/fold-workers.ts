@@ -6,7 +6,7 @@
  */
 import { LogHeld, SupersededAssignment } from '../../log/port.ts'
 import { createNotifier, type Notifier } from '../../runtime/async/notifier.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
+import { dayMs, type Runtime } from '../../runtime/runtime.ts'
 import { type Shard, TablesError } from '../../tables/port.ts'
 import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
 import { untilNoFoldRuns } from './fold-leadership.ts'
@@ -250,7 +250,9 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
       }
       metrics.foldSeconds.observe(report.elapsedMs / 1000)
       metrics.foldCampaigns.observe(report.campaigns)
-      metrics.freshnessSeconds.observe(Math.max(0, now() - report.oldestAt) / 1000)
+      // A batch that only moves positions, behind the markers of transactions, has no oldest record, but a time far away (batch.ts).
+      if (report.oldestAt < now() + dayMs)
+        metrics.freshnessSeconds.observe(Math.max(0, now() - report.oldestAt) / 1000)
       logger.debug(report, 'fold')
       await rest(restMs(report), signal)
     } catch (error) {

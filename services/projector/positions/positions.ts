@@ -10,6 +10,8 @@
  *   backup, because a backup copies one table after the other. Everything is folded once. And what is read again is stamped anew up to
  *   the log's end of that moment, even if it comes out the same: a poller may have seen what the backup lacks.
  * - The log went back: it ends before the position, or has another record there. It is read from its start.
+ *   A partition of which no record was ever read has nothing to compare: if it had only markers of transactions, and is made again with at
+ *   least as many records, these are not read.
 
  * Another generation is the same case as a restart: an assignment belongs to the generation under which its positions were found. Within a
  * second the projector drops what it has read and not written, and reads on from the positions of the generation that is current now.

@@ -70,7 +70,7 @@ export async function copyPositions(settings: KafkaSettings, groupId: string): P
   await consumer.connect()
   try {
     await consumer.subscribe({ topics })
-    await consumer.run({ autoCommit: false, eachMessage: async () => {} })
+    await consumer.run({ autoCommit: false, eachBatch: async () => {} })
     await joined
     await consumer.commitOffsets(positions)
   } finally {

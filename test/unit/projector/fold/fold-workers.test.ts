@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { describe, expect, test } from 'vitest'
+import { SupersededAssignment } from '../../../../services/log/port.ts'
 import { FoldPaused, SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import type { FoldReport } from '../../../../services/projector/fold/fold-worker.ts'
 import { type FoldLoopDependencies, runFoldLoop } from '../../../../services/projector/fold/fold-workers.ts'
@@ -160,6 +161,10 @@ describe('the fold loop', () => {
   test.each([
     { what: 'another process led meanwhile', between: {}, leads: [true, false, true] },
     { what: 'the fold was paused meanwhile', between: { fold: [fails(new FoldPaused())] } },
+    {
+      what: 'the group gave its partitions anew',
+      between: { fold: [fails(new SupersededAssignment('ended'))] },
+    },
     { what: 'it was superseded meanwhile', between: { fold: [fails(new SupersededFoldWorker('other'))] } },
   ])('retries for the whole time again if $what', async ({ between: { fold = [] }, leads = [] }) => {
     const away = () => fails(passing())
