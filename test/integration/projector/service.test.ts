@@ -7,6 +7,7 @@ import { openJournalReader } from '../../../services/log/local/journal.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import type { ProjectorService } from '../../../services/projector/service.ts'
 import { loopCheck } from '../../../services/runtime/ops/checks.ts'
+import { TablesError } from '../../../services/tables/port.ts'
 import { noteStop, readProjection } from '../../../services/tables/projector-stops.ts'
 import {
   isCampaignFold,
@@ -115,6 +116,21 @@ describe('the projector', () => {
     expect(all).toEqual({ isStopped: false, rejects: 3 * bad.length, pledges: 3 })
     const later = await runWith(withPledge('p4'))
     expect(later).toEqual({ isStopped: false, rejects: 4 * bad.length, pledges: 4 })
+  })
+
+  test('stops both loops if the fold cannot go on', async () => {
+    const tables = obstructed(own.tables, {
+      before(call) {
+        if (isCampaignFold(call)) throw new TablesError('no such column', { retryable: false })
+      },
+    })
+    await own.writer.append(smallWorld().map(newRecordOf))
+    const { service, done } = start({ tables })
+    await expect(done).rejects.toThrow('no such column')
+    expect(service.health().failure).toBe('no such column')
+    await own.writer.append([newRecordOf(campaignEvent({ campaign_id: 'later' }))])
+    const [campaigns] = await service.lag()
+    expect(campaigns).toMatchObject({ committed: 3, end: 4 })
   })
 
   describe('on the probe of its loop', () => {
