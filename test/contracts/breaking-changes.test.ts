@@ -69,6 +69,15 @@ const project = (document: Document) => document.components.schemas.Project
 
 describe('the comparison', () => {
   it.each<[string, (document: Document) => void]>([
+    [
+      'a renamed property',
+      document => {
+        const { properties, required } = project(document)
+        properties.name = properties.title
+        delete properties.title
+        required[required.indexOf('title')] = 'name'
+      },
+    ],
     // The tool only warns of these.
     ['another status', document => project(document).properties.status.enum.push('PAUSED')],
     [
