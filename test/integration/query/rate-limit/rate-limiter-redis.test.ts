@@ -1,6 +1,9 @@
-/** The limiter over a working Redis: exact across processes, by Redis's clock. */
+/** The limiter over a working Redis: exact across processes, by Redis's clock. And what it promises while Redis is away. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { RateDecision, RateLimiterSettings } from '../../../../services/query/rate-limit/rate-limiter.ts'
+import { createRedisRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-redis.ts'
+import { testClock } from '../../../support/query/app.ts'
+import { connectTo } from '../../../support/servers/redis.ts'
 import { openLimiters, redisNow, untilRedisSays } from '../../../support/servers/redis-limiters.ts'
 import { redisService } from '../../../support/services/redis.ts'
 import { useService } from '../../../support/services/test-service.ts'
@@ -19,6 +22,19 @@ describeRateLimiter('Redis', async settings => {
     advance: async ms => untilRedisSays(redis(), (await redisNow(redis())) + ms),
     lateMsMax: conformanceDeadlineMs,
     close,
+  }
+})
+
+describeRateLimiter('Redis, away', async settings => {
+  const clock = testClock()
+  const connection = connectTo({ url: 'redis://127.0.0.1:1' }, { deadlineMs: conformanceDeadlineMs })
+  const parts = { connection, keyPrefix: '', instance: 'alone', bucketsMax: 1000, now: clock.now }
+  return {
+    limiter: createRedisRateLimiter(settings, parts),
+    now: async () => clock.now(),
+    advance: async ms => clock.advance(ms),
+    lateMsMax: conformanceDeadlineMs,
+    close: async () => connection.close(),
   }
 })
 
