@@ -1,7 +1,7 @@
-/** Proves that broken table files never lose rows silently: the tables do not open. Changed bytes fail at ClickHouse's own checksums. */
-import { appendFileSync, copyFileSync, rmSync, truncateSync } from 'node:fs'
+/** Proves that broken table files never lose rows silently: the tables do not open, or reads fail. */
+import { appendFileSync, copyFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, type TestContext, test } from 'vitest'
 import { makeTestDirectory } from '../../support/clickhouse/embedded-tables.ts'
 import { processesWith, procFileSystem } from '../../support/runner/processes.ts'
 import { needs } from '../../support/runner/requirements.ts'
@@ -9,20 +9,7 @@ import { needs } from '../../support/runner/requirements.ts'
 const rows = 5_000
 
 test('tables with a part that cannot be read never open, and the error names the table and the remedy; once repaired, they have every row, and once moved away, none', async context => {
-  needs(context, procFileSystem)
-  const directory = makeTestDirectory()
-  onTestFinished(directory.remove)
-  const { tables, close } = await directory.open()
-  await tables.run({
-    query: `INSERT INTO pledgeview_read_1.campaigns (campaign_id, status, title)
-            SELECT toString(number), 'LIVE', randomPrintableASCII(50) FROM numbers(${rows}) SETTINGS async_insert = 0`,
-  })
-  const [part] = await tables.rows<{ path: string }>({
-    query:
-      "SELECT path FROM system.parts WHERE database = 'pledgeview_read_1' AND table = 'campaigns' AND active",
-  })
-  await close()
-
+  const { directory, part } = await makePart(context)
   const campaignsOnOpening = async () => {
     const opened = await directory.open()
     const found = await opened.tables.rows({ query: 'SELECT count() AS rows FROM crowdfunding.campaigns' })
@@ -37,7 +24,7 @@ test('tables with a part that cannot be read never open, and the error names the
     ['columns.txt', path => rmSync(path)],
   ]
   for (const [name, spoil] of spoils) {
-    const path = join(part?.path ?? '', name)
+    const path = join(part, name)
     const saved = join(directory.path, 'saved')
     copyFileSync(path, saved)
     spoil(path)
@@ -54,3 +41,33 @@ test('tables with a part that cannot be read never open, and the error names the
   rmSync(join(directory.path, 'tables'), { recursive: true })
   expect(await campaignsOnOpening()).toEqual([{ rows: 0 }])
 })
+
+test('tables with a part whose bytes were changed make reads fail, permanently', async context => {
+  const { directory, part } = await makePart(context)
+  const path = join(part, 'data.bin')
+  const bytes = readFileSync(path)
+  for (let at = Math.floor(bytes.length / 2); at < bytes.length; at += 7) bytes[at] = (bytes[at] ?? 0) ^ 255
+  writeFileSync(path, bytes)
+  const { tables, close } = await directory.open()
+  onTestFinished(close)
+  const read = tables.rows({ query: 'SELECT max(title), count() FROM crowdfunding.campaigns' })
+  await expect(read).rejects.toMatchObject({ retryable: false, message: expect.stringContaining(part) })
+})
+
+/** A directory whose tables are closed, and the path of the part that has their rows. */
+async function makePart(context: TestContext) {
+  needs(context, procFileSystem)
+  const directory = makeTestDirectory()
+  onTestFinished(directory.remove)
+  const { tables, close } = await directory.open()
+  await tables.run({
+    query: `INSERT INTO pledgeview_read_1.campaigns (campaign_id, status, title)
+            SELECT toString(number), 'LIVE', randomPrintableASCII(50) FROM numbers(${rows}) SETTINGS async_insert = 0`,
+  })
+  const [part] = await tables.rows<{ path: string }>({
+    query:
+      "SELECT path FROM system.parts WHERE database = 'pledgeview_read_1' AND table = 'campaigns' AND active",
+  })
+  await close()
+  return { directory, part: part?.path ?? '' }
+}
