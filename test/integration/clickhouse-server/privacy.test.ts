@@ -4,7 +4,7 @@ import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync } from 'node
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
 import { startEmbeddedService } from '../../../services/embedded/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
@@ -24,11 +24,12 @@ describe('ClickHouse’s server', () => {
 
   beforeEach(() => {
     directory = makeTestDirectory()
+    // Behind what a test closes itself.
+    onTestFinished(directory.remove)
   })
 
   afterEach(() => {
     vi.unstubAllEnvs()
-    directory.remove()
   })
 
   test('keeps its files private, and its password in none; it listens on the loopback, and shows no secret of its parent', async context => {
@@ -109,6 +110,7 @@ describe('ClickHouse’s server', () => {
   test('whose memory is filled by sessions of analysts is started again, and the program reads on', async () => {
     const environment = { PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: '600000000' }
     const opened = await directory.open({ environment })
+    onTestFinished(opened.close)
     const ask = (query: string, parameters: Record<string, string | number> = {}) =>
       askAsAnalyst(opened.door?.url ?? '', query, { parameters, msMax: 5_000 })
     const pid = opened.clickHouse.pid()
@@ -120,6 +122,10 @@ describe('ClickHouse’s server', () => {
         await ask(`SET param_p${n} = '${value}'`, parameters).catch(() => sleep(50))
     }
     const filling = Promise.all(Array.from({ length: 8 }, (_, session) => fill(session)))
+    onTestFinished(async () => {
+      over.abort()
+      await filling
+    })
     await expect.poll(() => opened.clickHouse.pid(), { timeout: 100_000 }).not.toBe(pid)
     over.abort()
     await filling
@@ -127,8 +133,7 @@ describe('ClickHouse’s server', () => {
     await expect
       .poll(async () => (await ask('SELECT 1').catch(String)) as unknown)
       .toMatchObject({ text: '1\n' })
-    await opened.close()
-  })
+  }, 300_000)
 
   function expectPrivateFiles(least: number): void {
     const all = pathsIn(directory.path).filter(({ isFile }) => isFile)
