@@ -37,6 +37,9 @@ describe('as Kustomize renders them', () => {
   test.each(versions)('every document fits the schemas of Kubernetes %s', async version => {
     for (const folder of folders) expect(of(folder).length).toBeGreaterThan(3)
     await validate(folders.flatMap(of), version)
+    const typo = structuredClone(kindIn('services', 'Deployment')[0] as Manifest)
+    podOf(typo).containers[0].readinesProbe = {}
+    await expect(validate([typo], version)).rejects.toThrow("'readinesProbe' was unexpected")
   })
 
   test('every file is part of what is rendered, and every image is the one of the compose file', () => {
