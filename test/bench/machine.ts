@@ -27,12 +27,18 @@ export function describeMachine(): Machine {
   }
 }
 
-export function machineText({ cpu, cores, memoryBytes, node, chdb, loadBefore }: Machine): string {
+/** One line, without the load: for a table, which is written when the run is over. */
+export function machineLine({ cpu, cores, memoryBytes, node, chdb }: Machine): string {
   const memory = `${(memoryBytes / 2 ** 30).toFixed(1)} GiB`
+  return `${cpu}, ${cores} cores, ${memory}; Node ${node}, ClickHouse of chdb ${chdb}`
+}
+
+export function machineText(machine: Machine): string {
+  const { cores, loadBefore } = machine
   const load = `load before: ${loadBefore.toFixed(2)}`
   const isBusy = loadBefore > cores / 2
   const warning = isBusy
     ? '\nOther work is running: rates and times are worse than they would be without it.'
     : ''
-  return `${cpu}, ${cores} cores, ${memory}; Node ${node}, ClickHouse of chdb ${chdb}; ${load}${warning}\n`
+  return `${machineLine(machine)}; ${load}${warning}\n`
 }

@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { describeMachine, machineText } from '../bench/machine.ts'
+import { describeMachine, machineLine } from '../bench/machine.ts'
 import { newestKafka } from '../support/kafka/jars.ts'
 import type { Simulated } from './simulated.ts'
 import { countsOf, type WorldOutcome } from './world.ts'
@@ -66,7 +66,7 @@ export function writeReport(proof: Proof): string {
   const values = [
     ['command', `\`npm run prove -- ${process.argv.slice(2).join(' ')}\`, seed ${seed}, ${minutes} minutes`],
     ['commit', commit],
-    ['machine', machineText(describeMachine()).trim()],
+    ['machine', machineLine(describeMachine())],
     ['versions', `Kafka ${newestKafka}, Redis ${redis}`],
     ['simulated', `seeds ${simulated[0]?.seed} and up: ${ofSimulated}`],
     [
