@@ -1,6 +1,6 @@
 /**
- * A producer, as a separate process, that appends pledges at a steady rate, and reports for each when it was due. If the producer falls behind, it does not slow the schedule down, but catches up. So the figures
- * include every delay that a client would have seen.
+ * A producer, as a separate process, that appends pledges at a steady rate, and reports for each when it was due. If the producer falls
+ * behind, it does not slow the schedule down, but catches up. So the figures include every delay that a client would have seen.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
