@@ -107,6 +107,8 @@ describe('a clock of ClickHouse that steps back by an hour while a rebuild runs'
     })
     await expect(killed).rejects.toThrow('killed')
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'folding', isAlive: false })
+    await live.rebuild({ isAlone: false })
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt' })
   })
 })
 
