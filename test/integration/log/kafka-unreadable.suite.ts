@@ -2,6 +2,7 @@
  * Records and batches that a broker accepts, and that cannot be read as they are. Each becomes a reject that names its
  * place. The records around it are projected, and the positions move past it.
  */
+import { randomBytes } from 'node:crypto'
 import { beforeEach, expect, test } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
@@ -107,6 +108,17 @@ export function describeUnreadable({ address, openReader, openWriter }: KafkaSui
       },
     ])
     expect(await kept()).toMatchObject([{ record: pledge(1), headerCount: 60_000 }])
+  })
+
+  test('for a key of 12 times the same 900 KB, which only zstd packs: the reject is kept, with its sizes', async () => {
+    const block = randomBytes(900_000)
+    const key = Buffer.concat(Array.from({ length: 12 }, () => block))
+    const writer = await openWriter({ ...settings, compression: 'zstd' })
+    await writer.append([{ ...pledge(0), key, value: Buffer.from('x') }])
+    await projected(await openReader({ ...settings, ...session }), 1)
+    expect((await kept()).map(({ record, sizes }) => ({ place: placeName(record), ...sizes }))).toEqual([
+      { place: 'pledges/0/0', key: key.length, value: 1, headers: 0 },
+    ])
   })
 
   test('for batches that unpack to too much: each is a listed reject, and reading goes on', {
