@@ -49,6 +49,8 @@ export const answered = [
     'HTTP/2': stats('Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk'),
     'a part of the body': stats('Range: bytes=0-9'),
     'another type': stats('Accept: text/html'),
+    'another method behind this one': stats('X-HTTP-Method-Override: DELETE'),
+    'another path behind this one': stats('X-Original-URL: /metrics'),
     '1.0 with keep-alive': raw('GET /api/v1/stats HTTP/1.0', pair(reader), 'Connection: keep-alive'),
     // A body has no meaning here: it is discarded, and the connection continues after it.
     'a body': `${stats('Content-Length: 3')}abc`,
@@ -118,6 +120,8 @@ export const credentials = [
     'no colon': as(`Authorization: Bearer ${key}`),
     'an unknown key': as(pair({ key: 'pv_live_nobody0000000000', secret })),
     'a wrong secret': as(pair({ key, secret: `${secret}x` })),
+    'the secret of another key': as(pair({ key, secret: outsider.secret })),
+    'a key in another case': as(pair({ key: key.toUpperCase(), secret })),
     'a secret of 15 KB': as(pair({ key, secret: 'x'.repeat(15_000) })),
     'bytes beyond ASCII': as(pair({ key: 'pv_live_\xff\xfe', secret: '\xe9' })),
     'another scheme': as('Authorization: Basic eDp5'),
@@ -136,6 +140,7 @@ export const credentials = [
     'a good pair and two bearers': as(pair(reader), bearer(reader), bearer(reader)),
     'those in the query': bare(`GET /api/v1/stats?${inTheQuery}`),
     'those in the target': bare(`GET http://${key}:${secret}@x/api/v1/stats`),
+    'those in a cookie': as(`Cookie: X-API-Key=${key}; X-API-Secret=${secret}`),
   }),
 ]
 
@@ -194,8 +199,14 @@ export const refused = [
     'a space in the target': stats().replace('stats', 'st ats'),
     'lines that end in LF alone': 'GET /api/v1/stats HTTP/1.1\nHost: x\n\n',
     'a header without a colon': stats('no colon'),
+    'a space before the colon': stats('X-A : b'),
+    'a folded header': stats('X-A: b', ' c'),
+    'a NUL in a header': stats('X-A: a\0b'),
     'a bare CR in a header': stats('X-A: a\rX-B: b'),
+    'two lengths': post('Content-Length: 1', 'Content-Length: 2'),
     'the same length twice': post('Content-Length: 1', 'Content-Length: 1'),
+    'a length below zero': post('Content-Length: -1'),
+    'a length beyond 64 bits': post('Content-Length: 99999999999999999999'),
     'a length of a chunked body': post('Transfer-Encoding: chunked', 'Content-Length: 5'),
   }),
   edges('431 headers_too_large', 'address', 'ends', {
