@@ -28,6 +28,8 @@ import { readUsage } from '../../support/query/usage.ts'
 
 // Only a hang takes this long. On a busy machine a server takes its time to start, and the pauses between tries grow meanwhile.
 const drainMsMax = 240_000
+// A wait may take as long, and a test has several.
+vi.setConfig({ testTimeout: 2 * drainMsMax, hookTimeout: 2 * drainMsMax })
 const campaigns = 40
 const backers = 7
 const key = 'pv_live_0123456789abcdefghijklmnop'
@@ -98,34 +100,30 @@ test('the portal reads what the projector writes into its ledgers, on the shard 
   expect(await notices.waiting(0)).toEqual([])
 })
 
-test(
-  'while a shard is away, an analyst gets no smaller count, and afterwards everything goes on',
-  async () => {
-    // The shard dies while the projector inserts these. What readers of the API see meanwhile is in test/prove.
-    append(
-      Array.from({ length: 400 }, (_, index) =>
-        pledgeEvent({ campaign_id: `c${index % campaigns}`, pledge_id: `q${index}`, backer_id: 'b0' }),
-      ),
-    )
-    await shards.servers[1]?.kill()
-    const analyst = shards.as('pledgeview_analyst')
-    for (const counted of [
-      'count() FROM crowdfunding.campaigns',
-      'total_backers FROM crowdfunding.platform_totals',
-      'total_creators FROM crowdfunding.platform_totals',
-    ])
-      await expect(analyst.rows({ query: `SELECT ${counted}` }), counted).rejects.toMatchObject({
-        retryable: true,
-      })
-    await shards.restart(1)
-    await drained()
-    const [folded] = await shards.tables.rows<{ pledges: number }>({
-      query: 'SELECT sum(pledge_count) AS pledges FROM crowdfunding.campaigns',
+test('while a shard is away, an analyst gets no smaller count, and afterwards everything goes on', async () => {
+  // The shard dies while the projector inserts these. What readers of the API see meanwhile is in test/prove.
+  append(
+    Array.from({ length: 400 }, (_, index) =>
+      pledgeEvent({ campaign_id: `c${index % campaigns}`, pledge_id: `q${index}`, backer_id: 'b0' }),
+    ),
+  )
+  await shards.servers[1]?.kill()
+  const analyst = shards.as('pledgeview_analyst')
+  for (const counted of [
+    'count() FROM crowdfunding.campaigns',
+    'total_backers FROM crowdfunding.platform_totals',
+    'total_creators FROM crowdfunding.platform_totals',
+  ])
+    await expect(analyst.rows({ query: `SELECT ${counted}` }), counted).rejects.toMatchObject({
+      retryable: true,
     })
-    expect(folded?.pledges).toBe(ids().flatMap(pledgesOf).length + 400)
-  },
-  2 * drainMsMax,
-)
+  await shards.restart(1)
+  await drained()
+  const [folded] = await shards.tables.rows<{ pledges: number }>({
+    query: 'SELECT sum(pledge_count) AS pledges FROM crowdfunding.campaigns',
+  })
+  expect(folded?.pledges).toBe(ids().flatMap(pledgesOf).length + 400)
+})
 
 test('an account has three active keys at most, because all keys are on one shard', async () => {
   append(Array.from({ length: 8 }, (_, n) => apiKeyEvent({ key: `pv_live_${n}`, account_id: 'many' })))
