@@ -95,7 +95,7 @@ export interface AppendProgress {
   appended: number
 }
 
-/** Where appending stopped. */
+/** The place at which appending stopped, and why. */
 interface Stop {
   /** The line to go on from: the bad one, or the first that could not be appended. */
   line: number

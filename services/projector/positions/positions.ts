@@ -10,8 +10,7 @@
  *   backup, because a backup copies one table after the other. Everything is folded once. And what is read again is stamped anew up to
  *   the log's end of that moment, even if it comes out the same: a poller may have seen what the backup lacks.
  * - The log went back: it ends before the position, or has another record there. It is read from its start.
- *   A partition of which no record was ever read has nothing to compare: if it had only markers of transactions, and is made again with at
- *   least as many records, these are not read.
+ *   So a position moves behind a first record only: markers of transactions alone leave nothing to compare.
 
  * Another generation is the same case as a restart: an assignment belongs to the generation under which its positions were found. Within a
  * second the projector drops what it has read and not written, and reads on from the positions of the generation that is current now.
@@ -140,8 +139,9 @@ export function createPositions(dependencies: PositionsDependencies) {
     /** Writes the positions of a batch to each shard, if it is time for it. Those of an assignment that is not the last one are left out. */
     async store(of: string, positions: readonly Position[]): Promise<void> {
       if (of !== assignment) return
-      const rows = heldIn(positions).map(({ row, position }) => {
+      const rows = heldIn(positions).flatMap(({ row, position }) => {
         const { next, lastAt = row.lastAt } = position
+        if (position.lastAt === undefined && lastAt === 0) return []
         invariant('stored-positions', next >= row.next, () => ({ ...position, before: row.next }))
         return { row, moved: { ...row, next, lastAt } }
       })

@@ -37,7 +37,7 @@ beforeEach(() => {
 })
 afterEach(() => live.close())
 
-/** `hurry`: whoever waits for a promotion gives it up after ten seconds by default, and not after a minute. */
+/** `hurry`: by default a process that waits for a promotion gives it up after ten seconds, not after a minute. */
 async function open(tables = model.tables, hurry = 6): Promise<void> {
   live = await openRebuildableModel({ tables, freshDatabases: () => model.freshDatabases() }, { hurry })
   await live.append(events)

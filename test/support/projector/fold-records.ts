@@ -5,7 +5,7 @@ import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 export const noFoldFaults = { foreignFolds: [], epochs: [], gaps: [] }
 
 export async function foldFaults(tables: Tables, { ledger }: Databases) {
-  /** Folds that were recorded under an epoch that nobody took. */
+  /** Folds that were recorded under an epoch that no process took. */
   const foreignFolds = await column(
     tables,
     `SELECT fold_id AS value FROM ${ledger}.fold_progress

@@ -8,7 +8,7 @@
  * - Its filter of aborted transactions is replaced (`withoutAborted`). It noticed one transaction per message, so
  *   records of aborted transactions were read.
  * - It moves past a batch without a record by itself, for example the markers of transactions, also if it fetched the
- *   batch before a seek. Here such a batch is delivered like any other, and whoever reads it decides.
+ *   batch before a seek. Here such a batch is delivered like any other, so that it is taken only in its turn.
  *
  * LZ4, Snappy and Zstandard are also registered, for writing.
  */

@@ -30,7 +30,8 @@ async function openPositions() {
       partitions: [{ ...partition, low: 0, end: 100 }],
     })
   await assign('first')
-  const store = (next: number, assignment = 'first') => positions.store(assignment, [{ ...partition, next }])
+  const store = (next: number, assignment = 'first') =>
+    positions.store(assignment, [{ ...partition, next, lastAt: 1 }])
   return { positions, written, assign, store }
 }
 
@@ -45,6 +46,17 @@ test('what an assignment has left unwritten goes with it: another process may ha
   await store(1, 'second')
   await positions.storeRest()
   expect(written).toEqual([1, 1])
+})
+
+test('behind markers of transactions alone a position stays: nothing would tell a log that is made again with as many records', async () => {
+  const { positions, written } = await openPositions()
+  await positions.store('first', [{ ...partition, next: 6 }])
+  await positions.storeRest()
+  expect(written).toEqual([])
+  await positions.store('first', [{ ...partition, next: 7, lastAt: 1_700_000_000_000 }])
+  await positions.store('first', [{ ...partition, next: 9 }])
+  await positions.storeRest()
+  expect(written).toEqual([7, 9])
 })
 
 test('a partition that the log has no more does not count as unread, neither for a new partition nor for another log', async () => {
