@@ -5,6 +5,7 @@ import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import type { Databases, Statement, Tables } from '../../../services/tables/port.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
+import { definerUser } from '../../../services/tables/schema/roles.ts'
 import { loadPlatform, type PlatformSize } from './platform.ts'
 
 export interface FoldedPlatform {
@@ -21,7 +22,8 @@ export async function foldPlatform(
   databases: Databases,
   size: PlatformSize,
 ): Promise<FoldedPlatform> {
-  await migrate(tables, databases)
+  // As `npm start` has them: the views read as a user of their own.
+  await migrate(tables, databases, { viewsDefiner: definerUser })
   await loadPlatform(tables, databases, size)
   const foldWorker = openPlatformFoldWorker(tables, databases)
   await foldWorker.acquireLeadership()
