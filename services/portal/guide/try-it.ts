@@ -37,10 +37,9 @@ ${curl}`
 }
 
 /** The input for a parameter. `undefined` for a header: only programs send these. */
-export function controlOf(operation: string, parameter: Parameter): Html | undefined {
+export function controlOf(id: string, parameter: Parameter): Html | undefined {
   const { name, required, schema = {} } = parameter
   if (parameter.in !== 'query' && parameter.in !== 'path') return undefined
-  const id = controlId(operation, parameter)
   const attributes = html`class="with-script" id="${id}" name="${name}" data-in="${parameter.in}" aria-describedby="${id}-hint"${required && html` required`}`
   if (!schema.enum) {
     const shown = schema.default ?? schema.example
@@ -48,8 +47,4 @@ export function controlOf(operation: string, parameter: Parameter): Html | undef
   }
   const standard = schema.default === undefined ? 'not sent' : `${String(schema.default)} (not sent)`
   return html`<select ${attributes}><option value="">${standard}</option>${schema.enum.map(text => html`<option>${String(text)}</option>`)}</select>`
-}
-
-export function controlId(operation: string, { name }: Parameter): string {
-  return `${operation}-${name}`
 }
