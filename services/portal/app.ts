@@ -22,7 +22,7 @@ import type { Answers, DataPictures, LiveState } from './guide/readings.ts'
 import { type Cookies, createCookies } from './http/cookies.ts'
 import { addOriginCheck } from './http/forms.ts'
 import { addHostCheck, securityHeaders } from './http/headers.ts'
-import { addPages, answerBadAddress } from './http/pages.ts'
+import { addPages, sendErrorPage } from './http/pages.ts'
 import { addRequestLog, serverOptions } from './http/server-options.ts'
 import { addSessionHook } from './http/session-hook.ts'
 import { addStaticFiles } from './http/static-files.ts'
@@ -89,7 +89,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
     trustProxy: options.PLEDGEVIEW_TRUST_PROXY.length > 0 && isTrustedProxy,
     genReqId: () => randomUUID(),
     // Fastify runs no hook for these errors.
-    frameworkErrors: (_error, request, reply) => void answerBadAddress(request, reply, headers),
+    frameworkErrors: (_error, request, reply) => void sendErrorPage(request, reply.headers(headers), 400),
   })
   if (options.portalUrl.startsWith('https:') && options.PLEDGEVIEW_TRUST_PROXY.length === 0)
     logger.warn(noProxy)

@@ -45,21 +45,10 @@ ${fields.map(fieldInput)}${content}
 }
 
 function fieldInput(field: Field): Html {
-  const {
-    name,
-    label,
-    type,
-    value = '',
-    lengthMax,
-    autocomplete,
-    inputmode,
-    placeholder,
-    hint,
-    fault,
-  } = field
+  const { name, value = '', inputmode, placeholder, hint, fault } = field
   const described = [fault && `${name}-fault`, hint && `${name}-hint`].filter(Boolean).join(' ')
-  return html`<label for="${name}">${label}</label>
-<input id="${name}" name="${name}" type="${type}" value="${value}" maxlength="${lengthMax}" required autocomplete="${autocomplete}"${inputmode && html` inputmode="${inputmode}"`}${placeholder && html` placeholder="${placeholder}"`}${described && html` aria-describedby="${described}"`}${fault && html` aria-invalid="true"`}>
+  return html`<label for="${name}">${field.label}</label>
+<input id="${name}" name="${name}" type="${field.type}" value="${value}" maxlength="${field.lengthMax}" required autocomplete="${field.autocomplete}"${inputmode && html` inputmode="${inputmode}"`}${placeholder && html` placeholder="${placeholder}"`}${described && html` aria-describedby="${described}"`}${fault && html` aria-invalid="true"`}>
 ${fault && html`<small class="fault" id="${name}-fault">${fault}</small>`}
 ${hint && html`<small class="hint" id="${name}-hint">${hint}</small>`}
 `

@@ -65,9 +65,8 @@ function navigationEntry({ path, title }: { path: string; title: string }, curre
 }
 
 function accountEntries({ signedInAs, path }: PageOptions): Html {
-  if (signedInAs === undefined) {
-    return html`<ul class="account"><li><a href="/sign-in"${path === '/sign-in' && html` aria-current="page"`}>Sign in</a></li></ul>`
-  }
+  if (signedInAs === undefined)
+    return html`<ul class="account">${navigationEntry({ path: '/sign-in', title: 'Sign in' }, path)}</ul>`
   return html`<ul class="account">
 ${navigationEntry({ path: '/access', title: 'API access' }, path)}
 ${navigationEntry({ path: '/account', title: 'Account' }, path)}

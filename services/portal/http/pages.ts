@@ -21,6 +21,8 @@ declare module 'fastify' {
   }
 }
 
+const pageType = 'text/html; charset=utf-8'
+
 /** Decorates the app's replies, and answers every error and every unknown address with a page. */
 export function addPages(app: FastifyInstance, logger: Logger): void {
   app.decorateReply('page', function reply(this: FastifyReply, content: PageContent) {
@@ -28,7 +30,7 @@ export function addPages(app: FastifyInstance, logger: Logger): void {
     // What the pages of a person show must not stay behind the back button after signing out.
     if (account) this.header('cache-control', 'no-store')
     else if (!this.hasHeader('cache-control')) this.header('cache-control', 'no-cache')
-    return this.type('text/html; charset=utf-8').send(page({ ...content, signedInAs: account?.email }))
+    return this.type(pageType).send(page({ ...content, signedInAs: account?.email }))
   })
   app.setNotFoundHandler((request, reply) => sendErrorPage(request, reply, 404))
   app.setErrorHandler((error: FastifyError | PageError, request, reply) => {
@@ -54,37 +56,23 @@ function statusOf(error: FastifyError): number {
   return error.statusCode !== undefined && error.statusCode < 500 ? error.statusCode : 500
 }
 
-/** Sends the page of this status. `text` takes the place of its usual text. */
-function sendErrorPage(
-  request: FastifyRequest,
+/**
+ * Answers with the page of this status. `text` takes the place of its usual text. It needs no decoration: Fastify's own objects have none
+ * for an address that it cannot read.
+ */
+export function sendErrorPage(
+  { id, account }: FastifyRequest,
   reply: FastifyReply,
   status: number,
   text?: string,
 ): FastifyReply {
-  reply.code(status).header('cache-control', 'no-store')
-  return reply.page(errorContent(request.id, status, text))
-}
-
-/** Answers an address that Fastify cannot read. It runs no hooks for it. */
-export function answerBadAddress(
-  { id }: FastifyRequest,
-  reply: FastifyReply,
-  headers: Record<string, string>,
-): FastifyReply {
-  reply.code(400).headers(headers).header('cache-control', 'no-store')
-  return reply.type('text/html; charset=utf-8').send(page(errorContent(id, 400)))
-}
-
-function errorContent(requestId: string, status: number, text?: string): PageContent {
   const [title, usual] = texts[status] ?? (status < 500 ? notUnderstood : failed)
-  return {
-    title,
-    path: '',
-    content: html`<h1>${title}</h1>
+  const content = html`<h1>${title}</h1>
 <p>${text ?? usual}</p>
-${status >= 500 && html`<p>If it stays so, tell the operator this number: <code>${requestId}</code></p>`}
-<p><a href="/">To the first page</a></p>`,
-  }
+${status >= 500 && html`<p>If it stays so, tell the operator this number: <code>${id}</code></p>`}
+<p><a href="/">To the first page</a></p>`
+  reply.code(status).header('cache-control', 'no-store').type(pageType)
+  return reply.send(page({ title, path: '', content, signedInAs: account?.email }))
 }
 
 const notUnderstood = ['Not understood', 'The request could not be read. Go back and try again.'] as const
