@@ -19,20 +19,14 @@ export async function appendDemo(
   onProgress: (events: number) => void = () => {},
   encode: StateEncoder = encodeState,
 ): Promise<{ appended: number }> {
+  const history = [...sampleEvents(endMs)].filter(({ data }) => data.changed_at <= endMs)
   let appended = 0
-  let batch: NewRecord[] = []
-  const flush = async (): Promise<void> => {
-    await writer.append(batch)
+  while (appended < history.length) {
+    const batch = history.slice(appended, appended + batchRecordsMax)
+    await writer.append(batch.map(event => recordOf(event, encode)))
     appended += batch.length
-    batch = []
     onProgress(appended)
   }
-  for (const event of sampleEvents(endMs)) {
-    if (event.data.changed_at > endMs) break
-    batch.push(recordOf(event, encode))
-    if (batch.length === batchRecordsMax) await flush()
-  }
-  if (batch.length > 0) await flush()
   return { appended }
 }
 

@@ -23,26 +23,30 @@ const lastMs = 60_000
  * grow. `now`, and `endMs`, when the history ended, are Unix ms. If the clock was set back, time stands still. `random`: 0 to 1, without 1.
  */
 export function demoTrickle({ endMs, random }: { endMs: number; random: () => number }) {
-  const upcoming: StateEvent[] = []
   const campaigns = new Map<string, CampaignState>()
   const lastStatus = new Map<string, string>()
   let examples: PledgeState[] = []
   let changeable: PledgeState[] = []
-  let nextIndex = 0
   let clock = endMs
   let version = endMs * 1_000
   let lastCall: number | undefined
 
-  for (const event of sampleEvents(endMs)) {
-    if (event.type === 'campaign') lastStatus.set(event.data.campaign_id, event.data.status)
-    if (event.data.changed_at > endMs) upcoming.push(event)
-    else learn(event)
-  }
-  examples = examples.filter(isOpen)
+  for (const { type, data } of sampleEvents(endMs))
+    if (type === 'campaign') lastStatus.set(data.campaign_id, data.status)
+  const recorded = sampleEvents(endMs)
+  let coming = recorded.next()
+  // What happened before is only learned.
+  Array.from(due())
 
-  function learn(event: StateEvent): void {
-    if (event.type === 'campaign') campaigns.set(event.data.campaign_id, event.data)
-    if (event.type === 'pledge' && event.data.status === 'ACTIVE') examples.push(event.data)
+  /** The recorded events whose time has come. */
+  function* due(): Generator<StateEvent> {
+    while (!coming.done && coming.value.data.changed_at <= clock) {
+      const event = coming.value
+      coming = recorded.next()
+      if (event.type === 'campaign') campaigns.set(event.data.campaign_id, event.data)
+      if (event.type === 'pledge' && event.data.status === 'ACTIVE') examples.push(event.data)
+      yield event
+    }
   }
 
   // Only to a campaign that is funded in the end: a spontaneous pledge must not rescue one that fails.
@@ -87,13 +91,7 @@ export function demoTrickle({ endMs, random }: { endMs: number; random: () => nu
   return {
     next(now: number): StateEvent[] {
       clock = Math.max(clock, Math.floor(now))
-      const events: StateEvent[] = []
-      for (let event = upcoming[nextIndex]; event && event.data.changed_at <= clock; ) {
-        if (events.length === batchEventsMax) return events
-        events.push(event)
-        learn(event)
-        event = upcoming[++nextIndex]
-      }
+      const events = due().take(batchEventsMax).toArray()
       const elapsedMs = Math.min(elapsedMsMax, lastCall === undefined ? 1_000 : clock - lastCall)
       lastCall = clock
       examples = examples.filter(isOpen)
