@@ -67,9 +67,6 @@ export interface Release {
   groups: readonly { title: string; entries: readonly string[] }[]
 }
 
-const audiences = /^\*\*([^*]+)\*\*: /
-const forConsumers = new Set(['API consumers', 'Everybody'])
-
 /** The releases of a changelog in the form of Keep a Changelog, with only the entries for API consumers. */
 export function consumerReleases(changelog: string): Release[] {
   const releases = partsOf(changelog, '## ').map(({ head, body }) => {
@@ -92,16 +89,13 @@ function partsOf(text: string, mark: string): { head: string; body: string }[] {
   })
 }
 
-/** Entries may go on over several lines, indented. */
+/** Entries may go on over several lines, indented. Each begins with whom it concerns. */
 function consumerEntries(body: string): string[] {
-  return partsOf(body, '- ')
-    .map(({ head, body }) => `${head} ${body}`.replace(/\s+/g, ' ').trim())
-    .filter(entry =>
-      audiences
-        .exec(entry)?.[1]
-        ?.split(', ')
-        .some(audience => forConsumers.has(audience)),
-    )
-    .map(entry => entry.replace(audiences, '').replace(/\[([^\]]+)\]\([^)]+\)/g, '$1'))
-    .map(entry => entry.slice(0, 1).toUpperCase() + entry.slice(1))
+  return partsOf(body, '- ').flatMap(({ head, body }) => {
+    const entry = `${head} ${body}`.replace(/\s+/g, ' ').trim()
+    const [, audiences = '', text = ''] = /^\*\*([^*]+)\*\*: (.*)/.exec(entry) ?? []
+    if (!/\b(API consumers|Everybody)\b/.test(audiences)) return []
+    const shown = text.replace(/\[([^\]]+)\]\([^)]+\)/g, '$1')
+    return shown.slice(0, 1).toUpperCase() + shown.slice(1)
+  })
 }
