@@ -188,9 +188,10 @@ function requireId(id = ''): string {
 
 /** By the rules of the portal. */
 function requireFields({ name = '', url = '', email = '' }: Given): KeyFields {
-  const checked = checkKeyFields({ name, url, contact_email: email })
-  if ('fields' in checked) return checked.fields
-  const { contact_email, ...others } = checked.faults
-  const faults = Object.entries({ ...others, ...(contact_email && { email: contact_email }) })
-  throw new UsageError(faults.map(([option, fault]) => `--${option} ${fault}`).join(', '))
+  const { fields, faults } = checkKeyFields({ name, url, contact_email: email })
+  if (!faults) return fields
+  const reasons = Object.entries(faults).map(
+    ([field, fault]) => `--${field === 'contact_email' ? 'email' : field} ${fault}`,
+  )
+  throw new UsageError(reasons.join(', '))
 }

@@ -8,12 +8,12 @@ import { type Html, html } from '../html/html.ts'
 import { date } from '../html/words.ts'
 import { PageError } from '../http/pages.ts'
 import { requireAccount, signedIn } from '../http/session-hook.ts'
-import { isAlive } from '../keys/key-state.ts'
+import { isAlive } from '../keys/portal-keys.ts'
 import type { Account } from '../ports.ts'
 
 /** Adds `/account`, `/account/delete` and `/account/deleted`. */
 export function addAccountPages(app: FastifyInstance, portal: Portal): void {
-  const { accounts, keys, sessions, cookies, now, logger } = portal
+  const { accounts, keys, sessions, cookies, logger } = portal
   const ofAccount = { preHandler: requireAccount }
   const path = '/account'
 
@@ -23,7 +23,7 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
 
   app.get('/account/delete', ofAccount, async (request, reply) => {
     const account = signedIn(request)
-    const alive = (await keys.ofAccount(account.account_id)).filter(key => isAlive(key, now()))
+    const alive = (await keys.ofAccount(account.account_id)).filter(isAlive)
     const content = deleteView(account, alive.length)
     return reply.page({ title: 'Delete the account', path, content })
   })

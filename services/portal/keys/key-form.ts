@@ -15,13 +15,12 @@ import {
 import { wayBack } from './key-pages.ts'
 
 export interface KeyFormData {
-  /** The page of the key; undefined: a new one. */
-  path: string | undefined
+  /** The page of the key. Without it: a new one. */
+  path?: string
   fields: KeyFields
-  faults: FieldFaults
-  /** For a new one: its token, the name of the lifetime that was chosen, and whether the account has as many keys as it may have. */
-  formToken?: string | undefined
-  expires?: string
+  faults?: FieldFaults
+  /** For a new one: the name of the lifetime that was chosen, and whether the account has as many keys as it may have. */
+  expires?: string | undefined
   isFull?: boolean
 }
 
@@ -52,17 +51,25 @@ const formFields: readonly (Field & { name: keyof KeyFields })[] = [
   },
 ]
 
-/** Faults stand at their fields and in a list above them. */
-export function keyForm({ path, fields, faults, formToken, expires, isFull }: KeyFormData): Html {
+/** Faults stand at their fields and in a list above them. `token`: what lets the form of a new key act once. */
+export function keyForm({ path, fields, faults = {}, expires, isFull }: KeyFormData, token?: string): Html {
   const isNew = path === undefined
-  return html`${wayBack()}
+  const faulty = formFields.filter(({ name }) => faults[name])
+  return html`${wayBack}
 <h1>${isNew ? 'Create a key' : 'Edit the key'}</h1>
 ${isNew && html`<p>A key is for one integration: a program or website of yours that calls the API.</p>`}
 ${isFull && notice(`You have ${activeKeysMax} active keys, the most that an account can have. Revoke one of them first.`, 'warning')}
-${faultList(faults)}
+${
+  faulty.length > 0 &&
+  notice(
+    html`<p><strong>Nothing was saved.</strong></p>
+<ul>${faulty.map(({ name, label }) => html`<li><a href="#${name}">${label}</a> ${faults[name]}.</li>`)}</ul>`,
+    'bad',
+  )
+}
 ${form({
   action: isNew ? '/access/keys' : `${path}/edit`,
-  hidden: { token: formToken },
+  hidden: { token },
   fields: formFields.map(field => ({
     ...field,
     value: fields[field.name],
@@ -77,32 +84,20 @@ ${form({
 }
 
 function lifetimeChoice(chosen: string | undefined): Html {
-  return html`<label for="expires">Ends</label>
-<select id="expires" name="expires" aria-describedby="expires-hint"><option value="">never, until you revoke it</option>${Object.keys(
-    lifetimes,
-  ).map(
+  const options = Object.keys(lifetimes).map(
     name =>
       html`<option value="${name}"${name === chosen && html` selected`}>after ${name.replace('-', ' ')}</option>`,
-  )}</select>
+  )
+  return html`<label for="expires">Ends</label>
+<select id="expires" name="expires" aria-describedby="expires-hint"><option value="">never, until you revoke it</option>${options}</select>
 <small class="hint" id="expires-hint">If you need the key for a while only, it can end by itself. Make a new one before that if you still need it.</small>`
 }
 
-function faultList(faults: FieldFaults): Html | undefined {
-  const faulty = formFields.filter(({ name }) => faults[name] !== undefined)
-  if (faulty.length === 0) return undefined
-  return notice(
-    html`<p><strong>Nothing was saved.</strong></p>
-<ul>${faulty.map(({ name, label }) => html`<li><a href="#${name}">${label}</a> ${faults[name]}.</li>`)}</ul>`,
-    'bad',
-  )
-}
-
-/** What a person typed: the fields as they are kept, or as they were typed, with what is wrong with them. */
-export function readKeyForm(body: unknown): { fields: KeyFields; faults: FieldFaults } {
-  const typed: KeyFields = {
+/** What a person typed, checked. */
+export function readKeyForm(body: unknown): ReturnType<typeof checkKeyFields> {
+  return checkKeyFields({
     name: textOf(body, 'name'),
     url: textOf(body, 'url'),
     contact_email: textOf(body, 'contact_email'),
-  }
-  return { fields: typed, faults: {}, ...checkKeyFields(typed) }
+  })
 }

@@ -1,20 +1,41 @@
-/** The pages of keys: /access with all keys of an account, and what each of them did in the last 30 days; a key; and the question before it is revoked. */
+/** The pages of keys: /access with all keys of an account, and what each of them did in the last 30 days; a key; the question before it is revoked; and a new key with its secret. */
 import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { Manifest } from '../../exports/latest.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
-import { badge, type Cell, notice, stack, webLink } from '../html/parts.ts'
+import { badge, type Cell, codeBlock, copyable, notice, stack, webLink } from '../html/parts.ts'
 import { count, countOf, date, moment } from '../html/words.ts'
 import type { PortalKey } from '../ports.ts'
+import type { KeyUsage } from '../usage/usage-reader.ts'
 import { requestsOf, totalOf, usageText } from '../usage/usage-view.ts'
 import { copySection } from './copies.ts'
-import { activeCount, isAlive, type KeyView, keyPath, keyState, likePath } from './key-state.ts'
+import { isAlive } from './portal-keys.ts'
+
+/** A key with its usage, or without it if the usage could not be read. */
+export interface KeyView {
+  key: PortalKey
+  usage: KeyUsage | undefined
+}
+
+/** How many of the keys count against the limit of active keys. */
+export function activeCount(keys: readonly PortalKey[]): number {
+  return keys.filter(({ status }) => status === 'active').length
+}
+
+/** The page of a key. The address has the first 16 characters only: it ends up in logs. */
+export function keyPath({ key }: PortalKey): string {
+  return `/access/keys/${encodeURIComponent(keyPrefix(key))}`
+}
+
+/** The form of a new key, filled from this one. */
+function likePath({ key }: PortalKey): string {
+  return `/access/keys/new?like=${encodeURIComponent(keyPrefix(key))}`
+}
 
 export interface OverviewData {
   /** All keys of the account, oldest first. */
   keys: readonly KeyView[]
-  now: number
   /** The latest whole copy. */
   copy?: Manifest | undefined
   /** What was just done, if the reader comes from a form. */
@@ -24,11 +45,8 @@ export interface OverviewData {
 /** Ended keys that are listed. Older ones are counted only. */
 const endedKeysMax = 20
 
-export function overviewPage({ keys, done, now, copy }: OverviewData): Html {
-  const active = activeCount(
-    keys.map(({ key }) => key),
-    now,
-  )
+export function overviewPage({ keys, done, copy }: OverviewData): Html {
+  const active = activeCount(keys.map(({ key }) => key))
   return html`<h1>API access</h1>
 ${done && notice(done, 'good')}
 <p class="lead">You have ${count(active)} of ${activeKeysMax} active keys.${active >= activeKeysMax && ' To get a new one, revoke one of them.'}</p>
@@ -38,7 +56,7 @@ ${
 }
 ${deprecatedNotice(keys)}
 ${keys.length === 0 && html`<p>Tell us the name and the web address of the program that will call the API, and how to reach you. Then you see its key.</p>`}
-${keyLists(keys, now)}
+${keyLists(keys)}
 <div class="actions">${active < activeKeysMax && html`<a class="button" href="/access/keys/new">Create a key</a>`}${keys.length > 0 && html` <a class="button secondary" href="/access/requests">Requests</a>`}</div>
 ${copy && copySection(copy)}`
 }
@@ -55,44 +73,41 @@ function deprecatedNotice(keys: readonly KeyView[]): Html | undefined {
 </section>`
 }
 
-function keyLists(keys: readonly KeyView[], now: number): Html {
-  const alive = keys.filter(({ key }) => isAlive(key, now))
-  const ended = keys.filter(({ key }) => !isAlive(key, now)).toReversed()
-  return html`${alive.length > 0 && keyTable(alive, now)}
+function keyLists(keys: readonly KeyView[]): Html {
+  const alive = keys.filter(({ key }) => isAlive(key))
+  const ended = keys.filter(({ key }) => !isAlive(key)).toReversed()
+  return html`${alive.length > 0 && keyTable(alive)}
 ${
   ended.length > 0 &&
   html`<details><summary>${countOf(ended.length, 'ended key')}</summary>
-${keyTable(ended.slice(0, endedKeysMax), now)}
+${keyTable(ended.slice(0, endedKeysMax))}
 ${ended.length > endedKeysMax && html`<p>${countOf(ended.length - endedKeysMax, 'older key')} not shown.</p>`}
 </details>`
 }`
 }
 
-function keyTable(keys: readonly KeyView[], now: number): Html {
-  return stack(
-    ['Key', 'Status', 'Created', 'Last used', 'Requests, 30 days', 'Actions'],
-    keys.map(view => keyRow(view, now)),
-  )
+function keyTable(keys: readonly KeyView[]): Html {
+  const heads = ['Key', 'Status', 'Created', 'Last used', 'Requests, 30 days', 'Actions']
+  return stack(heads, keys.map(keyRow))
 }
 
-function keyRow({ key, usage }: KeyView, now: number): Cell[] {
+function keyRow({ key, usage }: KeyView): Cell[] {
   const path = keyPath(key)
   const prefix = keyPrefix(key.key)
   return [
     html`<a href="${path}"><bdi>${key.name}</bdi> <code>${prefix}…</code></a>`,
-    statusText(key, now),
+    statusText(key),
     date(key.issued_at_ms),
     lastUsed(usage),
     usage ? requestsOf(totalOf(usage.days)) : 'not known now',
-    html`${isAlive(key, now) && html`<a href="${likePath(key)}">New key like this<span class="visually-hidden"> ${prefix}</span></a> <a href="${path}/revoke">Revoke<span class="visually-hidden"> ${prefix}</span></a>`}`,
+    html`${isAlive(key) && html`<a href="${likePath(key)}">New key like this<span class="visually-hidden"> ${prefix}</span></a> <a href="${path}/revoke">Revoke<span class="visually-hidden"> ${prefix}</span></a>`}`,
   ]
 }
 
 /** The state of a key in words. */
-function statusText(key: PortalKey, now: number): Html {
-  const state = keyState(key, now)
-  const end = key.expires_at_ms !== null && moment(key.expires_at_ms)
-  switch (state) {
+function statusText({ status, expires_at_ms }: PortalKey): Html {
+  const end = expires_at_ms !== null && moment(expires_at_ms)
+  switch (status) {
     case 'active':
       return html`${badge('Active', 'good')}${end && html` until ${end}`}`
     case 'waiting':
@@ -102,7 +117,7 @@ function statusText(key: PortalKey, now: number): Html {
     case 'ended':
       return html`${badge('Ended', 'bad')}${end && html` on ${end}`}`
     default:
-      return state satisfies never
+      return status satisfies never
   }
 }
 
@@ -113,30 +128,28 @@ function lastUsed(usage: KeyView['usage']): Html {
 }
 
 /** The way back, above the heading of every page under /access. */
-export function wayBack(): Html {
-  return html`<nav aria-label="Breadcrumb"><a href="/access">API access</a></nav>`
-}
+export const wayBack = html`<nav aria-label="Breadcrumb"><a href="/access">API access</a></nav>`
 
 /** A key with its usage of the last 30 days. */
-export function keyPage({ key, usage }: KeyView, now: number): Html {
+export function keyPage({ key, usage }: KeyView): Html {
   const path = keyPath(key)
-  return html`${wayBack()}
+  return html`${wayBack}
 <h1>Key <code>${keyPrefix(key.key)}…</code></h1>
 <dl class="facts">
 <div><dt>Name</dt><dd><bdi>${key.name}</bdi></dd></div>
 <div><dt>Web address</dt><dd>${webLink(key.url, key.url)}</dd></div>
 <div><dt>Contact</dt><dd>${key.contact_email}</dd></div>
-<div><dt>Status</dt><dd>${statusText(key, now)}</dd></div>
+<div><dt>Status</dt><dd>${statusText(key)}</dd></div>
 <div><dt>Created</dt><dd>${moment(key.issued_at_ms)}</dd></div>
 <div><dt>Last used</dt><dd>${lastUsed(usage)}</dd></div>
 </dl>
 <p>${usage ? usageText(usage.days) : 'The usage cannot be read at the moment. The key itself is not affected.'}</p>
-<div class="actions"><a class="button" href="/access/requests?key=${encodeURIComponent(keyPrefix(key.key))}">Its requests</a> <a class="button secondary" href="${likePath(key)}">New key like this</a>${isAlive(key, now) && html` <a class="button secondary" href="${path}/edit">Edit</a> <a class="button secondary danger" href="${path}/revoke">Revoke this key</a>`}</div>`
+<div class="actions"><a class="button" href="/access/requests?key=${encodeURIComponent(keyPrefix(key.key))}">Its requests</a> <a class="button secondary" href="${likePath(key)}">New key like this</a>${isAlive(key) && html` <a class="button secondary" href="${path}/edit">Edit</a> <a class="button secondary danger" href="${path}/revoke">Revoke this key</a>`}</div>`
 }
 
 /** Asks once more before a key is revoked. */
 export function revokePage({ key, usage }: KeyView): Html {
-  return html`${wayBack()}
+  return html`${wayBack}
 <h1>Revoke key <code>${keyPrefix(key.key)}…</code>?</h1>
 <dl class="facts">
 <div><dt>Name</dt><dd><bdi>${key.name}</bdi></dd></div>
@@ -144,4 +157,32 @@ export function revokePage({ key, usage }: KeyView): Html {
 </dl>
 <p>The API refuses the key within seconds. This cannot be undone. If a program still uses it, first <a href="${likePath(key)}">make a new key like this</a>, and give it to the program.</p>
 ${form({ action: `${keyPath(key)}/revoke`, submit: 'Revoke this key', isDanger: true, cancel: { href: '/access', text: 'Keep it' } })}`
+}
+
+/**
+ * The answer to the form that made a key: the only page that ever shows a secret. It must not be stored anywhere. If it does not arrive,
+ * the secret is lost: the person finds the key in the overview, revokes it, and makes another one.
+ */
+export function secretPage(made: { key: string; secret: string; name: string; apiUrl: string }): Html {
+  const { key, secret, name, apiUrl } = made
+  // One line for sh, PowerShell and cmd: neither key nor secret has a character that a shell reads. In Windows PowerShell 5.1, `curl`
+  // is another command, and PowerShell 7 elsewhere knows no `curl.exe`.
+  const curlLine = `curl -H "X-API-Key: ${key}" -H "X-API-Secret: ${secret}" "${apiUrl}/projects?limit=1"`
+  return html`<h1>Your new key</h1>
+<p class="lead">The key of <bdi>${name}</bdi> works now.</p>
+${notice(
+  html`<p><strong>Save the secret now. This page shows it once.</strong> Pledgeview keeps only a hash of it. If you lose it, create another key, and revoke this one.</p>`,
+  'warning',
+)}
+<h2>Key and secret</h2>
+<p>Key</p>
+${copyable({ id: 'key', text: key, what: 'the key' })}
+<p>Secret</p>
+${copyable({ id: 'secret', text: secret, what: 'the secret' })}
+${codeBlock({ id: 'env', caption: '.env', text: `PLEDGEVIEW_KEY=${key}\nPLEDGEVIEW_SECRET=${secret}` })}
+<h2>Try it</h2>
+<p class="with-script"><a class="button secondary" href="/reference#listProjects" data-take-over>Open the reference with this key</a></p>
+<p>This line works at once; in Windows PowerShell write <code>curl.exe</code> instead of <code>curl</code>. Your shell may keep it in its history: take key and secret from a secret store in programs.</p>
+${codeBlock({ id: 'curl', caption: 'curl', text: curlLine })}
+<p><a href="/docs">How to call the API</a></p>`
 }

@@ -25,9 +25,13 @@ import { sleep, untilFound, within } from '../../runtime/async/sleep.ts'
 import { PortalUnavailable } from '../own-events.ts'
 import type { PortalKey } from '../ports.ts'
 import type { KeyFields } from './key-fields.ts'
-import { isAlive } from './key-state.ts'
 
 export type PortalKeys = ReturnType<typeof createPortalKeys>
+
+/** Whether the key is or may become usable: it can be changed and revoked. */
+export function isAlive({ status }: PortalKey): boolean {
+  return status === 'active' || status === 'waiting'
+}
 
 // A request may make several appends, and wait for the tables between them (server-options.ts).
 const appendMsMax = 10_000
@@ -51,7 +55,7 @@ export function createPortalKeys(given: KeyAdmin, bounds = { appendMsMax }) {
     /** Gives the key another name, web address or contact. Throws `KeyError` if it has ended, also meanwhile. */
     async change(key: PortalKey, fields: KeyFields): Promise<void> {
       const hasEnded = new KeyError(`the key ${keyPrefix(key.key)} has ended`)
-      if (!isAlive(key, now())) throw hasEnded
+      if (!isAlive(key)) throw hasEnded
       const state = changedState(key, fields, now(), randomBytes)
       await appendStates(admin, [state])
       const written = await seen(admin, state.key, ({ version }) => BigInt(version) >= BigInt(state.version))

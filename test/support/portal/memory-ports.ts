@@ -49,7 +49,11 @@ export function memoryKeys(now: () => number) {
     return { key, secret }
   }
   const keys: PortalKeys = {
-    ofAccount: async accountId => all.filter(({ account_id }) => account_id === accountId),
+    async ofAccount(accountId) {
+      for (const key of all)
+        if (key.status === 'active' && (key.expires_at_ms ?? Infinity) <= now()) key.status = 'ended'
+      return all.filter(({ account_id }) => account_id === accountId)
+    },
     issue,
     change: async (key, fields) => void Object.assign(key, fields),
     async revoke(key, onAppended) {

@@ -2,12 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Html } from '../../../../services/portal/html/html.ts'
 import { keyForm, readKeyForm } from '../../../../services/portal/keys/key-form.ts'
-import { keyPage, overviewPage, revokePage } from '../../../../services/portal/keys/key-pages.ts'
-import { secretPage } from '../../../../services/portal/keys/new-key.ts'
+import { keyPage, overviewPage, revokePage, secretPage } from '../../../../services/portal/keys/key-pages.ts'
 import { requestsContent } from '../../../../services/portal/usage/requests-page.ts'
 import { hostileText, now, sampleKey, sampleUsage, sampleView } from './samples.ts'
 
-const base = { now }
 const secretData = {
   key: sampleKey().key,
   secret: 'pv_secret_x',
@@ -30,9 +28,9 @@ function pagesWith(text: string): Html[] {
   const fields = { name: text, url: text, contact_email: text }
   const faults = { name: 'is missing', url: 'is missing', contact_email: 'is missing' }
   return [
-    overviewPage({ ...base, keys: views }),
+    overviewPage({ keys: views }),
     keyForm({ path: `/access/keys/${encodeURIComponent(text)}`, fields, faults }),
-    keyPage(view, now),
+    keyPage(view),
     revokePage(view),
     secretPage({ ...secretData, key: `k${text}`, name: text }),
     requestsContent({
@@ -72,7 +70,7 @@ describe('what a person typed', () => {
 describe('every page', () => {
   it('never shows more of a key than its first 16 characters, except where the key is new', () => {
     const view = sampleView({}, sampleUsage({ ok: 3, deprecated: 1 }))
-    const pages = [overviewPage({ ...base, keys: [view] }), keyPage(view, now), revokePage(view)]
+    const pages = [overviewPage({ keys: [view] }), keyPage(view), revokePage(view)]
     for (const { text } of pages) {
       expect(text).toContain('pv_live_abcdefgh')
       expect(text).not.toContain('pv_live_abcdefgh0')
@@ -84,7 +82,6 @@ describe('the overview', () => {
   it('never says that a key was never used', () => {
     const at = (last_used: number | undefined) =>
       overviewPage({
-        ...base,
         keys: [sampleView({}, { ...sampleUsage(), last_used })],
       }).text
     expect(at(undefined)).toContain('>no counted use in the last 90 days<')
@@ -96,12 +93,12 @@ describe('the overview', () => {
       sampleView({}, sampleUsage({ ok: 12, deprecated: 12 })),
       sampleView({ key: 'pv_live_modern00' }, sampleUsage({ ok: 5 })),
     ]
-    const { text } = overviewPage({ ...base, keys })
+    const { text } = overviewPage({ keys })
     const notice = /A deprecated version is still called[\s\S]*?<\/section>/.exec(text)?.[0] ?? ''
     expect(notice).toContain('pv_live_abcdefgh')
     expect(notice).toContain('12 requests in the last 30 days')
     expect(notice).not.toContain('pv_live_modern00')
-    expect(overviewPage({ ...base, keys: keys.slice(1) }).text).not.toContain('deprecated')
+    expect(overviewPage({ keys: keys.slice(1) }).text).not.toContain('deprecated')
   })
 })
 

@@ -1,6 +1,6 @@
 /** Keys, usage and fast-check inputs for the tests of the pages under /access. */
 import fc from 'fast-check'
-import type { KeyView } from '../../../../services/portal/keys/key-state.ts'
+import type { KeyView } from '../../../../services/portal/keys/key-pages.ts'
 import type { PortalKey } from '../../../../services/portal/ports.ts'
 import type { KeyUsage, UsageCounts } from '../../../../services/portal/usage/usage-reader.ts'
 
