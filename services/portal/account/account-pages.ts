@@ -13,7 +13,7 @@ import type { Account } from '../ports.ts'
 
 /** Adds `/account`, `/account/delete` and `/account/deleted`. */
 export function addAccountPages(app: FastifyInstance, portal: Portal): void {
-  const { accounts, keys, sessions, cookies, logger } = portal
+  const { accounts, keys, cookies, logger } = portal
   const ofAccount = { preHandler: requireAccount }
   const path = '/account'
 
@@ -41,11 +41,11 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
     })
     // From here on the account is gone, and its sessions with it. To report a failure would lead to a second try, and that to a
     // new account. A round completes the rest (deletions.ts).
-    const left = (error: unknown) =>
-      logger.warn({ error: messageOf(error) }, 'what belongs to a deleted account is not gone yet')
-    await keys.deleteAll(account.account_id).catch(left)
-    const token = cookies.session.read(request)
-    if (token !== undefined) await sessions.end(token).catch(left)
+    await keys
+      .deleteAll(account.account_id)
+      .catch((error: unknown) =>
+        logger.warn({ error: messageOf(error) }, 'what belongs to a deleted account is not gone yet'),
+      )
     cookies.session.clear(reply)
     cookies.known.clear(reply)
     return reply.header('clear-site-data', '"cache"').redirect('/account/deleted', 303)

@@ -47,48 +47,38 @@ export function createAttempts(
   const hashOf = (kind: 'attempt' | 'code' | 'link' | 'address', text: string) =>
     sealOf(portalKey, `sign-in ${kind}`, text)
   const keyOf = (id: string) => `sign-in:${hashOf('attempt', id)}`
-  /** The store's end of an attempt is by a clock that may have been set since. One without a beginning is of an earlier version. */
-  function read(value: string | undefined): Attempt | undefined {
-    const attempt = value === undefined ? undefined : attemptSchema.safeParse(JSON.parse(value)).data
+
+  /**
+   * The store's end of an attempt is by a clock that may have been set since. One that began ahead is removed: it must not be good again
+   * when the clock gets there. One without a beginning is of an earlier version.
+   */
+  async function find(id = ''): Promise<Attempt | undefined> {
+    const value = idPattern.test(id) ? await store.get(keyOf(id)) : undefined
+    if (value === undefined) return undefined
+    const attempt = attemptSchema.safeParse(JSON.parse(value)).data
     const age = now() - (attempt?.began_at ?? now())
-    return age >= -aheadMsMax && age < attemptMsMax + aheadMsMax ? attempt : undefined
+    if (attempt && age >= -aheadMsMax && age < attemptMsMax + aheadMsMax) return attempt
+    await store.take(keyOf(id))
+    return undefined
   }
 
-  /** One that began ahead is removed: it must not be good again when the clock gets there. */
-  async function find(id: string | undefined): Promise<Attempt | undefined> {
-    if (id === undefined || !idPattern.test(id)) return undefined
-    const value = await store.get(keyOf(id))
-    const attempt = read(value)
-    if (value !== undefined && attempt === undefined) await store.take(keyOf(id))
-    return attempt
-  }
-
-  /** The sign-in that a link belongs to. Does not spend it. */
-  async function peekLink(link: string): Promise<SignIn | undefined> {
-    const [, id, token] = linkPattern.exec(link) ?? []
-    if (id === undefined || token === undefined) return undefined
+  /** The attempt that a link belongs to. Does not spend it. */
+  async function ofLink(link: string): Promise<Attempt | undefined> {
+    const [, id, token = ''] = linkPattern.exec(link) ?? []
     const attempt = await find(id)
-    if (!attempt || !isSame(attempt.link_hash, hashOf('link', token))) return undefined
-    return { email: attempt.email, next: attempt.next }
-  }
-
-  /** Counts a try of a code of this address. An attempt that no code matches does not use up the tries of others. */
-  async function mayTry({ email, code_hash }: Attempt): Promise<boolean> {
-    const { max, windowMs } = addressTries
-    if (code_hash === '') return false
-    return (await store.count(`sign-in-tries-of:${hashOf('address', email)}`, windowMs)) <= max
+    return attempt && isSame(attempt.link_hash, hashOf('link', token)) ? attempt : undefined
   }
 
   /** Of several that spend the same attempt at once, one gets it. */
-  async function spend(id: string, email: string): Promise<SignIn | undefined> {
+  async function spend(id: string, { email, next }: Attempt): Promise<SignIn | undefined> {
     // First the account. If it cannot be read, this throws, and the link and the code stay good.
     await accounts.ofVerifiedEmail(email)
-    const attempt = read(await store.take(keyOf(id)))
-    return attempt && { email: attempt.email, next: attempt.next }
+    return (await store.take(keyOf(id))) === undefined ? undefined : { email, next }
   }
 
   return {
-    peekLink,
+    /** The address of the sign-in that a link belongs to. */
+    emailOfLink: async (link: string) => (await ofLink(link))?.email,
 
     /** The address of the sign-in that a browser began. */
     emailOf: async (id: string | undefined) => (await find(id))?.email,
@@ -119,15 +109,22 @@ export function createAttempts(
       const tries = await store.count(`sign-in-tries:${hashOf('attempt', id)}`, attemptMsMax)
       if (tries > codeTriesMax) return 'over'
       const isRight = isSame(attempt.code_hash, hashOf('code', `${id} ${code}`))
-      if ((await mayTry(attempt)) && isRight) return (await spend(id, attempt.email)) ?? 'over'
+      if ((await mayTry(attempt)) && isRight) return (await spend(id, attempt)) ?? 'over'
       // The attempt stays for its link: nobody else can end it with wrong codes.
       return tries < codeTriesMax ? 'wrong' : 'over'
     },
 
-    /** Spends the attempt with the link. Of several callers at once, one gets it. */
+    /** Spends the attempt with the link. */
     async useLink(link: string): Promise<SignIn | undefined> {
-      const signIn = await peekLink(link)
-      return signIn && spend(link.slice(0, link.indexOf('.')), signIn.email)
+      const attempt = await ofLink(link)
+      return attempt && spend(link.slice(0, link.indexOf('.')), attempt)
     },
+  }
+
+  /** Counts a try of a code of this address. An attempt that no code matches does not use up the tries of others. */
+  async function mayTry({ email, code_hash }: Attempt): Promise<boolean> {
+    const { max, windowMs } = addressTries
+    if (code_hash === '') return false
+    return (await store.count(`sign-in-tries-of:${hashOf('address', email)}`, windowMs)) <= max
   }
 }

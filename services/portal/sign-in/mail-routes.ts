@@ -6,14 +6,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { messageOf } from '../../runtime/message-of.ts'
 import { checkEmail } from '../account/email.ts'
 import type { Portal } from '../app.ts'
+import { form } from '../html/form.ts'
+import { type Html, html } from '../html/html.ts'
 import { randomText } from '../http/cookies.ts'
 import { textOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { type Mail, MailError } from '../ports.ts'
 import { attemptMsMax, createAttempts } from './attempts.ts'
 import { finishSignIn, ownPath } from './finish.ts'
-import { countMail, isKnownBrowser, mailLimits } from './mail-limits.ts'
-import { codeView, linkView, overView, signInView } from './views.ts'
+import { countMail } from './mail-limits.ts'
 
 const path = '/sign-in'
 
@@ -29,8 +30,7 @@ export function addSignInPage(app: FastifyInstance, portal: Portal): void {
 /** Adds the form that asks for a mail, `/sign-in/code` and `/sign-in/link`. */
 export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
   const { options, cookies, store, accounts, now } = portal
-  const { portalKey, portalUrl } = options
-  const attempts = createAttempts(store, accounts, portalKey, now)
+  const attempts = createAttempts(store, accounts, options.portalKey, now)
 
   app.post(path, async (request, reply) => {
     const next = ownPath(textOf(request.body, 'next'))
@@ -43,15 +43,11 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     }
     // The mail goes to the normal form, because the account belongs to it.
     const { email } = checked
-    const isKnown = isKnownBrowser(portalKey, email, cookies.known.read(request))
-    const limit = await countMail(store, portalKey, { email, networkAddress: request.ip, isKnown })
-    if (limit === 'refused')
-      throw new PageError(429, tooManyMails, { retryAfterSeconds: mailLimits.network.windowMs / 1000 })
-    const isMailed = limit === 'allowed'
+    const isMailed = await countMail(portal, request, email)
     const { id, code, link } = await attempts.begin({ email, next }, { isMailed })
     // Before the mail: one that is given up may come late, and its code works here then.
     cookies.signIn.set(reply, id, attemptMsMax)
-    if (isMailed) await send(portal, signInMail({ email, code, link, portalUrl }))
+    if (isMailed) await send(portal, signInMail(options.portalUrl, email, code, link))
     return reply.redirect('/sign-in/code', 303)
   })
 
@@ -84,9 +80,10 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
   // Scanners of mail servers open links. So a GET only shows a button.
   app.get('/sign-in/link', async (request, reply) => {
     const link = textOf(request.query, 'token')
-    const signIn = await attempts.peekLink(link)
-    if (!signIn) return reply.code(410).page({ title: 'Sign in', path, content: overView('link') })
-    const content = linkView({ email: signIn.email, link })
+    const email = await attempts.emailOfLink(link)
+    if (email === undefined)
+      return reply.code(410).page({ title: 'Sign in', path, content: overView('link') })
+    const content = linkView({ email, link })
     return reply.header('cache-control', 'no-store').page({ title: 'Sign in', path, content })
   })
 
@@ -118,7 +115,6 @@ async function send({ mailer, logger }: Portal, mail: Mail): Promise<void> {
 
 const notSent =
   'The mail could not be sent. Try again in a minute. If it comes late, its link works, and in this browser its code, too, on the page /sign-in/code.'
-const tooManyMails = 'Too many sign-in mails were asked for from your network. Try again in an hour.'
 const wrongCode =
   'The code is not right, or codes were tried too often. Look at the latest mail, or use its link.'
 
@@ -126,8 +122,7 @@ const wrongCode =
  * The mail. The code has eight digits, in two groups of four. The link leads to a page with a button: only the button signs the person
  * in. The Message-ID is not the browser's id.
  */
-function signInMail(mail: { email: string; code: string; link: string; portalUrl: string }): Mail {
-  const { email, code, link, portalUrl } = mail
+function signInMail(portalUrl: string, email: string, code: string, link: string): Mail {
   const { host } = new URL(portalUrl)
   return {
     id: `sign-in-${randomText(12)}`,
@@ -146,4 +141,70 @@ Or open this link, and press the button there:
 Both work once, within 15 minutes. If it was not you, do nothing: without this mail there is no sign-in. Do not give the code to anyone.
 `,
   }
+}
+
+/* The pages, as functions of what they show. Pure. */
+
+/** The first page: an address, or the provider. `typed`: what the person typed, if it was wrong. */
+function signInView(
+  { mailer, options: { oidc } }: Portal,
+  next: string | undefined,
+  { email, fault }: { email: string; fault?: string } = { email: '' },
+): Html {
+  const query = next === undefined ? '' : `?next=${encodeURIComponent(next)}`
+  const field = { name: 'email', label: 'E-mail address', type: 'email', value: email, fault } as const
+  return html`<h1>Sign in</h1>
+${
+  mailer || oidc
+    ? html`<p>There is no password. If you have no account yet, signing in creates a free one.</p>`
+    : html`<p>Signing in is not set up here yet. Ask the operator of this service for a key.</p>`
+}
+${oidc && html`<p><a class="button" href="/sign-in/provider${query}">Sign in with your platform account</a></p>`}
+${
+  mailer &&
+  form({
+    action: '/sign-in',
+    hidden: { next },
+    fields: [{ ...field, lengthMax: 254, autocomplete: 'email' }],
+    submit: 'Send me a code and a link',
+    isSentOnce: true,
+  })
+}
+${mailer?.mailsAre && html`<p>${mailer.mailsAre}</p>`}`
+}
+
+/**
+ * Asks for the mailed code. It says the same for every address. `email`: the one that was typed in this browser, if its sign-in is not
+ * over. `mailsAre`: where mails are if there is no mail server.
+ */
+function codeView({
+  email,
+  mailsAre,
+  fault,
+}: Record<'email' | 'mailsAre' | 'fault', string | undefined>): Html {
+  const code = { name: 'code', label: 'Code', type: 'text', placeholder: '1234 5678', fault } as const
+  return html`<h1>Check your inbox</h1>
+<p>We sent a code and a link to ${email === undefined ? 'the address that you typed' : html`<strong>${email}</strong>`}. Both work once, within 15 minutes.</p>
+${mailsAre && html`<p>${mailsAre}</p>`}
+${form({
+  action: '/sign-in/code',
+  fields: [{ ...code, lengthMax: 20, autocomplete: 'one-time-code', inputmode: 'numeric' }],
+  submit: 'Sign in',
+  isSentOnce: true,
+})}
+<p>${mailsAre ? '' : 'No mail? Look in the spam folder. '}An address gets a few mails an hour at most; those that could not be sent count, too. <a href="/sign-in">Type the address again</a></p>`
+}
+
+/** Where the link of a mail leads. Only the button uses the link up. */
+function linkView({ email, link }: { email: string; link: string }): Html {
+  return html`<h1>Sign in</h1>
+<p>Sign in to Pledgeview in this browser as <strong>${email}</strong>?</p>
+${form({ action: '/sign-in/link', hidden: { token: link }, submit: 'Sign in', isSentOnce: true })}`
+}
+
+/** A link or a code that is no good any more. */
+function overView(what: 'link' | 'code'): Html {
+  return html`<h1>This ${what} is over</h1>
+<p>It was used already, it is older than 15 minutes, or it was tried too often.${what === 'code' && html` After too many tries the link in the same mail still works.`}</p>
+<p><a class="button" href="/sign-in">Ask for a new one</a></p>`
 }

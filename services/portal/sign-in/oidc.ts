@@ -4,20 +4,7 @@
  * can fill no store.
  */
 import type { FastifyInstance } from 'fastify'
-import {
-  AuthorizationResponseError,
-  allowInsecureRequests,
-  authorizationCodeGrant,
-  buildAuthorizationUrl,
-  type CustomFetchOptions,
-  calculatePKCECodeChallenge,
-  customFetch,
-  discovery,
-  fetchUserInfo,
-  randomNonce,
-  randomPKCECodeVerifier,
-  randomState,
-} from 'openid-client'
+import * as client from 'openid-client'
 import { z } from 'zod'
 import { kept } from '../../runtime/async/kept.ts'
 import { addressBucket } from '../../runtime/http/addresses.ts'
@@ -54,16 +41,18 @@ const keptSchema = z.object({
 
 type Kept = z.output<typeof keptSchema>
 
-/** Adds `/sign-in/provider` and its callback. */
+/** Adds `/sign-in/provider` and its callback, whose address has to be registered at the provider. */
 export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: OidcSettings): void {
   const { cookies, options, now, logger, store } = portal
   const { portalUrl, portalKey } = options
-  const oidc = createOidcClient(settings, `${portalUrl}${callbackPath}`)
+  const redirectUri = `${portalUrl}${callbackPath}`
+  // The provider is asked for its configuration at the first sign-in, and again if it did not answer.
+  const configuration = kept(() => discover(settings), { ms: Infinity })
 
   const failed = (step: string) => (error: unknown) => {
     if (error instanceof PageError) throw error
     // What the provider answers may be caused by the person, and is no fault of ours.
-    const isAnswer = error instanceof AuthorizationResponseError
+    const isAnswer = error instanceof client.AuthorizationResponseError
     const fault = { error: messageOf(error), ...(isAnswer && { answer: error.error.slice(0, 100) }) }
     logger[isAnswer ? 'warn' : 'error'](fault, `a sign-in through the provider failed ${step}`)
     throw new PageError(503, 'The provider did not sign you in. Try again in a minute.')
@@ -72,10 +61,16 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
   // A GET, because the policy of forms allows no redirect to another site. It changes nothing but this browser's cookie.
   app.get('/sign-in/provider', async (request, reply) => {
     const next = ownPath(textOf(request.query, 'next'))
-    const { url, check } = await oidc.begin().catch(failed('at its beginning'))
-    const kept = { ...check, ...(next !== undefined && { next }), ends_at: now() + attemptMsMax }
+    const check = {
+      state: client.randomState(),
+      nonce: client.randomNonce(),
+      verifier: client.randomPKCECodeVerifier(),
+    }
+    const begun = configuration().then(config => begin(config, redirectUri, check))
+    const url = await begun.catch(failed('at its beginning'))
+    const kept = { ...check, next, ends_at: now() + attemptMsMax }
     cookies.provider.set(reply, sealed(portalKey, kept), attemptMsMax)
-    return reply.redirect(url, 303)
+    return reply.redirect(url.href, 303)
   })
 
   app.get(callbackPath, async (request, reply) => {
@@ -86,7 +81,7 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
     cookies.provider.clear(reply)
     const network = sealOf(portalKey, 'limit', `callback ${addressBucket(request.ip)}`)
     await countWithin(store, `callbacks:${network}`, callbackBound)
-    const finished = oidc.finish(new URL(request.url, portalUrl), kept)
+    const finished = configuration().then(config => finish(config, new URL(request.url, portalUrl), kept))
     const email = await finished.catch(error =>
       isCancelled(error) ? undefined : failed('at its end')(error),
     )
@@ -100,34 +95,70 @@ export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: Oi
   })
 }
 
+const notBegun =
+  'This sign-in did not begin in this browser, or another one began after it, or it took longer than 15 minutes. Begin again.'
+
 function sealed(portalKey: string, kept: Kept): string {
   const text = Buffer.from(JSON.stringify(kept)).toString('base64url')
   return `${text}.${sealOf(portalKey, purpose, text)}`
 }
 
-function opened(portalKey: string, cookie: string | undefined): Kept | undefined {
-  const [text = '', seal = ''] = (cookie ?? '').split('.')
+function opened(portalKey: string, cookie = ''): Kept | undefined {
+  const [text = '', seal = ''] = cookie.split('.')
   if (!isSame(seal, sealOf(portalKey, purpose, text))) return undefined
   return keptSchema.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString())).data
 }
 
 const purpose = 'provider'
 
-const notBegun =
-  'This sign-in did not begin in this browser, or another one began after it, or it took longer than 15 minutes. Begin again.'
-
 /** The person has said no at the provider. The library has compared the state before. */
 const isCancelled = (error: unknown) =>
-  error instanceof AuthorizationResponseError && error.error === 'access_denied'
+  error instanceof client.AuthorizationResponseError && error.error === 'access_denied'
 
-/** What is kept is a secret of the browser that began. */
-type OidcCheck = Pick<Kept, 'state' | 'nonce' | 'verifier'>
+/** The provider's address to send the browser to. */
+async function begin(
+  config: client.Configuration,
+  redirect_uri: string,
+  { state, nonce, verifier }: Pick<Kept, 'state' | 'nonce' | 'verifier'>,
+): Promise<URL> {
+  const code_challenge = await client.calculatePKCECodeChallenge(verifier)
+  const challenge = { state, nonce, code_challenge, code_challenge_method: 'S256' }
+  return client.buildAuthorizationUrl(config, { redirect_uri, scope: 'openid email', ...challenge })
+}
+
+/** The verified address of the person. Throws a page if there is none. */
+async function finish(config: client.Configuration, callbackUrl: URL, kept: Kept): Promise<string> {
+  const tokens = await client.authorizationCodeGrant(config, callbackUrl, {
+    expectedState: kept.state,
+    expectedNonce: kept.nonce,
+    pkceCodeVerifier: kept.verifier,
+    idTokenExpected: true,
+  })
+  const claims = tokens.claims()
+  if (!claims) throw new PageError(403, 'The provider did not say who you are.')
+  const { email, email_verified: isVerified } =
+    claims.email === undefined ? await client.fetchUserInfo(config, tokens.access_token, claims.sub) : claims
+  // An address that was not verified may belong to another person.
+  if (typeof email !== 'string' || isVerified !== true)
+    throw new PageError(403, 'Your account at the provider has no verified e-mail address.')
+  return email
+}
 
 const answerSecondsMax = 10
 const answerBytesMax = 1024 ** 2
 
+function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<client.Configuration> {
+  const url = new URL(issuer)
+  return client.discovery(url, clientId, clientSecret, undefined, {
+    timeout: answerSecondsMax,
+    [client.customFetch]: boundedFetch,
+    // An issuer with http is for tests and for a provider on the same machine.
+    ...(url.protocol === 'http:' && { execute: [client.allowInsecureRequests] }),
+  })
+}
+
 /** Fails at an answer that is larger, unpacked. The library would read whatever comes. */
-async function boundedFetch(url: string, options: CustomFetchOptions): Promise<Response> {
+async function boundedFetch(url: string, options: client.CustomFetchOptions): Promise<Response> {
   const response = await fetch(url, options as RequestInit)
   let left = answerBytesMax
   const bound = new TransformStream<Uint8Array, Uint8Array>({
@@ -138,55 +169,4 @@ async function boundedFetch(url: string, options: CustomFetchOptions): Promise<R
     },
   })
   return new Response(response.body?.pipeThrough(bound) ?? null, response)
-}
-
-/**
- * The provider is asked for its configuration at the first sign-in, and again if it did not answer. `redirectUri` has to be
- * registered there.
- */
-function createOidcClient({ issuer, clientId, clientSecret }: OidcSettings, redirectUri: string) {
-  const url = new URL(issuer)
-  const discover = () =>
-    discovery(url, clientId, clientSecret, undefined, {
-      timeout: answerSecondsMax,
-      [customFetch]: boundedFetch,
-      // An issuer with http is for tests and for a provider on the same machine.
-      ...(url.protocol === 'http:' && { execute: [allowInsecureRequests] }),
-    })
-  const configuration = kept(discover, { ms: Infinity })
-
-  return {
-    /** The provider's address to send the browser to. */
-    async begin(): Promise<{ url: string; check: OidcCheck }> {
-      const check = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() }
-      const url = buildAuthorizationUrl(await configuration(), {
-        redirect_uri: redirectUri,
-        scope: 'openid email',
-        state: check.state,
-        nonce: check.nonce,
-        code_challenge: await calculatePKCECodeChallenge(check.verifier),
-        code_challenge_method: 'S256',
-      })
-      return { url: url.href, check }
-    },
-
-    /** The verified address of the person. Throws a page if there is none. */
-    async finish(callbackUrl: URL, { state, nonce, verifier }: OidcCheck): Promise<string> {
-      const config = await configuration()
-      const tokens = await authorizationCodeGrant(config, callbackUrl, {
-        expectedState: state,
-        expectedNonce: nonce,
-        pkceCodeVerifier: verifier,
-        idTokenExpected: true,
-      })
-      const claims = tokens.claims()
-      if (!claims) throw new PageError(403, 'The provider did not say who you are.')
-      const { email, email_verified: isVerified } =
-        claims.email === undefined ? await fetchUserInfo(config, tokens.access_token, claims.sub) : claims
-      // An address that was not verified may belong to another person.
-      if (typeof email !== 'string' || isVerified !== true)
-        throw new PageError(403, 'Your account at the provider has no verified e-mail address.')
-      return email
-    },
-  }
 }

@@ -36,9 +36,7 @@ export function addSignOutRoutes(app: FastifyInstance, portal: Portal): void {
   })
 
   app.post('/sign-out-everywhere', { preHandler: requireAccount }, async (request, reply) => {
-    const token = cookies.session.read(request)
     await accounts.endSessions(signedIn(request).account_id)
-    if (token !== undefined) await sessions.end(token)
     cookies.session.clear(reply)
     return reply.header('clear-site-data', '"cache"').redirect('/sign-in', 303)
   })

@@ -9,12 +9,13 @@
 
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import { dayMs, type Runtime } from '../../runtime/runtime.ts'
+import { dayMs } from '../../runtime/runtime.ts'
 import type { Accounts } from '../account/accounts.ts'
+import type { Portal } from '../app.ts'
 import { randomText } from '../http/cookies.ts'
 import { countWithin } from '../http/pages.ts'
 import type { Account } from '../ports.ts'
-import { aheadMsMax, type PortalStore } from '../store/port.ts'
+import { aheadMsMax } from '../store/port.ts'
 
 export type Sessions = ReturnType<typeof createSessions>
 
@@ -40,11 +41,8 @@ const sessionSchema = z.object({
 })
 
 /** The sessions in this store. */
-export function createSessions({
-  store,
-  accounts,
-  now,
-}: Pick<Runtime, 'now'> & { store: PortalStore; accounts: Pick<Accounts, 'find'> }) {
+export function createSessions(parts: Pick<Portal, 'store' | 'now'> & { accounts: Pick<Accounts, 'find'> }) {
+  const { store, accounts, now } = parts
   const keyOf = (token: string) => `session:${hash('sha256', token, 'hex')}`
   const timeLeft = (began_at: number) => Math.min(idleMsMax, began_at + sessionMsMax - now())
 
