@@ -110,7 +110,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     runtime,
   )
 
-  function receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode) {
+  async function receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode) {
     const startedAt = monotonicMs()
     request.isDeprecated = 'deprecation' in publications().noticesOf(targetOf(request))
     // Fastify's own hook is not run if the client has gone, and without that hook it measures no time.
@@ -130,7 +130,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
       request.admission = null
       request.parsedParameters = null
       const failure = error.code === 'FST_ERR_BAD_URL' ? 'malformed_request' : 'internal_error'
-      Promise.try(receive, request, reply, failure).catch(cause => {
+      receive(request, reply, failure).catch(cause => {
         logger.error({ requestId: request.id, err: cause }, 'request failed')
         responder.refuse(request, reply, 'internal_error')
       })
@@ -141,12 +141,9 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   app.decorateRequest('parsedParameters', null)
   app.decorateRequest('isDeprecated', false)
 
-  // Hooks and routes return nothing if they are done at once, because Fastify waits for whatever they return.
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', async (request, reply) => {
     nameRequest(reply.raw, answeredRequest(request, reply))
-    const isDone = receive(request, reply)
-    if (isDone instanceof Promise) isDone.then(isDoneNow => isDoneNow || done(), done)
-    else if (!isDone) done()
+    if (await receive(request, reply)) return reply
   })
   app.setErrorHandler((error, request, reply) => {
     if (error instanceof NotFoundError) return responder.refuse(request, reply, 'not_found')

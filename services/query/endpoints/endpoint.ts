@@ -45,10 +45,8 @@ export interface Operation {
 export interface Endpoint extends Operation {
   /** How long an answer is cached. */
   cacheMs: (config: Config) => number
-  /** Returns what reads the parameters of a request. Pure, but for the answer's `load`. */
-  open(
-    parts: EndpointParts,
-  ): (query: string, path: Readonly<Record<string, string>>) => Asked | { fault: ParameterFault }
+  /** Reads the parameters of a request. Pure, but for the answer's `load`. */
+  read(query: string, path: Readonly<Record<string, string>>): Asked | { fault: ParameterFault }
 }
 
 /** What endpoints read from. */
@@ -70,7 +68,7 @@ export interface Asked {
   /** For the log. */
   parameters: object | null
   /** `owner`: the API key that asks. `now`: Unix milliseconds. Rejects with `NotFoundError`. */
-  load(owner: string, now: number): Promise<Loaded>
+  load(parts: EndpointParts, owner: string, now: number): Promise<Loaded>
 }
 
 /** A page of campaigns that have passed their schema, and are text already. */

@@ -41,17 +41,15 @@ export const latestExport: Endpoint = {
   failures: ['not_found'],
   cacheMs: ({ PLEDGEVIEW_CACHE_MS: ms }) => ms,
 
-  open:
-    ({ options: { PLEDGEVIEW_EXPORT_DIR: directory } }) =>
-    () => ({
-      key: 'exports latest',
-      parameters: null,
-      async load() {
-        const manifest = directory === undefined ? undefined : await latestManifest(directory)
-        if (manifest === undefined) throw new NotFoundError('there is no whole copy')
-        return { body: { data: manifest } }
-      },
-    }),
+  read: () => ({
+    key: 'exports latest',
+    parameters: null,
+    async load({ options: { PLEDGEVIEW_EXPORT_DIR: directory } }) {
+      const manifest = directory === undefined ? undefined : await latestManifest(directory)
+      if (manifest === undefined) throw new NotFoundError('there is no whole copy')
+      return { body: { data: manifest } }
+    },
+  }),
 }
 
 const texts: Readonly<Record<ExportFile, Pick<Operation, 'operationId' | 'summary' | 'answer'>>> = {

@@ -21,11 +21,8 @@ import type { QueryAppOptions } from '../options.ts'
 import { createAhead } from './ahead.ts'
 import { type Asked, type Endpoint, type EndpointParts, entryOfLoaded } from './endpoint.ts'
 
-/** An endpoint whose answers are finished responses. */
-export interface OpenEndpoint {
-  read: ReturnType<Endpoint['open']>
-  load(asked: Asked, owner: string): Promise<CacheEntry>
-}
+/** Loads an answer as a finished response. */
+export type LoadAnswer = (asked: Asked, owner: string) => Promise<CacheEntry>
 
 /** Lists and rows share one list follower, so the rows of a page are as new as its list. */
 export function createEndpointParts(app: QueryAppParts, runtime: AppRuntime) {
@@ -81,17 +78,16 @@ export function openEndpoint(
   { parts, keepers }: ReturnType<typeof createEndpointParts>,
   { cache, tables, options, keepsAhead }: QueryAppParts,
   runtime: AppRuntime,
-): OpenEndpoint {
-  const finished = async (asked: Asked, owner: string) => {
+): LoadAnswer {
+  const finished = async (asked: Asked, owner: string, from = parts) => {
     const createdAt = runtime.now()
-    const loaded = await asked.load(owner, createdAt)
+    const loaded = await asked.load(from, owner, createdAt)
     return { entry: entryOfLoaded(endpoint, loaded, { createdAt, options }), isSlow: loaded.isSlow === true }
   }
-  const read = endpoint.open(parts)
-  const load = async (asked: Asked, owner: string) => (await finished(asked, owner)).entry
+  const load: LoadAnswer = async (asked, owner) => (await finished(asked, owner)).entry
   const { query, path } = endpoint.parameters
-  if (!keepsAhead || query !== undefined || path !== undefined) return { read, load }
-  const asked = read('', {}) as Asked
+  if (!keepsAhead || query !== undefined || path !== undefined) return load
+  const asked = endpoint.read('', {}) as Asked
   const statementMsMax = Math.max(aheadMsMax, options.PLEDGEVIEW_QUERY_MS_MAX)
   const kept = createAhead(
     asked.key,
@@ -107,7 +103,7 @@ export function openEndpoint(
           tables: { rows },
           options: { ...parts.options, PLEDGEVIEW_QUERY_MS_MAX: statementMsMax, threadsMax: 1 },
         }
-        return finished(endpoint.open(slow)('', {}) as Asked, '')
+        return finished(asked, '', slow)
       },
       onError: error => runtime.logger.warn({ err: error }, 'an answer could not be computed ahead'),
     },
@@ -124,5 +120,5 @@ export function openEndpoint(
     closing.abort()
     return running
   })
-  return { read, load: kept.load }
+  return kept.load
 }

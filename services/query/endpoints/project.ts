@@ -53,17 +53,15 @@ export const project: Endpoint = {
   failures: ['malformed_request', 'not_found'],
   cacheMs: ({ PLEDGEVIEW_CACHE_MS: ms }) => ms,
 
-  open:
-    parts =>
-    (_, { slug = '' }) => ({
-      key: `project ${slug}`,
-      parameters: { slug },
-      async load(_, now) {
-        const row = await detailRow(parts, slug)
-        if (row === undefined) throw new NotFoundError('no public campaign has this slug')
-        return { body: { data: presentProjectDetail(row, now) } }
-      },
-    }),
+  read: (_, { slug = '' }) => ({
+    key: `project ${slug}`,
+    parameters: { slug },
+    async load(parts, _, now) {
+      const row = await detailRow(parts, slug)
+      if (row === undefined) throw new NotFoundError('no public campaign has this slug')
+      return { body: { data: presentProjectDetail(row, now) } }
+    },
+  }),
 }
 
 /**

@@ -58,28 +58,21 @@ export const projects: Endpoint = {
   failures: ['invalid_parameter'],
   cacheMs: ({ PLEDGEVIEW_CACHE_MS: ms }) => ms,
 
-  open:
-    ({ lists, rows, options }) =>
-    query => {
-      const parsed = parseListQuery(query)
-      if ('fault' in parsed) return parsed
-      const { parameters } = parsed
-      const { limit, offset } = parameters
-      return {
-        key: `projects ${limit} ${offset} ${listKey(parameters)}`,
-        parameters,
-        async load(owner) {
-          const { ids, total, digest, ...page } = await lists.page(parameters, owner)
-          // If a campaign is no longer public, its page leaves it out; the total of the snapshot stays.
-          const written = await rows.read(ids, page.asOf)
-          const { pagination, link } = placeOf(parameters, total, '/projects', options)
-          return {
-            body: { written, pagination },
-            ...page,
-            digest: offset === 0 ? digest : undefined,
-            link,
-          }
-        },
-      }
-    },
+  read(query) {
+    const parsed = parseListQuery(query)
+    if ('fault' in parsed) return parsed
+    const { parameters } = parsed
+    const { limit, offset } = parameters
+    return {
+      key: `projects ${limit} ${offset} ${listKey(parameters)}`,
+      parameters,
+      async load({ lists, rows, options }, owner) {
+        const { ids, total, digest, ...page } = await lists.page(parameters, owner)
+        // If a campaign is no longer public, its page leaves it out; the total of the snapshot stays.
+        const written = await rows.read(ids, page.asOf)
+        const { pagination, link } = placeOf(parameters, total, '/projects', options)
+        return { body: { written, pagination }, ...page, digest: offset === 0 ? digest : undefined, link }
+      },
+    }
+  },
 }

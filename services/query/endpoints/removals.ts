@@ -56,24 +56,22 @@ export const removals: Endpoint = {
   failures: ['invalid_parameter', 'not_found'],
   cacheMs: ({ PLEDGEVIEW_CACHE_MS: ms }) => ms,
 
-  open:
-    ({ lists, options }) =>
-    query => {
-      const parsed = parseRemovalsQuery(query)
-      if ('fault' in parsed) return parsed
-      const { parameters } = parsed
-      const { limit, offset, updatedSince } = parameters
-      return {
-        key: `removals ${limit} ${offset} ${updatedSince ?? '*'}`,
-        parameters: { limit, offset, since: updatedSince },
-        async load(owner) {
-          if (options.PLEDGEVIEW_REMOVALS_DAYS === 0) throw new NotFoundError()
-          const { ids, total, keptSince, ...page } = await lists.removals(parameters, owner)
-          const { pagination, link } = placeOf(parameters, total, '/removals', options, 'since')
-          return { body: { data: ids.map(removalOf), pagination, kept_since: keptSince }, ...page, link }
-        },
-      }
-    },
+  read(query) {
+    const parsed = parseRemovalsQuery(query)
+    if ('fault' in parsed) return parsed
+    const { parameters } = parsed
+    const { limit, offset, updatedSince } = parameters
+    return {
+      key: `removals ${limit} ${offset} ${updatedSince ?? '*'}`,
+      parameters: { limit, offset, since: updatedSince },
+      async load({ lists, options }, owner) {
+        if (options.PLEDGEVIEW_REMOVALS_DAYS === 0) throw new NotFoundError()
+        const { ids, total, keptSince, ...page } = await lists.removals(parameters, owner)
+        const { pagination, link } = placeOf(parameters, total, '/removals', options, 'since')
+        return { body: { data: ids.map(removalOf), pagination, kept_since: keptSince }, ...page, link }
+      },
+    }
+  },
 }
 
 function removalOf(entry: string): z.infer<typeof removalSchema> {

@@ -88,21 +88,16 @@ export const stats: Endpoint = {
   failures: [],
   cacheMs: ({ PLEDGEVIEW_STATS_CACHE_MS: ms }) => ms,
 
-  open:
-    ({ tables, databases, options }) =>
-    () => ({
-      key: 'stats',
-      parameters: null,
-      async load() {
-        const { PLEDGEVIEW_PLATFORM_CURRENCY: currency, PLEDGEVIEW_QUERY_MS_MAX: msMax, threadsMax } = options
-        const [row] = await tables.rows<StatsRow>(statsStatement(databases, msMax, threadsMax))
-        if (row === undefined) throw new Error('the statistics statement returned no row')
-        return {
-          body: { data: presentStats(row, currency) },
-          isSlow: row.total_pledges >= aheadPledgesMin,
-        }
-      },
-    }),
+  read: () => ({
+    key: 'stats',
+    parameters: null,
+    async load({ tables, databases, options }) {
+      const { PLEDGEVIEW_PLATFORM_CURRENCY: currency, PLEDGEVIEW_QUERY_MS_MAX: msMax, threadsMax } = options
+      const [row] = await tables.rows<StatsRow>(statsStatement(databases, msMax, threadsMax))
+      if (row === undefined) throw new Error('the statistics statement returned no row')
+      return { body: { data: presentStats(row, currency) }, isSlow: row.total_pledges >= aheadPledgesMin }
+    },
+  }),
 }
 
 // Nearly all pledges are of public campaigns: looking for granules without any costs more than it saves.

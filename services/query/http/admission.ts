@@ -13,7 +13,6 @@ import {
   internalErrorRetrySeconds,
   methods,
   openApiPath,
-  readScope,
 } from '../../../contracts/api/conventions.ts'
 import { type ErrorBody, type ErrorCode, errors } from '../../../contracts/api/errors.ts'
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
@@ -26,7 +25,6 @@ import {
 } from '../auth/presented-credentials.ts'
 import { operations } from '../endpoints/all.ts'
 import { downloads } from '../endpoints/exports.ts'
-import { type MaybePromise, use } from '../maybe-promise.ts'
 import type { RateDecision, RateLimiters } from '../rate-limit/rate-limiter.ts'
 import { jsonType, type ResponseHeaders } from './answer.ts'
 
@@ -44,8 +42,8 @@ export type Admissions = ReturnType<typeof createAdmissions>
 export function createAdmissions(keyRing: Pick<KeyRing, 'lookup'>, limiters: RateLimiters, pepper: string) {
   const verify = createSecretVerifier(pepper)
 
-  function admitStranger(bucket: string, namedKey?: ApiKey): MaybePromise<Admission> {
-    return use(limiters.addresses.hit(bucket), decision => ({ apiKey: undefined, namedKey, decision }))
+  async function admitStranger(bucket: string, namedKey?: ApiKey): Promise<Admission> {
+    return { apiKey: undefined, namedKey, decision: await limiters.addresses.hit(bucket) }
   }
 
   return {
@@ -65,14 +63,14 @@ export function createAdmissions(keyRing: Pick<KeyRing, 'lookup'>, limiters: Rat
       return decision?.allowed ? { apiKey, namedKey: apiKey, decision } : undefined
     },
 
-    /** Counts a request. Throws if the keys are not known, and throws or rejects if the limiter fails. */
-    admit(request: PresentedHeaders, address: string | undefined): MaybePromise<Admission> {
+    /** Counts a request. Rejects if the keys are not known, and if the limiter fails. */
+    async admit(request: PresentedHeaders, address: string | undefined): Promise<Admission> {
       const { key, secret } = presentedCredentials(request)
       const known = keyRing.lookup(key)
       // The same steps even if the key is unknown: the time of a refusal must not reveal which keys exist.
       const isValid = verify(known, secret)
       if (known === undefined || !isValid) return admitStranger(addressBucket(address), known)
-      return use(limiters.keys.hit(key), decision => ({ apiKey: known, namedKey: known, decision }))
+      return { apiKey: known, namedKey: known, decision: await limiters.keys.hit(key) }
     },
 
     /** Counts something that is not a readable request, against the bucket of its address. Fails like `admit`. */
@@ -89,7 +87,7 @@ export function createAdmissions(keyRing: Pick<KeyRing, 'lookup'>, limiters: Rat
   }
 }
 
-/* Refusals: error responses, and the decision to refuse a request before any data is read. Pure. */
+/* Refusals: error responses. Pure. */
 
 /** An error response, without the headers that every response has. */
 export interface Refusal {
@@ -115,25 +113,6 @@ export function refusal(body: ErrorBody): Refusal {
     headers: { 'content-type': jsonType, 'cache-control': 'no-store', ...ownHeaders[code] },
     body: JSON.stringify(errorBodySchema.parse(body)),
   }
-}
-
-/** What the router found for the path and the method of a request. `public`: a resource that needs no key. */
-export type Routing = 'found' | 'public' | 'wrong_method' | 'unknown'
-
-/**
- * Returns why a request is refused before any data is read for it, or `undefined` if it is allowed. `failure` is an
- * error that is already known.
- */
-export function refusalCodeOf(
-  { apiKey, decision }: Admission,
-  { failure, routing }: { failure: ErrorCode | undefined; routing: Routing },
-): ErrorCode | undefined {
-  if (!decision.allowed) return 'rate_limited'
-  if (failure !== undefined) return failure
-  if (routing === 'public') return undefined
-  if (routing !== 'found') return routing === 'wrong_method' ? 'method_not_allowed' : 'not_found'
-  if (apiKey === undefined) return 'unauthorized'
-  return apiKey.scopes.includes(readScope) ? undefined : 'forbidden'
 }
 
 /** The paths of the API's first page. It needs no key. */

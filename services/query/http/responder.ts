@@ -1,6 +1,6 @@
 /** The responder: admits requests and sends responses over Fastify. The routes of the API follow it. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { openApiPath } from '../../../contracts/api/conventions.ts'
+import { openApiPath, readScope } from '../../../contracts/api/conventions.ts'
 import {
   type ErrorBody,
   type ErrorCode,
@@ -13,17 +13,8 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { CachedEntries, CacheEntry } from '../cache/response-cache.ts'
 import { endpoints } from '../endpoints/all.ts'
 import { type Endpoint, patternOf } from '../endpoints/endpoint.ts'
-import type { OpenEndpoint } from '../endpoints/open.ts'
-import { type MaybePromise, use } from '../maybe-promise.ts'
-import {
-  type Admission,
-  type Admissions,
-  isResource,
-  type Routing,
-  refusal,
-  refusalCodeOf,
-  servicePaths,
-} from './admission.ts'
+import type { LoadAnswer } from '../endpoints/open.ts'
+import { type Admission, type Admissions, isResource, refusal, servicePaths } from './admission.ts'
 import {
   commonHeaders,
   credentialHeaders,
@@ -81,24 +72,11 @@ export function createResponder(
     return reply.send(answer.body)
   }
 
-  function admit(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): MaybePromise<boolean> {
-    return use(admissions.admit(request.raw, request.ip), admission => {
-      request.admission = admission
-      connections.identify(request.raw, admission.apiKey !== undefined)
-      const code = refusalCodeOf(admission, {
-        failure: failure ?? (isWellFormed(request.raw) ? undefined : 'malformed_request'),
-        routing: routingOf(request),
-      })
-      if (code !== undefined) refuse(request, reply, code)
-      return code !== undefined
-    })
-  }
-
   async function answerPreflight(request: FastifyRequest, reply: FastifyReply): Promise<true> {
     connections.identify(request.raw, false)
     // If the limiter fails, let the preflight pass: the browser then sees the error of the real request.
     // It shows its page nothing of a failed preflight.
-    request.admission = await Promise.try(admissions.admitPreflight, request.ip).catch(() => null)
+    request.admission = await admissions.admitPreflight(request.ip).catch(() => null)
     if (request.admission?.decision.allowed === false) {
       refuse(request, reply, 'rate_limited')
       return true
@@ -125,11 +103,16 @@ export function createResponder(
 
     /**
      * Admits a request: request id, CORS, credentials, rate limit, scope. It sends the response at once if the request is
-     * a preflight, is refused, or has already failed with `failure`. Returns whether it sent a response. Throws or rejects
-     * if the admission failed.
+     * a preflight, is refused, or has already failed with `failure`. Returns whether it sent a response. Rejects if the
+     * admission failed.
      */
-    receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): MaybePromise<boolean> {
-      return request.method === 'OPTIONS' ? answerPreflight(request, reply) : admit(request, reply, failure)
+    async receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): Promise<boolean> {
+      if (request.method === 'OPTIONS') return answerPreflight(request, reply)
+      request.admission = await admissions.admit(request.raw, request.ip)
+      connections.identify(request.raw, request.admission.apiKey !== undefined)
+      const code = refusalCodeOf(request, request.admission, failure)
+      if (code !== undefined) refuse(request, reply, code)
+      return code !== undefined
     },
 
     /** Sends a cached body, or 304 if the client has the same body already. */
@@ -161,11 +144,21 @@ export function targetOf({ routeOptions, raw }: FastifyRequest): string {
   return routeOptions.url ?? raw.url ?? ''
 }
 
-function routingOf({ is404, raw, routeOptions }: FastifyRequest): Routing {
+/** Why a request is refused before any data is read for it; undefined if it is allowed. `failure`: an error that is already known. */
+function refusalCodeOf(
+  { is404, raw, routeOptions }: FastifyRequest,
+  { apiKey, decision }: Admission,
+  failure: ErrorCode | undefined,
+): ErrorCode | undefined {
+  if (!decision.allowed) return 'rate_limited'
+  if (failure !== undefined) return failure
+  if (!isWellFormed(raw)) return 'malformed_request'
   // The router takes an asterisk for the root.
-  if (raw.url === '*') return 'unknown'
-  if (!is404) return routeOptions.config.isPublic === true ? 'public' : 'found'
-  return isResource(raw.url ?? '') ? 'wrong_method' : 'unknown'
+  if (raw.url === '*') return 'not_found'
+  if (is404) return isResource(raw.url ?? '') ? 'method_not_allowed' : 'not_found'
+  if (routeOptions.config.isPublic) return undefined
+  if (apiKey === undefined) return 'unauthorized'
+  return apiKey.scopes.includes(readScope) ? undefined : 'forbidden'
 }
 
 /* The routes of the API. A request that gets here is admitted. */
@@ -173,32 +166,27 @@ function routingOf({ is404, raw, routeOptions }: FastifyRequest): Routing {
 /** Adds the routes that read campaigns. */
 export function addRoutes(
   app: FastifyInstance,
-  open: (endpoint: Endpoint) => OpenEndpoint,
+  open: (endpoint: Endpoint) => LoadAnswer,
   cached: CachedEntries,
   responder: Responder,
   learn: DirectAnswers['learn'],
 ): void {
   for (const endpoint of endpoints) {
-    const { read, load } = open(endpoint)
+    const load = open(endpoint)
     const route = patternOf(endpoint)
-    app.get<{ Params: Record<string, string> }>(route, (request, reply) => {
-      const asked = read(queryOf(request), request.params)
+    app.get<{ Params: Record<string, string> }>(route, async (request, reply) => {
+      const asked = endpoint.read(queryOf(request), request.params)
       if ('fault' in asked) {
         const { parameter, rule } = asked.fault
-        responder.refuse(request, reply, invalidParameterBody(parameter, rule))
-        return
+        return responder.refuse(request, reply, invalidParameterBody(parameter, rule))
       }
       const { key, parameters } = asked
       // These are logged even if the lookup fails. One in the path is not: it could be anything, even a secret.
       if (endpoint.parameters.path === undefined) request.parsedParameters = parameters
-      return use(
-        cached(request, key, owner => load(asked, owner)),
-        entry => {
-          request.parsedParameters = parameters
-          learn(request.raw.url ?? '', { route, key, parameters })
-          responder.send(request, reply, entry)
-        },
-      )
+      const entry = await cached(request, key, owner => load(asked, owner))
+      request.parsedParameters = parameters
+      learn(request.raw.url ?? '', { route, key, parameters })
+      responder.send(request, reply, entry)
     })
   }
 }

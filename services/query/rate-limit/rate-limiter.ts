@@ -11,7 +11,6 @@
  */
 
 import { invariant } from '../../runtime/ops/invariants.ts'
-import type { MaybePromise } from '../maybe-promise.ts'
 
 export interface RateLimiterSettings {
   /** Hits admitted within one window. */
@@ -30,7 +29,7 @@ export interface RateDecision extends RateLimiterSettings {
 export interface RateLimiter {
   readonly settings: RateLimiterSettings
   /** Admits and counts a hit if the window of the bucket has room. */
-  hit(bucket: string): MaybePromise<RateDecision>
+  hit(bucket: string): RateDecision | Promise<RateDecision>
   /** The same as `hit`. Only an implementation that decides at once has it. */
   hitNow?(bucket: string): RateDecision
 }

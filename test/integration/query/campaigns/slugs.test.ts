@@ -47,16 +47,16 @@ function counted(): Pick<Tables, 'rows'> {
 /** The id that a detail shows, or null. */
 async function shown(slug: string, known: Pick<ListFollower, 'idOfSlug'> = follower): Promise<string | null> {
   const unused = () => Promise.reject(new Error('a detail reads no list'))
-  const read = project.open({
+  const parts = {
     tables: counted(),
     databases: store.databases,
     lists: { page: unused, removals: unused },
     rows: { read: unused },
     slugs: known,
     options: readConfig({}),
-  })
+  }
   try {
-    const { body } = await (read('', { slug }) as Asked).load('', 0)
+    const { body } = await (project.read('', { slug }) as Asked).load(parts, '', 0)
     const { data } = project.schema.parse(body) as { data: ProjectDetail }
     expect(data.slug).toBe(slug)
     return data.id
