@@ -2,22 +2,27 @@
  * Records how often each API key is used, and its latest requests: in memory, and every few seconds in the tables.
  *
  * Promises:
- * - A request never waits for it, and no failure of it reaches a request.
- * - A retry, a restart and a late insert count nothing twice (usage-counts.ts).
- * - A crash loses what was counted since the last flush, and an outage of ClickHouse what was counted until the minute before its end.
+ * - A request never waits for it, and no failure of it reaches a request. A request whose key was counted before in the same minute
+ *   allocates no row.
+ * - However often and in whatever order rows are written, the table's sums end as the number of counted requests. A row carries the sum
+ *   so far, and a higher version each time, so a repeated or late insert changes nothing. No two rows of different requests have
+ *   one name: a minute is counted once, and if the clock steps back, the process counts on under another name.
+ * - A crash loses what was counted since the last flush, and an outage of ClickHouse what was counted until the minute before its end:
+ *   memory has this minute and the one before. A metric has how many requests are lost at most.
  * - An outage means one try every five seconds, of at most ten seconds each.
  */
 
 import { formatListQuery, type ListParameters } from '../../../contracts/api/parameters.ts'
 import { type Rounds, startRounds } from '../../runtime/async/rounds.ts'
+import { invariant } from '../../runtime/ops/invariants.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, TableInsert, Tables } from '../../tables/port.ts'
 import type { OnKeyAnswered } from '../http/request-log.ts'
-import { createUsageCounts, minuteMs, type Unwritten } from './usage-counts.ts'
 
 export type UsageRecorder = ReturnType<typeof createUsageRecorder>
 
+const minuteMs = 60_000
 const flushMs = 5_000
 const flushMsMax = 10_000
 const lastFlushMsMax = 2_000
@@ -25,6 +30,27 @@ const lastFlushMsMax = 2_000
 const requestsPerMinuteMax = 120
 const requestsMax = 5_000
 const { signal: unstopped } = new AbortController()
+
+const noRequests = { ok: 0, not_modified: 0, unauthorized: 0, too_many: 0, other: 0, deprecated: 0 }
+const sums = Object.keys(noRequests) as (keyof typeof noRequests)[]
+/** The sum of a status; that of all others is `other`. */
+const sumOf = new Map<number, keyof typeof noRequests>([
+  [200, 'ok'],
+  [304, 'not_modified'],
+  [401, 'unauthorized'],
+  [429, 'too_many'],
+])
+
+/** A row without requests. `minute`: Unix minutes. `process`: the name under which the process counts it. */
+const newRow = (key: string, minute: number, process: string) => ({
+  ...{ key, minute, process, ...noRequests },
+  /** All of them; `deprecated` is a part. */
+  requests: 0,
+  /** How many of the requests the table has for certain. */
+  written: 0,
+})
+
+type UsageRow = ReturnType<typeof newRow>
 
 /** `process` names this run. No other run may have the name. `onError`: called for every flush that failed. */
 export function createUsageRecorder(
@@ -34,16 +60,46 @@ export function createUsageRecorder(
   onError: (error: unknown) => void,
   { now, sleep, metrics }: Pick<Runtime, 'now' | 'sleep' | 'metrics'>,
 ) {
-  const counts = createUsageCounts(process, requests => metrics.usageLostRequests.inc(requests), now)
+  const minuteNow = () => Math.floor(now() / minuteMs)
+  /** The rows of this minute and of the one before, by key. */
+  let rows = new Map<string, UsageRow>()
+  let before: typeof rows = new Map()
+  let minute = minuteNow()
+  let name = process
+  let stepsBack = 0
   /** The latest requests, until they are written. An extra for people: what does not fit is left out. */
   const latest: (string | number)[][] = []
   let version = 0
   let rounds: Rounds | undefined
 
+  function begin(next: number): void {
+    for (const { requests, written } of before.values()) metrics.usageLostRequests.inc(requests - written)
+    if (next < minute) name = `${process}.${++stepsBack}`
+    minute = next
+    before = rows
+    rows = new Map()
+  }
+
+  /** The row of the key in this minute. */
+  function rowOf(key: string): UsageRow {
+    const present = minuteNow()
+    if (present !== minute) begin(present)
+    const row = rows.get(key) ?? newRow(key, minute, name)
+    if (row.requests === 0) rows.set(key, row)
+    return row
+  }
+
   async function write(signal: AbortSignal): Promise<void> {
-    const unwritten = counts.unwritten()
-    if (unwritten.length > 0) await tables.insert(countsInsert(databases, unwritten, ++version), { signal })
-    counts.confirm(unwritten)
+    // What each has at this moment: it goes on counting meanwhile.
+    const unwritten = [...before.values(), ...rows.values()]
+      .filter(({ requests, written }) => requests > written)
+      .map(row => ({ row, requests: row.requests }))
+    const counted = unwritten.map(({ row }) => row)
+    if (counted.length > 0) await tables.insert(countsInsert(databases, counted, ++version), { signal })
+    for (const { row, requests } of unwritten) {
+      row.written = requests
+      invariant('usage-written', row.written <= row.requests)
+    }
     // What fails waits on, and a repeated write changes nothing.
     const requests = latest.slice()
     if (requests.length > 0) await tables.insert(requestsInsert(databases, requests), { signal })
@@ -67,8 +123,11 @@ export function createUsageRecorder(
   return {
     /** Counts an answer to a key, and keeps the request for a while. */
     count(...[key, status, isDeprecated, request, elapsedMs = 0]: Parameters<OnKeyAnswered>): void {
-      const nth = counts.count(key, status, isDeprecated)
-      if (!request || nth > requestsPerMinuteMax || latest.length >= requestsMax) return
+      const row = rowOf(key)
+      row.requests++
+      row[sumOf.get(status) ?? 'other']++
+      if (isDeprecated) row.deprecated++
+      if (!request || row.requests > requestsPerMinuteMax || latest.length >= requestsMax) return
       const { id, route, parameters } = request
       latest.push([key, now(), id, shownPath(route, parameters), status, Math.round(elapsedMs)])
     },
@@ -89,8 +148,6 @@ export function createUsageRecorder(
   }
 }
 
-const sums = ['ok', 'not_modified', 'unauthorized', 'too_many', 'other', 'deprecated'] as const
-
 const countColumns = [
   { name: 'api_key', type: 'String' },
   { name: 'minute', type: "DateTime64(3, 'UTC')" },
@@ -100,8 +157,8 @@ const countColumns = [
 ]
 
 /** `version`: above that of every earlier insert of the process. */
-function countsInsert({ base }: Databases, unwritten: readonly Unwritten[], version: number): TableInsert {
-  const rows = unwritten.map(({ row }) => [
+function countsInsert({ base }: Databases, unwritten: readonly UsageRow[], version: number): TableInsert {
+  const rows = unwritten.map(row => [
     ...[row.key, row.minute * minuteMs, row.process, version],
     ...sums.map(name => row[name]),
   ])
