@@ -15,7 +15,12 @@ import type { LoadShared } from './cache/cache.ts'
 import { type CacheEntry, responses } from './cache/response-cache.ts'
 import { createSharedValues } from './cache/shared-values.ts'
 import { type Snapshot, snapshotBudget, snapshots } from './lists/campaign-lists.ts'
-import { createMemoryRateLimiter, type RateLimiters } from './rate-limit/rate-limiter.ts'
+import {
+  createMemoryRateLimiter,
+  type RateLimiter,
+  type RateLimiterSettings,
+  type RateLimiters,
+} from './rate-limit/rate-limiter.ts'
 import { createRedisRateLimiter } from './rate-limit/rate-limiter-redis.ts'
 
 export interface SharedState {
@@ -34,16 +39,23 @@ const windowMs = 60_000
 // Of each limiter, in this process.
 const bucketsMax = 100_000
 
+/** The limiters of a process. `create` makes each from its settings. */
+function limitersOf(
+  { PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: perKey, PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX: perAddress }: Config,
+  create: (settings: RateLimiterSettings, kind: keyof RateLimiters) => RateLimiter,
+): RateLimiters {
+  return {
+    keys: create({ limit: perKey, windowMs }, 'keys'),
+    addresses: create({ limit: perAddress, windowMs }, 'addresses'),
+  }
+}
+
 /** The limiters of a service that runs as a single process. It shares nothing. */
 export function memoryState(config: Config): SharedState {
   // If the system clock is set back, the windows must not stay full until it has caught up.
   const now = () => Math.floor(performance.now())
-  const limiter = (limit: number) => createMemoryRateLimiter({ limit, windowMs }, { bucketsMax, now })
   return {
-    limiters: {
-      keys: limiter(config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX),
-      addresses: limiter(config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX),
-    },
+    limiters: limitersOf(config, settings => createMemoryRateLimiter(settings, { bucketsMax, now })),
     check: () => ({ ok: true, detail: 'in this process' }),
     close: () => {},
   }
@@ -95,21 +107,13 @@ export function redisState(
   })
   const caches = connect('caches', cacheMsMax)
 
-  const limiter = (kind: 'keys' | 'addresses', limit: number) =>
-    createRedisRateLimiter(
-      { limit, windowMs },
-      {
-        connection: limits,
-        keyPrefix: `${keyPrefix}limit:${kind}:`,
-        instance: randomUUID().slice(0, 8),
-        bucketsMax,
-        now: monotonicMs,
-      },
-    )
-  const limiters = {
-    keys: limiter('keys', config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX),
-    addresses: limiter('addresses', config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX),
-  }
+  const limiters = limitersOf(config, (settings, kind) =>
+    createRedisRateLimiter(settings, {
+      ...{ connection: limits, bucketsMax, now: monotonicMs },
+      keyPrefix: `${keyPrefix}limit:${kind}:`,
+      instance: randomUUID().slice(0, 8),
+    }),
+  )
   const sharing = { connection: caches, keyPrefix: `${keyPrefix}${tablesId}:`, now }
 
   return {
@@ -119,7 +123,7 @@ export function redisState(
       snapshots: createSharedValues(snapshots, {
         ...sharing,
         valueBytesMax: snapshotBytesMax,
-        mayStore: snapshotBudget(now),
+        mayStore: snapshotBudget({ monotonicMs }),
       }),
     },
 

@@ -11,6 +11,7 @@ import type { ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { createSlidingWindowLog } from '../rate-limit/rate-limiter.ts'
 import type { Admission, Refusal } from './admission.ts'
 
 export interface RequestDone {
@@ -56,8 +57,17 @@ export function createRequestLog(
   onKeyAnswered: OnKeyAnswered | undefined,
   { logger, monotonicMs }: Pick<Runtime, 'logger' | 'monotonicMs'>,
 ) {
-  const strangers = createSampler(monotonicMs)
-  const overLimit = createSampler(monotonicMs)
+  // The window is one whole second.
+  const lines = createSlidingWindowLog({ limit: linesPerSecondMax, windowMs: 0 }, 2)
+  const left = { strangers: 0, overLimit: 0 }
+
+  /** Returns `omit`, or how many lines of this kind were left out since the last one. */
+  function sampled(kind: keyof typeof left): number | 'omit' {
+    const before = left[kind]
+    const { allowed } = lines.take(kind, Math.floor(monotonicMs() / 1000))
+    left[kind] = allowed ? 0 : before + 1
+    return allowed ? before : 'omit'
+  }
 
   return {
     /** Logs an answered request and reports it to the metrics. */
@@ -68,8 +78,8 @@ export function createRequestLog(
       if (key !== undefined) onKeyAnswered?.(key, status, isDeprecated, answered, elapsedMs)
       // Building the line costs more than answering from the cache, so skip it if it would not be written.
       if (!logger.isLevelEnabled('info')) return
-      const sampler = !admission?.apiKey ? strangers : status === 429 ? overLimit : undefined
-      const omitted = sampler?.() ?? 0
+      const kind = !admission?.apiKey ? 'strangers' : status === 429 ? 'overLimit' : undefined
+      const omitted = kind === undefined ? 0 : sampled(kind)
       if (omitted === 'omit') return
       logger.info(
         {
@@ -91,7 +101,7 @@ export function createRequestLog(
       onRequestDone?.({ method: 'unknown', route: 'unknown', status, elapsedMs: ms })
       const key = answeredKey(admission, status)
       if (key !== undefined) onKeyAnswered?.(key, status, false)
-      const omitted = strangers()
+      const omitted = sampled('strangers')
       if (omitted === 'omit') return
       logger.info({ requestId, code, status, ms, ...(omitted > 0 && { omitted }) }, 'client error')
     },
@@ -120,26 +130,4 @@ export function answeredRequest(request: FastifyRequest, reply: FastifyReply): A
  */
 function answeredKey(admission: Admission | null, status: number): string | undefined {
   return (admission?.apiKey ?? (status === 401 ? admission?.namedKey : undefined))?.key
-}
-
-/** Returns `omit`, or how many lines were left out since the last line. */
-function createSampler(monotonicMs: () => number): () => number | 'omit' {
-  let second = Number.NEGATIVE_INFINITY
-  let written = 0
-  let omitted = 0
-  return () => {
-    const now = Math.floor(monotonicMs() / 1000)
-    if (now !== second) {
-      second = now
-      written = 0
-    }
-    if (written === linesPerSecondMax) {
-      omitted++
-      return 'omit'
-    }
-    written++
-    const before = omitted
-    omitted = 0
-    return before
-  }
 }

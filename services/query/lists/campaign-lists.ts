@@ -10,6 +10,7 @@
  */
 import { promisify } from 'node:util'
 import { brotliCompress, brotliDecompress, constants } from 'node:zlib'
+import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { ListParameters } from '../../../contracts/api/parameters.ts'
 import { createFairYield, createShareOfLoop } from '../../runtime/async/fair-turns.ts'
@@ -143,29 +144,18 @@ export const snapshots: CacheKind<Snapshot> = {
 const keyBytesMax = 96 * 1024 * 1024
 const keyPeriodMs = 60_000
 
-/** Whether a key may store one more snapshot in Redis. A key's period starts when it first stores one. `now`: milliseconds. */
-export function snapshotBudget(
-  now: () => number,
-  bytesMax = keyBytesMax,
-): (snapshot: Snapshot, owner: string) => boolean {
-  /** In the order in which their periods started. */
-  const spent = new Map<string, { since: number; bytes: number }>()
+// So many keys that store lists have a budget of their own.
+const keysMax = 10_000
 
-  function dropEnded(time: number): void {
-    for (const [owner, { since }] of spent) {
-      if (Math.abs(time - since) < keyPeriodMs) return
-      spent.delete(owner)
-    }
-  }
-
-  return ({ ids }, owner) => {
-    const time = now()
-    dropEnded(time)
-    const period = spent.get(owner) ?? { since: time, bytes: 0 }
-    if (period.bytes + ids.encodedBytes > bytesMax) return false
-    period.bytes += ids.encodedBytes
-    spent.set(owner, period)
-    return true
+/** Whether a key may store one more snapshot in Redis. A key's period starts when it first stores one. */
+export function snapshotBudget({ monotonicMs: now }: Pick<Runtime, 'monotonicMs'>, bytesMax = keyBytesMax) {
+  const spent = new LRUCache<string, number>({
+    ...{ max: keysMax, ttl: keyPeriodMs, noUpdateTTL: true, ttlResolution: 0, perf: { now } },
+  })
+  return ({ ids }: Snapshot, owner: string): boolean => {
+    const bytes = (spent.get(owner) ?? 0) + ids.encodedBytes
+    if (bytes <= bytesMax) spent.set(owner, bytes)
+    return bytes <= bytesMax
   }
 }
 

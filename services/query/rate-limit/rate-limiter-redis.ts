@@ -21,7 +21,6 @@ import {
   type RateDecision,
   type RateLimiter,
   type RateLimiterSettings,
-  type WindowState,
 } from './rate-limiter.ts'
 
 interface RedisRateLimiterDependencies {
@@ -66,44 +65,38 @@ export function createRedisRateLimiter(
   connection.onUp(mayLackHits)
 
   /** Decides by the local window. It never promises a shorter delay than Redis would. */
-  function decideAlone(state: WindowState, time: number): RateDecision {
-    return decisionOf(settings, { ...state, blockedBy: state.blockedBy + connection.deadlineMs }, time)
-  }
+  const alone = (decision: RateDecision): RateDecision =>
+    decision.remaining > 0 ? decision : { ...decision, delayMs: decision.delayMs + connection.deadlineMs }
 
   /**
    * Admits and counts the hit that the process made at `hitAt` in the sliding-window log that Redis has of this bucket for all processes:
    * one round trip, and one atomic step. Each hit has an id, so it counts once even if Redis receives it several times. If Redis runs a hit
-   * after its deadline, when the process has stopped waiting, the hit does not count. `lacking`: the times of hits that were admitted
-   * before, and that Redis may lack. Resolves to the state of the window, and to the `time` of Redis's clock at that moment, in Unix
-   * milliseconds. Rejects if the connection does.
+   * after its deadline, when the process has stopped waiting, the hit does not count. Rejects if the connection does.
    */
-  function takeShared(bucket: string, hitAt: number, lacking: readonly number[]) {
-    return connection.run(async (redis, { latest }) => {
-      // Buckets are API keys and addresses. Hash them, so that they do not appear in Redis's list of keys.
-      const key = keyPrefix + hash('sha256', bucket, 'base64url').slice(0, 22)
-      const aheadMs = latest - now()
-      const deadline = Math.ceil(latest + connection.deadlineMs)
-      // Round up, so that a hit never leaves the window in Redis before it leaves the local window.
-      const hits = lacking.flatMap(one => [idOf(instance, one), Math.ceil(one + aheadMs)])
-      const parameters = [limit, windowMs, deadline, idOf(instance, hitAt), ...hits]
-      const [verdict, count, blockedBy, time] = await redis.slidingWindowLog(key, windows, ...parameters)
-      if (verdict < 0) throw new Error('Redis ran a hit after its deadline')
-      return { allowed: verdict === 1, count, blockedBy, time }
-    })
-  }
-
-  async function askRedis(bucket: string, time: number): Promise<RateDecision> {
-    const mayLack = time < incompleteUntil && !complete.has(bucket)
+  async function askRedis(bucket: string, hitAt: number): Promise<RateDecision> {
     const known = complete
-    const lacking = mayLack ? local.times(bucket).filter(one => one !== time && !undecided.has(one)) : []
-    undecided.add(time)
+    const mayLack = hitAt < incompleteUntil && !known.has(bucket)
+    const lacking = mayLack ? local.times(bucket).filter(one => one !== hitAt && !undecided.has(one)) : []
+    undecided.add(hitAt)
     try {
-      const state = await takeShared(bucket, time, lacking)
+      const [verdict, count, blockedBy, time] = await connection.run(async (redis, { latest }) => {
+        // Buckets are API keys and addresses. Hash them, so that they do not appear in Redis's list of keys.
+        const key = keyPrefix + hash('sha256', bucket, 'base64url').slice(0, 22)
+        const aheadMs = latest - now()
+        const deadline = Math.ceil(latest + connection.deadlineMs)
+        // Round up, so that a hit never leaves the window in Redis before it leaves the local window.
+        const hits = lacking.flatMap(one => [idOf(instance, one), Math.ceil(one + aheadMs)])
+        const parameters = [limit, windowMs, deadline, idOf(instance, hitAt), ...hits]
+        const reply = await redis.slidingWindowLog(key, windows, ...parameters)
+        if (reply[0] < 0) throw new Error('Redis ran a hit after its deadline')
+        return reply
+      })
       if (mayLack && known.size < bucketsMax) known.add(bucket)
-      if (!state.allowed) local.release(bucket, time)
-      return decisionOf(settings, state, state.time)
+      const allowed = verdict === 1
+      if (!allowed) local.release(bucket, hitAt)
+      return decisionOf(settings, { allowed, count, blockedBy, time })
     } finally {
-      undecided.delete(time)
+      undecided.delete(hitAt)
     }
   }
 
@@ -114,15 +107,15 @@ export function createRedisRateLimiter(
       // Whole microseconds, later than every admitted hit: the time of a hit identifies it.
       const micros = Math.max(Math.floor(now() * 1000), lastHitAt + 1)
       const time = micros / 1000
-      const localState = local.take(bucket, time)
-      if (localState.allowed) lastHitAt = micros
-      if (!connection.isUp() || !localState.allowed) return decideAlone(localState, time)
+      const decision = local.take(bucket, time)
+      if (decision.allowed) lastHitAt = micros
+      if (!connection.isUp() || !decision.allowed) return alone(decision)
       try {
         return await askRedis(bucket, time)
       } catch {
         // The connection may be up again already, and Redis may not have this hit.
         mayLackHits()
-        return decideAlone(localState, time)
+        return alone(decision)
       }
     },
   }

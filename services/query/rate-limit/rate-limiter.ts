@@ -51,12 +51,7 @@ export function createMemoryRateLimiter(
   { bucketsMax, now }: { bucketsMax: number; now: () => number },
 ): Required<RateLimiter> {
   const log = createSlidingWindowLog(settings, bucketsMax)
-
-  function hit(bucket: string): RateDecision {
-    const time = now()
-    return decisionOf(settings, log.take(bucket, time), time)
-  }
-
+  const hit = (bucket: string) => log.take(bucket, now())
   return { settings, hit, hitNow: hit }
 }
 
@@ -70,13 +65,15 @@ export function createMemoryRateLimiter(
  */
 
 /** The state of a bucket's window. */
-export interface WindowState {
+interface WindowState {
   /** Whether the hit was admitted, or would be. */
   allowed: boolean
   /** The hits that count, including this one if it was admitted. */
   count: number
   /** If there is no room: the time of the hit that makes room when it expires. Otherwise it has no meaning. */
   blockedBy: number
+  /** When it was so. */
+  time: number
 }
 
 /** Times, oldest first. Those before `first` do not count any more. */
@@ -89,24 +86,19 @@ interface Window {
 const dropsPerHit = 2
 
 /** Creates a log without hits, for at most `bucketsMax` buckets. */
-export function createSlidingWindowLog({ limit, windowMs }: RateLimiterSettings, bucketsMax: number) {
+export function createSlidingWindowLog(settings: RateLimiterSettings, bucketsMax: number) {
+  const { limit, windowMs } = settings
   // Ordered by the last hit, so the first window is the first to become empty.
   const windows = new Map<string, Window>()
   const overflow: Window = { times: [], first: 0 }
 
   function find(bucket: string, time: number): Window {
-    const known = windows.get(bucket) ?? (isFull(time) ? overflow : undefined)
-    if (known) {
-      dropExpired(known, time - windowMs)
-      return known
-    }
-    dropExpired(overflow, time - windowMs)
-    return { times: overflow.times.slice(overflow.first), first: 0 }
-  }
-
-  function isFull(time: number): boolean {
-    dropEmptied(time)
-    return windows.size >= bucketsMax
+    const known = windows.get(bucket)
+    if (known === undefined) dropEmptied(time)
+    const window = known ?? overflow
+    dropExpired(window, time - windowMs)
+    const isNew = known === undefined && windows.size < bucketsMax
+    return isNew ? { times: overflow.times.slice(overflow.first), first: 0 } : window
   }
 
   function dropEmptied(time: number): void {
@@ -118,21 +110,23 @@ export function createSlidingWindowLog({ limit, windowMs }: RateLimiterSettings,
     }
   }
 
-  function stateOf(window: Window, allowed: boolean): WindowState {
-    return { allowed, count: countOf(window), blockedBy: window.times[window.first] ?? 0 }
-  }
-
   return {
     /** Admits and counts a hit at `time` if there is room. */
-    take(bucket: string, time: number): WindowState {
+    take(bucket: string, time: number): RateDecision {
       const window = find(bucket, time)
-      if (countOf(window) >= limit) return stateOf(window, false)
-      window.times.push(time)
-      if (window !== overflow) {
+      const { times, first } = window
+      const allowed = times.length - first < limit
+      if (allowed) times.push(time)
+      if (allowed && window !== overflow) {
         windows.delete(bucket)
         windows.set(bucket, window)
       }
-      return stateOf(window, true)
+      return decisionOf(settings, {
+        allowed,
+        count: times.length - first,
+        blockedBy: times[first] ?? 0,
+        time,
+      })
     },
 
     /** Removes the hit that was counted at exactly this time. */
@@ -150,21 +144,16 @@ export function createSlidingWindowLog({ limit, windowMs }: RateLimiterSettings,
   }
 }
 
-/** Turns the state of a window at `time` into a decision. A hit counts for exactly `windowMs`, bounds included. */
+/** Turns the state of a window into a decision. A hit counts for exactly `windowMs`, bounds included. */
 export function decisionOf(
   { limit, windowMs }: RateLimiterSettings,
-  { allowed, count, blockedBy }: WindowState,
-  time: number,
+  { allowed, count, blockedBy, time }: WindowState,
 ): RateDecision {
   const remaining = Math.max(0, limit - count)
   if (remaining === 0) invariant('key-window', count <= limit, () => ({ count, limit }))
   // The first whole millisecond after the blocking hit has expired.
   const delayMs = remaining > 0 ? 0 : Math.floor(blockedBy + windowMs - time) + 1
   return { allowed, limit, windowMs, remaining, delayMs }
-}
-
-function countOf({ times, first }: Window): number {
-  return times.length - first
 }
 
 function dropExpired(window: Window, before: number): void {

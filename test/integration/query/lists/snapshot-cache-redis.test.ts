@@ -32,7 +32,7 @@ async function openLists(
 ): Promise<CampaignLists> {
   const opened = await redisCacheSettings(redis(), settings)
   closers.push(() => opened.connection.close())
-  const mayStore = snapshotBudget(Date.now, keyBytesMax)
+  const mayStore = snapshotBudget({ monotonicMs: () => performance.now() }, keyBytesMax)
   const list = { ids: joinedIdList(ids.join('/'), ids.length), asOf: '2026-03-01T12:00:00.000Z' }
   const shared = createSharedValues(snapshots, { ...opened, mayStore })
   const removals = async () => ({ ...list, keptSince: '2026-01-01T12:00:00.000Z' })
