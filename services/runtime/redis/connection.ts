@@ -72,8 +72,12 @@ export function createRedisConnection(
   { now, random, logger, onChange }: RedisDependencies,
 ) {
   const { url, name, deadlineMs, reconnectMsMax = reconnectMsMaxDefault } = settings
-  const state = createState({ now, logger: logger.child({ redis: name }), onChange })
-  let clock: ClockReading = { sentAt: 0, receivedAt: 0, time: 0 }
+  const log = logger.child({ redis: name })
+  const callbacks: (() => void)[] = []
+  let state: 'starting' | 'up' | 'unavailable' | 'closed' = 'starting'
+  let changedAt = now()
+  /** Another object each time that it comes up. A failure from an earlier connection says nothing about the present one. */
+  let server: { clock: ClockReading } | undefined
   let attempts = 0
   let heartbeatTimer: NodeJS.Timeout | undefined
   let lastError: unknown
@@ -89,7 +93,7 @@ export function createRedisConnection(
     disconnectTimeout: disconnectMsMax,
     retryStrategy: () => backoffMs(++attempts, { pauseMsMin, pauseMsMax: reconnectMsMax }, random),
   })
-  const reportLoss = () => state.setUnavailable(lastError ?? new Error('the connection was closed'))
+  const reportLoss = () => setUnavailable(lastError ?? new Error('the connection was closed'))
   redis.on('error', error => {
     lastError = error
   })
@@ -104,10 +108,12 @@ export function createRedisConnection(
   /** Reads the server's clock on a new connection. The connection is up when it is known. */
   async function handshake(): Promise<void> {
     try {
-      const reading = await within(deadlineMs, readClock(redis, now))
-      if (redis.status !== 'ready') return
-      clock = reading
-      state.setUp()
+      const clock = await within(deadlineMs, readClock(redis, now))
+      if (redis.status !== 'ready' || state === 'closed') return
+      server = { clock }
+      log.info({ awayMs: Math.round(now() - changedAt) }, 'Redis is available')
+      change('up')
+      for (const callback of callbacks) callback()
       clearTimeout(heartbeatTimer)
       heartbeatTimer = setTimeout(heartbeat, heartbeatMs).unref()
     } catch (error) {
@@ -116,11 +122,11 @@ export function createRedisConnection(
   }
 
   async function heartbeat(): Promise<void> {
-    const countBefore = state.upCount()
-    const reading = await run(() => readClock(redis, now)).catch(() => undefined)
-    if (reading === undefined || countBefore !== state.upCount()) return
-    clock = reading
-    if (state.stateAgeMs() >= stableMs) attempts = 0
+    const asked = server
+    const clock = await run(() => readClock(redis, now)).catch(() => undefined)
+    if (asked === undefined || clock === undefined || asked !== server) return
+    asked.clock = clock
+    if (now() - changedAt >= stableMs) attempts = 0
     heartbeatTimer = setTimeout(heartbeat, heartbeatMs).unref()
   }
 
@@ -129,28 +135,46 @@ export function createRedisConnection(
    * once if the connection is down, or when the round trip fails or its deadline passes.
    */
   async function run<T>(roundTrip: (redis: Redis, time: RedisTime) => Promise<T>): Promise<T> {
-    if (!state.isUp()) throw new RedisUnavailableError(`Redis is unavailable (${name})`)
-    const countBefore = state.upCount()
+    const asked = server
+    if (asked === undefined) throw new RedisUnavailableError(`Redis is unavailable (${name})`)
     try {
-      return await within(deadlineMs, roundTrip(redis, timeAt(clock, now())))
+      return await within(deadlineMs, roundTrip(redis, timeAt(asked.clock, now())))
     } catch (cause) {
-      if (countBefore === state.upCount() && state.isUp()) disconnect(cause)
+      if (asked === server) disconnect(cause)
       throw new RedisUnavailableError(`Redis did not answer (${name})`, { cause })
     }
   }
 
   /** Closes the connection. Its close event starts the next attempt. */
   function disconnect(error: unknown): void {
-    state.setUnavailable(error)
+    setUnavailable(error)
     // During an attempt to connect, this call would stop all further attempts.
     if (redis.status === 'ready') redis.disconnect(true)
   }
 
+  /** Does nothing if it is unavailable already, so that an outage is one log line. */
+  function setUnavailable(error: unknown): void {
+    if (state === 'unavailable' || state === 'closed') return
+    server = undefined
+    log.warn({ error: messageOf(error) }, 'Redis is unavailable')
+    change('unavailable')
+  }
+
+  function change(to: 'up' | 'unavailable'): void {
+    state = to
+    changedAt = now()
+    onChange?.(to === 'up')
+  }
+
   return {
     deadlineMs,
-    isUp: state.isUp,
+    isUp: () => server !== undefined,
     run,
-    onUp: state.onUp,
+    /** Calls back whenever the connection comes up, and at once if it is up. Data that was stored before may be lost. */
+    onUp(callback: () => void): void {
+      callbacks.push(callback)
+      if (server) callback()
+    },
     /**
      * Registers a Lua script of one key, or of more, which `run` then calls as a method of the client. ioredis sends the text once per
      * connection, then only its hash. If Redis has forgotten the script, it sends the text again.
@@ -158,54 +182,10 @@ export function createRedisConnection(
     defineCommand: (name: string, lua: string, { keys } = { keys: 1 }) =>
       redis.defineCommand(name, { numberOfKeys: keys, lua }),
     close(): void {
-      state.close()
+      state = 'closed'
+      server = undefined
       clearTimeout(heartbeatTimer)
       redis.disconnect()
-    },
-  }
-}
-
-/** Whether the connection is up, its subscribers, and one log line for each change. It has not come up yet. */
-function createState({ now, logger, onChange }: Omit<RedisDependencies, 'random'>) {
-  const callbacks: (() => void)[] = []
-  let state: 'starting' | 'up' | 'unavailable' | 'closed' = 'starting'
-  let changedAt = now()
-  let upCount = 0
-
-  return {
-    isUp: () => state === 'up',
-    /** How often it came up. A failure from an earlier connection says nothing about the present one. */
-    upCount: () => upCount,
-    /** How long the present state has lasted, ms. */
-    stateAgeMs: () => now() - changedAt,
-
-    setUp() {
-      if (state === 'closed') return
-      logger.info({ awayMs: Math.round(now() - changedAt) }, 'Redis is available')
-      state = 'up'
-      changedAt = now()
-      upCount++
-      onChange?.(true)
-      for (const callback of callbacks) callback()
-    },
-
-    /** Does nothing if it is unavailable already, so that an outage is one log line. */
-    setUnavailable(error: unknown) {
-      if (state === 'unavailable' || state === 'closed') return
-      logger.warn({ error: messageOf(error) }, 'Redis is unavailable')
-      state = 'unavailable'
-      changedAt = now()
-      onChange?.(false)
-    },
-
-    close() {
-      state = 'closed'
-    },
-
-    /** Calls back whenever the connection comes up, and at once if it is up. Data that was stored before may be lost. */
-    onUp(callback: () => void): void {
-      callbacks.push(callback)
-      if (state === 'up') callback()
     },
   }
 }
