@@ -14,13 +14,7 @@ import type { OpenDoor } from '../clickhouse-server/door.ts'
 import { canRefuseCalls } from '../clickhouse-server/outgoing.ts'
 import { appendDemo, runTrickle } from '../demo/load-demo.ts'
 import { openUnkindDoor } from '../demo/unkind.ts'
-import {
-  type DataDirectory,
-  type Demo,
-  openDataDirectory,
-  readDemo,
-  writeDemo,
-} from '../embedded/data-directory.ts'
+import { type DataDirectory, type Demo, demoFile, openDataDirectory } from '../embedded/data-directory.ts'
 import { type EmbeddedService, startEmbeddedService } from '../embedded/service.ts'
 import type { Mail } from '../portal/ports.ts'
 import { closing } from '../runtime/async/closing.ts'
@@ -220,7 +214,7 @@ export function keyHint(dataDirectory: string, config: Config): string {
 async function demoOf({ model }: EmbeddedService, directory: DataDirectory): Promise<Demo | undefined> {
   const lag = await model.projector.lag()
   const isEmpty = lag.every(({ end }) => end <= 1)
-  return readDemo(directory) ?? (isEmpty ? { now_ms: Date.now(), is_loaded: false } : undefined)
+  return demoFile.read(directory) ?? (isEmpty ? { now_ms: Date.now(), is_loaded: false } : undefined)
 }
 
 async function loadDemo(
@@ -230,14 +224,14 @@ async function loadDemo(
   io: Io,
 ): Promise<void> {
   io.stdout.write('Loading the demo platform.\n')
-  writeDemo(directory, demo)
+  demoFile.write(directory, demo)
   const making = createProgress(io.stderr, { label: 'making events' })
   const { appended } = await appendDemo(model.writer, demo.now_ms, events => making.update(events))
   making.done()
   const projecting = createProgress(io.stderr, { label: 'projecting', total: appended })
   await model.whenDrained(waiting => projecting.update(Math.max(0, appended - waiting)))
   projecting.done()
-  writeDemo(directory, { ...demo, is_loaded: true })
+  demoFile.write(directory, { ...demo, is_loaded: true })
 }
 
 async function showDemo({ model, apiUrl }: EmbeddedService, io: Io): Promise<void> {

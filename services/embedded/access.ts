@@ -18,7 +18,7 @@ import { inSession, openTables, type ServerTables } from '../tables/clickhouse/c
 import { type FollowedDatabases, followedDatabases } from '../tables/generations.ts'
 import { defaultNames, type Shard, type Tables } from '../tables/port.ts'
 import { checkTablesIdentity } from '../tables/schema/identity.ts'
-import { type DataDirectory, readSecrets, readServiceAddress, type ServiceAddress } from './data-directory.ts'
+import { type DataDirectory, readSecrets, type ServiceAddress, serviceAddress } from './data-directory.ts'
 import { identityOf, liveConsumer, openEmbeddedModel } from './model.ts'
 import { childSettings } from './tables.ts'
 
@@ -83,7 +83,7 @@ export async function withModel<T>(
   const attempt = () =>
     closing(async open => {
       const model = await openOwn(directory, config, isCaughtUp, open).catch((error: unknown) => {
-        const service = error instanceof DataDirectoryInUse && readServiceAddress(directory)
+        const service = error instanceof DataDirectoryInUse && serviceAddress.read(directory)
         if (!service || !isAlive(service)) throw error
         return openBeside(service, directory, config, asksService, open)
       })

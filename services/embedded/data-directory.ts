@@ -97,17 +97,16 @@ export function readSecrets(
   config: Pick<Config, 'PLEDGEVIEW_KEY_PEPPER' | 'PLEDGEVIEW_BACKER_KEY' | 'PLEDGEVIEW_PORTAL_KEY'>,
 ) {
   const path = join(directory.root, 'secrets.json')
-  const {
-    PLEDGEVIEW_KEY_PEPPER: keyPepper,
-    PLEDGEVIEW_BACKER_KEY: backerKey,
-    PLEDGEVIEW_PORTAL_KEY: portalKey,
-  } = config
+  const keyPepper = config.PLEDGEVIEW_KEY_PEPPER
+  const backerKey = config.PLEDGEVIEW_BACKER_KEY
+  const portalKey = config.PLEDGEVIEW_PORTAL_KEY
   if (keyPepper !== undefined && backerKey !== undefined && portalKey !== undefined)
     return { keyPepper, backerKey, portalKey }
   const wayOn =
     'restore it from the backup, or set PLEDGEVIEW_KEY_PEPPER, PLEDGEVIEW_BACKER_KEY and PLEDGEVIEW_PORTAL_KEY to its values'
   if (!existsSync(path)) {
-    const isUsed = hasTables(directory) || hasBeenRead(directory.journal)
+    const hasTables = existsSync(directory.tables) && readdirSync(directory.tables).length > 0
+    const isUsed = hasTables || hasBeenRead(directory.journal)
     if (isUsed) throw new Error(`${path} is missing, and ${directory.root} was used with it; ${wayOn}`)
     const newKey = () => randomBytes(32).toString('hex')
     writePrivately(path, { key_pepper: newKey(), backer_key: newKey(), portal_key: newKey() })
@@ -122,10 +121,8 @@ export function readSecrets(
   }
 }
 
-function hasTables({ tables }: DataDirectory): boolean {
-  return existsSync(tables) && readdirSync(tables).length > 0
-}
-
+/** The address of the process that runs on a directory. */
+export type ServiceAddress = z.output<typeof serviceSchema>
 const serviceSchema = z.object({
   pid: z.int(),
   port: z.int(),
@@ -134,35 +131,25 @@ const serviceSchema = z.object({
   clickhouse: z.object({ url: z.string(), user: z.string(), password: z.string() }),
 })
 
-/** The address of the process that runs on a directory. */
-export type ServiceAddress = z.output<typeof serviceSchema>
-
-export function writeServiceAddress(directory: DataDirectory, address: ServiceAddress): void {
-  writePrivately(join(directory.root, 'service.json'), address)
-}
-
-/** The address that the last process left; `undefined` if there is none. The process may be dead. */
-export function readServiceAddress(directory: DataDirectory): ServiceAddress | undefined {
-  return serviceSchema.safeParse(readJson(join(directory.root, 'service.json'))).data
-}
-
-export function removeServiceAddress(directory: DataDirectory): void {
-  rmSync(join(directory.root, 'service.json'), { force: true })
-}
-
-const demoSchema = z.object({ now_ms: z.int(), is_loaded: z.boolean() })
+/** The address that the last process left. The process may be dead. */
+export const serviceAddress = privateFile('service.json', serviceSchema)
 
 /**
  * The demo platform of a directory: the time at which its history ends, and whether the journal has all of that history. Loading it again after a kill repeats the same events, which changes nothing.
  */
 export type Demo = z.output<typeof demoSchema>
+const demoSchema = z.object({ now_ms: z.int(), is_loaded: z.boolean() })
+export const demoFile = privateFile('demo.json', demoSchema)
 
-export function readDemo(directory: DataDirectory): Demo | undefined {
-  return demoSchema.safeParse(readJson(join(directory.root, 'demo.json'))).data
-}
-
-export function writeDemo(directory: DataDirectory, demo: Demo): void {
-  writePrivately(join(directory.root, 'demo.json'), demo)
+/** A file with JSON in a data directory. `read` returns `undefined` if there is none, or another content. */
+function privateFile<Schema extends z.ZodType<object>>(name: string, schema: Schema) {
+  const pathIn = ({ root }: DataDirectory) => join(root, name)
+  return {
+    read: (directory: DataDirectory) => schema.safeParse(readJson(pathIn(directory))).data,
+    write: (directory: DataDirectory, content: z.output<Schema>) =>
+      writePrivately(pathIn(directory), content),
+    remove: (directory: DataDirectory) => rmSync(pathIn(directory), { force: true }),
+  }
 }
 
 // Written to another file and renamed, so that no process reads half a file, nor finds one after a power loss.

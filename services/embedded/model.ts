@@ -16,7 +16,7 @@ import type { Config } from '../runtime/config.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import { holdTablesIdentity, type Identity } from '../tables/schema/identity.ts'
-import { mustBeOwner, readSecrets, removeServiceAddress, type Secrets } from './data-directory.ts'
+import { mustBeOwner, readSecrets, type Secrets, serviceAddress } from './data-directory.ts'
 import { type EmbeddedTablesOptions, openEmbeddedTables } from './tables.ts'
 
 /** The journal consumer whose positions belong to the projector. */
@@ -33,7 +33,7 @@ export async function openEmbeddedModel(options: EmbeddedTablesOptions & { metri
     open(lockDataDirectory(directory.root))
     mustBeOwner(directory)
     // A process that was killed has left its own.
-    removeServiceAddress(directory)
+    serviceAddress.remove(directory)
     // A wrong setting is refused before ClickHouse starts.
     const secrets = readSecrets(directory, config)
     const own = open(await openEmbeddedTables(options))

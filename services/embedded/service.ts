@@ -12,7 +12,7 @@ import { closeServer, opened } from '../runtime/async/closing.ts'
 import { keysCheck, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../runtime/ops/checks.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
-import { removeServiceAddress, writeServiceAddress } from './data-directory.ts'
+import { serviceAddress } from './data-directory.ts'
 import { openEmbeddedModel } from './model.ts'
 import { startEmbeddedPortal } from './portal.ts'
 import type { EmbeddedTablesOptions } from './tables.ts'
@@ -78,8 +78,8 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
     const port = Number(new URL(apiUrl).port)
     const { url, user, password } = model.clickHouse
     const clickhouse = { url, user, password }
-    writeServiceAddress(directory, { pid: process.pid, port, ops_url: opsUrl, clickhouse })
-    open({ close: () => removeServiceAddress(directory) })
+    serviceAddress.write(directory, { pid: process.pid, port, ops_url: opsUrl, clickhouse })
+    open({ close: () => serviceAddress.remove(directory) })
     return {
       model,
       /** `http://host:port/api/v1` */

@@ -7,7 +7,7 @@ import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { CampaignState } from '../../contracts/events/event.ts'
-import { openDataDirectory, readServiceAddress } from '../../services/embedded/data-directory.ts'
+import { openDataDirectory, serviceAddress } from '../../services/embedded/data-directory.ts'
 import { openJournalWriter } from '../../services/log/local/journal.ts'
 import type { EventWriter, NewRecord } from '../../services/log/port.ts'
 import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
@@ -76,7 +76,7 @@ describe('an erasure request', () => {
   beforeAll(async () => {
     writer = await openJournalWriter(files.journal)
     service = await start(files.root)
-    const address = readServiceAddress(files)
+    const address = serviceAddress.read(files)
     if (!address) throw new Error('the service has left no address')
     tables = openTables(settingsFor(address.clickhouse))
     headers = await issueCredentials(args => pledgeview(...args), 'a')
