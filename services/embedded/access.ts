@@ -77,55 +77,45 @@ export interface DirectoryNeeds {
 export async function withModel<T>(
   directory: DataDirectory,
   config: Config,
-  { isCaughtUp = false, asksService = false }: DirectoryNeeds,
+  needs: DirectoryNeeds,
   work: (access: EmbeddedAccess) => Promise<T>,
 ): Promise<T> {
-  const attempt = () =>
-    closing(async open => {
-      const model = await openOwn(directory, config, isCaughtUp, open).catch((error: unknown) => {
-        const service = error instanceof DataDirectoryInUse && serviceAddress.read(directory)
-        if (!service || !isAlive(service)) throw error
-        return openBeside(service, directory, config, asksService, open)
-      })
-      return work(accessTo(model, directory, config, open))
-    })
+  const attempt = () => closing(async open => work(await openAccess(directory, config, needs, open)))
   const isRetryable = (error: unknown) => error instanceof DataDirectoryInUse
   return retry(attempt, { isRetryable, msMax: lockMsMax, pauseMsMin: lookMs })
 }
 
-async function openOwn(directory: DataDirectory, config: Config, isCaughtUp: boolean, open: Open) {
-  const model = open(await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger }))
-  if (isCaughtUp) await model.whenDrained()
-  return { ...model, writer: async () => model.writer, service: undefined, status: () => statusOf(model) }
-}
-
-async function openBeside(
-  service: ServiceAddress,
+async function openAccess(
   directory: DataDirectory,
   config: Config,
-  asksService: boolean,
+  { isCaughtUp = false, asksService = false }: DirectoryNeeds,
   open: Open,
-) {
-  const secrets = readSecrets(directory, config)
-  const { clickhouse: clickHouse } = service
-  const tables = open(openTables(childSettings(clickHouse, config)))
-  const databases = followedDatabases(defaultNames)
-  if (!asksService) {
-    await databases.follow(tables)
-    await checkTablesIdentity(tables, databases, identityOf(secrets, config))
+): Promise<EmbeddedAccess> {
+  async function openOwn() {
+    const model = open(await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger }))
+    if (isCaughtUp) await model.whenDrained()
+    return { ...model, writer: async () => model.writer, service: undefined, status: () => statusOf(model) }
   }
-  let opened: Promise<EventWriter> | undefined
-  const writer = () => (opened ??= openJournalWriter(directory.journal).then(open))
-  return { tables, databases, writer, secrets, clickHouse, service, status: () => statusFrom(service) }
-}
 
-/** Rebuilds run in the process of their command. So they take no time from the answers of the service, and end with their command. */
-function accessTo(
-  model: Awaited<ReturnType<typeof openOwn> | ReturnType<typeof openBeside>>,
-  directory: DataDirectory,
-  config: Config,
-  open: Open,
-): EmbeddedAccess {
+  async function openBeside(service: ServiceAddress) {
+    const secrets = readSecrets(directory, config)
+    const { clickhouse: clickHouse } = service
+    const tables = open(openTables(childSettings(clickHouse, config)))
+    const databases = followedDatabases(defaultNames)
+    if (!asksService) {
+      await databases.follow(tables)
+      await checkTablesIdentity(tables, databases, identityOf(secrets, config))
+    }
+    let opened: Promise<EventWriter> | undefined
+    const writer = () => (opened ??= openJournalWriter(directory.journal).then(open))
+    return { tables, databases, writer, secrets, clickHouse, service, status: () => statusFrom(service) }
+  }
+
+  const model = await openOwn().catch((error: unknown) => {
+    const service = error instanceof DataDirectoryInUse && serviceAddress.read(directory)
+    if (!service || !isAlive(service)) throw error
+    return openBeside(service)
+  })
   const { tables, databases, writer, secrets, clickHouse, service, status } = model
   return {
     ...{ isEmbedded: true, directory, config, service, status, tables, databases, writer },
@@ -134,6 +124,7 @@ function accessTo(
     encoder: async () => encodeState,
     secret: async name => identityOf(secrets, config)[name],
     lag: async () => (await status()).projector.lag,
+    // They run in the process of their command. So they take no time from the answers of the service, and end with their command.
     rebuilds: async () =>
       createRebuilds({
         ...{ tables, databases, config, logger, isAlone: service === undefined },

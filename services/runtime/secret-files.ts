@@ -60,32 +60,23 @@ export function resolveSecretFiles(given: Readonly<Record<string, string>>) {
 
 /** The content without one newline at its end, which editors and `echo` write. Throws with what is wrong with the file. */
 function readSecret(path: string): string {
-  const bytes = readStart(path)
-  if (!isUtf8(bytes)) throw new Error('is not UTF-8 text')
-  // It leaves out the mark of the byte order, which some editors write.
-  const secret = new TextDecoder().decode(bytes).replace(/\r?\n$/, '')
-  if (secret === '') throw new Error('is empty')
-  return secret
-}
-
-function readStart(path: string): Uint8Array {
   const bytes = Buffer.alloc(fileBytesMax + 1)
   let length = 0
   try {
-    const file = openSync(path, 'r')
-    try {
-      // Ends: each round but the last reads at least one byte.
-      while (length < bytes.length) {
-        const read = readSync(file, bytes, length, bytes.length - length, null)
-        if (read === 0) break
-        length += read
-      }
-    } finally {
-      closeSync(file)
+    using opened = new DisposableStack()
+    const file = opened.adopt(openSync(path, 'r'), closeSync)
+    // Ends: each round but the last reads at least one byte.
+    for (let read = -1; read !== 0 && length < bytes.length; length += read) {
+      read = readSync(file, bytes, length, bytes.length - length, null)
     }
   } catch (cause) {
     throw new Error(`cannot be read: ${messageOf(cause)}`, { cause })
   }
   if (length > fileBytesMax) throw new Error(`is longer than ${fileBytesMax} bytes`)
-  return bytes.subarray(0, length)
+  const read = bytes.subarray(0, length)
+  if (!isUtf8(read)) throw new Error('is not UTF-8 text')
+  // It leaves out the mark of the byte order, which some editors write.
+  const secret = new TextDecoder().decode(read).replace(/\r?\n$/, '')
+  if (secret === '') throw new Error('is empty')
+  return secret
 }

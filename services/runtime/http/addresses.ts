@@ -24,11 +24,8 @@ function withoutPort(address: string): string {
 }
 
 function firstHextets(address: string): string[] {
-  const [left = '', right] = address.split('::')
-  const head = left === '' ? [] : left.split(':')
-  const tail = right === undefined || right === '' ? [] : right.split(':')
-  const gap: string[] = right === undefined ? [] : Array(8 - head.length - tail.length).fill('0')
-  return [...head, ...gap, ...tail].slice(0, 4)
+  const [head = [], tail = []] = address.split('::').map(side => side.split(':').filter(Boolean))
+  return [...head, ...Array(8 - head.length - tail.length).fill('0'), ...tail].slice(0, 4)
 }
 
 function bytesOf(hextet: string): number[] {
