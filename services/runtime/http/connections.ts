@@ -18,7 +18,13 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { addressBucket } from './addresses.ts'
-import { aheadBytesMax, createSharedTurn, gateRequests, type RequestGate } from './request-gate.ts'
+import {
+  aheadBytesMax,
+  createSharedTurn,
+  gateRequests,
+  type RequestGate,
+  type SharedTurn,
+} from './request-gate.ts'
 
 interface ConnectionsOptions {
   /** Connections of one address that may be open at once. IPv6: of one /64. */
@@ -45,23 +51,25 @@ interface Connection {
   gate: RequestGate
   /** `undefined`: a trusted proxy. */
   address: Address | undefined
-  isStranger: boolean
+  place: Place
 }
 
-function newAddress() {
-  return {
-    open: 0,
-    turn: createSharedTurn(),
-    /** The oldest first. */
-    strangers: new Set<Socket>(),
-    /** Those that have not had their first turn, the oldest first. */
-    waiting: new Set<Socket>(),
-    /** Without strangers' bounds: those that are served and have no request in progress, the one that is idle for longest first. */
-    idle: new Set<Socket>(),
-  }
+/**
+ * Where a connection is. `waiting`: it has not had its first turn. `known`: its latest request had valid credentials. On a port without
+ * credentials a connection is `idle`, or `busy` with a request.
+ */
+type Place = 'waiting' | 'stranger' | 'known' | 'idle' | 'busy' | 'gone'
+
+/** Those that may have to leave for another one. In each line, the one that is there for longest comes first. */
+function newLines() {
+  return { waiting: new Set<Socket>(), stranger: new Set<Socket>(), idle: new Set<Socket>() }
 }
 
-type Address = ReturnType<typeof newAddress>
+interface Address {
+  open: number
+  turn: SharedTurn
+  lines: ReturnType<typeof newLines>
+}
 
 /** Creates the book of the connections of one server. */
 export function createConnections(options: ConnectionsOptions) {
@@ -69,10 +77,8 @@ export function createConnections(options: ConnectionsOptions) {
   /** The open ones. Not a WeakMap: Node's quick collections keep a closed socket, and with it all that hangs on it. */
   const connections = new Map<Duplex, Connection>()
   const addresses = new Map<string, Address>()
-  /** Of all addresses, the oldest first. */
-  const strangers = new Set<Socket>()
-  /** Of all addresses, the one that is idle for longest first. */
-  const idle = new Set<Socket>()
+  /** Of all addresses. */
+  const all = newLines()
   /** The bound of the server. */
   let maxOfServer = () => Number.POSITIVE_INFINITY
 
@@ -82,37 +88,35 @@ export function createConnections(options: ConnectionsOptions) {
     const takesLast = connections.size + 1 >= maxOfServer()
     socket.once('close', () => connections.delete(socket))
     if (isTrustedProxy(socket.remoteAddress)) {
-      if (takesLast) endOldest(idle)
+      if (takesLast) endOldest(all.idle)
       const gate = gateRequests(socket, serve)
-      connections.set(socket, { gate, address: undefined, isStranger: false })
+      connections.set(socket, { gate, address: undefined, place: 'known' })
       gate.open()
       return
     }
     const bucket = addressBucket(socket.remoteAddress)
-    const address = addresses.get(bucket) ?? newAddress()
+    const address = addresses.get(bucket) ?? { open: 0, turn: createSharedTurn(), lines: newLines() }
     const isFull = address.open >= perAddressMax
-    const { strangers, waiting } = address
-    if (isFull && !endOldest(strangers) && !endOldest(address.idle) && !endOldest(waiting)) {
+    const { stranger, idle, waiting } = address.lines
+    if (isFull && !endOldest(stranger) && !endOldest(idle) && !endOldest(waiting)) {
       socket.destroy()
       return
     }
     // One of an address that is full takes a place of that address.
-    if (takesLast && !isFull) endOldest(idle)
+    if (takesLast && !isFull) endOldest(all.idle)
     address.open++
     addresses.set(bucket, address)
     const begin = () => {
       if (socket.destroyed) return
-      address.waiting.delete(socket)
-      count(socket, address, true)
-      if (!bounds) rest(socket, address)
+      move(socket, connection, bounds ? 'stranger' : 'idle')
       serve()
     }
-    const gate = gateRequests(socket, begin, () => (connection.isStranger ? address.turn : undefined))
-    const connection: Connection = { gate, address, isStranger: true }
+    const gate = gateRequests(socket, begin, () => (connection.place === 'known' ? undefined : address.turn))
+    const connection: Connection = { gate, address, place: 'waiting' }
     connections.set(socket, connection)
-    address.waiting.add(socket)
+    for (const lines of [address.lines, all]) lines.waiting.add(socket)
     socket.once('close', () => {
-      leave(socket, address)
+      move(socket, connection, 'gone')
       address.open--
       if (address.open > 0) return
       // Not before its turn is free: otherwise each of many connections, one after the other, would have a turn of its own.
@@ -125,62 +129,40 @@ export function createConnections(options: ConnectionsOptions) {
 
   /** Ends the oldest of these connections. Returns whether there is one. */
   function endOldest([oldest]: Set<Socket>): boolean {
-    const address = oldest && connections.get(oldest)?.address
-    if (!oldest || !address) return false
+    const connection = oldest && connections.get(oldest)
+    if (!connection) return false
     // Its event `close` comes later.
-    leave(oldest, address)
+    move(oldest, connection, 'gone')
     oldest.destroy()
     return true
   }
 
+  /** At a bound, a stranger takes the place of the oldest one. */
+  function move(socket: Socket, connection: Connection, to: Place): void {
+    const { address, place } = connection
+    if (!address || place === to || place === 'gone') return
+    for (const [lines, strangersMax = 0] of [
+      [address.lines, bounds?.perAddressMax],
+      [all, bounds?.max],
+    ] as const) {
+      const line: Partial<Record<Place, Set<Socket>>> = lines
+      line[place]?.delete(socket)
+      if (to === 'stranger' && lines.stranger.size >= strangersMax) endOldest(lines.stranger)
+      line[to]?.add(socket)
+    }
+    connection.place = to
+  }
+
   /** Until the response is closed. Another request may be in progress by then. */
-  function leaveIdle(socket: Socket, response: ServerResponse, { address, gate }: Connection): void {
-    if (!address) return
-    wake(socket, address)
+  function leaveIdle(socket: Socket, response: ServerResponse, connection: Connection): void {
+    if (!connection.address) return
+    move(socket, connection, 'busy')
     response.once('close', () => {
-      if (socket.destroyed || gate.latest() !== response) return
+      if (socket.destroyed || connection.gate.latest() !== response) return
       // With every place taken, Node would refuse the next connection before it is seen here.
       if (connections.size >= maxOfServer()) socket.destroy()
-      else rest(socket, address)
+      else move(socket, connection, 'idle')
     })
-  }
-
-  function rest(socket: Socket, address: Address): void {
-    address.idle.add(socket)
-    idle.add(socket)
-  }
-
-  function wake(socket: Socket, address: Address): void {
-    address.idle.delete(socket)
-    idle.delete(socket)
-  }
-
-  function leave(socket: Socket, address: Address): void {
-    address.waiting.delete(socket)
-    wake(socket, address)
-    count(socket, address, false)
-  }
-
-  function mark(socket: Socket, connection: Connection, isStranger: boolean): void {
-    const { address } = connection
-    if (!address || connection.isStranger === isStranger) return
-    connection.isStranger = isStranger
-    count(socket, address, isStranger)
-  }
-
-  function count(socket: Socket, address: Address, isStranger: boolean): void {
-    if (!bounds) return
-    for (const [set, max] of [
-      [address.strangers, bounds.perAddressMax],
-      [strangers, bounds.max],
-    ] as const) {
-      if (!isStranger) {
-        set.delete(socket)
-        continue
-      }
-      if (set.size >= max) endOldest(set)
-      set.add(socket)
-    }
   }
 
   return {
@@ -224,16 +206,16 @@ export function createConnections(options: ConnectionsOptions) {
         connection.gate.begin(response)
         if (!bounds) leaveIdle(request.socket, response, connection)
         // No credentials can follow. With a header of its own, an answer would not end the connection.
-        if (!bounds && connection.isStranger && isAhead(request)) response.shouldKeepAlive = false
-        if (answerDirectly(request, response)) mark(request.socket, connection, false)
+        if (!bounds && connection.address && isAhead(request)) response.shouldKeepAlive = false
+        if (answerDirectly(request, response)) move(request.socket, connection, 'known')
         else for (const handle of handlers) handle.call(server, request, response)
       })
     },
 
-    /** Call this for every request when it is known whether its credentials are valid. */
+    /** For a port with credentials. Call this for every request when it is known whether its credentials are valid. */
     identify({ socket }: IncomingMessage, isValid: boolean): void {
       const connection = connections.get(socket)
-      if (connection && !socket.destroyed) mark(socket, connection, !isValid)
+      if (connection && !socket.destroyed) move(socket, connection, isValid ? 'known' : 'stranger')
     },
 
     /** The response to the latest request on this connection. */
@@ -244,7 +226,7 @@ export function createConnections(options: ConnectionsOptions) {
       const { socket } = response.req
       const connection = connections.get(socket)
       if (!connection?.address || !response.shouldKeepAlive) return {}
-      const { isStranger } = connection
+      const isStranger = connection.place !== 'known'
       if (endsIt || (isStranger && isAhead(response.req))) return { connection: 'close' }
       if (!isStranger || !bounds) return {}
       // Node has set its own time by then. It sets it again with the next request.
