@@ -23,19 +23,15 @@ export type OpenDoor = Awaited<ReturnType<typeof openDoor>>
 /** Resolves once both ports listen. Throws `ServerStartError` if one is taken. */
 export async function openDoor(wanted: SqlDoor, behind: SqlDoor) {
   const worker = new Worker(new URL('door-worker.ts', import.meta.url), { workerData: { wanted, behind } })
-  const [{ httpPort, nativePort }] = (await once(worker, 'message').catch(error => {
-    throw startErrorOf(error)
-  })) as [SqlDoor]
+  const listening = once(worker, 'message').catch((error: NodeJS.ErrnoException & { port?: number }) => {
+    const isTaken = error.code === 'EADDRINUSE' && error.port !== undefined
+    throw isTaken ? new ServerStartError(`port ${error.port} is taken`, 'port') : error
+  })
+  const [{ httpPort, nativePort }] = (await listening) as [SqlDoor]
   return {
     url: `http://127.0.0.1:${httpPort}`,
     nativePort,
     /** Ends every connection. */
     close: async () => void (await worker.terminate()),
   }
-}
-
-function startErrorOf(error: NodeJS.ErrnoException & { port?: number }): Error {
-  const { code, port } = error
-  if (code !== 'EADDRINUSE' || port === undefined) return error
-  return new ServerStartError(`port ${port} is taken`, 'port')
 }

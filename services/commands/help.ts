@@ -62,19 +62,10 @@ function table(rows: Readonly<Record<string, string>>): string {
     .join('\n')
 }
 
-/** The text in lines of at most `columns`; `indent` stands before each line but the first. */
+/** The text in lines of at most `columns`; `indent` stands before each line but the first. A word is never cut. */
 function wrapped(text: string, indent: string): string {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(/\s+/)) {
-    if (line !== '' && indent.length + line.length + 1 + word.length > columns) {
-      lines.push(line)
-      line = word
-    } else {
-      line = line === '' ? word : `${line} ${word}`
-    }
-  }
-  return [...lines, line].join(`\n${indent}`)
+  const line = new RegExp(`\\S.{0,${columns - indent.length - 1}}(?= |$)|\\S+`, 'g')
+  return [...text.replace(/\s+/g, ' ').matchAll(line)].join(`\n${indent}`)
 }
 
 function firstSentence(text: string): string {

@@ -76,18 +76,11 @@ export const keysCommand: Command = {
   async run(args, io) {
     const { values, positionals } = readArguments(args, options, { allowPositionals: true })
     const [verb, ...rest] = positionals
-    switch (verb) {
-      case 'issue':
-        requireNone(rest)
-        return issue(values, io)
-      case 'list':
-        requireNone(rest)
-        return list(values, io)
-      case 'revoke':
-        return revoke(rest, values, io)
-      default:
-        throw new UsageError('the keys commands are issue, list and revoke')
-    }
+    if (verb === 'revoke') return revoke(rest, values, io)
+    const run = verb === 'issue' ? issue : verb === 'list' ? list : undefined
+    if (!run) throw new UsageError('the keys commands are issue, list and revoke')
+    if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
+    return run(values, io)
   },
 }
 
@@ -173,10 +166,6 @@ function shown(key: KeyRecord) {
     scopes: key.scopes,
     issued_at: new Date(key.issued_at_ms).toISOString(),
   }
-}
-
-function requireNone(rest: string[]): void {
-  if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
 }
 
 function requireId(id = ''): string {

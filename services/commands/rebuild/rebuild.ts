@@ -23,7 +23,10 @@ export const rebuildCommand: Command = {
 
   async run(args, io) {
     const { values, positionals } = readArguments(args, rebuildOptions, { allowPositionals: true })
-    const verb = verbOf(positionals)
+    const [verb, ...rest] = positionals
+    if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
+    if (verb !== undefined && !verbs.includes(verb))
+      throw new UsageError(`${verb} is not a rebuild command: they are status, rollback and drop`)
     const taken = Object.keys(helpFor(rebuildHelp, positionals).options ?? {})
     for (const [name, value] of Object.entries(values)) {
       const isTaken = taken.some(option => option.split(' ')[0] === `--${name}`)
@@ -38,9 +41,6 @@ export const rebuildCommand: Command = {
     return onModel(values['data-dir'], async model => {
       const rebuilds = await model.rebuilds()
       switch (verb) {
-        case 'begin':
-        case 'rollback':
-          return carryThrough(rebuilds, request, values.json, io)
         case 'status': {
           const latest = await rebuilds.report()
           if (values.json) printJson(io, statusJson(latest))
@@ -50,32 +50,46 @@ export const rebuildCommand: Command = {
         case 'drop':
           return printEnd(await rebuilds.drop(), ['dropped'], values.json, io)
         default:
-          return verb satisfies never
+          return carryThrough(rebuilds, request, values.json, io)
       }
     })
   },
 }
 
-type Verb = 'begin' | 'status' | 'rollback' | 'drop'
+const verbs = Object.keys(rebuildHelp.subcommands ?? {})
+const paintMs = 250
+const reportMs = 1_000
 
-function verbOf([name, ...rest]: string[]): Verb {
-  if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
-  if (name === undefined) return 'begin'
-  if (name === 'status' || name === 'rollback' || name === 'drop') return name
-  throw new UsageError(`${name} is not a rebuild command: they are status, rollback and drop`)
-}
-
+/**
+ * Runs a rebuild, and reports its latest state again and again, also while nothing new is known: painted on a terminal, an object a
+ * second for a program, and each phase as it begins in a log.
+ */
 async function carryThrough(
   rebuilds: Rebuilds,
   request: RebuildRequest,
   asJson: boolean,
   io: Io,
 ): Promise<number> {
+  const line = createPaintedLine(io.stderr)
+  let latest: RebuildState | undefined
+  const report = (state: RebuildState) =>
+    asJson ? printJson(io, progressJson(state)) : line.paint(() => progressLine(state))
+  const reporting = setInterval(() => latest && report(latest), asJson ? reportMs : paintMs)
+  const onProgress = (state: RebuildState) => {
+    if (!asJson && state.phase !== latest?.phase) {
+      line.wipe()
+      io.stderr.write(`${state.phase}\n`)
+    }
+    latest = state
+  }
   return interruptible(async signal => {
     const stopping = 'Stopping. A second interrupt ends the command at once, which does no harm.\n'
     signal.addEventListener('abort', () => io.stderr.write(stopping))
-    const last = await reported(io, asJson, onProgress => rebuilds.run(request, { onProgress, signal }))
-    return printEnd(last, ['rebuilt', 'compared'], asJson, io)
+    const running = rebuilds.run(request, { onProgress, signal }).finally(() => {
+      clearInterval(reporting)
+      line.wipe()
+    })
+    return printEnd(await running, ['rebuilt', 'compared'], asJson, io)
   })
 }
 
@@ -90,34 +104,4 @@ function printEnd(report: RebuildReport, meant: readonly Outcome[], asJson: bool
   io.stderr.write(`pledgeview: the rebuild is not finished: ${reason}\n`)
   io.stderr.write(unfinishedText(report))
   return 1
-}
-
-/* Reports a rebuild while it runs: painted on a terminal, an object a second for a program, and each phase as it begins in a log. */
-
-const paintMs = 250
-const reportMs = 1_000
-
-/** Runs a rebuild, and reports its latest state again and again, also while nothing new is known. */
-async function reported(
-  io: Io,
-  asJson: boolean,
-  run: (onProgress: (state: RebuildState) => void) => Promise<RebuildReport>,
-): Promise<RebuildReport> {
-  const line = createPaintedLine(io.stderr)
-  let latest: RebuildState | undefined
-  const report = (state: RebuildState) =>
-    asJson ? printJson(io, progressJson(state)) : line.paint(() => progressLine(state))
-  const reporting = setInterval(() => latest && report(latest), asJson ? reportMs : paintMs)
-  try {
-    return await run(state => {
-      if (!asJson && state.phase !== latest?.phase) {
-        line.wipe()
-        io.stderr.write(`${state.phase}\n`)
-      }
-      latest = state
-    })
-  } finally {
-    clearInterval(reporting)
-    line.wipe()
-  }
 }

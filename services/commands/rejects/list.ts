@@ -43,18 +43,15 @@ export async function listReasons(
   io: Io,
 ): Promise<number> {
   const { matched, reasons, counts } = await countReasons(source, filter, limit)
-  const by_reason = counts.map(({ first, last, ...rest }) => ({
-    ...rest,
-    first: isoTime(first),
-    last: isoTime(last),
-  }))
-  if (json) printJson(io, { matched, reasons, by_reason })
-  else io.stdout.write(`${grouped(matched)} rejects, ${grouped(reasons)} reasons\n`)
-  if (!json) for (const one of by_reason) io.stdout.write(reasonLine(one))
+  const by_reason = counts.map(one => ({ ...one, first: isoTime(one.first), last: isoTime(one.last) }))
+  if (json) {
+    printJson(io, { matched, reasons, by_reason })
+    return 0
+  }
+  io.stdout.write(`${grouped(matched)} rejects, ${grouped(reasons)} reasons\n`)
+  for (const { reason, count, first, last, example } of by_reason) {
+    const times = `${first} to ${last}, for example ${example}`
+    io.stdout.write(`${grouped(count).padStart(8)}  ${printable(reason)}\n${' '.repeat(10)}${times}\n`)
+  }
   return 0
-}
-
-function reasonLine({ reason, count, first, last, example }: Record<string, string | number>): string {
-  const times = `${first} to ${last}, for example ${example}`
-  return `${grouped(Number(count)).padStart(8)}  ${printable(String(reason))}\n${' '.repeat(10)}${times}\n`
 }

@@ -37,10 +37,8 @@ export class ClientGoneError extends Error {
 
 const clientGone = () => new ClientGoneError('the client has closed its connection')
 
-interface Waiting {
+interface Waiting extends PromiseWithResolvers<void> {
   isGone: () => boolean
-  start: () => void
-  leave: (error: Error) => void
 }
 
 /** The work of one key. */
@@ -60,26 +58,22 @@ export function createFairTurns(settings: FairTurnsSettings) {
     for (const waiting of line.waiting) {
       if (!waiting.isGone()) continue
       line.waiting.delete(waiting)
-      waiting.leave(clientGone())
+      waiting.reject(clientGone())
     }
   }
 
-  function wait(key: string, line: Line, isGone: () => boolean): Promise<void> {
+  async function wait(key: string, line: Line, isGone: () => boolean): Promise<void> {
     if (line.waiting.size >= waitingPerKeyMax) removeGone(line)
-    if (line.waiting.size >= waitingPerKeyMax) {
-      return Promise.reject(
-        new OverloadedError(`${waitingPerKeyMax} requests of this key are waiting already`),
-      )
-    }
-    const { promise, resolve: start, reject: leave } = Promise.withResolvers<void>()
-    const waiting: Waiting = { isGone, start, leave }
+    if (line.waiting.size >= waitingPerKeyMax)
+      throw new OverloadedError(`${waitingPerKeyMax} requests of this key are waiting already`)
+    const waiting: Waiting = { ...Promise.withResolvers<void>(), isGone }
     const timer = setTimeout(() => {
       line.waiting.delete(waiting)
       forgetIdle(key, line)
-      leave(new OverloadedError(`no turn within ${waitMsMax} ms`))
+      waiting.reject(new OverloadedError(`no turn within ${waitMsMax} ms`))
     }, waitMsMax)
     line.waiting.add(waiting)
-    return promise.finally(() => clearTimeout(timer))
+    return waiting.promise.finally(() => clearTimeout(timer))
   }
 
   /** Starts work as long as there is room: one piece of a key, then one of the next key. */
@@ -95,7 +89,7 @@ export function createFairTurns(settings: FairTurnsSettings) {
       }
       line.waiting.delete(next)
       begin(key, line)
-      next.start()
+      next.resolve()
     }
   }
 
@@ -105,13 +99,6 @@ export function createFairTurns(settings: FairTurnsSettings) {
     line.running++
     lines.delete(key)
     lines.set(key, line)
-  }
-
-  function end(key: string, line: Line): void {
-    running--
-    line.running--
-    startNext()
-    forgetIdle(key, line)
   }
 
   function forgetIdle(key: string, line: Line): void {
@@ -135,35 +122,36 @@ export function createFairTurns(settings: FairTurnsSettings) {
       try {
         return await work()
       } finally {
-        end(key, line)
+        running--
+        line.running--
+        startNext()
+        forgetIdle(key, line)
       }
     },
   }
 }
 
-/*
- * Yields to the event loop between the continuations of many callers that waited for one promise. Without this they all
- * run one after the other, and no other work runs before the last of them.
- */
+/** The calls of a function, one after the other. */
+function inOrder(work: () => Promise<void>): () => Promise<void> {
+  let last = Promise.resolve()
+  return () => {
+    last = last.then(work)
+    return last
+  }
+}
 
 /**
- * Creates a function whose promises resolve in the order of the calls. After `msMax` of work it yields to the event
- * loop before it resolves the next one. `now`: milliseconds of a clock that never runs backwards.
+ * Creates a function that yields to the event loop between the continuations of many callers that waited for one promise. Without this
+ * they all run one after the other, and no other work runs before the last of them. Its promises resolve in the order of the calls. After
+ * `msMax` of work it yields before it resolves the next one. `now`: milliseconds of a clock that never runs backwards.
  */
 export function createFairYield({ msMax, now }: { msMax: number; now: () => number }): () => Promise<void> {
-  let last = Promise.resolve()
   let yieldedAt = Number.NEGATIVE_INFINITY
-
-  async function yieldIfDue(): Promise<void> {
+  return inOrder(async () => {
     if (now() - yieldedAt < msMax) return
     await yieldToEventLoop()
     yieldedAt = now()
-  }
-
-  return () => {
-    last = last.then(yieldIfDue)
-    return last
-  }
+  })
 }
 
 // A process that was stopped for longer must not rest for as long.
@@ -185,13 +173,12 @@ export function createShareOfLoop({
   restAfterMs: number
   now: () => number
 }) {
-  let last = Promise.resolve()
   let running = 0
   /** The work that was not rested for yet, up to `countedAt`. */
   let owedMs = 0
   let countedAt = Number.NEGATIVE_INFINITY
 
-  async function pauseIfDue(): Promise<void> {
+  const pause = inOrder(async () => {
     const workedMs = now() - countedAt
     if (workedMs < partMsMax) return
     owedMs += workedMs
@@ -203,12 +190,7 @@ export function createShareOfLoop({
       await yieldToEventLoop()
     }
     countedAt = now()
-  }
-
-  const pause = () => {
-    last = last.then(pauseIfDue)
-    return last
-  }
+  })
 
   return async <T>(work: (pause: () => Promise<void>) => Promise<T>): Promise<T> => {
     if (running++ === 0) {
