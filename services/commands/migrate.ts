@@ -1,4 +1,4 @@
-import { currentDatabases, kafkaSettings, namedDatabases, serverSettings } from '../distributed/settings.ts'
+import { databasesOf, kafkaSettings, namedDatabases, serverSettings } from '../distributed/settings.ts'
 import { withAdmin } from '../log/kafka/client.ts'
 import { compactionWarnings, readCompaction } from '../log/kafka/topic-settings.ts'
 import { ensureTopics } from '../log/kafka/topics.ts'
@@ -62,8 +62,9 @@ async function migrateDistributed(config: Config): Promise<Done> {
     const all = shards ? onEveryShard(shards.shards) : tables
     const roles = await createRoles(all, first, { cluster })
     const applied = await migrate(all, names, roles.options)
-    const { generation } = await currentDatabases(config, tables)
-    const databases = generationOf(names, generation)
+    const current = databasesOf(config)
+    await current.follow(tables)
+    const databases = generationOf(names, current.generation)
     await checkParts(shards?.shards.map(shard => shard.tables) ?? [tables], databases)
     return {
       ...{ applied, topics, warnings },

@@ -24,7 +24,7 @@ import { noteStop } from '../tables/projector-stops.ts'
 import type { Process } from './serve.ts'
 import {
   clusterOf,
-  currentDatabases,
+  databasesOf,
   hashBackerOf,
   patientAtStart,
   readerSettings,
@@ -40,7 +40,8 @@ export async function runProjectorProcess(given: Process): Promise<void> {
   const run = `projector-${randomUUID()}`
   await closing(async open => {
     const tables = open(openTables(serverSettings(config)))
-    const databases = await currentDatabases(config, patientAtStart(tables, given))
+    const databases = databasesOf(config)
+    await databases.follow(patientAtStart(tables, given))
     try {
       await project(given, { tables, databases, run, open })
     } catch (error) {

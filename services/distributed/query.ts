@@ -12,7 +12,7 @@ import { createRuntime } from '../runtime/runtime.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import { checkTablesIdentity, readTablesId } from '../tables/schema/identity.ts'
 import { type Process, serve } from './serve.ts'
-import { currentDatabases, patientAtStart, required, serverSettings } from './settings.ts'
+import { databasesOf, patientAtStart, required, serverSettings } from './settings.ts'
 
 /** Serves until the signal aborts, then lets running requests finish for a second. Throws if it cannot start. */
 export async function runQueryProcess(given: Process): Promise<void> {
@@ -25,7 +25,8 @@ export async function runQueryProcess(given: Process): Promise<void> {
     const metrics = createMetrics()
     const tables = open(openTables(serverSettings(config)))
     const atStart = patientAtStart(tables, given)
-    const databases = await currentDatabases(config, atStart)
+    const databases = databasesOf(config)
+    await databases.follow(atStart)
     await checkTablesIdentity(atStart, databases, {
       PLEDGEVIEW_KEY_PEPPER: keyPepper,
       PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,

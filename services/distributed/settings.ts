@@ -142,16 +142,9 @@ export async function stateEncoderOf(config: Config): Promise<StateEncoder> {
 }
 
 /**
- * The databases in which projectors insert and the query service reads, with those of the current generation. On a cluster: the whole
- * tables over all shards. Throws if the tables are not migrated.
+ * The databases in which projectors insert and the query service reads. On a cluster: the whole tables over all shards. Their generation is
+ * known once they `follow` the tables.
  */
-export async function currentDatabases(config: Config, tables: Tables): Promise<FollowedDatabases> {
-  const databases = databasesOf(config)
-  await databases.follow(tables)
-  return databases
-}
-
-/** The same for what reads only the base database: its generation is not known. */
 export function databasesOf(config: Config): FollowedDatabases {
   const isCluster = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER !== undefined
   const whole: typeof generationOf = (...of) => distributedDatabases(generationOf(...of))
