@@ -5,11 +5,11 @@
  * restarted on the same ports, after a pause that grows. Statements that were running fail as with any ClickHouse
  * that is away, and their callers try again. If it cannot be restarted within `downMsMax`, `failed` resolves.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { backoffMs } from '../runtime/async/retry.ts'
+import { sleep } from '../runtime/async/sleep.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { watchAnalysts } from './analysts.ts'
-import type { Child } from './child.ts'
 import { programUser } from './configuration.ts'
 import { type StartOptions, start, startAgain } from './start.ts'
 
@@ -21,8 +21,7 @@ interface ClickHouseServerOptions extends StartOptions {
 
 export type ClickHouseServer = Awaited<ReturnType<typeof startClickHouseServer>>
 
-const restartPauseMsMin = 100
-const restartPauseMsMax = 2_000
+const restartPauses = { pauseMsMin: 100, pauseMsMax: 2_000 }
 // A server that lived this long did not fail at its start.
 const steadyMs = 5_000
 
@@ -34,21 +33,31 @@ export async function startClickHouseServer(options: ClickHouseServerOptions) {
   const closing = new AbortController()
   let child = first
   let outage: string | undefined
-  let pauseMs = restartPauseMsMin
 
   /** Restarts the process each time it has ended, until it is closed or given up. */
   async function watch(): Promise<void> {
+    let attempts = 0
     for (;;) {
       const startedAt = performance.now()
       const cause = await child.ended
       if (closing.signal.aborted) return
       outage = cause
       logger.error({ cause }, 'ClickHouse ended unexpectedly; it is restarted')
-      if (performance.now() - startedAt > steadyMs) pauseMs = restartPauseMsMin
-      const next = await restart(performance.now() + downMsMax)
-      if (!next) return
-      child = next
-      outage = undefined
+      const endedAt = performance.now()
+      if (endedAt - startedAt > steadyMs) attempts = 0
+      while (outage !== undefined) {
+        await sleep(backoffMs(++attempts, restartPauses), closing.signal)
+        if (closing.signal.aborted) return
+        try {
+          child = await startAgain(configuration)
+          outage = undefined
+        } catch (error) {
+          outage = messageOf(error)
+          logger.error({ error: outage }, 'ClickHouse could not be started again')
+          if (performance.now() < endedAt + downMsMax) continue
+          return failed.resolve(new Error(`ClickHouse could not be restarted: ${outage}`))
+        }
+      }
       if (closing.signal.aborted) return child.kill()
       logger.info({ pid: child.pid }, 'ClickHouse runs again')
     }
@@ -59,23 +68,6 @@ export async function startClickHouseServer(options: ClickHouseServerOptions) {
     if (closing.signal.aborted) return
     logger.error({ held }, 'ClickHouse is restarted, because analysts hold what cannot be taken back')
     await child.kill()
-  }
-
-  async function restart(deadline: number): Promise<Child | undefined> {
-    for (;;) {
-      await sleep(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined)
-      if (closing.signal.aborted) return undefined
-      pauseMs = Math.min(2 * pauseMs, restartPauseMsMax)
-      try {
-        return await startAgain(configuration)
-      } catch (error) {
-        outage = messageOf(error)
-        logger.error({ error: outage }, 'ClickHouse could not be started again')
-        if (performance.now() < deadline) continue
-        failed.resolve(new Error(`ClickHouse could not be restarted: ${outage}`))
-        return undefined
-      }
-    }
   }
 
   const watching = Promise.all([
