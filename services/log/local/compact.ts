@@ -18,14 +18,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { isChangeTopic, type Topic, topics } from '../../../contracts/events/event.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import type { LogRecord } from '../port.ts'
-import {
-  endOf,
-  inWriteTransaction,
-  onlyPartition,
-  openJournalFile,
-  recordsTable,
-  withLockRetry,
-} from './file.ts'
+import { inWriteTransaction, onlyPartition, openJournalFile, recordsTable, withLockRetry } from './file.ts'
 
 export interface CompactionOptions {
   /** The version of the event that a record holds; `undefined` if it is no valid event. */
@@ -47,11 +40,8 @@ export interface CompactionReport {
   isRewritten: boolean
 }
 
-interface Place {
-  offset: number
-  isTombstone: boolean
-}
-
+// The least integer of SQLite.
+const leastInteger = -(2n ** 63n)
 const removedPerTransaction = 2_000
 const checkpointMsMax = 15_000
 
@@ -64,9 +54,9 @@ export async function compactJournal(path: string, options: CompactionOptions): 
     const bytesBefore = bytesOf(path)
     let records = 0
     for (const topic of topics) {
-      const removed = new Set([...findSuperseded(db, topic, options), ...findUnwanted(db, topic, options)])
-      records += removed.size
-      if (!options.isDry) await removeRecords(db, path, topic, [...removed])
+      const removed = findRemoved(db, topic, options)
+      records += removed.length
+      if (!options.isDry) await removeRecords(db, path, topic, removed)
     }
     if (options.isDry) return { records, bytesBefore, bytesAfter: bytesBefore, isRewritten: false }
     const isRewritten = bytesBefore <= options.rewriteBytesMax
@@ -84,84 +74,47 @@ function bytesOf(path: string): number {
   return statSync(path).size + (wal?.size ?? 0)
 }
 
-function openRecords(db: DatabaseSync, topic: Topic): (offset: number) => LogRecord | undefined {
-  const one = db.prepare(`SELECT appended_at, key, value FROM ${recordsTable[topic]} WHERE offset = ?`)
-  return offset => {
-    const row = one.get(offset)
-    if (!row) return undefined
-    const key = row.key instanceof Uint8Array ? row.key : null
-    const value = row.value instanceof Uint8Array ? row.value : null
-    return { topic, partition: onlyPartition, offset, appendedAt: Number(row.appended_at), key, value }
-  }
-}
-
-/** A journal that was put back from a copy has other records at the same offsets. */
-function findUnwanted(db: DatabaseSync, topic: Topic, { unwanted = [], versionOf }: CompactionOptions) {
-  const recordAt = openRecords(db, topic)
-  return unwanted
-    .filter(({ topic: of, offset, appendedAt }) => {
-      const record = of === topic ? recordAt(offset) : undefined
-      return record?.appendedAt === appendedAt && versionOf(record) === undefined
+/**
+ * The offsets of a topic's records that are removed. The newest event of a key is the one with the highest version, and of these the last
+ * one. A record that is no event stays if it came later: a corrected program may be able to read it. Unless the key is deleted: nothing
+ * outranks the tombstone of a change event.
+ */
+function findRemoved(db: DatabaseSync, topic: Topic, { versionOf, unwanted = [] }: CompactionOptions) {
+  // SQLite has no unsigned numbers, so versions begin at its least one.
+  db.function('version_of', (offset, appendedAt, key, value) => {
+    const record = { topic, partition: onlyPartition, offset, appendedAt, key, value } as LogRecord
+    const version = versionOf(record)
+    return version === undefined ? null : version + leastInteger
+  })
+  const table = recordsTable[topic]
+  // Of a key with one record nothing is decoded. MATERIALIZED: each record is decoded once.
+  const rows = db.prepare(
+    `WITH
+       events AS MATERIALIZED (
+         SELECT offset, key, value IS NULL AS is_tombstone, version_of(offset, appended_at, key, value) AS version FROM ${table}
+         WHERE key IN (SELECT key FROM ${table} GROUP BY key HAVING count(*) > 1)
+       ),
+       ranked AS (
+         SELECT offset, version, first_value(offset) OVER newest AS kept, first_value(version) OVER newest AS kept_version,
+           first_value(is_tombstone) OVER newest AS is_deleted
+         FROM events WINDOW newest AS (PARTITION BY key ORDER BY version DESC NULLS LAST, offset DESC)
+       )
+     SELECT offset FROM ranked
+     WHERE offset <> kept AND kept_version IS NOT NULL
+       AND (version IS NOT NULL OR offset < kept OR (:is_change AND is_deleted))
+     UNION
+     -- A journal that was put back from a copy has other records at the same offsets.
+     SELECT offset FROM json_each(:unwanted) AS one CROSS JOIN ${table} AS record
+     WHERE offset = one.value ->> 0 AND appended_at = one.value ->> 1
+       AND version_of(offset, appended_at, record.key, record.value) IS NULL`,
+  )
+  const ofTopic = unwanted.filter(record => record.topic === topic)
+  return rows
+    .all({
+      is_change: Number(isChangeTopic(topic)),
+      unwanted: JSON.stringify(ofTopic.map(({ offset, appendedAt }) => [offset, appendedAt])),
     })
-    .map(({ offset }) => offset)
-}
-
-function findSuperseded(db: DatabaseSync, topic: Topic, { versionOf }: CompactionOptions): number[] {
-  const end = endOf(db, topic)
-  const recordAt = openRecords(db, topic)
-  const superseded: number[] = []
-
-  function versionAt({ offset }: Place): bigint | undefined {
-    const record = recordAt(offset)
-    return record && versionOf(record)
-  }
-
-  function take(ofKey: readonly Place[]): void {
-    for (const offset of supersededOf(topic, ofKey, versionAt)) superseded.push(offset)
-  }
-
-  let key: Buffer | undefined
-  let ofKey: Place[] = []
-  const sorted = db
-    .prepare(
-      `SELECT offset, key, value IS NULL AS is_tombstone FROM ${recordsTable[topic]}
-       WHERE key IS NOT NULL AND offset < ? ORDER BY key, offset`,
-    )
-    .iterate(end)
-  for (const row of sorted) {
-    const next = Buffer.from(row.key as Uint8Array)
-    if (!key?.equals(next)) {
-      take(ofKey)
-      ofKey = []
-      key = next
-    }
-    ofKey.push({ offset: Number(row.offset), isTombstone: row.is_tombstone === 1 })
-  }
-  take(ofKey)
-  return superseded
-}
-
-/** The offsets of one key's records that a record which stays supersedes. `ofKey`: by offset. */
-function supersededOf(
-  topic: Topic,
-  ofKey: readonly Place[],
-  versionAt: (place: Place) => bigint | undefined,
-): number[] {
-  if (ofKey.length < 2) return []
-  const tombstone = ofKey.findLast(place => place.isTombstone && versionAt(place) !== undefined)
-  // Nothing outranks the tombstone of a change event, so the states need not be decoded.
-  if (tombstone && isChangeTopic(topic))
-    return ofKey.filter(place => place !== tombstone).map(({ offset }) => offset)
-  const versions = ofKey.map(place => ({ ...place, version: versionAt(place) }))
-  const kept = versions.reduce<(typeof versions)[number] | undefined>((best, place) => {
-    if (place.version === undefined) return best
-    return best?.version === undefined || place.version >= best.version ? place : best
-  }, undefined)
-  if (!kept) return []
-  // A record that is no event stays if it is the newer one: a corrected program may be able to read it.
-  return versions
-    .filter(place => place !== kept && (place.version !== undefined || place.offset < kept.offset))
-    .map(({ offset }) => offset)
+    .map(({ offset }) => Number(offset))
 }
 
 async function removeRecords(

@@ -81,10 +81,11 @@ describe('a compaction of the journal', () => {
       ['e', '3 same'],
       ['e', '3 same'],
       ['c', null],
+      ['c', 'no event'],
     )
     await readOn()
     const report = await compactJournal(path, whole)
-    expect(report).toMatchObject({ records: 6, isRewritten: true })
+    expect(report).toMatchObject({ records: 7, isRewritten: true })
     expect(await replay()).toEqual(['b=7 newest', 'a=2 second', 'd=1 alone', 'e=3 same', 'c=null'])
     expect(await compactJournal(path, whole)).toMatchObject({ records: 0 })
   })
