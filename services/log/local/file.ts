@@ -1,5 +1,5 @@
 /**
- * The journal's file: opening, creating and writing it. Its schema is in schema.sql.
+ * The journal's file: opening, creating and writing it. Its tables are in records.sql and watermarks.sql.
  *
  * WAL with synchronous=FULL: a committed transaction survives a power loss, readers never wait for writers, and
  * writers wait for each other. A writer that waits yields to the event loop, because the process may be serving HTTP.
@@ -194,19 +194,19 @@ function cannotOpen(path: string, cause: unknown): Error {
 function prepareSchema(db: DatabaseSync, path: string): void {
   const version = readVersion(db)
   if (version === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined) {
-    db.exec(
-      `${sqlOf('schema')}; PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`,
-    )
+    for (const table of Object.values(recordsTable)) db.exec(sqlOf('records').replace('{table}', table))
+    db.exec(`${sqlOf('watermarks')}; PRAGMA application_id = ${applicationId}`)
   } else if (readPragma(db, 'application_id') !== applicationId) {
     throw new Error(`${path} is not a journal`)
   } else if (version === 1) {
-    db.exec(`${sqlOf('from-version-1')}; PRAGMA user_version = ${schemaVersion}`)
+    db.exec(`${sqlOf('watermarks')}; ${sqlOf('from-version-1')}`)
   } else if (version !== schemaVersion) {
     const age = version > schemaVersion ? 'newer' : 'older'
     throw new Error(
       `the journal ${path} has schema version ${version}, made by ${age} software; this one reads ${schemaVersion}`,
     )
   }
+  if (version !== schemaVersion) db.exec(`PRAGMA user_version = ${schemaVersion}`)
 }
 
 function sqlOf(name: string): string {

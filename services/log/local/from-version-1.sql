@@ -1,11 +1,4 @@
 -- Version 1 kept positions, which stand in the tables now, and the watermarks among them.
-CREATE TABLE watermarks
-(
-    consumer  TEXT PRIMARY KEY,
-    watermark INTEGER NOT NULL,
-    shown     INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
 INSERT INTO watermarks
 SELECT consumer, ifnull(max(next) FILTER (WHERE topic = 'watermark'), 0), ifnull(max(next) FILTER (WHERE topic = 'shown watermark'), 0)
 FROM positions GROUP BY consumer;
