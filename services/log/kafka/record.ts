@@ -2,24 +2,20 @@
  * Records of the log: to and from kafkajs, and the partition of each, which is the one that Kafka's Java clients choose.
  *
  * Makes a record of the port from a message of kafkajs: the same bytes, and numbers instead of decimal text. It never
- * throws. A message that is not a record, or has too many headers, becomes a record that says why it cannot be read.
+ * throws. A message that cannot be read becomes a record that says why.
  */
 
 import type { ICustomPartitioner, Message } from 'kafkajs'
 import type { Topic } from '../../../contracts/events/event.ts'
-import { grouped } from '../../runtime/progress.ts'
 import { toBuffer } from '../../runtime/to-buffer.ts'
 import type { Header, LogRecord } from '../port.ts'
 import type { FetchedMessage } from './repairs/record-batches.ts'
-
-/** The most headers of a record. Tracing and routing need a few. */
-export const headersMax = 1_000
 
 /** What is read here of a message that our decoder made. kafkajs reads the rest. */
 export type ReadMessage = Omit<FetchedMessage, 'isControlRecord' | 'batchContext'>
 
 export function toLogRecord(topic: Topic, partition: number, message: ReadMessage): LogRecord {
-  const { key, value, offset, timestamp, unreadable } = message
+  const { key, value, headers, headerCount, offset, timestamp, unreadable } = message
   const record: LogRecord = {
     topic,
     partition,
@@ -29,31 +25,20 @@ export function toLogRecord(topic: Topic, partition: number, message: ReadMessag
     key,
     value,
   }
-  if (unreadable) {
-    const { reason, omittedValueBytes } = unreadable
-    const omittedHeaders = message.headerCount
-    return {
-      ...record,
-      unreadable: reason,
-      omittedValueBytes,
-      ...(omittedHeaders > 0 && { omittedHeaders }),
-    }
+  if (headers.length > 0) record.headers = headers
+  if (!unreadable) return record
+  const { reason, ...omitted } = unreadable
+  return {
+    ...record,
+    unreadable: reason,
+    ...omitted,
+    ...(headerCount > 0 && { omittedHeaders: headerCount }),
   }
-  return Object.assign(record, boundedHeaders(message))
 }
 
 /** Producers may set any time of 64 bits. One beyond the exact numbers is stored as the nearest of them, Unix ms. */
 function exactTime(ms: number): number {
   return Math.min(Math.max(ms, Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER)
-}
-
-function boundedHeaders({ headers, headerCount }: ReadMessage): Partial<LogRecord> {
-  if (headerCount > headersMax) {
-    const allowed = `${grouped(headersMax)} are allowed`
-    const unreadable = `the record has ${grouped(headerCount)} headers, and ${allowed}`
-    return { unreadable, omittedHeaders: headerCount }
-  }
-  return headers.length > 0 ? { headers } : {}
 }
 
 /** In the form of kafkajs. A header may have any name, also that of a member of every object. */

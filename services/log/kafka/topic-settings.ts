@@ -52,31 +52,25 @@ const defaultRetentionMs = 24 * 3_600_000
 /** One for each topic. Throws if the cluster is away; settings that may not be read are reported as unreadable. */
 export async function readCompaction({ admin, names }: Cluster): Promise<TopicCompaction[]> {
   const named = topics.map(topic => ({ topic, name: topicName(names, topic) }))
-  try {
-    const found = await readTopicSettings(
-      admin,
-      named.map(({ name }) => name),
-    )
-    return named.map(at => {
-      const settings = found.get(at.name)
-      const lagMs = Number(settings?.['max.compaction.lag.ms'] ?? Number.NaN)
-      return {
-        ...at,
-        policy: settings?.['cleanup.policy'],
-        tombstoneRetentionMs: Number(settings?.['delete.retention.ms'] ?? defaultRetentionMs),
-        compactionLagMs: lagMs >= 0 && lagMs < boundMsMax ? lagMs : null,
-      }
-    })
-  } catch (error) {
+  const asked = readTopicSettings(
+    admin,
+    named.map(({ name }) => name),
+  )
+  const found = await asked.catch(error => {
     if (isOutage(error)) throw error
-    const unknown = {
-      policy: undefined,
-      tombstoneRetentionMs: defaultRetentionMs,
-      compactionLagMs: null,
-      unreadable: messageOf(error),
+    return messageOf(error)
+  })
+  return named.map(at => {
+    const settings = typeof found === 'string' ? undefined : found.get(at.name)
+    const lagMs = Number(settings?.['max.compaction.lag.ms'] ?? Number.NaN)
+    return {
+      ...at,
+      policy: settings?.['cleanup.policy'],
+      tombstoneRetentionMs: Number(settings?.['delete.retention.ms'] ?? defaultRetentionMs),
+      compactionLagMs: lagMs >= 0 && lagMs < boundMsMax ? lagMs : null,
+      ...(typeof found === 'string' && { unreadable: found }),
     }
-    return named.map(at => ({ ...at, ...unknown }))
-  }
+  })
 }
 
 /** What an operator should change, one line for each fault. `retentionMsMin`: the shortest time for tombstones. Pure. */

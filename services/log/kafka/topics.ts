@@ -47,26 +47,18 @@ export async function createTopics(admin: Admin, created: readonly ITopicConfig[
   await admin.createTopics({ topics: [...created], waitForLeaders: false, timeout: controllerMsMax })
   const noAnswer = new Error('the topics were created, but not all of their partitions answer')
   const look = async () => {
-    if (!(await doAnswer(admin, created))) throw noAnswer
+    const known = new Set(await admin.listTopics())
+    if (!created.every(({ topic }) => known.has(topic))) throw noAnswer
+    // A broker may announce that it leads a partition shortly before it does.
+    await Promise.all(created.map(({ topic }) => admin.fetchTopicOffsets(topic))).catch(cause => {
+      throw isOutage(cause) ? noAnswer : cause
+    })
   }
   await retry(look, {
     isRetryable: error => error === noAnswer,
     attemptsMax: looksMax,
     pauseMsMin: lookPauseMs,
   })
-}
-
-async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise<boolean> {
-  const known = new Set(await admin.listTopics())
-  if (!created.every(({ topic }) => known.has(topic))) return false
-  try {
-    await Promise.all(created.map(({ topic }) => admin.fetchTopicOffsets(topic)))
-    return true
-  } catch (cause) {
-    // A broker may announce that it leads a partition shortly before it does.
-    if (isOutage(cause)) return false
-    throw cause
-  }
 }
 
 // Deletion by age or size would delete states that no later event repeats.

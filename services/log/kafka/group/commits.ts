@@ -21,6 +21,14 @@ export function createCommits({ member, present, withRetry }: Committer) {
     return done
   }
 
+  /** In its turn, if this assignment is the present one. It may have changed since the last attempt. */
+  const underName = (name: string, work: (assignment: Assignment) => Promise<void>): Promise<void> =>
+    inTurn(async () => {
+      const assignment = present()
+      if (assignment.name !== name) throw superseded(name, assignment)
+      await work(assignment)
+    })
+
   async function commitUnder(
     assignment: Assignment,
     positions: readonly Position[],
@@ -40,10 +48,7 @@ export function createCommits({ member, present, withRetry }: Committer) {
 
     /** Commits those of the positions that are ahead of the group's. Throws `SupersededAssignment`. */
     commit: (name: string, positions: readonly Position[]): Promise<void> =>
-      inTurn(async () => {
-        // The assignment may have changed since the last attempt.
-        const assignment = present()
-        if (assignment.name !== name) throw superseded(name, assignment)
+      underName(name, async assignment => {
         const ahead = positions.filter(position => isAhead(assignment, position))
         if (ahead.length > 0) await commitUnder(assignment, ahead, assignment.watermark)
         noteCommitted(assignment, positions)
@@ -51,11 +56,9 @@ export function createCommits({ member, present, withRetry }: Committer) {
 
     /** Commits what the group has of a partition once more, because kafkajs may have replaced it. Throws `SupersededAssignment`. */
     restate: (name: string, held: HeldPartition): Promise<void> =>
-      inTurn(async () => {
-        const assignment = present()
-        if (assignment.name !== name) throw superseded(name, assignment)
+      underName(name, assignment => {
         const { topic, partition, atGroup: next } = held
-        await commitUnder(assignment, [{ topic, partition, next }], assignment.watermark)
+        return commitUnder(assignment, [{ topic, partition, next }], assignment.watermark)
       }),
 
     /** Commits the position of the fold's partition as it is, with the watermark. Throws `SupersededAssignment`. */

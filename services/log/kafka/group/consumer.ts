@@ -143,12 +143,16 @@ export function createMember({ kafka, settings, events, logger }: MemberDependen
       })
       await consumer.run(runConfig)
     },
-    pause: partitions => consumer.pause(byTopic(settings, partitions)),
-    resume: partitions => consumer.resume(byTopic(settings, partitions)),
+    pause: partitions => consumer.pause(byTopic(settings, partitions, ({ partition }) => partition)),
+    resume: partitions => consumer.resume(byTopic(settings, partitions, ({ partition }) => partition)),
     seek: ({ topic, partition }, offset) =>
       consumer.seek({ topic: topicName(settings, topic), partition, offset: String(offset) }),
     async commit(positions, watermark) {
-      const topics = offsetsByTopic(settings, positions, watermark)
+      const topics = byTopic(settings, positions, at => ({
+        partition: at.partition,
+        offset: String(at.next),
+        ...(isOfFold(at) && { metadata: metadataOf(watermark) }),
+      }))
       if (commitOnce) return void (await commitOnce({ topics }))
       // Nothing was fetched yet, so only the watermark is new. This function resolves also if the consumer has stopped.
       const before = commits
@@ -221,26 +225,16 @@ function partitionsOf(
   })
 }
 
-function byTopic(settings: KafkaSettings, partitions: readonly TopicPartition[]): Kafkajs.TopicPartitions[] {
+/** In the form of kafkajs: of each topic what `of` makes of its partitions. */
+function byTopic<At extends TopicPartition, Of>(
+  settings: KafkaSettings,
+  partitions: readonly At[],
+  of: (at: At) => Of,
+) {
   return [...Map.groupBy(partitions, ({ topic }) => topic)].map(([topic, ofTopic]) => ({
     topic: topicName(settings, topic),
-    partitions: ofTopic.map(({ partition }) => partition),
+    partitions: ofTopic.map(of),
   }))
 }
 
-function offsetsByTopic(
-  settings: KafkaSettings,
-  positions: readonly Position[],
-  watermark: RememberedWatermark,
-) {
-  return [...Map.groupBy(positions, ({ topic }) => topic)].map(([topic, ofTopic]) => ({
-    topic: topicName(settings, topic),
-    partitions: ofTopic.map(({ partition, next }) => ({
-      partition,
-      offset: String(next),
-      ...(partitionName({ topic, partition }) === partitionName(foldPartition) && {
-        metadata: metadataOf(watermark),
-      }),
-    })),
-  }))
-}
+const isOfFold = (at: TopicPartition) => partitionName(at) === partitionName(foldPartition)

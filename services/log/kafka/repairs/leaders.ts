@@ -8,43 +8,30 @@
  */
 import type { Admin } from 'kafkajs'
 
-interface Connection {
-  /** How many were ended before this one. */
-  number: number
-  ending: Promise<void>
-}
-
-const connections = new WeakMap<object, Connection>()
+/** The end of each admin's connection before the present one. */
+const endings = new WeakMap<object, Promise<void>>()
 
 /**
  * Asks the leaders of partitions. Throws if one that was asked is no longer the leader, and then forgets who leads, so the next
  * attempt asks the right ones.
  */
 export async function askLeaders<T>(admin: Pick<Admin, 'disconnect'>, ask: () => Promise<T>): Promise<T> {
-  const connection = connectionOf(admin)
-  await connection.ending
-  const { number } = connection
+  const before = endings.get(admin)
+  await before
   try {
     return await ask()
   } catch (cause) {
     if (isOfOldLeader(cause)) {
-      if (number === connection.number) {
-        connection.number++
-        // If it fails, the next attempt finds the old leader again.
-        connection.ending = admin.disconnect().catch(() => undefined)
-      }
-      await connection.ending
+      // If it fails, the next attempt finds the old leader again.
+      if (endings.get(admin) === before)
+        endings.set(
+          admin,
+          admin.disconnect().catch(() => undefined),
+        )
+      await endings.get(admin)
     }
     throw cause
   }
-}
-
-function connectionOf(admin: object): Connection {
-  const known = connections.get(admin)
-  if (known) return known
-  const first = { number: 0, ending: Promise.resolve() }
-  connections.set(admin, first)
-  return first
 }
 
 function isOfOldLeader(cause: unknown): boolean {

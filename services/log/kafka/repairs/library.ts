@@ -36,8 +36,18 @@ function load(): typeof Kafkajs {
   replaceExport('kafkajs/src/protocol/requests/fetch/v4/decodeMessages.js', createDecodeMessages())
   replaceExport('kafkajs/src/consumer/filterAbortedMessages.js', withoutAborted)
   const kafkajs = require('kafkajs') as typeof Kafkajs
-  quietenRequestQueues()
-  deliverEmptyBatches()
+  replaceMethod<{ pending: readonly unknown[] }>(
+    'kafkajs/src/network/requestQueue/index.js',
+    'scheduleCheckPendingRequests',
+    (queue, schedule) => queue.pending.length > 0 && schedule.call(queue),
+  )
+  // `eachBatch` gets what has no record, with the offset that it was fetched from. `eachMessage` would fetch it again and again.
+  replaceMethod<{ rawMessages: readonly unknown[] }>(
+    'kafkajs/src/consumer/batch.js',
+    'isEmpty',
+    // What the answer has of the partition, with what is not delivered.
+    batch => batch.rawMessages.length === 0,
+  )
   registerCodecs(kafkajs)
   return kafkajs
 }
@@ -72,33 +82,17 @@ function createDecodeMessages() {
 // The byte with the format is at the same place in all formats.
 const formatAt = 16
 
-interface RequestQueue {
-  pending: readonly unknown[]
-  scheduleCheckPendingRequests(): void
-}
-
-function quietenRequestQueues(): void {
-  const { prototype } = require('kafkajs/src/network/requestQueue/index.js') as { prototype: RequestQueue }
-  const schedule = prototype.scheduleCheckPendingRequests
-  if (typeof schedule !== 'function') throw new Error('this kafkajs has no request queue that checks itself')
-  prototype.scheduleCheckPendingRequests = function (this: RequestQueue): void {
-    if (this.pending.length > 0) schedule.call(this)
-  }
-}
-
-interface FetchedBatch {
-  /** What the answer has of the partition, with what is not delivered. */
-  rawMessages: readonly unknown[]
-  isEmpty(): boolean
-}
-
-/** `eachBatch` gets them, with the offset that they were fetched from. `eachMessage` would fetch them again and again. */
-function deliverEmptyBatches(): void {
-  const { prototype } = require('kafkajs/src/consumer/batch.js') as { prototype: FetchedBatch }
-  if (typeof prototype.isEmpty !== 'function')
-    throw new Error('this kafkajs has no batch that tells whether it is empty')
-  prototype.isEmpty = function (this: FetchedBatch): boolean {
-    return this.rawMessages.length === 0
+/** `present`: the method that is there, for `replacement` to call. */
+function replaceMethod<This>(
+  name: string,
+  method: string,
+  replacement: (self: This, present: (this: This) => unknown) => unknown,
+): void {
+  const { prototype } = require(name)
+  const present = prototype?.[method]
+  if (typeof present !== 'function') throw new Error(`this kafkajs has no method ${method} in ${name}`)
+  prototype[method] = function (this: This) {
+    return replacement(this, present)
   }
 }
 

@@ -8,7 +8,6 @@
  */
 import { messageOf } from '../../../runtime/message-of.ts'
 import { grouped } from '../../../runtime/progress.ts'
-import { headersMax } from '../record.ts'
 import { batchBytesMax, compressionOf, TooMuch, unpack } from './codecs.ts'
 import { type Cursor, type FetchedHeader, type RecordFields, readRecord } from './record-fields.ts'
 
@@ -26,8 +25,8 @@ export interface FetchedMessage {
   isControlRecord: boolean
   /** What kafkajs needs of the batch to leave out aborted transactions. */
   batchContext: Pick<BatchHead, 'producerId' | 'inTransaction'>
-  /** Why it cannot be read, and the size of what is left out: of its value, or of its packed batch. */
-  unreadable?: { reason: string; omittedValueBytes: number }
+  /** Why it cannot be read, and the size of what is left out: of its value, or of its packed batch. All of its headers are left out. */
+  unreadable?: { reason: string; omittedValueBytes?: number }
 }
 
 /**
@@ -35,6 +34,8 @@ export interface FetchedMessage {
  * largest default size, 1 MiB, has a tenth of that, even if its records are small.
  */
 export const batchPartsMax = 500_000
+/** The most headers of a record. Tracing and routing need a few. */
+export const headersMax = 1_000
 /** The most bytes of a record after decompression. JSON may have 1 MiB (contracts/events/ndjson.ts), and a broker takes 1 MiB by default. */
 export const recordBytesMax = 16 * 1024 ** 2
 // So that a reject names its entity, and is small nevertheless.
@@ -147,13 +148,21 @@ function readMessages(head: BatchHead, records: Buffer, messages: FetchedMessage
     parts += 1 + fields.headers.length
     if (parts > batchPartsMax) throw new TooMuch(tooMany)
     const message = messageFrom(head, offset, fields)
-    messages.push(fields.bytes > recordBytesMax ? tooLarge(message, fields.bytes) : message)
+    messages.push(bounded(message, fields.bytes))
   }
   return parts
 }
 
-function tooLarge(message: FetchedMessage, bytes: number): FetchedMessage {
-  const { key, value } = message
+function bounded(message: FetchedMessage, bytes: number): FetchedMessage {
+  const { key, value, headerCount } = message
+  if (bytes <= recordBytesMax && headerCount <= headersMax) return message
+  if (bytes <= recordBytesMax) {
+    const allowed = `${grouped(headersMax)} are allowed`
+    return {
+      ...message,
+      unreadable: { reason: `the record has ${grouped(headerCount)} headers, and ${allowed}` },
+    }
+  }
   const reason = `the record has ${grouped(bytes)} bytes, and ${recordBytesMax / 1024 ** 2} MiB are allowed`
   return {
     ...message,

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { headersMax } from '../../../../services/log/kafka/record.ts'
-import { batchPartsMax } from '../../../../services/log/kafka/repairs/record-batches.ts'
+import { batchPartsMax, headersMax } from '../../../../services/log/kafka/repairs/record-batches.ts'
 import { requestsOf } from '../../../../services/log/kafka/writer.ts'
 import type { Header, NewRecord } from '../../../../services/log/port.ts'
 
