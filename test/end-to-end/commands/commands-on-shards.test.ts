@@ -194,16 +194,13 @@ describe('the commands on two shards', () => {
     for (const id of gone) expect(text).toContain(`"id":"${id}"`)
   })
 
-  test.each([
-    ['one URL for two shards', (urls: string[]) => urls[0] ?? '', 'has 2 shards, and 1 URLs are given'],
-    ['one shard twice', (urls: string[]) => `${urls[0]},${urls[0]}`, 'two URLs lead to the shard shard-1'],
-  ])('with %s, a command that works on each shard refuses, and says why', async (_, given, reason) => {
-    const urls = (shards.environment.PLEDGEVIEW_CLICKHOUSE_SHARD_URLS ?? '').split(',')
-    const wrong = { PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: given(urls) }
+  test('with one URL for two shards, a command that works on each shard refuses, and says why', async () => {
+    const [url = ''] = (shards.environment.PLEDGEVIEW_CLICKHOUSE_SHARD_URLS ?? '').split(',')
+    const wrong = { PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: url }
     for (const args of [['status'], ['purge', '--dry-run'], ['projector']]) {
       const { code, stdout, stderr } = await deployment.command(args, undefined, wrong)
       expect({ args, code }).toEqual({ args, code: 1 })
-      expect(stdout + stderr, args[0]).toContain(reason)
+      expect(stdout + stderr, args[0]).toContain('has 2 shards, and 1 URLs are given')
     }
   })
 
