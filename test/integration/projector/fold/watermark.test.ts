@@ -3,11 +3,14 @@
  * that steps back leaves behind.
  */
 
+import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import { stampOf } from '../../../../services/projector/fold/fold-statements.ts'
 import { type ClockStep, createWatermark } from '../../../../services/projector/fold/watermark.ts'
+import { createObserver } from '../../../../services/projector/observer.ts'
 import { snapshotStatement } from '../../../../services/query/lists/list-statements.ts'
+import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 import { isCampaignFold, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
@@ -221,12 +224,14 @@ describe('the watermark', () => {
 })
 
 describe('a step of the clock', () => {
-  test('is reported once, with its size and direction; time that passes and slow answers are no steps', async () => {
+  test('is reported once, with its size and direction, and counted in a metric; time that passes and slow answers are no steps', async () => {
     let monotonic = 0
     let now = 1_000_000
     let reached = 0
     let answerMs = 10
     const steps: ClockStep[] = []
+    const metrics = createMetrics()
+    const observer = createObserver({ metrics, logger: pino({ level: 'silent' }) })
     const watermark = createWatermark({
       tables: {
         async rows<Row>() {
@@ -242,7 +247,10 @@ describe('a step of the clock', () => {
       databases: generationOf({ base: 'model', views: 'views' }, 1),
       monotonicMs: () => monotonic,
       rememberWatermark: async () => {},
-      onClockStep: step => steps.push(step),
+      onClockStep(step) {
+        steps.push(step)
+        observer.onClockStep(step)
+      },
     })
     const term = { epoch: 1n, holder: 'h' }
     const step = { term, foldId: 1n, pieces: 1, piece: 0, msMax: 1, memoryBytesMax: 1, platformDigits: 2 }
@@ -264,5 +272,9 @@ describe('a step of the clock', () => {
     expect(steps).toHaveLength(1)
     await pass(2_000, 90_000)
     expect(steps.slice(1)).toEqual([{ stepMs: expect.closeTo(90_000, -2), behindMs: 0 }])
+    for (const direction of ['back', 'forward'])
+      expect(await metrics.registry.metrics()).toContain(
+        `pledgeview_clock_steps_total{direction="${direction}"} 1`,
+      )
   })
 })
