@@ -40,20 +40,6 @@ describe('a connection through the door', () => {
     await door.close()
     server.close()
   })
-
-  test.each(['httpPort', 'nativePort'] as const)(
-    'is none if its %s is taken, and the error names the port',
-    async name => {
-      const server = await listening(socket => socket.destroy())
-      const { [name]: port } = both(server)
-      const opening = openDoor({ httpPort: 0, nativePort: 0, [name]: port }, both(server))
-      await expect(opening).rejects.toMatchObject({
-        name: 'ServerStartError',
-        message: `port ${port} is taken`,
-      })
-      server.close()
-    },
-  )
 })
 
 describe('when all places are taken, a new connection', () => {

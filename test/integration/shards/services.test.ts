@@ -15,7 +15,6 @@ import { startQueryService } from '../../../services/query/service.ts'
 import { memoryState } from '../../../services/query/shared-state.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
-import { noteStop, readProjection } from '../../../services/tables/projector-stops.ts'
 import { holdTablesIdentity, writePurge } from '../../../services/tables/schema/identity.ts'
 import { type ShardServers, startShards } from '../../support/clickhouse/shards.ts'
 import { accountRecord } from '../../support/events/accounts.ts'
@@ -157,17 +156,6 @@ test('a query process forgets at a purge what it keeps', async () => {
 test('a key that is revoked is refused', async () => {
   append([keyEvent('REVOKED')])
   await vi.waitFor(async () => expect((await ask('/projects')).status).toBe(401), 90_000)
-})
-
-test('the stop of the leader counts, and that of a projector beside it does not', async () => {
-  const { tables, databases } = shards
-  const stopped = async () =>
-    (await readProjection(shards.as('pledgeview_portal'), databases)).stopped?.reason ?? null
-  await noteStop(tables, databases, 'beside', new Error('beside'), logger)
-  expect(await stopped()).toBeNull()
-  await projector.stop()
-  await noteStop(tables, databases, 'run', new Error('leader'), logger)
-  expect(await stopped()).toBe('leader')
 })
 
 function ids(): string[] {
