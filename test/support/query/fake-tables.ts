@@ -7,7 +7,7 @@ import { shownColumns, shownFields } from './campaigns.ts'
 
 const listFields = [...shownColumns('list'), 'updated_at']
 
-export type StatementKind = 'snapshot' | 'projects' | 'detail' | 'stats'
+type StatementKind = 'snapshot' | 'projects' | 'detail' | 'stats'
 
 /** The reply to each kind of statement. A thrown error fails the statement. */
 export type FakeAnswers = Record<StatementKind, (statement: Statement) => unknown[]>
@@ -38,11 +38,8 @@ export const snapshotRow: SnapshotRow = {
   as_of: '2026-03-01 11:59:55.000',
 }
 
-/** A platform with one campaign. Any reply can be replaced. `calls` counts the statements of each kind. */
-export function fakeTables(answers: Partial<FakeAnswers> = {}): {
-  tables: Pick<Tables, 'rows'>
-  calls: Record<StatementKind, number>
-} {
+/** A platform with one campaign. Any reply can be replaced. */
+export function fakeTables(answers: Partial<FakeAnswers> = {}): { tables: Pick<Tables, 'rows'> } {
   const all: FakeAnswers = {
     snapshot: () => [snapshotRow],
     projects: () => [detailRow],
@@ -50,13 +47,10 @@ export function fakeTables(answers: Partial<FakeAnswers> = {}): {
     stats: () => [statsRow],
     ...answers,
   }
-  const calls = { snapshot: 0, projects: 0, detail: 0, stats: 0 }
   return {
-    calls,
     tables: {
       rows: async <Row>(statement: Statement) => {
         const kind = kindOf(statement)
-        calls[kind]++
         const rows = all[kind](statement)
         return (kind === 'projects' || kind === 'detail' ? rows.map(asShown) : rows) as Row[]
       },

@@ -51,15 +51,6 @@ describe('secrets', () => {
     expect(hashSecret('other', 'secret')).not.toBe(hashSecret('pepper', 'secret'))
   })
 
-  it('verify against their own hash and no other', () => {
-    fc.assert(
-      fc.property(fc.string(), fc.string(), fc.string(), (pepper, secret, other) => {
-        expect(verifySecret(pepper, secret, hashSecret(pepper, secret))).toBe(true)
-        expect(verifySecret(pepper, other, hashSecret(pepper, secret))).toBe(other === secret)
-      }),
-    )
-  })
-
   it.each(['', 'abc', 'z'.repeat(64), '0'.repeat(63), '0'.repeat(64), '0'.repeat(65), 'é'.repeat(32)])(
     'never verify against %s, which is no hash, or stands in for a missing one',
     stored => {

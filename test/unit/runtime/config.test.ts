@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { appOptionsOf } from '../../../services/query/options.ts'
 import { ConfigError, readConfig, settingNames } from '../../../services/runtime/config.ts'
 
 const example = readFileSync(new URL('../../../deploy/pledgeview.env.example', import.meta.url), 'utf8')
@@ -141,5 +142,10 @@ describe('the configuration', () => {
 
   test('a wrong secret is not repeated in the message', () => {
     expect(() => readConfig({ PLEDGEVIEW_BACKER_KEY: 'do-not-print-me' })).not.toThrow('do-not-print-me')
+  })
+
+  test('no connection is cut before the statements of its request may take no longer', () => {
+    const config = readConfig({ PLEDGEVIEW_QUERY_MS_MAX: '60000' })
+    expect(appOptionsOf(config, 'pepper').socketTimeoutMs).toBeGreaterThan(2 * 60_000)
   })
 })

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { CacheEntry } from '../../../../services/query/cache/response-cache.ts'
 import { needs } from '../../../support/runner/requirements.ts'
-import { isUpWithin, redisProgram, startRedis } from '../../../support/servers/redis.ts'
+import { isUpWithin, newPrefix, redisProgram, startRedis } from '../../../support/servers/redis.ts'
 import {
   entryOf,
   openCache,
@@ -17,11 +17,10 @@ import { redisService } from '../../../support/services/redis.ts'
 import { useService } from '../../../support/services/test-service.ts'
 
 const redis = useService(redisService)
-let prefixes = 0
 
 /** The caches of two processes that keep nothing locally. */
 async function openTwo(settings: TestCacheSettings = {}, other: TestCacheSettings = {}) {
-  const keyPrefix = `test:${process.pid}:${Date.now()}:${prefixes++}:`
+  const keyPrefix = newPrefix()
   const a = await openCache(redis(), { keyPrefix, ...settings })
   const b = await openCache(redis(), { keyPrefix, ...settings, ...other })
   onTestFinished(() => {

@@ -104,11 +104,6 @@ export function describeRateLimiter(
       await harness.advance(settings.windowMs / 2 + 50)
       expect(allowedOf(await hits(5, tried))).toBe(5)
     })
-
-    it('keeps buckets independent', async () => {
-      await hits(settings.limit, 'a')
-      expect(allowedOf(await hits(settings.limit, 'b'))).toBe(settings.limit)
-    })
   })
 }
 
