@@ -1,17 +1,11 @@
 /** What the client says when there is no response, or when the base address is not the API's. Real sockets, no models. */
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { type ClientOptions, createClient } from '../../../contracts/api/client.ts'
 import { errorBody } from '../../../contracts/api/errors.ts'
 import { clients } from '../../clients/python-bridge.ts'
 import { needs } from '../../support/runner/requirements.ts'
-
-const opened: { close(): unknown }[] = []
-
-afterEach(() => {
-  for (const server of opened.splice(0)) server.close()
-})
 
 describe('without a response, the error names the address and the cause', () => {
   it('nothing listens', async () => {
@@ -133,6 +127,6 @@ async function serve(listener: RequestListener): Promise<number> {
 
 async function listen<Server extends ReturnType<typeof createSocketServer>>(server: Server) {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  opened.push(server)
+  onTestFinished(() => void server.close())
   return { port: (server.address() as AddressInfo).port, server }
 }

@@ -1,5 +1,5 @@
 /** The server's tables against a server that misbehaves. What a test opens is closed after it. */
-import { afterEach, expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { openTables, type TablesSettings } from '../../../services/tables/clickhouse/clickhouse.ts'
 import { encodeRows } from '../../../services/tables/clickhouse/row-binary.ts'
 import { type TableInsert, type Tables, TablesError } from '../../../services/tables/port.ts'
@@ -21,11 +21,6 @@ export const insert: TableInsert = {
   columns,
   rows: encodeRows(columns, [[1, 'mind@private.example']]),
 }
-const closers: (() => Promise<void>)[] = []
-
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
 
 export function open(url: string, settings: Partial<TablesSettings> = {}): Tables {
   const tables = openTables({
@@ -37,7 +32,7 @@ export function open(url: string, settings: Partial<TablesSettings> = {}): Table
     idleConnectionMsMax: 1_000,
     ...settings,
   })
-  closers.push(() => tables.close())
+  onTestFinished(() => tables.close())
   return tables
 }
 
@@ -46,7 +41,7 @@ export async function against(
   settings: Partial<TablesSettings> = {},
 ): Promise<{ server: MisbehavingServer; tables: Tables }> {
   const server = await startMisbehavingServer(behaviours)
-  closers.push(() => server.close())
+  onTestFinished(() => server.close())
   return { server, tables: open(server.url, settings) }
 }
 

@@ -1,13 +1,8 @@
 import type { SMTPServerOptions } from 'smtp-server'
-import { afterEach, expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createSmtpMailer } from '../../../../services/portal/notices/smtp-mailer.ts'
 import type { Mail } from '../../../../services/portal/ports.ts'
 import { startMailServer } from '../../../support/portal/mail-server.ts'
-
-const closers: (() => unknown)[] = []
-afterEach(async () => {
-  for (const closer of closers.splice(0).reverse()) await closer()
-})
 
 const mail: Mail = {
   id: 'sign-in-1',
@@ -18,7 +13,7 @@ const mail: Mail = {
 
 async function mailServer(options: SMTPServerOptions = {}) {
   const server = await startMailServer(options)
-  closers.push(() => server.close())
+  onTestFinished(() => server.close())
   return server
 }
 
@@ -70,7 +65,7 @@ const refusal = (status: string) =>
 test('a server that hangs holds up a mail for a bounded time, and a bounded number of them', async () => {
   const { url } = await mailServer({ onData: () => undefined })
   const mailer = createSmtpMailer({ url, from: 'a@portal.example', sendMsMax: 300, inFlightMax: 2 })
-  closers.push(() => mailer.close())
+  onTestFinished(() => mailer.close())
   const waiting = [mailer.send(mail), mailer.send(mail)]
   const ended = Promise.allSettled(waiting)
   await expect(mailer.send(mail)).rejects.toThrow('too many mails')
@@ -86,7 +81,7 @@ test.each([
   const { mails, url } = await mailServer()
   const address = `smtp://${user}0.0.0.0:${new URL(url).port}${options}`
   const mailer = createSmtpMailer({ url: address, from: 'a@portal.example', sendMsMax: 5_000 })
-  closers.push(() => mailer.close())
+  onTestFinished(() => mailer.close())
   const error = await mailer.send(mail).catch((cause: unknown) => cause)
   expect(mails).toHaveLength(count)
   if (count === 0) expect(String(error)).toContain('the mail server refused: E')

@@ -1,6 +1,6 @@
 /** Snapshots of lists over Redis: the pages of one query come from one snapshot, whichever process answers them. */
 import { randomUUID } from 'node:crypto'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { listDefaults } from '../../../../contracts/api/parameters.ts'
 import { createCache } from '../../../../services/query/cache/cache.ts'
 import { createSharedValues } from '../../../../services/query/cache/shared-values.ts'
@@ -17,11 +17,6 @@ import { redisService } from '../../../support/services/redis.ts'
 import { useService } from '../../../support/services/test-service.ts'
 
 const redis = useService(redisService)
-const closers: (() => void)[] = []
-
-afterAll(async () => {
-  for (const close of closers.splice(0)) close()
-})
 
 const first = { ...listDefaults, limit: 1 }
 
@@ -31,7 +26,7 @@ async function openLists(
   { keyBytesMax, ...settings }: TestCacheSettings & { keyBytesMax?: number },
 ): Promise<CampaignLists> {
   const opened = await redisCacheSettings(redis(), settings)
-  closers.push(() => opened.connection.close())
+  onTestFinished(() => opened.connection.close())
   const mayStore = snapshotBudget({ monotonicMs: () => performance.now() }, keyBytesMax)
   const list = { ids: joinedIdList(ids.join('/'), ids.length), asOf: '2026-03-01T12:00:00.000Z' }
   const shared = createSharedValues(snapshots, { ...opened, mayStore })
