@@ -15,7 +15,7 @@ import {
   sessionMs,
   until,
 } from '../../support/kafka/suite.ts'
-import { makeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
+import { deleteBefore, makeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
 
 const never = new AbortController().signal
 const partitions = 3
@@ -120,7 +120,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       if (!first) throw new Error('nothing came')
       await reader.commit(first.assignment, first.positions)
       await reader.rememberWatermark(7_000, 6_000)
-      await deleteBefore(90)
+      await deleteBefore(settings, foldPartition, 90)
       const seen: number[] = []
       const reading = async () => {
         for (;;) seen.push(...numbersOf((await reader.poll({ ...generous, recordsMax: 5 }, never)).records))
@@ -161,18 +161,6 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       admin.fetchOffsets({ ...groupOf(settings), topics: [topicName(settings, 'pledges')] }),
     )
     return (found?.partitions ?? []).reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0)
-  }
-
-  async function deleteBefore(offset: number): Promise<void> {
-    const topic = topicName(settings, foldPartition.topic)
-    await withAdmin(settings, async admin => {
-      // kafkajs finds the partition's broker only in a topic that it has been asked about.
-      await admin.fetchTopicOffsets(topic)
-      await admin.deleteTopicRecords({
-        topic,
-        partitions: [{ partition: foldPartition.partition, offset: String(offset) }],
-      })
-    })
   }
 })
 

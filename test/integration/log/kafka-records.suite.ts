@@ -250,49 +250,27 @@ const keys = [
 ]
 
 export function describePartitions({ address, openReader, openWriter }: KafkaSuite): void {
-  let settings: KafkaSettings
-  let topic: string
-
-  beforeEach(async () => {
-    settings = settingsFor(address())
-    topic = topicName(settings, 'pledges')
-    await makeTopics(settings, { partitions })
-  })
-
-  /** Publishes a record under each key through kcat, so through librdkafka. */
-  function publish(...options: string[]): Promise<string> {
-    const lines = keys.map(key => `${key}\tfrom kcat\n`).join('')
-    return kcat(['-P', '-b', address(), '-t', topic, '-K', '\t', ...options], lines)
-  }
-
-  /** What a reader of ours gets: the places of the keys, and the keys that it finds in a wrong partition. */
-  async function read(count: number): Promise<{ placed: [string, number][]; misplaced: string[] }> {
-    const records = await readRecords(await openReader(settings), count)
-    const named = records.map(record => ({ ...record, key: Buffer.from(record.key ?? []).toString() }))
-    return {
-      placed: named.map(({ key, partition }) => [key, partition]),
-      misplaced: named.filter(({ isMisplaced }) => isMisplaced).map(({ key }) => key),
-    }
-  }
-
-  const expected = new Map(keys.map(key => [key, partitionOf(Buffer.from(key), partitions)]))
-
-  test('is the same for our writer and for librdkafka with partitioner=murmur2_random', async context => {
+  test("is the same for our writer and for librdkafka with partitioner=murmur2_random, and another one for librdkafka's default: a reader marks exactly these records", async context => {
     needs(context, kcatProgram)
+    const settings = settingsFor(address())
+    await makeTopics(settings, { partitions })
     const writer = await openWriter(settings)
     await writer.append(keys.map(key => ({ topic: 'pledges', key: Buffer.from(key), value: null })))
-    await publish('-X', 'partitioner=murmur2_random')
-    const { placed, misplaced } = await read(2 * keys.length)
-    for (const [key, partition] of placed) expect([key, partition]).toEqual([key, expected.get(key)])
-    expect(misplaced).toEqual([])
-  })
-
-  test("is another one for librdkafka's default, and a reader marks exactly these records", async context => {
-    needs(context, kcatProgram)
-    await publish()
-    const { placed, misplaced } = await read(keys.length)
-    const elsewhere = placed.filter(([key, partition]) => partition !== expected.get(key)).map(([key]) => key)
+    // kcat publishes through librdkafka.
+    const publish = ['-P', '-b', address(), '-t', topicName(settings, 'pledges'), '-K', '\t']
+    const lines = keys.map(key => `${key}\tfrom kcat\n`).join('')
+    await kcat([...publish, '-X', 'partitioner=murmur2_random'], lines)
+    await kcat(publish, lines)
+    const records = await readRecords(await openReader(settings), 3 * keys.length)
+    const placed = records.map(record => ({ ...record, key: Buffer.from(record.key ?? []).toString() }))
+    const isRight = ({ key, partition }: { key: string; partition: number }) =>
+      partition === partitionOf(Buffer.from(key), partitions)
+    for (const key of keys) {
+      const right = placed.filter(record => record.key === key && isRight(record))
+      expect(right.length, key).toBeGreaterThanOrEqual(2)
+    }
+    const elsewhere = placed.filter(record => !isRight(record))
     expect(elsewhere.length).toBeGreaterThan(keys.length / 2)
-    expect(misplaced.toSorted()).toEqual(elsewhere.toSorted())
+    expect(placed.filter(({ isMisplaced }) => isMisplaced)).toEqual(elsewhere)
   })
 }

@@ -11,7 +11,7 @@ import {
 } from '../../../services/log/port.ts'
 import { range, readDeliveries, readRecords } from '../../support/events/event-log-records.ts'
 import { commitAll, groupOf, type KafkaSuite, numbered, numbersOf } from '../../support/kafka/suite.ts'
-import { makeTopics, removeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
+import { deleteBefore, makeTopics, removeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
 
 export function describeStarts({ address, openReader, openWriter }: KafkaSuite): void {
   let settings: KafkaSettings
@@ -208,12 +208,7 @@ export function describeStarts({ address, openReader, openWriter }: KafkaSuite):
 
   test('fails if the log has deleted records from there on, and names the ways on', async () => {
     const start = await readBefore({ count: 100, next: 40 })
-    const topic = topicName(settings, 'campaigns')
-    await withAdmin(settings, async admin => {
-      // kafkajs finds the partition's broker only in a topic that it has been asked about.
-      await admin.fetchTopicOffsets(topic)
-      await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '50' }] })
-    })
+    await deleteBefore(settings, { topic: 'campaigns', partition: 0 }, 50)
     const opening = openReader(settings, startsAt(start))
     await expect(opening).rejects.toThrow(
       /read up to 40, and the records before 50 are deleted.*pledgeview restored/,

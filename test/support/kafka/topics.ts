@@ -6,6 +6,7 @@ import type { Admin } from 'kafkajs'
 import pino from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import type { TopicPartition } from '../../../services/log/kafka/offsets.ts'
 import type { ReadMessage } from '../../../services/log/kafka/record.ts'
 import { createTopics } from '../../../services/log/kafka/topics.ts'
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
@@ -98,4 +99,18 @@ export async function readTopic(
 /** The names of all topics of these settings. */
 export function namesOf(settings: KafkaSettings): string[] {
   return topics.map(topic => topicName(settings, topic))
+}
+
+/** Deletes the records of a partition before an offset. */
+export async function deleteBefore(
+  settings: KafkaSettings,
+  { topic, partition }: TopicPartition,
+  offset: number,
+): Promise<void> {
+  const name = topicName(settings, topic)
+  await withAdmin(settings, async admin => {
+    // kafkajs finds the partition's broker only in a topic that it has been asked about.
+    await admin.fetchTopicOffsets(name)
+    await admin.deleteTopicRecords({ topic: name, partitions: [{ partition, offset: `${offset}` }] })
+  })
 }

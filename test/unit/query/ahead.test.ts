@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { createCache } from '../../../services/query/cache/cache.ts'
 import { type CacheEntry, responses } from '../../../services/query/cache/response-cache.ts'
 import { type Ahead, createAhead } from '../../../services/query/endpoints/ahead.ts'
@@ -42,11 +42,6 @@ function manualTime() {
   }
 }
 
-const closing: AbortController[] = []
-afterEach(() => {
-  for (const controller of closing.splice(0)) controller.abort()
-})
-
 /** Processes that share a cache. */
 function startProcesses(count: number, isSlow: boolean, msOfOne = computationMs) {
   const time = manualTime()
@@ -80,7 +75,7 @@ function startProcesses(count: number, isSlow: boolean, msOfOne = computationMs)
     ),
   )
   const controller = new AbortController()
-  closing.push(controller)
+  onTestFinished(() => controller.abort())
   for (const process of processes) void process.run(controller.signal)
   return { world, processes, request: (process: Ahead) => cache.get(key, process.load) }
 }

@@ -1,13 +1,13 @@
 /** Revocations: a revoked key is refused soon after its event, whatever the fold is doing. */
 import { pino } from 'pino'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { ApiKeyState, ChangeEvent } from '../../../../contracts/events/event.ts'
 import {
   createKeyRing,
   defaultKeyRingOptions,
   type KeyRing,
 } from '../../../../services/query/auth/key-ring.ts'
-import { type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { startQueryService } from '../../../../services/query/service.ts'
 import { memoryState } from '../../../../services/query/shared-state.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
@@ -29,11 +29,6 @@ const revoked = (key: string) =>
 
 describe('a revoked key', () => {
   const model = useModelTables()
-  const services: QueryService[] = []
-
-  afterEach(async () => {
-    for (const service of services.splice(0)) await service.close()
-  })
 
   /** Tables of these events, which a leader has folded. */
   async function projected(...events: ChangeEvent[]) {
@@ -56,7 +51,7 @@ describe('a revoked key', () => {
       metrics: createMetrics(),
       logger: pino({ level: 'silent' }),
     })
-    services.push(service)
+    onTestFinished(() => service.close())
     // Its first reads have a time limit, which a busy machine may reach. It reads again.
     await expect.poll(() => service.keyRing.isFresh()).toBe(true)
     return service.keyRing
