@@ -1,6 +1,6 @@
 /** Portals that send notices, with the tables that they read and a clock that a test sets. */
 import pino from 'pino'
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import type { EventWriter } from '../../../services/log/port.ts'
 import { createKeyNotices } from '../../../services/portal/notices/key-notices.ts'
 import { createNoticeSender, type NoticeParts } from '../../../services/portal/notices/notice-sender.ts'
@@ -28,8 +28,6 @@ export function useNotices() {
     now: 0,
     log: undefined as unknown as ProjectedLog,
     writer: undefined as unknown as EventWriter,
-    /** Are called after the test, the last one first. */
-    closers: [] as (() => unknown)[],
     portal,
     held,
     noAddressIsHeld: () => expect.poll(held).not.toContain('@'),
@@ -44,15 +42,12 @@ export function useNotices() {
     await world.log?.close()
     await model?.dispose()
   })
-  afterEach(async () => {
-    for (const closer of world.closers.splice(0).reverse()) await closer()
-  })
   beforeEach(async () => {
     world.now = Date.parse('2026-11-22T12:00:00Z')
     await world.log.clear()
     world.writer = await world.log.openWriter()
     store = openSqliteStore({ path: ':memory:', now: () => world.now })
-    world.closers.push(() => store.close())
+    return () => store.close()
   })
   return world
 

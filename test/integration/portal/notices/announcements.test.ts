@@ -1,5 +1,5 @@
 /** Announcements reach each contact once, and again those of which a mail was given up. */
-import { beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { versions } from '../../../../contracts/api/versions.ts'
 import type { EventWriter } from '../../../../services/log/port.ts'
 import { type Announcement, announce } from '../../../../services/portal/notices/announcement.ts'
@@ -26,7 +26,7 @@ beforeEach(async () => {
 test('an announcement goes to each contact of an active key once, however often it is made', async () => {
   await haveKey('pv_live_BUSY0001', { minutes: 1, ok: 1, refused: 0 })
   const server = await startMailServer()
-  world.closers.push(() => server.close())
+  onTestFinished(() => server.close())
   const { sender, notices: ofKeys } = portal({ mailer: server.mailer() })
   const none = { invalid: 0, waiting: 0, sent: 0, given_up: 0, settled_before: 0 }
 

@@ -1,5 +1,5 @@
 /** The notices that the portal sends by itself: about keys, and about runaway traffic. */
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { perAddressPerDayMax } from '../../../../services/portal/notices/key-notices.ts'
 import { accountRecord } from '../../../support/events/accounts.ts'
 import { type MailServer, startMailServer } from '../../../support/portal/mail-server.ts'
@@ -16,7 +16,7 @@ describe('a mail about a key', () => {
   let server: MailServer
   beforeEach(async () => {
     server = await startMailServer()
-    world.closers.push(() => server.close())
+    return () => server.close()
   })
 
   test('goes to the account and to the contact, once, from several portals', async () => {
@@ -119,7 +119,7 @@ describe('a mail about a key', () => {
 
   test('in doubt is sent once more, with the same Message-ID', async () => {
     const hanging = await startMailServer({ onData: () => undefined })
-    world.closers.push(() => hanging.close())
+    onTestFinished(() => hanging.close())
     const first = portal({ mailer: hanging.mailer(300) })
     await first.notices.created(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE1')
     await waiting(1)
@@ -199,7 +199,7 @@ describe('runaway traffic', () => {
     await haveKey('pv_live_STEADY01', { minutes: 15, ok: 120, refused: 119 })
     await haveKey('pv_live_BURST001', { minutes: 1, ok: 120, refused: 9_000 })
     const server = await startMailServer()
-    world.closers.push(() => server.close())
+    onTestFinished(() => server.close())
     const { sender } = portal({ mailer: server.mailer() })
     const look = async () => {
       await sender.look()

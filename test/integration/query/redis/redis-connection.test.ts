@@ -27,7 +27,6 @@ interface LogLine {
 
 let redis: RedisProcess
 let log: LogLine[]
-const connections: RedisConnection[] = []
 
 beforeEach(async context => {
   needs(context, redisProgram)
@@ -35,7 +34,6 @@ beforeEach(async context => {
   redis = await startRedis()
 })
 afterEach(async () => {
-  for (const connection of connections.splice(0)) connection.close()
   await redis?.close()
 })
 
@@ -46,7 +44,7 @@ function connect(
   const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
   // Long enough for Redis on a busy machine. With less, the log would tell of outages that no test has made.
   const connection = connectTo({ url }, { deadlineMs: 1_000, logger, ...rest })
-  connections.push(connection)
+  onTestFinished(() => connection.close())
   return connection
 }
 
