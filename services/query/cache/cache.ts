@@ -87,19 +87,6 @@ export function createCache<Value extends Lifetime>(
     }
   }
 
-  async function loadOnce(key: string, load: () => Promise<Value>, owner: string): Promise<Value> {
-    const running = loads.get(key)
-    if (running === undefined) {
-      const started = loadAndKeep(key, load, owner)
-      loads.set(key, started)
-      return started
-    }
-    const loaded = await running
-    // This owner uses the value too.
-    store.get(key, owner)
-    return loaded
-  }
-
   return {
     /** Returns the cached value or the running load, or `undefined` if `get` would load. It does not count as a use by an owner. */
     find(key: string): Value | Promise<Value> | undefined {
@@ -120,7 +107,15 @@ export function createCache<Value extends Lifetime>(
         return load()
       }
       try {
-        return store.get(key, owner) ?? (await loadOnce(key, counted, owner))
+        const kept = store.get(key, owner)
+        if (kept !== undefined) return kept
+        const running = loads.get(key)
+        const loading = running ?? loadAndKeep(key, counted, owner)
+        loads.set(key, loading)
+        const loaded = await loading
+        // This owner uses the value too.
+        if (running !== undefined) store.get(key, owner)
+        return loaded
       } finally {
         onLookup?.(isHit)
       }

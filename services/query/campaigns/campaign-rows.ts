@@ -135,14 +135,6 @@ function inBatches(
   let next: { ids: Set<string>; chars: number; loading: Promise<RowsById> } | undefined
   let last: Promise<unknown> = Promise.resolve()
 
-  function startBatch() {
-    const ids = new Set<string>()
-    const batch = { ids, chars: 0, loading: loadAfter(last, ids) }
-    // Without the rows, so that the last batch does not stay in memory until the next one.
-    last = batch.loading.then(noop, noop)
-    return batch
-  }
-
   async function loadAfter(before: Promise<unknown>, ids: ReadonlySet<string>): Promise<RowsById> {
     await Promise.all([before, yieldToEventLoop()])
     if (next?.ids === ids) next = undefined
@@ -151,8 +143,13 @@ function inBatches(
 
   return ids => {
     const chars = ids.reduce((sum, id) => sum + id.length, 0)
-    const isFull = next && (next.ids.size + ids.length > idsMax || next.chars + chars > idsCharsMax)
-    if (next === undefined || isFull) next = startBatch()
+    if (next && (next.ids.size + ids.length > idsMax || next.chars + chars > idsCharsMax)) next = undefined
+    if (next === undefined) {
+      const batch = new Set<string>()
+      next = { ids: batch, chars: 0, loading: loadAfter(last, batch) }
+      // Without the rows, so that the last batch does not stay in memory until the next one.
+      last = next.loading.then(noop, noop)
+    }
     next.chars += chars
     for (const id of ids) next.ids.add(id)
     return next.loading

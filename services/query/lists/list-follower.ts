@@ -173,10 +173,7 @@ export function createListFollower(
       const present = new Set(entries.ids)
       const departed = some.filter(id => !present.has(id))
       await inParts(entries, changedAtOnce, part => index.put(part))
-      for (let at = 0; at < departed.length; at += changedAtOnce) {
-        index.remove(departed.slice(at, at + changedAtOnce))
-        await yieldToEventLoop()
-      }
+      await inParts({ ids: departed }, changedAtOnce, part => index.remove(part.ids))
     }
     return counted
   }
@@ -236,11 +233,15 @@ async function outdated(index: ListIndex, { ids, stamps }: ChangesRow): Promise<
 }
 
 /** Calls `add` with parts of these campaigns. Other work runs between the calls. */
-async function inParts(entries: EntriesRow, size: number, add: (part: EntriesRow) => void): Promise<void> {
+async function inParts<Entries extends Pick<EntriesRow, 'ids'>>(
+  entries: Entries,
+  size: number,
+  add: (part: Entries) => void,
+): Promise<void> {
   for (let from = 0; from < entries.ids.length; from += size) {
     await yieldToEventLoop()
     const columns = Object.entries(entries).filter(([, values]) => Array.isArray(values))
     const part = columns.map(([name, values]) => [name, values.slice(from, from + size)])
-    add(Object.fromEntries(part) as EntriesRow)
+    add(Object.fromEntries(part) as Entries)
   }
 }

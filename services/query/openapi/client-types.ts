@@ -108,21 +108,12 @@ function typeText(schema: Schema, place: string, integer = 'number'): string {
   if (Array.isArray(schema.type)) {
     return schema.type.map(type => typeText({ ...schema, type }, place, integer)).join(' | ')
   }
-  switch (schema.type) {
-    case 'string':
-    case 'number':
-    case 'boolean':
-    case 'null':
-      return schema.type
-    case 'integer':
-      return integer
-    case 'array': {
-      const items = typeText(schema.items ?? {}, place, integer)
-      return items.includes(' ') ? `(${items})[]` : `${items}[]`
-    }
-    default:
-      throw new Error(`${place}: no TypeScript type is known for ${JSON.stringify(schema)}`)
-  }
+  const { type = '', items = {} } = schema
+  if (type === 'integer') return integer
+  if (['string', 'number', 'boolean', 'null'].includes(type)) return type
+  if (type !== 'array') throw new Error(`${place}: no type is known for ${JSON.stringify(schema)}`)
+  const each = typeText(items, place, integer)
+  return each.includes(' ') ? `(${each})[]` : `${each}[]`
 }
 
 function commentText(description: string | undefined, indent: string): string {
@@ -131,17 +122,8 @@ function commentText(description: string | undefined, indent: string): string {
   const safe = description.replaceAll('*/', '* /')
   const single = `${indent}/** ${safe} */`
   if (single.length <= lineLengthMax && !safe.includes('\n')) return `${single}\n`
-  const lines = wrap(safe, lineLengthMax - indent.length - 3)
+  // As many words as fit in a line.
+  const words = new RegExp(`\\S.{0,${lineLengthMax - indent.length - 4}}(?=\\s|$)`, 'g')
+  const lines = safe.replace(/\s+/g, ' ').match(words) ?? []
   return `${indent}/**\n${lines.map(line => `${indent} * ${line}\n`).join('')}${indent} */\n`
-}
-
-function wrap(text: string, lengthMax: number): string[] {
-  const lines = ['']
-  for (const word of text.split(/\s+/)) {
-    const line = lines.at(-1)
-    if (line === '') lines.splice(-1, 1, word)
-    else if (`${line} ${word}`.length <= lengthMax) lines.splice(-1, 1, `${line} ${word}`)
-    else lines.push(word)
-  }
-  return lines
 }

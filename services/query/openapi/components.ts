@@ -92,7 +92,7 @@ export const headers = {
 
 export type HeaderName = keyof typeof headers
 
-/** The headers of responses of every status; then of cached responses; then of lists. */
+/** The headers of responses of every status; then of cached responses. */
 export const everyResponse = [
   'X-Request-Id',
   'X-RateLimit-Limit',
@@ -107,8 +107,6 @@ export const everyResponse = [
   'Link',
 ] as const satisfies HeaderName[]
 export const cachedResponse = [...everyResponse, 'ETag', 'Age', 'Cache-Control'] as const
-export const listResponse = [...cachedResponse, 'X-Data-As-Of', 'X-Snapshot-Id'] as const
-export const listResponseWithDigest = [...listResponse, 'X-Data-Digest'] as const
 
 /** References to the shared headers with these names. */
 export function refer(names: readonly HeaderName[]): ZodOpenApiHeadersObject {

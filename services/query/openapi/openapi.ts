@@ -14,8 +14,6 @@ import {
   everyResponse,
   failureResponses,
   headers,
-  listResponse,
-  listResponseWithDigest,
   refer,
   securitySchemes,
 } from './components.ts'
@@ -168,7 +166,8 @@ const failures = (codes: readonly ErrorCode[]) =>
 function get(operation: Operation): ZodOpenApiOperationObject {
   const { operationId, tag, summary, isPublic, parameters, answer, isPage, hasDigest, schema, example } =
     operation
-  const names = refer(hasDigest ? listResponseWithDigest : isPage ? listResponse : cachedResponse)
+  const ofPage = isPage ? (['X-Data-As-Of', 'X-Snapshot-Id'] as const) : []
+  const names = refer([...cachedResponse, ...ofPage, ...(hasDigest ? (['X-Data-Digest'] as const) : [])])
   const all: ErrorCode[] = [
     ...operation.failures,
     ...(isPublic ? [] : (['unauthorized', 'forbidden'] as const)),
