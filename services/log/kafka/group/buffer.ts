@@ -17,10 +17,8 @@ interface Size {
 }
 
 interface Queue {
-  chunks: (readonly LogRecord[])[]
-  /** How many records of the first chunk are already taken. */
-  taken: number
-  held: Size
+  waiting: LogRecord[]
+  bytes: number
 }
 
 export function createFetchBuffer() {
@@ -31,7 +29,7 @@ export function createFetchBuffer() {
     const name = partitionName(at)
     const known = queues.get(name)
     if (known) return known
-    const queue: Queue = { chunks: [], taken: 0, held: { records: 0, bytes: 0 } }
+    const queue: Queue = { waiting: [], bytes: 0 }
     queues.set(name, queue)
     return queue
   }
@@ -41,15 +39,16 @@ export function createFetchBuffer() {
     add(records: readonly LogRecord[]): void {
       const [first] = records
       if (!first) return
-      const { chunks, held } = queueOf(first)
-      chunks.push(records)
-      held.records += records.length
-      for (const record of records) held.bytes += bytesOf(record)
+      const queue = queueOf(first)
+      for (const record of records) {
+        queue.waiting.push(record)
+        queue.bytes += bytesOf(record)
+      }
     },
 
     /** The next records, up to the bounds, and the positions after them. A first record always fits. */
     take({ recordsMax, bytesMax }: Pick<PollBounds, 'recordsMax' | 'bytesMax'>) {
-      const waiting = rotated([...queues.values()], turn++).filter(({ held }) => held.records > 0)
+      const waiting = rotated([...queues.values()], turn++).filter(queue => queue.waiting.length > 0)
       const room: Size = { records: recordsMax, bytes: bytesMax }
       const parts = waiting.map((): LogRecord[] => [])
       // First each queue gets an equal share. Then the unused room goes to the queues that have more.
@@ -58,7 +57,10 @@ export function createFetchBuffer() {
           const sharers = isShared ? waiting.length - index : 1
           const share: Size = { records: Math.ceil(room.records / sharers), bytes: room.bytes / sharers }
           const isFirst = parts.every(part => part.length === 0)
-          takeFrom(queue, share, room, isFirst, parts[index] ?? [])
+          const taken = takeFrom(queue, share, isFirst)
+          for (const record of taken.records) parts[index]?.push(record)
+          room.records -= taken.records.length
+          room.bytes -= taken.bytes
         }
       }
       return { records: parts.flat(), positions: parts.flatMap(positionBehind) }
@@ -68,43 +70,32 @@ export function createFetchBuffer() {
     held(at?: TopicPartition): Size {
       const size: Size = { records: 0, bytes: 0 }
       const asked = at ? [queues.get(partitionName(at))] : queues.values()
-      for (const queue of asked) addSize(size, queue?.held)
+      for (const queue of asked)
+        if (queue) addSize(size, { records: queue.waiting.length, bytes: queue.bytes })
       return size
     },
   }
 }
 
 /** Adds to `to`. */
-function addSize(to: Size, size: Size | undefined): void {
-  to.records += size?.records ?? 0
-  to.bytes += size?.bytes ?? 0
+function addSize(to: Size, size: Size): void {
+  to.records += size.records
+  to.bytes += size.bytes
 }
 
-/** Takes what fits into the share, and subtracts it from the room. */
-function takeFrom(queue: Queue, share: Size, room: Size, isFirst: boolean, part: LogRecord[]): void {
-  const used: Size = { records: 0, bytes: 0 }
-  while (used.records < share.records) {
-    const record = queue.chunks[0]?.[queue.taken]
-    if (!record) break
-    const bytes = bytesOf(record)
-    const mustFit = isFirst && used.records === 0
-    if (!mustFit && used.bytes + bytes > share.bytes) break
-    part.push(record)
-    used.records++
-    used.bytes += bytes
-    advance(queue)
+/** Takes what fits into the share. A first record fits in any case. */
+function takeFrom(queue: Queue, share: Size, isFirst: boolean): { records: LogRecord[]; bytes: number } {
+  let count = 0
+  let bytes = 0
+  for (const record of queue.waiting) {
+    const mustFit = isFirst && count === 0
+    const next = bytes + bytesOf(record)
+    if (count >= share.records || (!mustFit && next > share.bytes)) break
+    count++
+    bytes = next
   }
-  for (const size of [queue.held, room]) {
-    size.records -= used.records
-    size.bytes -= used.bytes
-  }
-}
-
-function advance(queue: Queue): void {
-  queue.taken++
-  if (queue.taken < (queue.chunks[0]?.length ?? 0)) return
-  queue.chunks.shift()
-  queue.taken = 0
+  queue.bytes -= bytes
+  return { records: queue.waiting.splice(0, count), bytes }
 }
 
 function positionBehind(part: readonly LogRecord[]): Position[] {
