@@ -97,12 +97,9 @@ export function topicOfName(settings: TopicNames, name: string): Topic {
 function writeLog(logger: Logger, { label, namespace, log }: Kafkajs.LogEntry): void {
   const { message, broker, error } = log
   const line = { kafkajs: namespace, ...(broker && { broker }), ...(error && { error: String(error) }) }
-  if (label === 'ERROR' && !isOrdinary(String(error ?? message))) logger.warn(line, message)
+  const isOrdinary = ordinaryErrors.some(part => String(error ?? message).includes(part))
+  if (label === 'ERROR' && !isOrdinary) logger.warn(line, message)
   else logger.debug(line, message)
-}
-
-function isOrdinary(text: string): boolean {
-  return ordinaryErrors.some(part => text.includes(part))
 }
 
 // kafkajs's messages for REBALANCE_IN_PROGRESS, GROUP_COORDINATOR_NOT_AVAILABLE and MEMBER_ID_REQUIRED.

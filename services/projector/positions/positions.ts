@@ -139,13 +139,11 @@ export function createPositions(dependencies: PositionsDependencies) {
     /** Writes the positions of a batch to each shard, if it is time for it. Those of an assignment that is not the last one are left out. */
     async store(of: string, positions: readonly Position[]): Promise<void> {
       if (of !== assignment) return
-      const rows = heldIn(positions).flatMap(({ row, position }) => {
+      for (const { row, position } of heldIn(positions)) {
         const { next, lastAt = row.lastAt } = position
-        if (position.lastAt === undefined && lastAt === 0) return []
+        if (position.lastAt === undefined && lastAt === 0) continue
         invariant('stored-positions', next >= row.next, () => ({ ...position, before: row.next }))
-        return { row, moved: { ...row, next, lastAt } }
-      })
-      for (const { row, moved } of rows) {
+        const moved = { ...row, next, lastAt }
         held.set(partitionName(moved), moved)
         unwritten.delete(row)
         unwritten.add(moved)

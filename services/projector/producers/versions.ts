@@ -119,7 +119,8 @@ async function compare(
     counts: { in_order: 0, stale: 0, conflicting: 0 },
     examples: [],
   }
-  const known = Map.groupBy(rows, ({ id }) => id)
+  const states = rows.map(({ id, of_version, content }) => ({ id, version: BigInt(of_version), content }))
+  const known = Map.groupBy(states, ({ id }) => id)
   for (const [key, ofKey] of Map.groupBy(read, ({ event }) => event.key)) {
     const own = ofKey.map(({ record, event }) => ({
       record,
@@ -129,10 +130,7 @@ async function compare(
         return hash('sha256', rowOf(event, hashBacker), 'hex')
       },
     }))
-    const present = (known.get(key) ?? []).map(({ of_version, content }) => ({
-      version: BigInt(of_version),
-      content,
-    }))
+    const present = known.get(key) ?? []
     for (const [index, state] of own.entries()) {
       const outcome = outcomeOf(state, { before: own.slice(0, index), own, present })
       found.counts[outcome]++
