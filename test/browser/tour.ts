@@ -46,6 +46,13 @@ export async function openExample(page: Page, { url }: Portal): Promise<void> {
       return page.getByRole('region', { name: 'Top campaigns' }).getByRole('rowheader').count()
     }, soon)
     .toBeGreaterThan(0)
+  // On a phone each cell begins with its name, but not a bar.
+  await page.setViewportSize({ width: 390, height: 900 })
+  const nameOf = (cell: string) =>
+    page.evaluate(`getComputedStyle(document.querySelector('[data-label=${cell}]'), '::before').content`)
+  expect(await nameOf('Backers')).toContain('Backers')
+  expect(await nameOf('Bar')).toBe('none')
+  await page.setViewportSize({ width: 1_280, height: 900 })
   await page.locator('summary', { hasText: question }).click()
   await page.getByRole('link', { name: `Open in the play page ${question}` }).click()
   // The field is there before the script that fills it.
