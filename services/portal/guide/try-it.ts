@@ -20,7 +20,7 @@ export function credentialsCard(): Html {
 }
 
 /**
- * The form around the parameters of a request, the curl line, and room for the answer. Without scripts the line is an example. A file
+ * The form around the parameters of a request, the curl line, and room for the answer, which it fills. Without scripts the line is an example. A file
  * has only the line, which saves it.
  */
 export function tryIt({ id, path, isFile }: Operation, fields: Html, apiUrl: string): Html {
@@ -32,7 +32,10 @@ export function tryIt({ id, path, isFile }: Operation, fields: Html, apiUrl: str
 ${fields}
 <div class="actions with-script"><button type="submit">Send the request</button></div>
 </form>
-<div class="with-script answer"><div id="outcome-of-${id}" role="status"></div><div id="${id}-answer"></div></div>
+<div class="with-script answer"><div id="${id}-outcome" role="status"></div><div id="${id}-answer" hidden>
+${codeBlock({ id: `${id}-body`, caption: 'Body of the answer', text: '' })}
+<details><summary></summary><dl class="fields"></dl></details>
+</div></div>
 ${curl}`
 }
 

@@ -40,7 +40,7 @@ function encoded(text) {
 }
 
 function showCurl(form) {
-  document.getElementById(`${form.dataset.id}-curl`).textContent =
+  partOf(form, 'curl').textContent =
     `curl -sS -H "X-API-Key: $PLEDGEVIEW_KEY" -H "X-API-Secret: $PLEDGEVIEW_SECRET" \\\n  '${addressOf(form)}'`
 }
 
@@ -54,9 +54,9 @@ async function send(form) {
   }
   const [key, secret] = credentials.map(field => field.value.trim())
   button.disabled = true
-  show(form, element('p', {}, 'Waiting for the answer …'))
+  show(form, element('p', '', 'Waiting for the answer …'))
   try {
-    show(form, ...(await answerOf(form, key, secret)))
+    await showAnswer(form, key, secret)
   } catch (error) {
     const isLate = error.name === 'TimeoutError'
     const why = 'It may be away, or your network or an extension of the browser keeps it from you.'
@@ -66,7 +66,7 @@ async function send(form) {
   }
 }
 
-async function answerOf(form, key, secret) {
+async function showAnswer(form, key, secret) {
   const started = performance.now()
   const response = await fetch(addressOf(form), {
     headers: { 'X-API-Key': key, 'X-API-Secret': secret },
@@ -78,38 +78,17 @@ async function answerOf(form, key, secret) {
   })
   const text = await response.text()
   const ms = Math.round(performance.now() - started)
-  const status = element(
-    'span',
-    { class: `badge ${response.ok ? 'good' : 'bad'}` },
-    `Status ${response.status}`,
-  )
   const headers = [...response.headers].filter(([name]) => !hiddenHeaders.has(name))
+  const [code, details, summary, list] = partOf(form, 'answer').querySelectorAll('code, details, summary, dl')
+  code.replaceChildren(...coloured(pretty(text).slice(0, bodyCharactersMax)))
+  details.open = false
+  summary.textContent = `${headers.length} headers`
+  list.replaceChildren(
+    ...headers.map(([name, value]) => element('div', '', element('dt', '', name), element('dd', '', value))),
+  )
+  const status = element('span', `badge ${response.ok ? 'good' : 'bad'}`, `Status ${response.status}`)
   const about = `after ${ms} ms, ${text.length.toLocaleString('en')} characters`
-  const id = `${form.dataset.id}-body`
-  const copy = { type: 'button', class: 'small secondary', 'data-copy': `#${id}` }
-  const body = { tabindex: '0', role: 'group', 'aria-label': 'Body of the answer' }
-  const shown = pretty(text).slice(0, bodyCharactersMax)
-  return [
-    element('p', {}, status, ` ${about}`),
-    element(
-      'figure',
-      { class: 'code' },
-      element('figcaption', {}, 'Body', element('button', copy, 'Copy the body')),
-      element('pre', body, element('code', { id }, ...coloured(shown))),
-    ),
-    element(
-      'details',
-      {},
-      element('summary', {}, `${headers.length} headers`),
-      element(
-        'dl',
-        { class: 'fields' },
-        ...headers.map(([name, value]) =>
-          element('div', {}, element('dt', {}, name), element('dd', {}, value)),
-        ),
-      ),
-    ),
-  ]
+  show(form, element('p', '', status, ` ${about}`), true)
 }
 
 // The text of JSON with its names, texts and other values told apart.
@@ -119,7 +98,7 @@ function coloured(text) {
   let end = 0
   for (const { 0: token, 1: quoted, 2: colon, index } of text.matchAll(tokens)) {
     const kind = quoted === undefined ? 'value' : colon === undefined ? 'text' : 'name'
-    parts.push(text.slice(end, index), element('span', { class: `json-${kind}` }, token))
+    parts.push(text.slice(end, index), element('span', `json-${kind}`, token))
     end = index + token.length
   }
   return [...parts, text.slice(end)]
@@ -134,19 +113,24 @@ function pretty(text) {
 }
 
 function fault(text) {
-  return element('div', { class: 'notice bad' }, element('p', {}, text))
+  return element('div', 'notice bad', element('p', '', text))
 }
 
 // A screen reader reads the first line as soon as it is there. The rest would be too long to be read aloud unasked.
-function show(form, first, ...rest) {
-  document.getElementById(`outcome-of-${form.dataset.id}`).replaceChildren(first)
-  document.getElementById(`${form.dataset.id}-answer`).replaceChildren(...rest)
+function show(form, line, hasAnswer = false) {
+  partOf(form, 'outcome').replaceChildren(line)
+  partOf(form, 'answer').hidden = !hasAnswer
+}
+
+// What the page has for this request (guide/try-it.ts).
+function partOf(form, name) {
+  return document.getElementById(`${form.dataset.id}-${name}`)
 }
 
 // Texts become text nodes: what an answer holds is never read as HTML.
-function element(name, attributes, ...children) {
+function element(name, className, ...children) {
   const made = document.createElement(name)
-  for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value)
+  made.className = className
   made.append(...children)
   return made
 }
