@@ -20,7 +20,7 @@ import {
   stampsOf,
 } from '../../support/generations/rebuilds.ts'
 import { useRebuildable } from '../../support/generations/use-rebuildable.ts'
-import { column, restTables } from '../../support/projector/fold-records.ts'
+import { column } from '../../support/projector/fold-records.ts'
 import { expectedReading, readViews } from '../../support/projector/model-tables.ts'
 import { backUpTables, positionsIn, watermarkIn } from '../../support/projector/positions.ts'
 import { keptRejects } from '../../support/projector/reject-filters.ts'
@@ -133,38 +133,31 @@ describe('a rebuild of wrong tables', () => {
     expect(await stampsOf(live)).toEqual(stamps)
   })
 
-  const expireBatches = ({ tables, databases: { ledger } }: Parameters<typeof restTables>[0]) =>
-    tables.run({ query: `ALTER TABLE ${ledger}.batch_log DELETE WHERE 1 SETTINGS mutations_sync = 2` })
-
-  test.each([
-    ['after months', restTables],
-    // As after a start of the projectors that wrote the watermark, and was stopped before it folded.
-    ['when its batches have expired', expireBatches],
-  ])(
-    'can be rolled back %s: what was hidden while the previous tables were given up stays hidden',
-    async (_, rest) => {
-      const previous = generationOf(live.databases, live.databases.generation)
-      let isHidden = false
-      const tables = obstructed(live.tables, {
-        async before({ text }) {
-          if (isHidden || !isStamps(text)) return
-          isHidden = true
-          // The projectors still write it into the previous tables, which nothing folds any more.
-          await live.append([campaignEvent({ campaign_id: 'c1', version: 3, status: 'SUSPENDED' })])
-          await live.committed()
-        },
-      })
-      await live.rebuild({ tables })
-      await live.settled()
-      const before = await stampsOf(live)
-      expect(before.map(({ id }) => id)).not.toContain('c1')
-      await rest({ tables: live.tables, databases: previous })
-      await live.rebuild({ kind: 'rollback' })
-      await live.settled()
-      expect(live.databases.ledger).toBe(previous.ledger)
-      expect(await stampsOf(live)).toEqual(before)
-    },
-  )
+  // A watermark of months ago has everything folded in any case: test/integration/projector/service.test.ts.
+  test('can be rolled back when its batches have expired: what was hidden while the previous tables were given up stays hidden', async () => {
+    const previous = generationOf(live.databases, live.databases.generation)
+    let isHidden = false
+    const tables = obstructed(live.tables, {
+      async before({ text }) {
+        if (isHidden || !isStamps(text)) return
+        isHidden = true
+        // The projectors still write it into the previous tables, which nothing folds any more.
+        await live.append([campaignEvent({ campaign_id: 'c1', version: 3, status: 'SUSPENDED' })])
+        await live.committed()
+      },
+    })
+    await live.rebuild({ tables })
+    await live.settled()
+    const before = await stampsOf(live)
+    expect(before.map(({ id }) => id)).not.toContain('c1')
+    await live.tables.run({
+      query: `ALTER TABLE ${previous.ledger}.batch_log DELETE WHERE 1 SETTINGS mutations_sync = 2`,
+    })
+    await live.rebuild({ kind: 'rollback' })
+    await live.settled()
+    expect(live.databases.ledger).toBe(previous.ledger)
+    expect(await stampsOf(live)).toEqual(before)
+  })
 })
 
 describe('a rebuild of tables that were restored from a backup', () => {
