@@ -40,7 +40,7 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
       throw new PageError(503, askedReason)
     })
     // From here on the account is gone, and its sessions with it. To report a failure would lead to a second try, and that to a
-    // new account. A round completes the rest (deletions.ts).
+    // new account. A round completes the rest (accounts.ts).
     await keys
       .deleteAll(account.account_id)
       .catch((error: unknown) =>

@@ -11,17 +11,17 @@
  * would bring it back. So whatever wrote it sees the newer state in the ledger, and appends that once more. If its process was
  * killed, the deletion itself is appended a second time, when nothing that was under way can land any more (`settledMs`). Of the
  * two, the second has a version that is higher by one.
+ *
+ * A deletion has two steps. After `delete` the account does not exist, and its sessions have ended with it. Then its keys are deleted, with
+ * the names and contact addresses that they carry. It may be interrupted: its process was killed, the log or the tables were away, or
+ * something was written meanwhile and landed later. So every portal looks for what is left (`finishDeletions`). Several may complete the
+ * same one: each step can be done again.
  */
-import {
-  type AccountEvent,
-  lifeOf,
-  partOf,
-  portalVersionOf,
-  versionIn,
-} from '../../../contracts/events/portal-event.ts'
+import { type AccountState, lifeOf, partOf, versionIn } from '../../../contracts/events/portal-event.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { PageError } from '../http/pages.ts'
+import type { PortalKeys } from '../keys/portal-keys.ts'
 import { type OwnEventsDependencies, writeOwn } from '../own-events.ts'
 import type { Account } from '../ports.ts'
 import { type Place, readRows } from '../reading.ts'
@@ -42,11 +42,10 @@ export type Accounts = ReturnType<typeof openAccounts>
 
 export function openAccounts(dependencies: AccountsDependencies) {
   const { portalKey, now, settledMs = settledMsDefault } = dependencies
+  const find = async (accountId: string) => liveAccount(await readAccount(dependencies, accountId))
   return {
     /** The account with this id, as the ledger has it now. */
-    async find(accountId: string): Promise<Account | undefined> {
-      return liveAccount(await readAccount(dependencies, accountId))
-    },
+    find: find as (accountId: string) => Promise<Account | undefined>,
 
     /** The account of a verified e-mail address in its normal form (email.ts). Creates it if there is none. */
     async ofVerifiedEmail(email: string): Promise<Account> {
@@ -56,11 +55,11 @@ export function openAccounts(dependencies: AccountsDependencies) {
         // What is left of the life before must not become a part of the new one.
         if (held && (await hasKeys(dependencies, account_id))) throw beingDeleted()
         const at = now()
-        const version = longOf(versionIn(lifeOf(held?.version ?? 0n) + 1n, at))
-        const data = { account_id, email, created_at: at, sessions_valid_from: at, changed_at: at, version }
+        const version = versionIn(lifeOf(held?.version ?? 0n) + 1n, at)
         // Another portal may have made it, too. Then the state with the higher version counts, everywhere, and ends a session that
         // began with the other one: that person signs in again.
-        held = await write(dependencies, { type: 'account', data })
+        const times = { created_at: at, sessions_valid_from: at, changed_at: at }
+        held = await write(dependencies, { account_id, email, ...times, version })
       }
       const account = liveAccount(held)
       if (!account) throw beingDeleted()
@@ -69,27 +68,22 @@ export function openAccounts(dependencies: AccountsDependencies) {
 
     /** Ends every session that began before now. An account that does not exist any more has none. */
     async endSessions(accountId: string): Promise<void> {
-      const account = liveAccount(await readAccount(dependencies, accountId))
+      const account = await find(accountId)
       // Its sessions ended with it. So they do if it is deleted from here on.
       if (!account) return
-      const { email, created_at, version } = account
       // The clock of the portal that wrote it last may be ahead. Its sessions have to end too.
-      const part = Math.max(now(), account.sessions_valid_from + 1, partOf(version) + 1)
-      const data = {
-        ...{ account_id: accountId, email, created_at, sessions_valid_from: part, changed_at: now() },
-        version: longOf(versionIn(lifeOf(version), part)),
-      }
-      await write(dependencies, { type: 'account', data })
+      const part = Math.max(now(), account.sessions_valid_from + 1, partOf(account.version) + 1)
+      const version = versionIn(lifeOf(account.version), part)
+      await write(dependencies, { ...account, sessions_valid_from: part, changed_at: now(), version })
     },
 
     /** Deletes the account: from now on it does not exist. Its keys have to be deleted after it. */
-    async delete(accountId: string): Promise<void> {
-      const account = liveAccount(await readAccount(dependencies, accountId))
+    async delete(account_id: string): Promise<void> {
+      const account = await find(account_id)
       if (!account) return
       const times = { created_at: 0, sessions_valid_from: 0, changed_at: now() }
-      const version = longOf(versionIn(lifeOf(account.version) + 1n, 0))
-      const data = { account_id: accountId, email: '', ...times, version }
-      await write(dependencies, { type: 'account', data })
+      const version = versionIn(lifeOf(account.version) + 1n, 0)
+      await write(dependencies, { account_id, email: '', ...times, version })
     },
 
     /** The accounts of which something is left after a deletion, or whose deletion has to be appended again. */
@@ -101,7 +95,7 @@ export function openAccounts(dependencies: AccountsDependencies) {
       // A deletion that was appended once has the part 0.
       const isDue = account?.email === '' && partOf(account.version) === 0 && account.age_ms >= settledMs
       if (!isDue || (await hasKeys(dependencies, accountId))) return
-      await write(dependencies, eventOf({ ...account, version: account.version + 1n }))
+      await write(dependencies, { ...account, version: account.version + 1n })
     },
   }
 }
@@ -111,18 +105,14 @@ export function openAccounts(dependencies: AccountsDependencies) {
  * the newer one is appended again, so that it is the last one in the log. That may be late, too, so it counts only once the ledger has it
  * anew. `before`: when the ledger had the state that is appended again.
  */
-async function write(
-  dependencies: AccountsDependencies,
-  event: AccountEvent,
-  before = 0,
-): Promise<LedgerRow> {
-  const version = portalVersionOf(event)
-  const held = await writeOwn(dependencies, [event], async () => {
-    const row = await readAccount(dependencies, event.data.account_id)
+async function write(dependencies: AccountsDependencies, data: State, before = 0): Promise<LedgerRow> {
+  const { account_id, version } = data
+  const held = await writeOwn(dependencies, [{ type: 'account', data }], async () => {
+    const row = await readAccount(dependencies, account_id)
     const isThere = row && row.version >= version && !(row.version === version && row.came_at === before)
     return isThere ? row : undefined
   })
-  return held.version > version ? write(dependencies, eventOf(held), held.came_at) : held
+  return held.version > version ? write(dependencies, held, held.came_at) : held
 }
 
 export function beingDeleted(): PageError {
@@ -130,14 +120,35 @@ export function beingDeleted(): PageError {
   return new PageError(503, text, { retryAfterSeconds: 60 })
 }
 
+export interface DeletionPorts {
+  accounts: Pick<Accounts, 'find' | 'unfinished' | 'finishDeletion'>
+  keys: Pick<PortalKeys, 'deleteAll'>
+}
+
+/** One round: completes what is left of deletions. One that fails is reported, and does not keep the others from their turn. */
+export async function finishDeletions(
+  { accounts, keys }: DeletionPorts,
+  signal: AbortSignal,
+  onError: (error: unknown) => void,
+): Promise<void> {
+  async function finish(accountId: string): Promise<void> {
+    // The person may have signed up again. The keys are those of the new account then.
+    if (!(await accounts.find(accountId))) await keys.deleteAll(accountId)
+    await accounts.finishDeletion(accountId)
+  }
+
+  for (const accountId of await accounts.unfinished()) {
+    if (signal.aborted) return
+    await finish(accountId).catch(onError)
+  }
+}
+
 /* What the ledger has. */
 
+type State = AccountState & { version: bigint }
+
 /** The state of an account, deleted if it has no address, and since when and for how long the ledger has had it by ClickHouse's clock. */
-interface LedgerRow extends Omit<AccountEvent['data'], 'version'> {
-  version: bigint
-  came_at: number
-  age_ms: number
-}
+type LedgerRow = State & { came_at: number; age_ms: number }
 
 const accountSql = readSql('account', import.meta.url)
 const unfinishedSql = readSql('unfinished', import.meta.url)
@@ -160,24 +171,13 @@ export async function readUnfinished(place: Place, settled_ms: number): Promise<
 
 /** Whether the ledger has keys of the account that are not deleted. */
 async function hasKeys(place: Place, account_id: string): Promise<boolean> {
-  const keysSql = `SELECT count() AS keys FROM ${place.databases.base}.api_key_ledger FINAL WHERE account_id = {account_id:String}`
-  const [found] = await readRows<{ keys: number }>(place, keysSql, readMsMax, { account_id })
-  return Number(found?.keys) > 0
+  const keysSql = `SELECT 1 FROM ${place.databases.base}.api_key_ledger FINAL WHERE account_id = {account_id:String} LIMIT 1`
+  return (await readRows(place, keysSql, readMsMax, { account_id })).length > 0
 }
 
 /** The account, unless it is deleted. */
-function liveAccount(account: LedgerRow | undefined): (Account & { version: bigint }) | undefined {
-  if (!account || account.email === '') return undefined
-  const { account_id, email, version, created_at, sessions_valid_from } = account
-  return { account_id, email, version, created_at, sessions_valid_from }
-}
-
-/** The state that a row was written from. */
-function eventOf({ came_at, age_ms, version, ...state }: LedgerRow): AccountEvent {
-  return { type: 'account', data: { ...state, version: longOf(version) } }
-}
-
-/** The version as Avro takes it. */
-function longOf(version: bigint): number | bigint {
-  return version <= Number.MAX_SAFE_INTEGER ? Number(version) : version
+function liveAccount(row: LedgerRow | undefined): (Account & State) | undefined {
+  if (!row || row.email === '') return undefined
+  const { came_at, age_ms, ...account } = row
+  return account
 }

@@ -10,10 +10,11 @@ import type { EventWriter } from '../../../../services/log/port.ts'
 import {
   type Accounts,
   type AccountsDependencies,
+  type DeletionPorts,
+  finishDeletions,
   openAccounts,
   readAccount,
 } from '../../../../services/portal/account/accounts.ts'
-import { type DeletionPorts, finishDeletions } from '../../../../services/portal/account/deletions.ts'
 import { checkEmail } from '../../../../services/portal/account/email.ts'
 import { createPortalKeys, type PortalKeys } from '../../../../services/portal/keys/portal-keys.ts'
 import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
