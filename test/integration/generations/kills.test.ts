@@ -42,6 +42,7 @@ const hurry = 20
 const busy = ['c1', 'c2', 'c3']
 /** The phases before the promotion. */
 const phases = ['reading log', 'folding', 'catching up', 'verifying'] as const
+const killsPerPhase = 2
 const statementMax = 5
 const statementsBetweenKills = 20
 
@@ -123,8 +124,9 @@ test(`a rebuild that is killed anywhere continues: nothing is lost or stamped, a
     if (isDead) deaths.push(`${kill.place} (${kill.statement}, ${kill.isAfter ? 'after' : 'before'})`)
     return isDead
   }
-  for (const [n, place] of phases.entries())
-    await isDeadAt({ place, statement: intBetween(random, 1, statementMax), isAfter: n % 2 === 0 })
+  for (const place of phases)
+    for (let n = 0; n < killsPerPhase; n++)
+      await isDeadAt({ place, statement: intBetween(random, 1, statementMax), isAfter: n % 2 === 0 })
   const promotingFrom = deaths.length
   for (let statement = 1; ; statement += statementsBetweenKills) {
     if (!(await isDeadAt({ place: 'promoting', statement, isAfter: random() < 0.5 }))) break
@@ -136,7 +138,7 @@ test(`a rebuild that is killed anywhere continues: nothing is lost or stamped, a
     })
   }
   console.log(`killed ${deaths.join(', ')}`)
-  expect(promotingFrom).toBe(phases.length)
+  expect(promotingFrom).toBe(phases.length * killsPerPhase)
   expect(deaths.length - promotingFrom).toBeGreaterThan(3)
   await stopTraffic()
   await live.settled()
