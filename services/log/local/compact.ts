@@ -79,42 +79,44 @@ function bytesOf(path: string): number {
  * one. A record that is no event stays if it came later: a corrected program may be able to read it. Unless the key is deleted: nothing
  * outranks the tombstone of a change event.
  */
-function findRemoved(db: DatabaseSync, topic: Topic, { versionOf, unwanted = [] }: CompactionOptions) {
-  // SQLite has no unsigned numbers, so versions begin at its least one.
-  db.function('version_of', (offset, appendedAt, key, value) => {
+function findRemoved(db: DatabaseSync, topic: Topic, { versionOf, unwanted = [] }: CompactionOptions): number[] {
+  const table = recordsTable[topic]
+  const one = db.prepare(`SELECT appended_at, key, value FROM ${table} WHERE offset = ?`)
+  // It reads the record itself: what a statement hands to a function stays in memory until the statement has ended.
+  db.function('version_of', offset => {
+    const { appended_at: appendedAt, key, value } = one.get(offset) ?? {}
     const record = { topic, partition: onlyPartition, offset, appendedAt, key, value } as LogRecord
     const version = versionOf(record)
+    // SQLite has no unsigned numbers, so versions begin at its least one.
     return version === undefined ? null : version + leastInteger
   })
-  const table = recordsTable[topic]
-  // Of a key with one record nothing is decoded. MATERIALIZED: each record is decoded once.
+  // Of a key with one record, and of the states of a deleted key, nothing is decoded. MATERIALIZED: each record is decoded once.
   const rows = db.prepare(
     `WITH
+       deleted AS MATERIALIZED (
+         SELECT key, max(offset) AS kept FROM ${table}
+         WHERE :is_change AND value IS NULL AND key IS NOT NULL AND version_of(offset) IS NOT NULL GROUP BY key
+       ),
        events AS MATERIALIZED (
-         SELECT offset, key, value IS NULL AS is_tombstone, version_of(offset, appended_at, key, value) AS version FROM ${table}
-         WHERE key IN (SELECT key FROM ${table} GROUP BY key HAVING count(*) > 1)
+         SELECT offset, key, version_of(offset) AS version FROM ${table}
+         WHERE key IN (SELECT key FROM ${table} GROUP BY key HAVING count(*) > 1) AND key NOT IN (SELECT key FROM deleted)
        ),
        ranked AS (
-         SELECT offset, version, first_value(offset) OVER newest AS kept, first_value(version) OVER newest AS kept_version,
-           first_value(is_tombstone) OVER newest AS is_deleted
+         SELECT offset, version, first_value(offset) OVER newest AS kept, first_value(version) OVER newest AS kept_version
          FROM events WINDOW newest AS (PARTITION BY key ORDER BY version DESC NULLS LAST, offset DESC)
        )
+     SELECT offset FROM ${table} JOIN deleted USING (key) WHERE offset <> kept
+     UNION
      SELECT offset FROM ranked
-     WHERE offset <> kept AND kept_version IS NOT NULL
-       AND (version IS NOT NULL OR offset < kept OR (:is_change AND is_deleted))
+     WHERE offset <> kept AND kept_version IS NOT NULL AND (version IS NOT NULL OR offset < kept)
      UNION
      -- A journal that was put back from a copy has other records at the same offsets.
-     SELECT offset FROM json_each(:unwanted) AS one CROSS JOIN ${table} AS record
-     WHERE offset = one.value ->> 0 AND appended_at = one.value ->> 1
-       AND version_of(offset, appended_at, record.key, record.value) IS NULL`,
+     SELECT offset FROM json_each(:unwanted) AS one CROSS JOIN ${table}
+     WHERE offset = one.value ->> 0 AND appended_at = one.value ->> 1 AND version_of(offset) IS NULL`,
   )
-  const ofTopic = unwanted.filter(record => record.topic === topic)
-  return rows
-    .all({
-      is_change: Number(isChangeTopic(topic)),
-      unwanted: JSON.stringify(ofTopic.map(({ offset, appendedAt }) => [offset, appendedAt])),
-    })
-    .map(({ offset }) => Number(offset))
+  const places = unwanted.flatMap(of => (of.topic === topic ? [[of.offset, of.appendedAt]] : []))
+  const found = rows.iterate({ is_change: Number(isChangeTopic(topic)), unwanted: JSON.stringify(places) })
+  return Array.from(found, ({ offset }) => Number(offset))
 }
 
 async function removeRecords(

@@ -40,6 +40,18 @@ describe('a connection through the door', () => {
     await door.close()
     server.close()
   })
+
+  // That the HTTP port is named is in start.test.ts.
+  test('is none if the native port is taken, and the error names it', async () => {
+    const server = await listening(socket => socket.destroy())
+    const { nativePort } = both(server)
+    const opening = openDoor({ httpPort: 0, nativePort }, both(server))
+    await expect(opening).rejects.toMatchObject({
+      name: 'ServerStartError',
+      message: `port ${nativePort} is taken`,
+    })
+    server.close()
+  })
 })
 
 describe('when all places are taken, a new connection', () => {

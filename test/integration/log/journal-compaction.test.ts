@@ -72,6 +72,26 @@ describe('a compaction of the journal', () => {
     )
   }
 
+  test('holds no records in memory while it looks for those to remove', async () => {
+    const value = Buffer.from(`1 ${'x'.repeat(4_000)}`)
+    const records = Array.from({ length: 500 }, (_, n) => ({
+      topic: 'campaigns' as const,
+      key: Buffer.from(`key ${n % 250}`),
+      value,
+    }))
+    for (let n = 0; n < 20; n++) await writer.append(records)
+    let bytesMax = 0
+    const before = process.memoryUsage().arrayBuffers
+    const measured = (record: LogRecord) => {
+      bytesMax = Math.max(bytesMax, process.memoryUsage().arrayBuffers - before)
+      return versionOf(record)
+    }
+    const report = await compactJournal(path, { ...whole, versionOf: measured, isDry: true })
+    expect(report.records).toBe(9_750)
+    // All of them are 40 MB.
+    expect(bytesMax).toBeLessThan(20_000_000)
+  })
+
   test('keeps of each key the highest version, in whatever order they came, and the tombstone above all', async () => {
     await append(['a', '1 first'], ['b', '7 newest'], ['c', '1 state'], ['a', '2 second'], ['b', '6 stale'])
     await append(

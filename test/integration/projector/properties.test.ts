@@ -45,6 +45,31 @@ describe('the read tables as a function of the events', () => {
       { numRuns: 25 },
     )
   })
+
+  test('a row’s stamp moves only when something in it changed that a reader can see', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        worldEvents({ campaignsMax: 3, pledgesMax: 3 }).chain(events =>
+          shuffledWithNoise(events).chain(stepsOf),
+        ),
+        whileTime(timeLimitMs, async steps => {
+          await withDatabases(model, async databases => {
+            let before = new Map<string, StampedRow>()
+            await perform(model, databases, steps, async () => {
+              const after = await stampedRows(model, databases)
+              for (const [id, row] of after) {
+                const old = before.get(id)
+                if (old?.visible === row.visible) expect(row.updatedAt, `stamp of ${id}`).toBe(old.updatedAt)
+                else if (old) expect(row.updatedAt, `stamp of ${id}`).toBeGreaterThan(old.updatedAt)
+              }
+              before = after
+            })
+          })
+        }),
+      ),
+      { numRuns: 20 },
+    )
+  })
 })
 
 /** Cuts the events into batches of two projectors, with folds and changes of leadership between them. It ends with a fold. */
@@ -67,7 +92,12 @@ function stepsOf(events: ChangeEvent[]): fc.Arbitrary<Step[]> {
   })
 }
 
-async function perform({ tables }: ModelTables, databases: Databases, steps: readonly Step[]): Promise<void> {
+async function perform(
+  { tables }: ModelTables,
+  databases: Databases,
+  steps: readonly Step[],
+  afterFold: () => Promise<void> = async () => {},
+): Promise<void> {
   const ingests = [createIngest(tables, databases, 'one'), createIngest(tables, databases, 'two')]
   let { foldWorker } = createTestFoldWorker(tables, databases)
   for (const step of steps) {
@@ -77,6 +107,7 @@ async function perform({ tables }: ModelTables, databases: Databases, steps: rea
         break
       case 'fold':
         await foldWorker.fold()
+        await afterFold()
         break
       case 'change leader':
         foldWorker = createTestFoldWorker(tables, databases, { holder: step.holder }).foldWorker
@@ -86,6 +117,20 @@ async function perform({ tables }: ModelTables, databases: Databases, steps: rea
         step satisfies never
     }
   }
+}
+
+interface StampedRow {
+  visible: string
+  updatedAt: number
+}
+
+/** The mean rate in `goal_platform` is that of all campaigns, so it moves without a change of this one. */
+async function stampedRows({ tables }: ModelTables, { views }: Databases): Promise<Map<string, StampedRow>> {
+  const rows = await tables.rows<{ id: string } & StampedRow>({
+    query: `SELECT campaign_id AS id, toJSONString(tuple(* EXCEPT (updated_at, goal_platform))) AS visible,
+              toUnixTimestamp64Milli(updated_at) AS updatedAt FROM ${views}.campaigns`,
+  })
+  return new Map(rows.map(({ id, ...row }) => [id, row]))
 }
 
 async function withDatabases(

@@ -7,6 +7,7 @@ import { sendRaw } from '../../../support/query/raw-http.ts'
 import {
   ask,
   bare,
+  expectContract,
   itAnswers,
   pair,
   raw,
@@ -41,6 +42,24 @@ describe('while the keys are not known, to', () => {
     throw new Error('connect to 10.1.2.3:8123')
   }
   itAnswers(whileKeysAreUnknown, useEdgeApp({ overrides: { keyRing: { lookup } } }))
+})
+
+describe('two If-None-Match headers', () => {
+  const app = useEdgeApp()
+  it('are a list: each of their tags can match', async () => {
+    const { port } = app()
+    const [first] = await sendRaw(port, stats())
+    const tag = `If-None-Match: ${first?.headers.etag}`
+    for (const tags of [
+      [tag, 'If-None-Match: "other"'],
+      ['If-None-Match: "other"', tag],
+    ]) {
+      const [confirmed] = await sendRaw(port, stats(...tags))
+      if (confirmed === undefined) throw new Error('no response')
+      expectContract(confirmed, '304')
+      expect(confirmed.headers.etag).toBe(first?.headers.etag)
+    }
+  })
 })
 
 describe('pipelined requests', () => {
