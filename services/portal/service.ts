@@ -13,7 +13,6 @@ import { shared } from '../runtime/ops/checks.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { finishDeletions, openAccounts } from './account/accounts.ts'
-
 import { closePortalApp, createPortalApp, type PortalOptions } from './app.ts'
 import { createDataAnswers, createDataPictures, createLiveState } from './guide/readings.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'

@@ -20,8 +20,8 @@ export function credentialsCard(): Html {
 }
 
 /**
- * The form around the parameters of a request, the curl line, and room for the answer, which it fills. Without scripts the line is an example. A file
- * has only the line, which saves it.
+ * The form around the parameters of a request, the curl line, and the frame of the answer, which the script fills. Without scripts the line
+ * is an example. A file has only the line, which saves it.
  */
 export function tryIt({ id, path, isFile }: Operation, fields: Html, apiUrl: string): Html {
   const options = isFile ? '-sSfO' : '-sS'
