@@ -141,7 +141,7 @@ export type Demo = z.output<typeof demoSchema>
 const demoSchema = z.object({ now_ms: z.int(), is_loaded: z.boolean() })
 export const demoFile = privateFile('demo.json', demoSchema)
 
-/** A file with JSON in a data directory. `read` returns `undefined` if there is none, or another content. */
+/** A file with JSON in a data directory. `read` returns `undefined` if the file is missing or does not fit the schema. */
 function privateFile<Schema extends z.ZodType<object>>(name: string, schema: Schema) {
   const pathIn = ({ root }: DataDirectory) => join(root, name)
   return {

@@ -57,7 +57,7 @@ export function createRequestLog(
   onKeyAnswered: OnKeyAnswered | undefined,
   { logger, monotonicMs }: Pick<Runtime, 'logger' | 'monotonicMs'>,
 ) {
-  // The window is one whole second.
+  // Its times are whole seconds, so a window of 0 is one second.
   const lines = createSlidingWindowLog({ limit: linesPerSecondMax, windowMs: 0 }, 2)
   const left = { strangers: 0, overLimit: 0 }
 

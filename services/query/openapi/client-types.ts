@@ -122,8 +122,8 @@ function commentText(description: string | undefined, indent: string): string {
   const safe = description.replaceAll('*/', '* /')
   const single = `${indent}/** ${safe} */`
   if (single.length <= lineLengthMax && !safe.includes('\n')) return `${single}\n`
-  // As many words as fit in a line.
-  const words = new RegExp(`\\S.{0,${lineLengthMax - indent.length - 4}}(?=\\s|$)`, 'g')
+  // As many words as fit in a line, or one that fits in none.
+  const words = new RegExp(`\\S.{0,${lineLengthMax - indent.length - 4}}(?=\\s|$)|\\S+`, 'g')
   const lines = safe.replace(/\s+/g, ' ').match(words) ?? []
   return `${indent}/**\n${lines.map(line => `${indent} * ${line}\n`).join('')}${indent} */\n`
 }

@@ -8,7 +8,7 @@
  *   so far, and a higher version each time, so a repeated or late insert changes nothing. No two rows of different requests have
  *   one name: a minute is counted once, and if the clock steps back, the process counts on under another name.
  * - A crash loses what was counted since the last flush, and an outage of ClickHouse what was counted until the minute before its end:
- *   memory has this minute and the one before. A metric has how many requests are lost at most.
+ *   memory has this minute and the one before. A metric counts the requests that may be lost.
  * - An outage means one try every five seconds, of at most ten seconds each.
  */
 
