@@ -79,7 +79,11 @@ function bytesOf(path: string): number {
  * one. A record that is no event stays if it came later: a corrected program may be able to read it. Unless the key is deleted: nothing
  * outranks the tombstone of a change event.
  */
-function findRemoved(db: DatabaseSync, topic: Topic, { versionOf, unwanted = [] }: CompactionOptions): number[] {
+function findRemoved(
+  db: DatabaseSync,
+  topic: Topic,
+  { versionOf, unwanted = [] }: CompactionOptions,
+): number[] {
   const table = recordsTable[topic]
   const one = db.prepare(`SELECT appended_at, key, value FROM ${table} WHERE offset = ?`)
   // It reads the record itself: what a statement hands to a function stays in memory until the statement has ended.
