@@ -149,9 +149,11 @@ function publicFault(campaign: CampaignState): Fault | undefined {
   )
 }
 
-// What lists show as text, as paths in the event. Web addresses are among them.
-const listTexts = columns
-  .filter(({ from, shown, type }) => from === 'ledger' && shown === 'list' && type.includes('String'))
+// What lists show as text, and every web address, as paths in the event.
+const checkedTexts = columns
+  .filter(({ from, shown, type, format }) => {
+    return from === 'ledger' && type.includes('String') && (shown === 'list' || format === 'uri')
+  })
   .map(({ name, event = name, format }) => ({
     field: event,
     path: event.split('.'),
@@ -162,7 +164,7 @@ const listTexts = columns
 function shownFault(campaign: CampaignState): Fault | undefined {
   const fault = slugFault(campaign.slug)
   if (fault) return fault
-  for (const { field, path, isLink } of listTexts) {
+  for (const { field, path, isLink } of checkedTexts) {
     const value = path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], campaign)
     const text = Array.isArray(value) ? value.join(',') : ((value as string | null | undefined) ?? null)
     const wrong = lengthFault(field, text ?? '') ?? (isLink ? webAddressFault(field, text) : undefined)

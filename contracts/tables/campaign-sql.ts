@@ -1,8 +1,8 @@
 /**
  * The parts of the SQL beside this file that come from the list of a campaign's fields (campaign-columns.ts). Pure.
  *
- * `${campaign_fields}` is a whole migration: it adds to the tables of an earlier version what the list has more, at its place, and
- * makes the view again. What was written before has the default in the new columns.
+ * `${campaign_fields}` is a whole migration: it adds the columns that earlier tables lack, in the order of the list. What was written before
+ * has the default in the new columns. It makes no view: it runs for each generation, and `migrate` makes the views of the current one again.
  */
 import { columns, ledgerColumns } from './campaign-columns.ts'
 
@@ -66,6 +66,10 @@ FROM \${read}.campaigns FINAL
 LIMIT 18446744073709551615
 COMMENT 'Public campaigns, one row each, as they are now'`
 
+// The texts of a page are JSON, and the tiers too. These go beside them.
+const ofDetails = columns.filter(({ name, shown }) => shown === 'detail' && name !== 'rewards')
+const commented = ofDetails.map(({ name, type, comment }) => `${name} ${type} COMMENT ${quoted(comment)}`)
+
 const added = (table: string, all: Named) => `ALTER TABLE ${table}
 ${lines(all.map(({ name, type }, at) => `ADD COLUMN IF NOT EXISTS ${name} ${type}${at === 0 ? '' : ` AFTER ${all[at - 1]?.name}`}`))}`
 
@@ -73,12 +77,13 @@ const parts: Readonly<Record<string, string>> = {
   ledger_columns: definitions(ledgerColumns),
   campaign_columns: definitions(columns),
   list_fields: listJson,
+  detail_columns: ofDetails.map(({ name }) => name).join(', '),
+  detail_definitions: lines(commented).trimStart(),
   campaigns_view: view,
   campaign_fields: [
     added('${ledger}.campaign_ledger', ledgerColumns),
     added('${read}.campaigns', columns),
     `ALTER TABLE \${read}.campaigns MODIFY COLUMN list_fields String MATERIALIZED ${listJson}`,
-    view,
   ].join(';\n'),
 }
 

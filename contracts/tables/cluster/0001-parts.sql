@@ -38,7 +38,7 @@ AS SELECT today FROM ${base}.history_end;
 -- The public campaigns with the columns of campaign_by_slug. Private.
 CREATE OR REPLACE VIEW ${read}.campaign_rows
 SQL SECURITY DEFINER
-AS SELECT campaign_id, slug, list_fields, description, risks, reward_fields
+AS SELECT campaign_id, slug, list_fields, ${detail_columns}, reward_fields
 FROM ${read}.campaigns FINAL;
 
 -- The ids for campaign_by_slug, former slugs included. Private.

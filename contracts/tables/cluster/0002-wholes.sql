@@ -59,7 +59,7 @@ HAVING count() > 0;
 
 -- A slug is looked up on each shard by itself: the subquery reads the shard's own rows.
 CREATE OR REPLACE VIEW ${read}_all.campaign_by_slug
-AS SELECT list_fields, description, risks, reward_fields
+AS SELECT list_fields, ${detail_columns}, reward_fields
 FROM ${read}_all.campaign_rows
 WHERE slug = {slug:String} AND campaign_id IN (SELECT campaign_id FROM ${read}.campaign_slugs WHERE slug = {slug:String})
 ORDER BY campaign_id

@@ -51,8 +51,7 @@ CREATE OR REPLACE VIEW ${read}.campaign_pages
 (
     campaign_id             String COMMENT 'Campaign',
     list_fields             String COMMENT 'JSON object with the fields of a list',
-    description             String COMMENT 'Full description',
-    risks                   String COMMENT 'Risks statement',
+    ${detail_definitions},
     reward_fields           String COMMENT 'JSON array of the reward tiers',
     status                  LowCardinality(String) COMMENT 'LIVE, FUNDED, FAILED or CANCELLED',
     category                LowCardinality(String) COMMENT 'Main category',
@@ -66,7 +65,7 @@ CREATE OR REPLACE VIEW ${read}.campaign_pages
 )
 SQL SECURITY DEFINER
 AS SELECT
-    campaign_id, list_fields, description, risks, reward_fields, status, category, slug, launch_date, end_date,
+    campaign_id, list_fields, ${detail_columns}, reward_fields, status, category, slug, launch_date, end_date,
     pledged_platform_amount, backer_count, pledge_count, updated_at
 FROM ${read}.campaigns FINAL;
 
@@ -78,7 +77,7 @@ FROM ${read}.campaigns FINAL;
 -- between two events: then the smallest id is shown.
 CREATE OR REPLACE VIEW ${read}.campaign_by_slug
 SQL SECURITY DEFINER
-AS SELECT list_fields, description, risks, reward_fields
+AS SELECT list_fields, ${detail_columns}, reward_fields
 FROM ${read}.campaigns FINAL
 WHERE slug = {slug:String} AND campaign_id IN (SELECT campaign_id FROM ${read}.campaigns WHERE slug = {slug:String})
 ORDER BY campaign_id

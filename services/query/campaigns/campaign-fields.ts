@@ -17,10 +17,8 @@ export interface ProjectDetailRow extends ProjectRow, ShownColumns<'detail'> {
 }
 
 /** A public campaign with its texts, by slug or by id. See `projectDetailRowOf`. */
-export interface CampaignBySlugRow {
+export interface CampaignBySlugRow extends Omit<ShownColumns<'detail'>, 'rewards'> {
   list_fields: string
-  description: string
-  risks: string
   reward_fields: string
 }
 

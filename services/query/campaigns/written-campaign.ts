@@ -19,7 +19,7 @@ export interface WrittenCampaign {
   after: string
 }
 
-/** This is there once: within a title or a name, JSON escapes the quotes. */
+/** This text occurs once, because JSON escapes the quotes inside a title or a name. */
 const gap = '"days_remaining":'
 
 /** The campaign of a row. Throws what the schema throws. */

@@ -1,4 +1,7 @@
-/** Every resource of the API. A new one is a file beside this one, and a line here. */
+/**
+ * Every resource of the API. A new one is a file beside this one, and a line here. Its path may not be one that a parameter of another path
+ * matches: beside `/projects/{slug}`, a path `/projects/count` would hide the campaign with this slug.
+ */
 import type { Endpoint, Operation } from './endpoint.ts'
 import { latestExport } from './exports.ts'
 import { project } from './project.ts'

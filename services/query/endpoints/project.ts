@@ -2,11 +2,13 @@
 import { z } from 'zod'
 import { projectExample } from '../../../contracts/api/examples.ts'
 import {
+  type Project,
   type ProjectDetail,
   projectDetailSchema,
   type Reward,
   shownAs,
 } from '../../../contracts/api/schemas.ts'
+import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { fewRows, timeBound } from '../../tables/clickhouse/statements.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import {
@@ -37,7 +39,7 @@ const rewardExample: Reward = {
 
 const detailExample: ProjectDetail = {
   ...projectExample,
-  ...(shownAs('detail', ({ example }) => example) as Pick<ProjectDetail, 'description' | 'risks'>),
+  ...(shownAs('detail', ({ example }) => example) as Omit<ProjectDetail, keyof Project | 'rewards'>),
   rewards: [rewardExample],
 }
 
@@ -81,13 +83,15 @@ async function detailRow(
   return known?.slug === slug ? known : read(projectDetailStatement(slug, databases, msMax))
 }
 
+const detailColumns = withCampaignFields('list_fields, ${detail_columns}, reward_fields')
+
 // The ids come from the slug index, which is used without FINAL. With FINAL, ClickHouse would look at the whole index again.
 const readIdsBySlugIndex = 'use_skip_indexes_if_final = 0'
 
 /** One public campaign with its texts and reward tiers, by slug: no row, or one of type `CampaignBySlugRow`. */
 export function projectDetailStatement(slug: string, databases: Databases, msMax: number): Statement {
   return {
-    query: `SELECT list_fields, description, risks, reward_fields
+    query: `SELECT ${detailColumns}
 FROM ${databases.read}.campaign_by_slug(slug = {slug:String})
 SETTINGS ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
     query_params: { slug },
@@ -100,7 +104,7 @@ SETTINGS ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
  */
 export function detailByIdStatement(id: string, databases: Databases, msMax: number): Statement {
   return {
-    query: `SELECT list_fields, description, risks, reward_fields
+    query: `SELECT ${detailColumns}
 FROM ${databases.read}.campaign_pages
 WHERE campaign_id = {id:String}
 SETTINGS ${fewRows}, ${timeBound(msMax)}`,

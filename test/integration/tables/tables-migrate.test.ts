@@ -206,8 +206,10 @@ describe('migrate', () => {
         `ALTER TABLE ${ledger}.campaign_ledger DROP COLUMN subtitle`,
       )
       expect(await all()).not.toEqual(before)
-      // As in a file below contracts/tables/generation.
-      await run(...nameDatabases(withCampaignFields('${campaign_fields}'), databases).split(';\n'))
+      // As in a file below contracts/tables/generation. It runs for a generation that is being built, too, which no view may show yet.
+      const migration = withCampaignFields('${campaign_fields}')
+      expect(migration).not.toContain('${views}')
+      await run(...nameDatabases(migration, databases).split(';\n'))
       expect(await all()).toEqual(before)
       expect(await tables.rows({ query: `SELECT subtitle FROM ${views}.campaigns` })).toEqual([])
     })

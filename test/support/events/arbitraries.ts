@@ -14,6 +14,7 @@ import type {
   PledgeStatus,
   TimestampMs,
 } from '../../../contracts/events/event.ts'
+import { columns } from '../../../contracts/tables/campaign-columns.ts'
 
 /** The arbitraries of the values of a state: by their Avro type, and by the names of the fields that are narrower. */
 export interface Values {
@@ -150,7 +151,9 @@ export const plain: Values = {
   long: amount(),
   timestamp: timestamp(),
   fields: Object.fromEntries(
-    ['url', 'image_url', 'profile_url', 'avatar_url'].map(name => [name, webAddress()]),
+    columns
+      .filter(({ format }) => format === 'uri')
+      .map(({ name, event = name }) => [event.split('.').at(-1), webAddress()]),
   ),
 }
 

@@ -1,12 +1,17 @@
 /** What the API has to show for the plain model's campaigns. */
 import type { Project, Reward } from '../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
+import { columns } from '../../../contracts/tables/campaign-columns.ts'
 import type { CampaignReading } from '../events/model.ts'
 import { majorText, percentText } from '../events/model.ts'
 import { addedFields } from '../events/sample-events.ts'
 
 /** The fields of a campaign that do not depend on a clock. */
 export type TimelessProject = Omit<Project, 'days_remaining' | 'updated_at'>
+
+const ofDetails: ReadonlySet<string> = new Set(
+  columns.filter(({ shown }) => shown !== 'list').map(({ name }) => name),
+)
 
 /** The campaign as lists show it. */
 export function expectedProject({ campaign, pledgedMinor, backerCount }: CampaignReading): TimelessProject {
@@ -20,10 +25,10 @@ export function expectedProject({ campaign, pledgedMinor, backerCount }: Campaig
     version: __,
     ...texts
   } = campaign
-  const { description: _d, risks: _r, rewards: _w, ...copied } = texts
   return {
-    ...addedFields,
-    ...copied,
+    ...Object.fromEntries(
+      Object.entries({ ...addedFields, ...texts }).filter(([name]) => !ofDetails.has(name)),
+    ),
     id: campaign_id,
     goal_amount: Number(majorText(BigInt(goal_amount_minor), digits)),
     pledged_amount: Number(majorText(pledgedMinor, digits)),

@@ -61,6 +61,19 @@ describe('the OpenAPI document', () => {
     expect(marked).not.toContainEqual([expect.stringMatching(/^(get|list)/), false])
   })
 
+  it('has no path that a parameter of another one matches: a campaign with that slug would be hidden', () => {
+    const isMatched = (path: string, by: string) => {
+      const [parts, others] = [path.split('/'), by.split('/')]
+      return (
+        parts.length === others.length && others.every((other, n) => other === parts[n] || /^{/.test(other))
+      )
+    }
+    const paths = operations.map(({ path }) => path)
+    expect(isMatched('/projects/count', '/projects/{slug}')).toBe(true)
+    const hidden = paths.filter(path => paths.some(by => by !== path && isMatched(path, by)))
+    expect(hidden).toEqual([])
+  })
+
   it('closes no object, because fields may be added', () => {
     walk(document, node => expect(node).not.toHaveProperty('additionalProperties'))
   })
