@@ -1,20 +1,22 @@
 /**
  * The fields of a campaign: every one that a reader can see is declared here, once. From this list come
  * - the event's type (contracts/events/event.ts) and the rows of the ledger (services/projector/ingest/ledger-rows.ts);
- * - the columns of the ledger, of the read table and of the view `campaigns` (campaign-sql.ts fills them into the SQL beside this file);
+ * - the columns of the ledger, of the read table, of the view `campaigns` and of what details read (campaign-sql.ts fills them into the SQL
+ *   beside this file);
  * - what the fold copies, and what the comparison of a rebuild compares;
  * - which texts and web addresses of an event are checked (contracts/events/rules.ts);
  * - what the API shows: the presenter, the schemas, the example and with them the OpenAPI document.
  *
  * A new field is
- * - a line here, with a `default`;
+ * - a line here, with a `default`, which is that of its type: null, '', 0, false or [];
  * - a field at the end of campaign.avsc.json with `since: N`, where N is higher than every `schema_id` of all schemas and than their
  *   `earlier_ids`. The schema gets N as its `schema_id`, and the id that it had moves to `earlier_ids`;
  * - a migration in generation/ that consists of `${campaign_fields};`
  * - golden examples: those of the present id, encoded again with N. One of the earlier id stays as it is.
  *
  * Then `npm run contracts`, which writes the OpenAPI document, `npm run format`, a line in the changelog, and, in the suites, the field's value
- * where an answer is compared as a whole. Until the first release contracts/api/released/v1.json is a copy of the document. Names and order are
+ * where an answer is compared as a whole, and a
+ * web address in contracts/events/README.md. Until the first release contracts/api/released/v1.json is a copy of the document. Names and order are
  * part of `content_hash`: after a change of this list every campaign that is folded gets a new `updated_at`.
  */
 import { publicStatuses } from '../events/event.ts'

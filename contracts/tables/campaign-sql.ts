@@ -2,7 +2,8 @@
  * The parts of the SQL beside this file that come from the list of a campaign's fields (campaign-columns.ts). Pure.
  *
  * `${campaign_fields}` is a whole migration: it adds the columns that earlier tables lack, in the order of the list. What was written before
- * has the default in the new columns. It makes no view: it runs for each generation, and `migrate` makes the views of the current one again.
+ * has the type's default in the new columns. It makes no view: it runs for each generation, and `migrate` makes the private views of each
+ * again, and the public views of the current one.
  */
 import { columns, ledgerColumns } from './campaign-columns.ts'
 

@@ -94,7 +94,7 @@ function findRemoved(
     // SQLite has no unsigned numbers, so versions begin at its least one.
     return version === undefined ? null : version + leastInteger
   })
-  // Of a key with one record, and of the states of a deleted key, nothing is decoded. MATERIALIZED: each record is decoded once.
+  // Of a key with one state, and of the states of a deleted key, nothing is decoded, unless it is unwanted. MATERIALIZED: once for each record.
   const rows = db.prepare(
     `WITH
        deleted AS MATERIALIZED (

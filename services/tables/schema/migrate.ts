@@ -26,7 +26,7 @@ import {
   type SqlFile,
   tablesDirectory,
 } from './sql-files.ts'
-import { pointViews, readClusterViews } from './views.ts'
+import { pointViews, viewStatements } from './views.ts'
 
 /** The tables of one server, or of all shards of a cluster. */
 export interface MigratedTables extends Tables {
@@ -124,9 +124,9 @@ export async function createGeneration(
     await run(tables, query)
   }
   const applied = await runFiles(tables, databases, generationFiles(databases, options))
-  // Only what stands in its databases. The public views that read from them go on to show the current generation.
+  // Only what stands in its databases, also if a field was added since. The public views go on to show the current generation.
   const isOwn = (view: string) => /^CREATE OR REPLACE \w+ (\w+)\./.exec(view)?.[1]?.startsWith(databases.read)
-  for (const query of readClusterViews(databases, options).filter(isOwn)) await run(tables, query)
+  for (const query of viewStatements(databases, options).filter(isOwn)) await run(tables, query)
   return applied
 }
 

@@ -21,7 +21,8 @@ export async function pointViews(
   for (const query of viewStatements(databases, options)) await run(tables, query)
 }
 
-function viewStatements(databases: Databases, options: MigrateOptions): string[] {
+/** The statements that make all views, with the names of the databases filled in. */
+export function viewStatements(databases: Databases, options: MigrateOptions): string[] {
   if (options.cluster !== undefined) return readClusterViews(databases, options)
   const single = allStatements().filter(statement => statement.startsWith('CREATE OR REPLACE VIEW '))
   return single.map(statement => named(statement, databases, options))

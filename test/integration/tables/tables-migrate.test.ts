@@ -3,7 +3,7 @@ import { campaignColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { generationOf, readCurrent } from '../../../services/tables/generations.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
-import { migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
+import { createGeneration, migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
 import { nameDatabases } from '../../../services/tables/schema/sql-files.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { lostConnection, obstructed } from '../../support/clickhouse/faulty-tables.ts'
@@ -206,12 +206,21 @@ describe('migrate', () => {
         `ALTER TABLE ${ledger}.campaign_ledger DROP COLUMN subtitle`,
       )
       expect(await all()).not.toEqual(before)
-      // As in a file below contracts/tables/generation. It runs for a generation that is being built, too, which no view may show yet.
+      // As in a file below contracts/tables/generation. It runs for a generation that is being built, too, which no public view may show yet.
       const migration = withCampaignFields('${campaign_fields}')
       expect(migration).not.toContain('${views}')
       await run(...nameDatabases(migration, databases).split(';\n'))
       expect(await all()).toEqual(before)
       expect(await tables.rows({ query: `SELECT subtitle FROM ${views}.campaigns` })).toEqual([])
+    })
+
+    test('are read by the private views of every generation with what was added since, also of one that is kept', async () => {
+      const kept = generationOf(databases, 2)
+      await createGeneration(tables, kept, {})
+      const before = await columnsOf(kept.read, 'campaign_pages')
+      await run(`CREATE OR REPLACE VIEW ${kept.read}.campaign_pages AS SELECT 1`)
+      await createGeneration(tables, kept, {})
+      expect(await columnsOf(kept.read, 'campaign_pages')).toEqual(before)
     })
   })
 })
