@@ -9,6 +9,9 @@ import { addedFields } from '../events/sample-events.ts'
 /** The fields of a campaign that do not depend on a clock. */
 export type TimelessProject = Omit<Project, 'days_remaining' | 'updated_at'>
 
+const detailTexts = columns
+  .filter(({ name, shown }) => shown === 'detail' && name !== 'rewards')
+  .map(({ name }) => name)
 const ofDetails: ReadonlySet<string> = new Set(
   columns.filter(({ shown }) => shown !== 'list').map(({ name }) => name),
 )
@@ -50,9 +53,12 @@ export function expectedTexts({ campaign, rewards }: CampaignReading): {
   rewards: Reward[]
 } {
   const digits = currencyDigits(campaign.currency) ?? 0
+  const given: Readonly<Record<string, unknown>> = { ...addedFields, ...campaign }
   return {
-    description: campaign.description,
-    risks: campaign.risks,
+    ...(Object.fromEntries(detailTexts.map(name => [name, given[name]])) as {
+      description: string
+      risks: string
+    }),
     rewards: campaign.rewards.map((reward, index) => {
       const reading = rewards[index]
       return {
