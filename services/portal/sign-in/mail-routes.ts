@@ -195,7 +195,7 @@ ${form({
 <p>${mailsAre ? '' : 'No mail? Look in the spam folder. '}An address gets a few mails an hour at most; those that could not be sent count, too. <a href="/sign-in">Type the address again</a></p>`
 }
 
-/** Where the link of a mail leads. Only the button uses the link up. */
+/** Where the link of a mail leads. To open the page does not spend the link: only the button does. */
 function linkView({ email, link }: { email: string; link: string }): Html {
   return html`<h1>Sign in</h1>
 <p>Sign in to Pledgeview in this browser as <strong>${email}</strong>?</p>
