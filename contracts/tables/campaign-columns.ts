@@ -7,17 +7,15 @@
  * - which texts and web addresses of an event are checked (contracts/events/rules.ts);
  * - what the API shows: the presenter, the schemas, the example and with them the OpenAPI document.
  *
- * A new field is
- * - a line here, with a `default`, which is that of its type: null, '', 0, false or [];
+ * A new field is four changes by hand:
+ * - a line here, with a `default`, which is that of its type (null, '', 0, false or []), and an `example` that is another value;
  * - a field at the end of campaign.avsc.json with `since: N`, where N is higher than every `schema_id` of all schemas and than their
  *   `earlier_ids`. The schema gets N as its `schema_id`, and the id that it had moves to `earlier_ids`;
  * - a migration in generation/ that consists of `${campaign_fields};`
- * - golden examples: those of the present id, encoded again with N. One of the earlier id stays as it is.
+ * - a line in the changelog.
  *
- * Then `npm run contracts`, which writes the OpenAPI document, `npm run format`, a line in the changelog, and, in the suites, the field's value
- * where an answer is compared as a whole, and a
- * web address in contracts/events/README.md. Until the first release contracts/api/released/v1.json is a copy of the document. Names and order are
- * part of `content_hash`: after a change of this list every campaign that is folded gets a new `updated_at`.
+ * `npm run contracts` writes what follows from them, and `npm run format` sorts it. Names and order are part of `content_hash`: after a
+ * change of this list every campaign that is folded gets a new `updated_at`.
  */
 import { publicStatuses } from '../events/event.ts'
 

@@ -1,7 +1,6 @@
 /**
  * The API's contract keeps the promise of its version: under one path nothing is removed or renamed. The present document is
- * compared with the last released one, contracts/api/released/v1.json. Until the first release, both are the same, so that nothing that is
- * added goes unguarded.
+ * compared with the last released one, contracts/api/released/v1.json. A release copies the present one there.
  *
  * oasdiff compares them, an independent tool that knows which differences break a client. It is built from the Go module proxy.
  */
@@ -43,9 +42,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 beforeEach(context => needs(context, requirement))
 
 describe('the contract of the API', () => {
-  it('breaks nothing of the released one, and is that one until the first release', async () => {
+  it('breaks nothing of the released one', async () => {
     expect(await breakingChanges(released, present)).toEqual([])
-    expect(JSON.parse(readFileSync(released, 'utf8'))).toEqual(JSON.parse(text))
   })
 
   // The tool does not compare these.

@@ -497,10 +497,11 @@ class _Reported:
         self.present: dict[str, str] = {}
 
     def is_news(self, state: Any) -> bool:
-        content = json.dumps({**state, "days_remaining": 0})
+        # It changes with whatever readers can see, but for `days_remaining`. A removal has one that the campaign never had.
+        updated_at = state["updated_at"]
         known = self.present.get(state["id"]) or self.before.get(state["id"])
-        _keep(self.present, state["id"], content, 10_000)
-        return content != known
+        _keep(self.present, state["id"], updated_at, 10_000)
+        return updated_at != known
 
     def end_walk(self) -> None:
         self.before, self.present = self.present, {}
@@ -776,7 +777,7 @@ class _Sync:
     def copied(self, copy: WholeCopy, missing: set) -> Changes:
         for project in copy.projects:
             missing.discard(project["id"])
-            self.reported.is_news({name: value for name, value in project.items() if name not in ("description", "risks", "rewards")})
+            self.reported.is_news(project)
             yield Change("upsert", project["id"], project)
         self.reported.end_walk()
         return _End(moment_of(copy.as_of, "as_of of the whole copy"))

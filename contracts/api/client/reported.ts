@@ -2,15 +2,15 @@
  * Remembers what an iteration has yielded lately, so that an unchanged campaign is not yielded again.
  *
  * It remembers the present walk and the one before, because the inclusive bound of `updated_since` reaches back no
- * further, and of each walk the last 10,000 campaigns. A forgotten campaign is only yielded once more. It compares the
- * list fields except `days_remaining`, which changes with the clock. A change that only the detail shows has another
- * `updated_at` in the list.
+ * further, and of each walk the last 10,000 campaigns. A forgotten campaign is only yielded once more.
+ *
+ * Whatever readers can see of a campaign changes with its `updated_at`, but for `days_remaining`, which changes with the clock. A removal
+ * has an `updated_at` that the campaign never had.
  */
-import type { Project, Removal } from './bodies.ts'
 
 export interface Reported {
   /** Whether the campaign, or its removal, differs from the remembered state. It then remembers the new one. */
-  isNews(state: Project | Removal): boolean
+  isNews(state: { id: string; updated_at: string }): boolean
   forgetAll(): void
   endWalk(): void
 }
@@ -22,15 +22,13 @@ export function createReported(): Reported {
   let present = new Map<string, string>()
 
   return {
-    isNews(state) {
-      const { id } = state
-      const content = JSON.stringify({ ...state, days_remaining: 0 })
+    isNews({ id, updated_at }) {
       const known = present.get(id) ?? before.get(id)
       present.delete(id)
-      present.set(id, content)
+      present.set(id, updated_at)
       const [oldest] = present.keys()
       if (present.size > campaignsMax && oldest !== undefined) present.delete(oldest)
-      return content !== known
+      return updated_at !== known
     },
     forgetAll() {
       before = new Map()

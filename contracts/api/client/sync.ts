@@ -177,8 +177,7 @@ async function* copied(
     for await (const project of projects) {
       signal?.throwIfAborted()
       missing.delete(project.id)
-      const { description: _, risks: __, rewards: ___, ...listed } = project
-      reported.isNews(listed)
+      reported.isNews(project)
       yield { type: 'upsert', project }
     }
   } catch (error) {

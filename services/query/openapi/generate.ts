@@ -1,11 +1,14 @@
 /**
  * Writes what the contracts have of the schemas: the OpenAPI document (contracts/api/openapi.json), the client's types of the bodies
- * (contracts/api/client/bodies.ts, and in pledgeview.py those of the client in Python), the data contract of the views (contracts/tables/odcs.json) and the AsyncAPI document of the events
- * (contracts/events/asyncapi.json). With `--check` it only checks that they are up to date, and exits 1 if one of them is not.
+ * (contracts/api/client/bodies.ts, and in pledgeview.py those of the client in Python), the data contract of the views
+ * (contracts/tables/odcs.json), the AsyncAPI document of the events (contracts/events/asyncapi.json) and an example of each event's present
+ * schema (contracts/events/golden). With `--check` it only checks that they are up to date, and exits 1 if one of them is not.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { asyncApi } from '../../../contracts/events/async-api.ts'
+import { eventTypes } from '../../../contracts/events/event.ts'
+import { withPresentSchema } from '../../../contracts/events/golden/examples.ts'
 import { programVersion } from '../../runtime/program-version.ts'
 import { dataContract } from '../../tables/schema/data-contract.ts'
 import { readPublicViews } from '../../tables/schema/public-views.ts'
@@ -45,3 +48,10 @@ generate(
 )
 generate('tables/odcs.json', json(dataContract(readPublicViews(), programVersion)))
 generate('events/asyncapi.json', json(asyncApi(programVersion)))
+for (const type of eventTypes) {
+  const golden = `events/golden/${type}.json`
+  generate(
+    golden,
+    json(withPresentSchema(type, JSON.parse(readFileSync(new URL(golden, contracts), 'utf8')))),
+  )
+}

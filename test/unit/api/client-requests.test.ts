@@ -164,7 +164,7 @@ describe.each(clients)('a response without a valid X-Data-As-Of, in $language', 
 
 describe.each(clients)('a whole copy that is not as the service writes it, in $language', client => {
   const clientOf = creator(client)
-  const line = '{"id":"c1"}\n'
+  const line = '{"id":"c1","updated_at":"2026-03-01T11:00:00.000Z"}\n'
 
   it.each([
     ['with more after its end', 'network_failure', Buffer.concat([gzipSync(line), gzipSync(line)])],

@@ -2,18 +2,10 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { earlierSchemas, encodeState, schemaIds } from '../../../contracts/events/codec.ts'
 import { type ChangeEvent, eventTypes, type StateEvent } from '../../../contracts/events/event.ts'
+import { type GoldenExample, withPresentSchema } from '../../../contracts/events/golden/examples.ts'
 import { formatEvent, parseEventLine } from '../../../contracts/events/ndjson.ts'
 import type { Header, LogRecord } from '../../../services/log/port.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
-
-interface GoldenEvent {
-  name: string
-  line: string
-  topic: LogRecord['topic']
-  key: string
-  /** The framed value in hex; null is a tombstone. */
-  value_hex: string | null
-}
 
 interface GoldenJson {
   name: string
@@ -35,7 +27,7 @@ interface GoldenReject {
 const decode = createDecoder()
 
 describe.each(eventTypes)('the golden examples of type %s', type => {
-  const examples = readGolden<GoldenEvent[]>(type)
+  const examples = readGolden<GoldenExample[]>(type)
   const current = examples.filter(
     ({ value_hex }) => value_hex === null || idOf(value_hex) === schemaIds[type],
   )
@@ -60,15 +52,25 @@ describe.each(eventTypes)('the golden examples of type %s', type => {
 test('every fixed id has an example, and stands for one schema', () => {
   const fixed = [...Object.values(schemaIds), ...earlierSchemas.map(({ id }) => id)]
   const shown = eventTypes.flatMap(type =>
-    readGolden<GoldenEvent[]>(type).map(({ value_hex }) => idOf(value_hex ?? '')),
+    readGolden<GoldenExample[]>(type).map(({ value_hex }) => idOf(value_hex ?? '')),
   )
   expect(new Set(shown.filter(id => !Number.isNaN(id)))).toEqual(new Set(fixed))
   expect(new Set(fixed).size).toBe(fixed.length)
 })
 
+test('the first example of a new id is the first one of before, and those of before stay', () => {
+  const before = readGolden<GoldenExample[]>('api-key').filter(
+    ({ value_hex }) => value_hex !== null && idOf(value_hex) !== schemaIds['api-key'],
+  )
+  const [first, ...rest] = withPresentSchema('api-key', before).toReversed()
+  expect(rest.toReversed()).toEqual(before)
+  expect(idOf(first?.value_hex ?? '')).toBe(schemaIds['api-key'])
+  expect(decode(recordOf(first as GoldenExample))).toEqual(eventOf(before[0] as GoldenExample))
+})
+
 describe('a value that is JSON', () => {
   const shown = readGolden<GoldenJson[]>('json')
-  const ofTypes = eventTypes.flatMap(type => readGolden<GoldenEvent[]>(type))
+  const ofTypes = eventTypes.flatMap(type => readGolden<GoldenExample[]>(type))
   const states = ofTypes.filter(({ value_hex }) => value_hex !== null)
   const data = states.map(one => ({ ...one, headers: {}, value: JSON.stringify(JSON.parse(one.line).data) }))
 
@@ -95,7 +97,7 @@ function readGolden<T>(name: string): T {
   return JSON.parse(readFileSync(url, 'utf8')) as T
 }
 
-function eventOf({ line }: Pick<GoldenEvent, 'line'>): ChangeEvent {
+function eventOf({ line }: Pick<GoldenExample, 'line'>): ChangeEvent {
   const parsed = parseEventLine(line)
   if ('fault' in parsed) throw new Error(`${parsed.fault.field} ${parsed.fault.reason}`)
   return parsed.event
