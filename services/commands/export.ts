@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { type OnExported, writeExport } from '../exports/write.ts'
 import { createPaintedLine, grouped, megabytes, progressText } from '../runtime/progress.ts'
-import { presentOf } from '../tables/generations.ts'
+import { presentOf } from '../tables/generation-log.ts'
 import { type Command, commonOptions, printJson, readArguments, UsageError } from './command.ts'
 import { type Model, onModel } from './on-model.ts'
 

@@ -1,5 +1,5 @@
-import { distributedCopies } from '../distributed/copies.ts'
-import { embeddedCopies } from '../embedded/copies.ts'
+import { distributedCopies } from '../distributed/purge-copies.ts'
+import { embeddedCopies } from '../embedded/purge-copies.ts'
 import { purge } from '../erasure/purge.ts'
 import type { PurgeReport } from '../erasure/report.ts'
 import { sleep } from '../runtime/async/sleep.ts'

@@ -4,7 +4,7 @@ import { openLiveProjector } from '../generations/live-projector.ts'
 import { isOutage } from '../log/kafka/client.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaReader } from '../log/kafka/reader.ts'
-import { type Compaction, checkAbsence } from '../projector/positions/presence.ts'
+import { type Compaction, checkAbsence } from '../projector/positions/last-read.ts'
 import {
   readPositions,
   readUntilOfNew,
@@ -18,7 +18,7 @@ import { createMetrics, type Metrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import { checkParts, partsCheck } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
-import type { FollowedDatabases } from '../tables/generations.ts'
+import type { FollowedDatabases } from '../tables/generation-log.ts'
 import type { Shard, Tables } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
 import type { Process } from './serve.ts'
@@ -74,7 +74,7 @@ async function project(given: Process, { tables, databases, run, open }: Place):
   const projector = await openLiveProjector({
     ...{ tables, databases, cluster, config, run, metrics, logger, signal, hashBacker },
     schemaRegistry: registryOf(config),
-    presenceMs: presenceMsOf(compaction),
+    lastReadMs: lastReadMsOf(compaction),
     openReader: async starts => open(await openKafkaReader(readerSettings(config), { logger, starts })),
   })
   // While Kafka is away, `lag` tries again for longer than any probe waits.
@@ -104,12 +104,12 @@ async function project(given: Process, { tables, databases, run, open }: Place):
 }
 
 // A note is a small row. A restart after a shorter absence than this needs no newer one.
-const presenceMsMax = 3_600_000
+const lastReadMsMax = 3_600_000
 
 /** Often enough for the topic that keeps its tombstones for the shortest time. */
-function presenceMsOf({ topics }: Compaction): number {
+function lastReadMsOf({ topics }: Compaction): number {
   const retentionMs = Math.min(...topics.map(({ tombstoneRetentionMs }) => tombstoneRetentionMs))
-  return Math.min(presenceMsMax, Math.max(1_000, retentionMs / 10))
+  return Math.min(lastReadMsMax, Math.max(1_000, retentionMs / 10))
 }
 
 /**

@@ -3,15 +3,15 @@ import { removeExports } from '../exports/write.ts'
 import { isWorking } from '../generations/rebuild-log.ts'
 import type { Rebuilds } from '../generations/rebuilds.ts'
 import type { PartitionLag } from '../log/port.ts'
-import { untilFolded, untilProjected } from '../projector/positions/projected.ts'
+import { untilFolded, untilProjected } from '../projector/positions/until-projected.ts'
 import type { Config } from '../runtime/config.ts'
-import type { FollowedDatabases } from '../tables/generations.ts'
+import type { FollowedDatabases } from '../tables/generation-log.ts'
 import type { Shard } from '../tables/port.ts'
 import { purgeLookMs, purgeLookMsMax, writePurge } from '../tables/schema/identity.ts'
 import { leftOver, type PurgedCopy, type PurgeReport, purged, tried, unreached } from './report.ts'
 import { purgeTables, type TablesPurge } from './tables.ts'
 
-/** The copies of one deployment (embedded/copies.ts, distributed/copies.ts). */
+/** The copies of one deployment (embedded/purge-copies.ts, distributed/purge-copies.ts). */
 export interface Copies {
   whole: Shard & { databases: FollowedDatabases }
   /** Those that have the rows of `whole`: itself, if it is one server. */

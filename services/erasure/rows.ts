@@ -5,8 +5,8 @@
 
 import { counted } from '../runtime/progress.ts'
 import { idChunks } from '../tables/clickhouse/statements.ts'
-import { findDeletedDays, removeRows } from '../tables/deleted.ts'
-import { qualified } from '../tables/generations.ts'
+import { findDeletedDays, removeRows } from '../tables/deleted-rows.ts'
+import { qualified } from '../tables/generation-log.ts'
 import type { Shard } from '../tables/port.ts'
 import { oldPartsMs } from '../tables/superseded.ts'
 import { leftOver, type PurgedCopy, purged } from './report.ts'

@@ -25,7 +25,7 @@ export interface Download {
 /** `none`: there is no copy, and `unsatisfiable`: the range begins after the end. In both cases nothing was sent. */
 export type Downloaded = 'sent' | 'none' | { unsatisfiable: number }
 
-/** Rejects with `ClientGoneError` if the connection is cut, from either side, and like `FairTurns`. */
+/** Rejects with `ClientGoneError` if either side cuts the connection, and with `OverloadedError` if there is no turn for it. */
 export type SendDownload = (download: Download) => Promise<Downloaded>
 
 // DuckDB reads parts side by side, one a core.

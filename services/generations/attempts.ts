@@ -1,5 +1,5 @@
 /**
- * Attempts: processes that build, promote or drop a generation take turns in the generation log (tables/generations.ts), on one server.
+ * Attempts: processes that build, promote or drop a generation take turns in the generation log (tables/generation-log.ts), on one server.
  *
  * Promises:
  * - The row that names the current generation is written only by the highest attempt, only if that is not given up, if the current one is
@@ -9,7 +9,7 @@
  */
 import type { Runtime } from '../runtime/runtime.ts'
 import { untilNoneRuns } from '../tables/clickhouse/statements.ts'
-import { type GenerationLog, readCurrent, readGenerations, writeRow } from '../tables/generations.ts'
+import { type GenerationLog, readCurrent, readGenerations, writeRow } from '../tables/generation-log.ts'
 import type { Tables } from '../tables/port.ts'
 
 /** Another attempt is higher, or this one was given up. Nothing was promoted or dropped. */

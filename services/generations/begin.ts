@@ -1,7 +1,7 @@
 /** Begins a rebuild, or takes an open one over: decides which generation is built, and takes the attempt. */
 import { programVersion } from '../runtime/program-version.ts'
 import { megabytes } from '../runtime/progress.ts'
-import { keptGeneration, readGenerations, standingGenerations, writeRow } from '../tables/generations.ts'
+import { keptGeneration, readGenerations, standingGenerations, writeRow } from '../tables/generation-log.ts'
 import type { Shard } from '../tables/port.ts'
 import { takeAttempt } from './attempts.ts'
 import {

@@ -15,7 +15,7 @@ import {
   generationOf,
   type LoggedGeneration,
   readCurrent,
-} from '../tables/generations.ts'
+} from '../tables/generation-log.ts'
 import type { CallOptions, Databases, Shard, Tables } from '../tables/port.ts'
 import { distributedDatabases } from '../tables/schema/cluster.ts'
 import { createGeneration } from '../tables/schema/migrate.ts'

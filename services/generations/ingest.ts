@@ -12,7 +12,7 @@ import { readPositions, startOfLog, writePositions } from '../projector/position
 import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
 import { projectorSettings } from '../projector/settings.ts'
 import { createNotifier } from '../runtime/async/notifier.ts'
-import { readCurrent } from '../tables/generations.ts'
+import { readCurrent } from '../tables/generation-log.ts'
 import { createRejectStore, loggedReason } from '../tables/rejects.ts'
 import { onEach, type RebuildContext, wholeOf } from './context.ts'
 

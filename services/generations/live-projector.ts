@@ -11,7 +11,7 @@ import {
 } from '../projector/service.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import { patientTables } from '../tables/clickhouse/patient.ts'
-import { type FollowedDatabases, tablesOfCurrent } from '../tables/generations.ts'
+import { type FollowedDatabases, tablesOfCurrent } from '../tables/generation-log.ts'
 import type { Shard } from '../tables/port.ts'
 import { watchAttempts } from './attempts.ts'
 import { type RebuildTables, showCurrent } from './context.ts'
@@ -27,7 +27,7 @@ interface LivePositionsDependencies
 
 interface LiveProjectorDependencies
   extends LivePositionsDependencies,
-    Pick<ProjectorServiceDependencies, 'hashBacker' | 'schemaRegistry' | 'run' | 'presenceMs' | 'metrics'> {
+    Pick<ProjectorServiceDependencies, 'hashBacker' | 'schemaRegistry' | 'run' | 'lastReadMs' | 'metrics'> {
   openReader: (starts: Positions) => Promise<EventReader>
 }
 

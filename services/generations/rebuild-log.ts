@@ -3,7 +3,7 @@
  * lets a process continue after a kill.
  */
 import type { Runtime } from '../runtime/runtime.ts'
-import type { GenerationLog } from '../tables/generations.ts'
+import type { GenerationLog } from '../tables/generation-log.ts'
 import { AttemptLost } from './attempts.ts'
 import type { Differences } from './differences.ts'
 

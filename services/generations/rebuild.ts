@@ -16,7 +16,7 @@ import { FoldPaused, SupersededFoldWorker } from '../projector/fold/fold-epochs.
 import type { FoldProgress } from '../projector/fold/line.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { patientTables } from '../tables/clickhouse/patient.ts'
-import { readCurrent, writeRow } from '../tables/generations.ts'
+import { readCurrent, writeRow } from '../tables/generation-log.ts'
 import { AttemptLost, untilEnded } from './attempts.ts'
 import { beginRebuild } from './begin.ts'
 import {

@@ -14,7 +14,7 @@ import {
   readGenerations,
   standingGenerations,
   writeRow,
-} from '../tables/generations.ts'
+} from '../tables/generation-log.ts'
 import { takeAttempt, untilEnded } from './attempts.ts'
 import {
   dropDatabases,

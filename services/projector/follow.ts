@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { startRounds } from '../runtime/async/rounds.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import { followMs } from '../tables/generations.ts'
+import { followMs } from '../tables/generation-log.ts'
 import type { ProjectorServiceDependencies } from './service.ts'
 
 // How often the leader looks at the views beside that: another process may have died while it made them.

@@ -7,7 +7,7 @@
  * How it fails: it reports the failure and tries again at the next look. It never stops the projector.
  */
 import { messageOf } from '../runtime/message-of.ts'
-import { findDeletedDays, removeRows } from '../tables/deleted.ts'
+import { findDeletedDays, removeRows } from '../tables/deleted-rows.ts'
 import type { Shard } from '../tables/port.ts'
 import { readPartsStates, rewriteParts } from '../tables/superseded.ts'
 import type { ProjectorServiceDependencies } from './service.ts'

@@ -10,7 +10,7 @@ import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import { tablesOfCurrent } from '../tables/generations.ts'
+import { tablesOfCurrent } from '../tables/generation-log.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
 import { noteLead, reportProjection } from '../tables/projector-stops.ts'
 import { createRejectStore } from '../tables/rejects.ts'
@@ -22,8 +22,8 @@ import type { HashBacker } from './ingest/backer-hash.ts'
 import { createDecoder } from './ingest/decode.ts'
 import { openCircuitBreaker } from './ingest/reject-circuit-breaker.ts'
 import { createObserver } from './observer.ts'
+import { createLastRead } from './positions/last-read.ts'
 import type { Positions } from './positions/positions.ts'
-import { createPresence } from './positions/presence.ts'
 import { readClaims, readSharedSlugs } from './producers/claims.ts'
 import { createFaultReport } from './producers/fault-report.ts'
 import { createVersionCheck, versionFault } from './producers/versions.ts'
@@ -48,7 +48,7 @@ export interface ProjectorServiceDependencies extends Runtime {
   /** Names this run of this process; unique. */
   run: string
   /** How often to note that everything is read, ms. Default: never, for a log that keeps its tombstones. */
-  presenceMs?: number
+  lastReadMs?: number
   /** Looks up which generation is current, and changes `databases` and those of the shards. */
   follow: () => Promise<unknown>
   /** Makes the data teams' views show the current generation. */
@@ -62,7 +62,7 @@ export interface ProjectorServiceDependencies extends Runtime {
 export type ProjectorService = ReturnType<typeof createProjectorService>
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies) {
-  const { databases, config, logger, monotonicMs, run, presenceMs, positions, follow } = dependencies
+  const { databases, config, logger, monotonicMs, run, lastReadMs, positions, follow } = dependencies
   const { reader, oldest } = watchUncommitted(dependencies.reader, dependencies.now)
   const observer = createObserver(dependencies)
   const ofCurrent = (of: Shard): Tables => tablesOfCurrent(of.tables, of.databases, follow)
@@ -121,8 +121,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     },
     onError: error => logger.debug({ error: error.message }, 'versions could not be compared'),
   })
-  const presence = presenceMs
-    ? createPresence({ ...dependencies, ...reader, ...positions, ...notes, intervalMs: presenceMs })
+  const lastRead = lastReadMs
+    ? createLastRead({ ...dependencies, ...reader, ...positions, ...notes, intervalMs: lastReadMs })
     : undefined
 
   function noteMove(): void {
@@ -174,7 +174,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
           onRetry,
           onTurn: () => {
             noteMove()
-            presence?.turn()
+            lastRead?.turn()
             faults.turn()
           },
         },
@@ -198,7 +198,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       try {
         await untilFirstFails(works.map(noteFailure), signal)
       } finally {
-        await presence?.close()
+        await lastRead?.close()
         await versions.close()
         await faults.close()
       }

@@ -14,7 +14,7 @@ import {
   partitionName,
 } from '../log/port.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import { presentOf } from '../tables/generations.ts'
+import { presentOf } from '../tables/generation-log.ts'
 import type { Shard } from '../tables/port.ts'
 import { readPending } from './fold/fold-progress.ts'
 

@@ -33,7 +33,7 @@ import { startForgetting } from './forgetting.ts'
 import { createAdmissions } from './http/admission.ts'
 import { createClientErrors } from './http/client-errors.ts'
 import { createDirectAnswers } from './http/direct-answers.ts'
-import { addDownloads } from './http/downloads.ts'
+import { addDownloads } from './http/download-routes.ts'
 import { createPublications } from './http/publications.ts'
 import {
   answeredRequest,

@@ -252,7 +252,7 @@ const settingsSchema = z
   )
   .refine(
     ({ PLEDGEVIEW_DATABASE: base, PLEDGEVIEW_VIEWS_DATABASE: views }) => {
-      // tables/generations.ts and tables/schema/cluster-views.ts have the names.
+      // tables/generation-log.ts and tables/schema/cluster-views.ts have the names.
       const isPrivate = new RegExp(`^${base}(_(ledger|read)_\\d+)?(_all)?$`)
       return ![views, `${views}_parts`].some(name => isPrivate.test(name))
     },

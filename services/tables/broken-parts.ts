@@ -6,7 +6,7 @@
  * default, so every process that writes looks here.
  */
 import { answered, type Check } from '../runtime/ops/checks.ts'
-import { ledgersOfBase } from './generations.ts'
+import { ledgersOfBase } from './generation-log.ts'
 import { type Databases, type Tables, TablesError } from './port.ts'
 
 /** Rows of a table were set aside. The message says what to do. */

@@ -1,7 +1,7 @@
 /** The versions that the ledger has of the entities of some events. */
 import { type ChangeEvent, topicOf } from '../../contracts/events/event.ts'
 import { idChunks } from './clickhouse/statements.ts'
-import { qualified } from './generations.ts'
+import { qualified } from './generation-log.ts'
 import type { Databases, Tables } from './port.ts'
 
 /** Names an entity: `topic/key`. */

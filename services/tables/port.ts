@@ -57,7 +57,7 @@ export interface BaseDatabases {
   readonly views: string
 }
 
-/** Names of databases: those, and the two of one generation (generations.ts). */
+/** Names of databases: those, and the two of one generation (generation-log.ts). */
 export interface Databases extends BaseDatabases {
   /** Private: ledgers, batch log, positions, leadership. */
   readonly ledger: string

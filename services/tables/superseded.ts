@@ -7,7 +7,7 @@
  */
 import { untilFound } from '../runtime/async/sleep.ts'
 import type { Runtime } from '../runtime/runtime.ts'
-import { ledgersOfBase, ledgersOfGeneration, qualified } from './generations.ts'
+import { ledgersOfBase, ledgersOfGeneration, qualified } from './generation-log.ts'
 import { type CallOptions, type Databases, type Tables, TablesError } from './port.ts'
 
 /** The tables in which a newer row supersedes an older one. */

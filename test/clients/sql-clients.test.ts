@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { analystUser } from '../../services/clickhouse-server/configuration.ts'
 import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
-import { defaultDatabases } from '../../services/tables/generations.ts'
+import { defaultDatabases } from '../../services/tables/generation-log.ts'
 import { migrate } from '../../services/tables/schema/migrate.ts'
 import { definerUser } from '../../services/tables/schema/roles.ts'
 import {

@@ -11,7 +11,7 @@ import { openDataDirectory, serviceAddress } from '../../services/embedded/data-
 import { openJournalWriter } from '../../services/log/local/journal.ts'
 import type { EventWriter, NewRecord } from '../../services/log/port.ts'
 import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
-import { defaultDatabases } from '../../services/tables/generations.ts'
+import { defaultDatabases } from '../../services/tables/generation-log.ts'
 import type { Tables } from '../../services/tables/port.ts'
 import { readPurges } from '../../services/tables/schema/identity.ts'
 import { settingsFor } from '../support/clickhouse/clickhouse.ts'

@@ -1,7 +1,7 @@
 /** The checker can fail: it accepts the log of a service that keeps the promises, and each rule refuses that of one without a safeguard. */
 import { expect, test } from 'vitest'
 import { foldCampaignsStatement } from '../../services/projector/fold/fold-statements.ts'
-import { defaultDatabases, generationOf } from '../../services/tables/generations.ts'
+import { defaultDatabases, generationOf } from '../../services/tables/generation-log.ts'
 import { check } from './checker/check.ts'
 import { goodLog, tryLogMutants } from './checker/mutants.ts'
 import { slowedDown } from './faults/clickhouse-faults.ts'

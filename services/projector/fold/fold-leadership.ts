@@ -9,7 +9,7 @@
  */
 import { invariant } from '../../runtime/ops/invariants.ts'
 import { untilNoneRuns, type WaitOptions } from '../../tables/clickhouse/statements.ts'
-import { qualified } from '../../tables/generations.ts'
+import { qualified } from '../../tables/generation-log.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import { createDays, type Days } from './days.ts'
 import {
@@ -141,7 +141,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies) {
     nextStep,
     /** Writes the watermark if it is time for it (watermark.ts). Throws if another process leads. */
     advanceWatermark: () => advanceWatermark('if due'),
-    /** Throws if what this term has written was behind a higher epoch, and so was not written. */
+    /** Throws if a higher epoch has been taken: then what this term sent may not have been written. */
     async mustHold(): Promise<void> {
       const [row] = await tables.rows<{ holds: boolean }>(holdsEpochStatement(databases, nextStep().term))
       if (!row?.holds) throw await lost()

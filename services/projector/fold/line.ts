@@ -16,7 +16,7 @@ export interface LineDependencies {
   nextStep: (pieces: number, piece: number) => FoldStep
   /** Runs before each statement of a fold. What it throws ends the fold. */
   beforePiece: () => Promise<void>
-  /** The outcome of a statement is not known. */
+  /** Called if it is not known whether a statement ran. The term has to end. */
   onUnseen: () => void
 }
 
@@ -64,7 +64,8 @@ export class ServerSlow extends TablesError {
 
 const refusalsMax = 6
 
-// ClickHouse could not compute with the values of some row. Other errors, such as a missing right, concern every fold.
+// ClickHouse could not compute with the values of some row. Any other error, such as a missing right, would fail every fold, so it blames no
+// campaign.
 const wrongValues: ReadonlySet<string> = new Set([
   'DECIMAL_OVERFLOW',
   'ILLEGAL_DIVISION',

@@ -12,7 +12,7 @@ import {
   encodeRows,
   type TableColumn,
 } from '../../tables/clickhouse/row-binary.ts'
-import { qualified } from '../../tables/generations.ts'
+import { qualified } from '../../tables/generation-log.ts'
 import type { Databases, TableInsert } from '../../tables/port.ts'
 import type { Reject } from '../../tables/rejects.ts'
 import { addMisplaced, type MisplacedRecords } from '../producers/fault-report.ts'

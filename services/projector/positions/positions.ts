@@ -6,12 +6,12 @@
  * are read again. A late writer cannot harm: in each era the highest position counts. A new era begins where the positions must go back:
  *
  * - The tables were restored from a backup. The event log remembers which watermark lists have shown (port.ts). If the tables are
- *   behind it, they went back. First the gap is written down, as the first rows of the new era: read again from a day before the
- *   backup, because a backup copies one table after the other. Everything is folded once. And what is read again is stamped anew up to
+ *   behind it, they went back. Before anything is read, positions of a new era are written. They begin a day before the backup, because
+ *   a backup copies one table after the other. Everything is folded once. And what is read again is stamped anew up to
  *   the log's end of that moment, even if it comes out the same: a poller may have seen what the backup lacks.
  * - The log went back: it ends before the position, or has another record there. It is read from its start.
- *   So a position moves behind a first record only: markers of transactions alone leave nothing to compare.
-
+ *   So a position moves only once a record has been read: markers of transactions alone leave nothing to compare.
+ *
  * Another generation is the same case as a restart: an assignment belongs to the generation under which its positions were found. Within a
  * second the projector drops what it has read and not written, and reads on from the positions of the generation that is current now.
  *
@@ -26,7 +26,7 @@ import {
   type Start,
 } from '../../log/port.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
-import { presentOf } from '../../tables/generations.ts'
+import { presentOf } from '../../tables/generation-log.ts'
 import type { Databases, Shard, Tables } from '../../tables/port.ts'
 import { foldWholeStatement } from '../fold/fold-progress.ts'
 import {
@@ -61,7 +61,7 @@ export function createPositions(dependencies: PositionsDependencies) {
   let sought: Databases | undefined
   let shards: readonly Shard[] = []
   let held = new Map<string, StoredPosition>()
-  /** Of partitions that the log has no more. Without a note, they would tell for ever that the log was last read long ago. */
+  /** Of partitions that no longer exist. They are noted as read, too, or the log would for ever seem to have been last read long ago. */
   let gone: StoredPosition[] = []
   /** Of those that are held, the ones that are not written yet. */
   let unwritten = new Set<StoredPosition>()

@@ -4,14 +4,14 @@
  */
 import type { Endpoint, Operation } from './endpoint.ts'
 import { latestExport } from './exports.ts'
+import { firstPage } from './first-page.ts'
 import { project } from './project.ts'
 import { projects } from './projects.ts'
 import { removals } from './removals.ts'
-import { service } from './service.ts'
 import { stats } from './stats.ts'
 
 /** Those that need a key. */
 export const endpoints: readonly Endpoint[] = [projects, project, removals, latestExport, stats]
 
 /** All of them, as the document has them. */
-export const operations: readonly Operation[] = [...endpoints, service]
+export const operations: readonly Operation[] = [...endpoints, firstPage]

@@ -1,4 +1,4 @@
-/** `GET /exports/latest`: the latest whole copy, and its files beside it (http/downloads.ts sends them). */
+/** `GET /exports/latest`: the latest whole copy, and its files beside it (http/download-routes.ts sends them). */
 import { z } from 'zod'
 import {
   type ExportFile,

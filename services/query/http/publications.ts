@@ -11,7 +11,7 @@ import {
 } from '../../../contracts/api/published-openapi.ts'
 import type { ApiVersion } from '../../../contracts/api/versions.ts'
 import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
-import { service } from '../endpoints/service.ts'
+import { firstPage } from '../endpoints/first-page.ts'
 import { createVersionNotices } from './answer.ts'
 
 export type Publications = ReturnType<ReturnType<typeof createPublications>>
@@ -37,7 +37,7 @@ export function createPublications(
       documentationUrl: documentationUrlOf(present),
       noticesOf: createVersionNotices(versions, changesUrl),
       /** The first page. */
-      service: published(service.bodyFor(present, versions)),
+      service: published(firstPage.bodyFor(present, versions)),
       openApi: published(publishedOpenApi(document, present)),
     }
   }

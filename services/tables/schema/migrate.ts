@@ -12,7 +12,7 @@ import {
   registerFirst,
   standingGenerations,
   writeRow,
-} from '../generations.ts'
+} from '../generation-log.ts'
 import { type BaseDatabases, type Databases, type Tables, TablesError } from '../port.ts'
 import { distributedDatabases } from './cluster.ts'
 import { countsClusterOf } from './cluster-views.ts'

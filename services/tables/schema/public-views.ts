@@ -1,6 +1,6 @@
 /** The data teams' views as their definitions describe them. Only files are read. */
 
-import { defaultDatabases } from '../generations.ts'
+import { defaultDatabases } from '../generation-log.ts'
 import { viewsOf } from './cluster-views.ts'
 import { readSqlFiles, viewsDirectory } from './sql-files.ts'
 

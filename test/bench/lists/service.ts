@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { statsStatement } from '../../../services/query/endpoints/stats.ts'
 import type { QueryAppOptions } from '../../../services/query/options.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 import { openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { benchInput, serveBench } from '../bench-process.ts'

@@ -8,7 +8,7 @@
 import { readFileSync } from 'node:fs'
 import { readExamples } from '../../../services/portal/guide/data-examples.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { definerUser } from '../../../services/tables/schema/roles.ts'

@@ -7,7 +7,7 @@ import { errorBody } from '../../../contracts/api/errors.ts'
 import { hashSecret } from '../../../services/api-keys/credentials.ts'
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
 import {

@@ -13,7 +13,7 @@ import {
   followedDatabases,
   readGenerations,
   standingGenerations,
-} from '../../../services/tables/generations.ts'
+} from '../../../services/tables/generation-log.ts'
 import { campaignEvent, campaignTombstone } from '../../support/events/sample-events.ts'
 import { openRebuildableModel, platformHistory } from '../../support/generations/rebuilds.ts'
 import { lead, stepOf } from '../../support/projector/fold-records.ts'

@@ -13,7 +13,7 @@ import {
 import { checkDisk } from '../../../services/generations/begin.ts'
 import { dropOthers, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
-import { generationOf, readCurrent, writeRow } from '../../../services/tables/generations.ts'
+import { generationOf, readCurrent, writeRow } from '../../../services/tables/generation-log.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { obstructed } from '../../support/clickhouse/faulty-tables.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { VerificationFailed } from '../../../services/generations/verification.ts'
 import { openJournalReader } from '../../../services/log/local/journal.ts'
-import { generationOf } from '../../../services/tables/generations.ts'
+import { generationOf } from '../../../services/tables/generation-log.ts'
 import { isCampaignFold, obstructed, timeoutExceeded } from '../../support/clickhouse/faulty-tables.ts'
 import {
   apiKeyEvent,

@@ -1,7 +1,7 @@
 /** What withdrawn-worlds.test.ts does not draw: the end of a key, a rule that has changed, clock steps, and merges of a ledger. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { changedSince, type Look, lookAt, rangesOf } from '../../../services/generations/withdrawals.ts'
-import { qualified } from '../../../services/tables/generations.ts'
+import { qualified } from '../../../services/tables/generation-log.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/events/sample-events.ts'
 import { emptyLog, openRebuildableModel, type RebuildableModel } from '../../support/generations/rebuilds.ts'
 import { column } from '../../support/projector/fold-records.ts'

@@ -7,7 +7,7 @@ import { startPortalService } from '../../../services/portal/service.ts'
 import type { PortalStore } from '../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 import { portalKey, startTestPortal, type TestPortal } from '../../support/portal/app.ts'
 import type { Browser } from '../../support/portal/browser.ts'
 

@@ -11,7 +11,7 @@ import {
   revokeKey,
 } from '../../../services/api-keys/api-keys.ts'
 import { keyPrefix, verifySecret } from '../../../services/api-keys/credentials.ts'
-import { qualified } from '../../../services/tables/generations.ts'
+import { qualified } from '../../../services/tables/generation-log.ts'
 import { type KeyModel, openKeyModel, pepper } from '../../support/portal/key-model.ts'
 import { column } from '../../support/projector/fold-records.ts'
 

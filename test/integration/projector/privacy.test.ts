@@ -8,7 +8,7 @@ import { pino } from 'pino'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { CampaignState, ChangeEvent } from '../../../contracts/events/event.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
-import { qualified } from '../../../services/tables/generations.ts'
+import { qualified } from '../../../services/tables/generation-log.ts'
 import { tablesWith } from '../../support/events/find-texts.ts'
 import {
   apiKeyEvent,

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { readExamples } from '../../../services/portal/guide/data-examples.ts'
-import { defaultDatabases, generationOf } from '../../../services/tables/generations.ts'
+import { defaultDatabases, generationOf } from '../../../services/tables/generation-log.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
 import { checkMigrated, migrate } from '../../../services/tables/schema/migrate.ts'

@@ -8,7 +8,7 @@
  * whose effects cancel each other out would not be found.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 import { distributedDatabases } from '../../../services/tables/schema/cluster.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { definerUser, readRole } from '../../../services/tables/schema/roles.ts'

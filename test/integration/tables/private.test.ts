@@ -1,6 +1,6 @@
 /** What only the program reads of its tables: whose they are, and which versions the ledger has. */
 import { expect, test } from 'vitest'
-import { writeRow } from '../../../services/tables/generations.ts'
+import { writeRow } from '../../../services/tables/generation-log.ts'
 import { entityOf, ledgerVersions } from '../../../services/tables/ledger-versions.ts'
 import { holdTablesIdentity, readTablesId } from '../../../services/tables/schema/identity.ts'
 import {

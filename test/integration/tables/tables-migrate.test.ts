@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { campaignColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
-import { generationOf, readCurrent } from '../../../services/tables/generations.ts'
+import { generationOf, readCurrent } from '../../../services/tables/generation-log.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { createGeneration, migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
 import { nameDatabases } from '../../../services/tables/schema/sql-files.ts'

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { latestRebuild, type Phase } from '../../../services/generations/rebuild-log.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 import { launchProcess, makeDataDirectory } from '../../support/deployment/service-process.ts'
 import { intBetween, pick } from '../../support/runner/random.ts'
 import type { Stage } from '../stage/stage.ts'

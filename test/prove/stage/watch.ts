@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { topics } from '../../../contracts/events/event.ts'
 import { within } from '../../../services/runtime/async/sleep.ts'
-import { defaultDatabases, generationOf, readCurrent } from '../../../services/tables/generations.ts'
+import { defaultDatabases, generationOf, readCurrent } from '../../../services/tables/generation-log.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import type { Place } from '../../support/faults/places.ts'
 import { kafkaAt, withAdmin } from '../../support/kafka/topics.ts'

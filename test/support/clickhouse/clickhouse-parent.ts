@@ -10,7 +10,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { startClickHouseServer } from '../../../services/clickhouse-server/server.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 
 export interface Told {
   url?: string

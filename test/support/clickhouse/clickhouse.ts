@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { programUser } from '../../../services/clickhouse-server/configuration.ts'
 import { type StartOptions, start } from '../../../services/clickhouse-server/start.ts'
 import { openTables, type TablesSettings } from '../../../services/tables/clickhouse/clickhouse.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 
 interface ClickHouseOptions extends Omit<Partial<StartOptions>, 'dataDirectory' | 'filesDirectory'> {

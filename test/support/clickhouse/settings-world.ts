@@ -2,7 +2,7 @@
  * Rows that readers must not see, in parts that are not merged: campaigns as they were before they changed, campaigns that were
  * deleted, and campaigns that are hidden. And a question to every public view that names each row that the view shows.
  */
-import { defaultDatabases, qualified } from '../../../services/tables/generations.ts'
+import { defaultDatabases, qualified } from '../../../services/tables/generation-log.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import { askClickHouse, type ClickHouseAddress, insertJson } from './clickhouse.ts'
 

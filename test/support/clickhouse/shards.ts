@@ -5,7 +5,7 @@
  */
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { openTables } from '../../../services/tables/clickhouse/clickhouse.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 import { clusterSettings, distributedDatabases } from '../../../services/tables/schema/cluster.ts'
 import { countsClusterOf } from '../../../services/tables/schema/cluster-views.ts'

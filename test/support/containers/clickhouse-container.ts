@@ -1,7 +1,7 @@
 /** Runs ClickHouse's own server in a container: on all addresses, with the user from the environment, until SIGTERM. */
 import { once } from 'node:events'
 import { start } from '../../../services/clickhouse-server/start.ts'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 
 const { CLICKHOUSE_USER: user = 'default', CLICKHOUSE_PASSWORD: password = '' } = process.env
 const { child } = await start({

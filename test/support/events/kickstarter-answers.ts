@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { defaultDatabases } from '../../../services/tables/generations.ts'
+import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 import type { Truth, TruthCampaign } from './kickstarter.ts'
 

@@ -25,7 +25,7 @@ import {
   generationOf,
   readGenerations,
   standingGenerations,
-} from '../../../services/tables/generations.ts'
+} from '../../../services/tables/generation-log.ts'
 import type { Shard, Statement, Tables } from '../../../services/tables/port.ts'
 import { distributedDatabases } from '../../../services/tables/schema/cluster.ts'
 import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../events/sample-events.ts'

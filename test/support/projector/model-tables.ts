@@ -16,7 +16,7 @@ import {
 } from '../../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import { type Config, readConfig } from '../../../services/runtime/config.ts'
-import { generationOf } from '../../../services/tables/generations.ts'
+import { generationOf } from '../../../services/tables/generation-log.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { openOwnTables } from '../clickhouse/clickhouse.ts'

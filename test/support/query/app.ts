@@ -19,7 +19,7 @@ import { appOptionsOf, type QueryAppOptions } from '../../../services/query/opti
 import { createMemoryRateLimiter, type RateLimiter } from '../../../services/query/rate-limit/rate-limiter.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createRuntime } from '../../../services/runtime/runtime.ts'
-import { generationOf } from '../../../services/tables/generations.ts'
+import { generationOf } from '../../../services/tables/generation-log.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 
 export const pepper = 'a pepper of the tests'

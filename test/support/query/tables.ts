@@ -1,6 +1,6 @@
 /** The read tables in an empty ClickHouse, for tests that insert rows as the fold would. */
 import type { ProjectDetailRow } from '../../../services/query/campaigns/campaign-fields.ts'
-import { generationOf, qualified } from '../../../services/tables/generations.ts'
+import { generationOf, qualified } from '../../../services/tables/generation-log.ts'
 import { migrate } from '../../../services/tables/schema/migrate.ts'
 import { insertJson, openOwnTables } from '../clickhouse/clickhouse.ts'
 import { type Amount, shownFields } from './campaigns.ts'

@@ -11,7 +11,7 @@ import {
 } from '../../../services/projector/fold/fold-progress.ts'
 import { type QuarantinedCampaign, quarantineStatement } from '../../../services/projector/fold/quarantine.ts'
 import { clockStatement } from '../../../services/projector/fold/watermark.ts'
-import { generationOf } from '../../../services/tables/generations.ts'
+import { generationOf } from '../../../services/tables/generation-log.ts'
 import type { Databases, Statement } from '../../../services/tables/port.ts'
 import { readModelOf } from '../events/model.ts'
 import { chance, intBetween, randomOf } from '../runner/random.ts'

@@ -6,7 +6,7 @@ import { readFilter, readPlace, rejectsCommand } from '../../../services/command
 import { createRetry, type RetryOutcome } from '../../../services/commands/rejects/retry.ts'
 import type { Schemas } from '../../../services/commands/rejects/source.ts'
 import type { Header, NewRecord, PartitionLag } from '../../../services/log/port.ts'
-import { untilProjected } from '../../../services/projector/positions/projected.ts'
+import { untilProjected } from '../../../services/projector/positions/until-projected.ts'
 import { entityOf } from '../../../services/tables/ledger-versions.ts'
 import { reasonKind } from '../../../services/tables/rejects.ts'
 import type { StoredReject } from '../../../services/tables/stored-rejects.ts'

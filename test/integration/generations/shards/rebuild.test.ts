@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { dropOthers, rebuildStatus } from '../../../../services/generations/rebuilds.ts'
-import { generationOf } from '../../../../services/tables/generations.ts'
+import { generationOf } from '../../../../services/tables/generation-log.ts'
 import type { Databases, Shard, Tables } from '../../../../services/tables/port.ts'
 import { obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { type ShardServers, startShards } from '../../../support/clickhouse/shards.ts'

@@ -7,7 +7,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import type { FoldWorker } from '../../../../services/projector/fold/fold-worker.ts'
-import { qualified } from '../../../../services/tables/generations.ts'
+import { qualified } from '../../../../services/tables/generation-log.ts'
 import type { Tables } from '../../../../services/tables/port.ts'
 import {
   isCampaignFold,

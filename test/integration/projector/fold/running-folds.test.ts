@@ -5,7 +5,7 @@ import { noteDropped, promoteGeneration, watchAttempts } from '../../../../servi
 import { dropOthers } from '../../../../services/generations/rebuilds.ts'
 import { untilNoFoldRuns } from '../../../../services/projector/fold/fold-leadership.ts'
 import { sleep } from '../../../../services/runtime/async/sleep.ts'
-import { generationOf, qualified } from '../../../../services/tables/generations.ts'
+import { generationOf, qualified } from '../../../../services/tables/generation-log.ts'
 import { type Statement, TablesError } from '../../../../services/tables/port.ts'
 import { migrate } from '../../../../services/tables/schema/migrate.ts'
 import { isOfLine, obstructed, type TablesCall } from '../../../support/clickhouse/faulty-tables.ts'

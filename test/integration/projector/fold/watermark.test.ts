@@ -11,7 +11,7 @@ import { type ClockStep, createWatermark } from '../../../../services/projector/
 import { createObserver } from '../../../../services/projector/observer.ts'
 import { snapshotStatement } from '../../../../services/query/lists/list-statements.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
-import { generationOf } from '../../../../services/tables/generations.ts'
+import { generationOf } from '../../../../services/tables/generation-log.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 import { isCampaignFold, obstructed } from '../../../support/clickhouse/faulty-tables.ts'
 import { campaignEvent } from '../../../support/events/sample-events.ts'

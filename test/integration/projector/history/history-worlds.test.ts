@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { dropOthers } from '../../../../services/generations/rebuilds.ts'
-import { generationOf } from '../../../../services/tables/generations.ts'
+import { generationOf } from '../../../../services/tables/generation-log.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
 import {
   isCampaignFold,

@@ -5,7 +5,7 @@
 
 import { describe, expect, test, vi } from 'vitest'
 import type { EventReader } from '../../../../services/log/port.ts'
-import { qualified } from '../../../../services/tables/generations.ts'
+import { qualified } from '../../../../services/tables/generation-log.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 import { lostConnection, obstructed, type TablesCall } from '../../../support/clickhouse/faulty-tables.ts'
 import { createMemoryLog } from '../../../support/events/memory-log.ts'

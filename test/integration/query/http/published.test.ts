@@ -4,7 +4,7 @@ import type { PublicAddresses } from '../../../../contracts/api/published-openap
 import type { ApiVersion } from '../../../../contracts/api/versions.ts'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import { guideContent } from '../../../../services/portal/guide/guide.ts'
-import { serviceBodySchema } from '../../../../services/query/endpoints/service.ts'
+import { serviceBodySchema } from '../../../../services/query/endpoints/first-page.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
 import { fakeTables, snapshotRow } from '../../../support/query/fake-tables.ts'
 import { sendRaw } from '../../../support/query/raw-http.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { createPositions } from '../../../../services/projector/positions/positions.ts'
 import { readPositions, readUntilOfNew } from '../../../../services/projector/positions/stored-positions.ts'
-import { generationOf } from '../../../../services/tables/generations.ts'
+import { generationOf } from '../../../../services/tables/generation-log.ts'
 import { decodeRows } from '../../../support/clickhouse/row-binary.ts'
 
 const databases = generationOf({ base: 'base', views: 'views' }, 1)

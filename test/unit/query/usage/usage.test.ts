@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { createUsageRecorder } from '../../../../services/query/usage/usage-recorder.ts'
 import { createRuntime } from '../../../../services/runtime/runtime.ts'
-import { generationOf } from '../../../../services/tables/generations.ts'
+import { generationOf } from '../../../../services/tables/generation-log.ts'
 import type { Tables } from '../../../../services/tables/port.ts'
 
 test('a flush that a stop cuts off is no failure: the last flush writes the same', async () => {

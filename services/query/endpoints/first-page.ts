@@ -64,7 +64,7 @@ const serviceExample: Service = {
   ],
 }
 
-export const service: Operation & {
+export const firstPage: Operation & {
   /** The page of an installation with these addresses. */
   bodyFor(addresses: PublicAddresses, versions: readonly ApiVersion[]): object
 } = {

@@ -4,8 +4,8 @@ import type { PartitionLag } from '../../../../services/log/port.ts'
 import {
   absenceFaults,
   checkAbsence,
-  createPresence,
-} from '../../../../services/projector/positions/presence.ts'
+  createLastRead,
+} from '../../../../services/projector/positions/last-read.ts'
 
 const hourMs = 3_600_000
 const pledges = {
@@ -61,11 +61,11 @@ test('a topic that keeps tombstones for too short, or deletes by age, is named w
   ])
 })
 
-test('presence is noted for the moment whose end was reached, also in a steady stream, and once per interval', async () => {
+test('it is noted for the moment whose end was reached, also in a steady stream, and once per interval', async () => {
   let time = 0
   let at: PartitionLag = { topic: 'pledges', partition: 0, committed: 0, end: 10 }
   const notes: unknown[] = []
-  const presence = createPresence({
+  const lastRead = createLastRead({
     lag: async () => [at],
     noteRead: async (...note) => void notes.push(note),
     onFailure: error => expect.unreachable(error.message),
@@ -76,8 +76,8 @@ test('presence is noted for the moment whose end was reached, also in a steady s
   async function turnAt(ms: number, committed: number): Promise<void> {
     time = ms
     at = { ...at, committed, end: committed + 10 }
-    presence.turn()
-    await presence.close()
+    lastRead.turn()
+    await lastRead.close()
   }
   await turnAt(0, 0)
   await turnAt(5_000, 9)

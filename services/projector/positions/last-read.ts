@@ -11,7 +11,7 @@ import { type EventReader, type PartitionLag, partitionName } from '../../log/po
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Positions } from './positions.ts'
 
-interface PresenceDependencies
+interface LastReadDependencies
   extends Pick<EventReader, 'lag'>,
     Pick<Positions, 'noteRead'>,
     Pick<Runtime, 'monotonicMs' | 'now'> {
@@ -23,14 +23,14 @@ interface PresenceDependencies
 
 const lookMs = 1_000
 
-export function createPresence({
+export function createLastRead({
   lag,
   noteRead,
   onFailure,
   intervalMs,
   monotonicMs,
   now,
-}: PresenceDependencies) {
+}: LastReadDependencies) {
   let target: { ends: ReadonlyMap<string, number>; at: number } | undefined
   let nextAt = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | undefined
