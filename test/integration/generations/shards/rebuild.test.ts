@@ -67,9 +67,18 @@ test('correct tables come out the same on each shard, and keep their stamps; a r
   }
   expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isPreviousKept: true })
   await expect(live.rebuild()).rejects.toThrow('are still kept')
-  await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'before the rollback' })])
+  const gone = await Promise.all((live.cluster?.shards ?? []).map(publicOn))
+  await append([
+    pledgeEvent({ campaign_id: 'c1', pledge_id: 'before the rollback' }),
+    ...gone.map((key): ChangeEvent => ({ type: 'campaign', key, data: null })),
+    campaignEvent({ campaign_id: 'c1', version: 1_000, status: 'SUBMITTED' }),
+    campaignEvent({ campaign_id: 'last' }),
+  ])
+  compactLog(live)
   const changed = await stampsOf(live)
   await live.rebuild({ kind: 'rollback' })
+  // At once, and then.
+  expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
   await expectTruth()
   expect(await stampsOf(live)).toEqual(changed)
   await dropOthers(live)
