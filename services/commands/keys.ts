@@ -29,16 +29,14 @@ const common = {
   '--data-dir D': `${dataDirOption['--data-dir D']}; without it, and if PLEDGEVIEW_KAFKA_BROKERS is set, the command works on Kafka and ClickHouse`,
   ...jsonOption,
 }
-// Those of `issue`, which has all.
-const options = {
+const issueOptions = {
   '--account A': 'the account that gets the key',
   '--name N': 'the name of the integration that will use the key',
   '--url U': 'the web address of the integration',
   '--email E': 'the contact address of the integration',
   ...common,
 }
-
-type Given = Values<typeof options>
+const listOptions = { '--account A': 'the account', ...common }
 
 export const keysCommand: Command = {
   help: {
@@ -50,7 +48,7 @@ export const keysCommand: Command = {
         does:
           'Issues an API key and prints it with its secret. The secret is shown only here: only a hash of it is stored. If ' +
           'it is lost, revoke the key and issue another. An account has at most three active keys.',
-        options,
+        options: issueOptions,
         examples: [
           'keys issue --account acme --name Mirror --url https://acme.example --email ops@acme.example',
         ],
@@ -59,7 +57,7 @@ export const keysCommand: Command = {
       list: {
         call: 'keys list --account A [--data-dir D] [--json]',
         does: 'Lists the keys of an account, the oldest first. Secrets are not shown.',
-        options: { '--account A': 'the account', ...common },
+        options: listOptions,
         examples: ['keys list --account acme'],
         cost: 'One query, and no Kafka. It appends nothing to the log. If no service runs on the data directory, it starts ClickHouse for the query, and shows what has been folded.',
       },
@@ -73,18 +71,23 @@ export const keysCommand: Command = {
     },
   },
 
-  async run(args, io) {
-    const { values, positionals } = readArguments(args, options, { allowPositionals: true })
-    const [verb, ...rest] = positionals
-    if (verb === 'revoke') return revoke(rest, values, io)
-    const run = verb === 'issue' ? issue : verb === 'list' ? list : undefined
-    if (!run) throw new UsageError('the keys commands are issue, list and revoke')
-    if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
-    return run(values, io)
+  async run([verb, ...args], io) {
+    switch (verb) {
+      case 'issue':
+        return issue(readArguments(args, issueOptions).values, io)
+      case 'list':
+        return list(readArguments(args, listOptions).values, io)
+      case 'revoke': {
+        const { values, positionals } = readArguments(args, common, { allowPositionals: true })
+        return revoke(positionals, values, io)
+      }
+      default:
+        throw new UsageError('the keys commands are issue, list and revoke')
+    }
   },
 }
 
-async function issue(values: Given, io: Io): Promise<number> {
+async function issue(values: Values<typeof issueOptions>, io: Io): Promise<number> {
   const account = requireId(values.account)
   const { name, url, contact_email: email } = requireFields(values)
   // If it ended before the secret is printed, the key could be active, and nobody could use it.
@@ -109,7 +112,7 @@ async function issue(values: Given, io: Io): Promise<number> {
 const afterInterrupt =
   'It ends once the key is active or deleted. After a second interrupt, revoke the key if keys list shows it.\n'
 
-async function list(values: Given, io: Io): Promise<number> {
+async function list(values: Values<typeof listOptions>, io: Io): Promise<number> {
   const account = requireId(values.account)
   const keys = await onModel(
     values['data-dir'],
@@ -129,7 +132,7 @@ async function list(values: Given, io: Io): Promise<number> {
   return 0
 }
 
-async function revoke([key, ...rest]: string[], values: Given, io: Io): Promise<number> {
+async function revoke([key, ...rest]: string[], values: Values<typeof common>, io: Io): Promise<number> {
   if (key === undefined || rest.length > 0) throw new UsageError('keys revoke takes one KEY')
   if (key.length < keyPrefixLength) throw new UsageError(`a KEY has at least ${keyPrefixLength} characters`)
   const revoked = await withAdmin(values, admin => revokeKey(admin, key))
@@ -138,7 +141,7 @@ async function revoke([key, ...rest]: string[], values: Given, io: Io): Promise<
   return 0
 }
 
-function withAdmin<T>(values: Given, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
+function withAdmin<T>(values: Values<typeof common>, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
   return onModel(
     values['data-dir'],
     async ({ tables, databases, ...model }) => {
@@ -176,7 +179,7 @@ function requireId(id = ''): string {
 }
 
 /** By the rules of the portal. */
-function requireFields({ name = '', url = '', email = '' }: Given): KeyFields {
+function requireFields({ name = '', url = '', email = '' }: Values<typeof issueOptions>): KeyFields {
   const { fields, faults } = checkKeyFields({ name, url, contact_email: email })
   if (!faults) return fields
   const reasons = Object.entries(faults).map(

@@ -20,20 +20,19 @@ const offered = Object.entries(clients)
 /** Whether the package is there. */
 export const hasPackage = offered.some(({ name }) => name.endsWith('.tgz'))
 
-// A file that changed with a new version is there within this time.
-const maxAgeSeconds = 300
+// Asked for anew with each page: a script of before must not meet a page of the next version. Mostly the answer is 304.
+const cacheControl = 'public, max-age=0'
 
 /** Serves the folder `static`. Its `portal.css` comes with Pico in front. */
 export async function addStaticFiles(app: FastifyInstance): Promise<void> {
   await app.register(fastifyStatic, {
     ...{ root: folder, prefix: '/static/', index: false, dotfiles: 'deny' },
-    maxAge: maxAgeSeconds * 1000,
   })
 
   for (const { name, file } of offered) {
     app.get(`/static/${name}`, async (_request, reply) =>
       reply
-        .header('cache-control', `public, max-age=${maxAgeSeconds}`)
+        .header('cache-control', cacheControl)
         .header('content-disposition', `attachment; filename="${name}"`)
         .type('application/octet-stream')
         .send(await readFile(file)),
@@ -45,7 +44,7 @@ export async function addStaticFiles(app: FastifyInstance): Promise<void> {
   const style = `${await readFile(pico, 'utf8')}\n${await readFile(`${folder}portal.css`, 'utf8')}`
   const etag = `"${createHash('sha256').update(style).digest('base64url')}"`
   app.get('/static/portal.css', (request, reply) => {
-    reply.header('cache-control', `public, max-age=${maxAgeSeconds}`).header('etag', etag)
+    reply.header('cache-control', cacheControl).header('etag', etag)
     if (request.headers['if-none-match'] === etag) return reply.code(304).send()
     return reply.type('text/css; charset=utf-8').send(style)
   })

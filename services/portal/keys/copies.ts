@@ -50,7 +50,10 @@ export function addCopyRoutes(pages: FastifyInstance, { options, sessions, cooki
       try {
         const done = await send(asked)
         if (done === 'none') throw new PageError(404, 'There is no whole copy at the moment.')
-        if (done !== 'sent') throw new PageError(416, 'The file is shorter than that.')
+        if (done !== 'sent') {
+          reply.header('content-range', `bytes */${done.unsatisfiable}`)
+          throw new PageError(416, 'The file is shorter than that.')
+        }
       } catch (error) {
         if (error instanceof OverloadedError)
           throw new PageError(429, 'Too many downloads at once. Try again when one has ended.', {

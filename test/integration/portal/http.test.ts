@@ -58,10 +58,14 @@ test('every answer has the security headers, errors too, and an unknown page is 
   }
 })
 
-test('a file is kept by browsers, and the client for Python is downloaded', async () => {
+test('a file is asked for anew with each page, and then not sent again; the client for Python is downloaded', async () => {
+  const script = await portal.browser().get('/static/try-it.js')
+  expect(script.headers.get('etag')).toBeTruthy()
   const style = await portal.browser().get('/static/portal.css')
-  const etag = style.headers.get('etag') ?? ''
-  const again = await portal.browser().get('/static/portal.css', { 'if-none-match': etag })
+  for (const { headers } of [script, style]) expect(headers.get('cache-control')).toBe('public, max-age=0')
+  const again = await portal
+    .browser()
+    .get('/static/portal.css', { 'if-none-match': style.headers.get('etag') ?? '' })
   expect([again.status, again.text]).toEqual([304, ''])
   const client = await portal.browser().get('/static/pledgeview.py')
   expect(client.headers.get('content-disposition')).toBe('attachment; filename="pledgeview.py"')

@@ -42,3 +42,20 @@ describe.each(calls)('pledgeview $words', ({ words, help }) => {
     for (const option of shown) expect(described).toContain(option)
   })
 })
+
+const ofSiblings = loaded.flatMap(({ name, help: { options, subcommands = {} } }) => {
+  const all = Object.assign({}, options, ...Object.values(subcommands).map(own => own.options))
+  return Object.entries(subcommands).flatMap(([verb, own]) =>
+    Object.keys(all)
+      .filter(option => option.startsWith('--') && !(option in (own.options ?? {})))
+      .map(option => ({ words: [name, verb, ...option.replace(' N', ' 1').split(' ')] })),
+  )
+})
+
+test.each(ofSiblings)(
+  'pledgeview $words is refused, because the subcommand has no such option',
+  async ({ words }) => {
+    const { code, stderr } = await runHere(words)
+    expect([code, stderr]).toEqual([2, expect.stringContaining(String(words[2]))])
+  },
+)
