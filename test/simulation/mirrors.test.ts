@@ -18,8 +18,8 @@ describe('a mirror', () => {
     const outcomes = []
     for (const seed of seeds) outcomes.push(await play(seed, optionsOf(seed)))
     expect(outcomes.filter(({ violations }) => violations.length > 0)).toEqual([])
-    // Some worlds, but not each, have a campaign that is too heavy for the common fold, and statements that arrive late.
-    if (seeds.length > 1) {
+    // Of many worlds some, but not each, have a campaign that is too heavy for the common fold, and statements that arrive late.
+    if (seeds.length >= 20) {
       expect(outcomes.some(({ counts }) => counts.alone > 0)).toBe(true)
       expect(outcomes.some(({ counts }) => counts.late > 0)).toBe(true)
     }
