@@ -143,6 +143,9 @@ export function configurationText(configuration: ServerConfiguration): string {
     logger: { log: `${filesDirectory}/${logFile}`, size: '10M', count: 3, async: false },
     max_server_memory_usage: memoryBytesMax,
     max_concurrent_queries: 100,
+    // By default as many threads as cores, and only some of them for one kind of task. On few cores tasks of many tables wait for each other,
+    // and each wait is a warning: twenty lines a second, behind which an error is lost.
+    background_schedule_pool_size: 32,
     default_session_timeout: sessionSecondsMax,
     max_session_timeout: sessionSecondsMax,
     // Folds and pages read little at a time. The defaults are meant for machines with hundreds of gigabytes.

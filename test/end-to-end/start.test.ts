@@ -74,6 +74,11 @@ describe('npm start', () => {
     expect(service?.output().includes('no Landlock rules')).toBe(!canRefuseCalls())
   })
 
+  test("ClickHouse's log is not filled with one warning, so an operator finds an error in it", () => {
+    const log = readFileSync(join(directory.path, 'clickhouse', 'clickhouse.log'), 'utf8')
+    expect(log.match(/<Warning>/g)?.length ?? 0).toBeLessThan(50)
+  })
+
   test('the numbers move while it runs', async () => {
     const moved = async () => (await status()).projector.records
     const before = await moved()
