@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { currencyCodes } from '../../../../contracts/events/currencies.ts'
 import type { CampaignState, ChangeEvent } from '../../../../contracts/events/event.ts'
+import { columns } from '../../../../contracts/tables/campaign-columns.ts'
 import { foldCampaignsStatement } from '../../../../services/projector/fold/fold-statements.ts'
 import { readModelOf } from '../../../support/events/model.ts'
 import {
@@ -268,7 +269,7 @@ function visibleChanges(): [string, Partial<CampaignState>, Partial<CampaignStat
     ...Object.entries(plain).map(([name, value]): ReturnType<typeof visibleChanges>[number] => [
       name,
       {},
-      { [name]: otherThan(value) },
+      { [name]: exampleOfAdded(name) ?? otherThan(value) },
     ]),
     ['status', {}, { status: 'FUNDED' }],
     ['title, by a space', {}, { title: 'Title of a ' }],
@@ -308,6 +309,12 @@ function visibleChanges(): [string, Partial<CampaignState>, Partial<CampaignStat
       { rewards: [{ ...tier, reward_id: 's' }, tier] },
     ],
   ]
+}
+
+/** Of a field that was added later. */
+function exampleOfAdded(name: string): unknown {
+  const added = columns.find(column => column.name === name && 'default' in column)
+  return added?.type.includes('DateTime64') ? Date.parse(String(added.example)) : added?.example
 }
 
 function otherThan(value: unknown): unknown {
