@@ -71,18 +71,17 @@ export const world: fc.Arbitrary<World> = fc.record({
   standstills: fc.array(fc.record({ at: fc.nat(worldMs), forMs: fc.nat(3 * minuteMs) }), { maxLength: 8 }),
 })
 
-// The changes of one campaign become visible in the order of their stamps, because one writer writes them.
+// One writer writes the changes of a campaign: each has a later stamp than the one before, and becomes visible after it.
 function inOrder(happenings: Happening[]): Happening[] {
-  const freeFrom = new Map<string, number>()
+  const lastOf = new Map<string, { at: number; visibleAt: number }>()
   return happenings
     .toSorted((a, b) => a.at - b.at)
     .map(happening => {
-      const visibleAt = Math.max(
-        happening.at + happening.visibleAfterMs,
-        freeFrom.get(happening.id) ?? -Infinity,
-      )
-      freeFrom.set(happening.id, visibleAt)
-      return { ...happening, visibleAfterMs: visibleAt - happening.at }
+      const last = lastOf.get(happening.id) ?? { at: -Infinity, visibleAt: -Infinity }
+      const at = Math.max(happening.at, last.at + 1)
+      const visibleAt = Math.max(at + happening.visibleAfterMs, last.visibleAt)
+      lastOf.set(happening.id, { at, visibleAt })
+      return { ...happening, at, visibleAfterMs: visibleAt - at }
     })
 }
 
