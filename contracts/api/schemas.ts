@@ -9,15 +9,22 @@ import { z } from 'zod'
 import { type CreatorFields, columns, type Flat, type ShownFields } from '../tables/campaign-columns.ts'
 import { errorCodes } from './errors.ts'
 
-export const amount = z.number().nonnegative()
+// The formats are for generated clients. Without them many take 32 bits: Go's lose cents, and a large count breaks its page in Java.
+export const amount = z.number().nonnegative().meta({ format: 'double' })
 // Not z.int(), which stops at 2^53-1: the platform may send more, and one such number must not break its page.
 export const count = z
   .number()
   .nonnegative()
   .refine(Number.isInteger)
-  .meta({ override: { type: 'integer' } })
+  .meta({ override: { type: 'integer', format: 'int64' } })
 
-export const timestamp = z.iso.datetime({ precision: 3 }).meta({ example: '2026-03-01T12:00:00.000Z' })
+export const timestamp = z.iso.datetime({ precision: 3 }).meta({
+  example: '2026-03-01T12:00:00.000Z',
+  // Clients that match the pattern match it against the date that they have parsed, and fail.
+  override: ({ jsonSchema }) => {
+    delete jsonSchema.pattern
+  },
+})
 export const timestampForm = 'ISO 8601 in UTC, with milliseconds and a trailing Z.'
 
 // Web addresses are passed on unchanged: a check here could only hide a campaign.

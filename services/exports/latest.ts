@@ -3,7 +3,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { timestamp, timestampForm } from '../../contracts/api/schemas.ts'
+import { count, timestamp, timestampForm } from '../../contracts/api/schemas.ts'
 
 /** A copy's folder: when it was made, so that the latest one is the last by name. */
 export function folderName(now: number): string {
@@ -85,7 +85,7 @@ export const manifestSchema = z
     created_at: timestamp.meta({
       description: `When the copy was made. \`days_remaining\` is of this moment. ${timestampForm}`,
     }),
-    campaigns: z.int().nonnegative().meta({ description: 'The number of campaigns, in each of the files.' }),
+    campaigns: count.meta({ description: 'The number of campaigns, in each of the files.' }),
     api_version: z.string().meta({ description: 'The version of the API whose fields the campaigns have.' }),
     program_version: z.string().meta({ description: 'The version of the program that made the copy.' }),
     files: z
@@ -93,7 +93,7 @@ export const manifestSchema = z
         z
           .object({
             name: z.enum(exportNames).meta({ description: 'The last part of its path.' }),
-            bytes: z.int().nonnegative().meta({ description: 'Its length.' }),
+            bytes: count.meta({ description: 'Its length.' }),
             sha256: z
               .string()
               .regex(/^[0-9a-f]{64}$/)

@@ -28,7 +28,7 @@ const text = (description: string, example: string) => ({
 })
 const whole = (description: string, example: number) => ({
   description,
-  schema: { type: 'integer' as const, example },
+  schema: { type: 'integer' as const, format: 'int64', example },
 })
 
 /** Every response header of the API. */

@@ -78,6 +78,18 @@ describe('the OpenAPI document', () => {
     walk(document, node => expect(node).not.toHaveProperty('additionalProperties'))
   })
 
+  // Generated clients lost cents of an amount, took no large count, and matched a pattern against a date that they had parsed.
+  it('has the width of each number of an answer, and no pattern of a moment', () => {
+    const widths: Record<string, Json> = { number: 'double', integer: 'int64' }
+    const wrong: Json[] = []
+    walk(document.components ?? null, node => {
+      const { type, format, pattern } = node
+      const isMoment = format === 'date-time'
+      if (format !== (widths[String(type)] ?? format) || (isMoment && pattern !== undefined)) wrong.push(node)
+    })
+    expect(wrong).toEqual([])
+  })
+
   it.each(operations)('has a complete and valid example of $path', ({ schema, example }) => {
     expect(schema.parse(example)).toEqual(example)
   })
