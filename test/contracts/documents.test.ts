@@ -28,11 +28,18 @@ test('the document of the events is AsyncAPI, and so are its Avro schemas', { ti
     parser.registerSchemaParser(AvroSchemaParser())
     const text = require('node:fs').readFileSync(process.argv[1], 'utf8')
     parser.parse(text).then(({ document, diagnostics }) =>
-      console.log(JSON.stringify({ messages: document?.messages().all().map(one => one.id()), diagnostics })))`
+      console.log(JSON.stringify({
+        messages: document?.messages().all().map(one => one.id()),
+        diagnostics: diagnostics.map(({ code }) => code),
+      })))`
   const printed = await outputOf(
     process.execPath,
     ['-e', program, path('../../contracts/events/asyncapi.json')],
     { cwd: asyncApi.folder },
   )
-  expect(JSON.parse(printed)).toEqual({ messages: ['campaign', 'pledge', 'api-key'], diagnostics: [] })
+  expect(JSON.parse(printed)).toEqual({
+    messages: ['campaign', 'pledge', 'api-key'],
+    // With the latest version, generators that do not know it make empty models.
+    diagnostics: ['asyncapi-latest-version'],
+  })
 })
