@@ -36,7 +36,8 @@ export function buildOpenApi(version: string, apiVersions: readonly ApiVersion[]
       },
       servers: [{ url: basePath, description: 'The API.' }],
       externalDocs: { url: documentationExample, description: 'The guide, and how to get a key.' },
-      security: [{ apiKey: [], apiSecret: [] }, { bearer: [] }],
+      // The one header first: tools that know no pair, such as Postman, take the first scheme, and would send a key without its secret.
+      security: [{ bearer: [] }, { apiKey: [], apiSecret: [] }],
       tags: [
         { name: 'Projects', description: 'Public campaigns.' },
         { name: 'Exports', description: 'Whole copies of the public campaigns.' },

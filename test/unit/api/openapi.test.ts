@@ -78,6 +78,10 @@ describe('the OpenAPI document', () => {
     walk(document, node => expect(node).not.toHaveProperty('additionalProperties'))
   })
 
+  it('names first the way to authenticate that is one scheme, which is all that some tools take', () => {
+    expect(document.security).toEqual([{ bearer: [] }, { apiKey: [], apiSecret: [] }])
+  })
+
   // Generated clients lost cents of an amount, took no large count, and matched a pattern against a date that they had parsed.
   it('has the width of each number of an answer, and no pattern of a moment', () => {
     const widths: Record<string, Json> = { number: 'double', integer: 'int64' }
