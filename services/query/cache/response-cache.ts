@@ -1,7 +1,8 @@
 /** The responses that are cached: finished bodies as bytes, with what their headers need. */
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { shownColumns } from '../../../contracts/api/schemas.ts'
 import { createFairTurns, OverloadedError } from '../../runtime/async/fair-turns.ts'
 import { within } from '../../runtime/async/sleep.ts'
 import type { QueryAppOptions } from '../options.ts'
@@ -36,8 +37,11 @@ const headerSchema = z.object({
   digest: z.string().optional(),
 })
 
+// During an upgrade processes of two versions run side by side: an answer of the one may lack a field that the other promises.
+const fields = hash('sha256', JSON.stringify(shownColumns), 'base64url').slice(0, 8)
+
 export const responses: CacheKind<CacheEntry> = {
-  prefix: 'response:3:',
+  prefix: `response:3:${fields}:`,
   bytesOf: ({ body, etag, asOf, snapshotId, link }) =>
     body.length +
     2 * (etag.length + (asOf?.length ?? 0) + (snapshotId?.length ?? 0) + (link?.length ?? 0)) +
