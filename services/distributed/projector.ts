@@ -21,6 +21,7 @@ import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import type { FollowedDatabases } from '../tables/generation-log.ts'
 import type { Shard, Tables } from '../tables/port.ts'
 import { noteStop } from '../tables/projector-stops.ts'
+import { checkMigrated } from '../tables/schema/migrate.ts'
 import type { Process } from './serve.ts'
 import {
   clusterOf,
@@ -65,6 +66,7 @@ async function project(given: Process, { tables, databases, run, open }: Place):
   const cluster = open(await clusterOf(config, databases))
   const parts = cluster?.shards ?? [{ tables, databases }]
   const patient = parts.map(part => ({ ...part, tables: patientAtStart(part.tables, given) }))
+  for (const part of patient) await checkMigrated(part.tables, part.databases)
   // A fold of a ledger without these rows would take their pledges out of the campaigns.
   await checkParts(
     patient.map(part => part.tables),

@@ -3,6 +3,7 @@
  * through Redis.
  */
 
+import { checkDetails } from '../query/endpoints/project.ts'
 import { startQueryService } from '../query/service.ts'
 import { memoryState, redisState } from '../query/shared-state.ts'
 import { closing } from '../runtime/async/closing.ts'
@@ -31,6 +32,7 @@ export async function runQueryProcess(given: Process): Promise<void> {
       PLEDGEVIEW_KEY_PEPPER: keyPepper,
       PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
     })
+    await checkDetails(atStart, databases, config.PLEDGEVIEW_QUERY_MS_MAX)
     const redisUrl = config.PLEDGEVIEW_REDIS_URL
     const tablesId = await readTablesId(atStart, databases)
     const state = redisUrl

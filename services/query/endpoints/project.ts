@@ -10,7 +10,7 @@ import {
 } from '../../../contracts/api/schemas.ts'
 import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { fewRows, timeBound } from '../../tables/clickhouse/statements.ts'
-import type { Databases, Statement } from '../../tables/port.ts'
+import { type Databases, type Statement, type Tables, TablesError } from '../../tables/port.ts'
 import {
   type CampaignBySlugRow,
   type ProjectDetailRow,
@@ -110,4 +110,18 @@ WHERE campaign_id = {id:String}
 SETTINGS ${fewRows}, ${timeBound(msMax)}`,
     query_params: { id },
   }
+}
+
+/** Throws if the tables lack a field that this program shows: the process would be ready, and could show no campaign. */
+export async function checkDetails(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  msMax: number,
+): Promise<void> {
+  await tables.rows(detailByIdStatement('', databases, msMax)).catch(cause => {
+    if (!(cause instanceof TablesError && cause.type === 'UNKNOWN_IDENTIFIER')) throw cause
+    throw new Error(`the tables in ${databases.base} are not up to date: run pledgeview migrate first`, {
+      cause,
+    })
+  })
 }

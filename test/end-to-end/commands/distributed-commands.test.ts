@@ -124,6 +124,25 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(stderr).not.toContain(value)
   })
 
+  test('a process that needs newer tables ends and names migrate, before it takes partitions or requests', async () => {
+    await onTables(services.clickHouse, async ({ run }) => {
+      await run({
+        query: `CREATE OR REPLACE VIEW pledgeview_read_1.campaign_pages AS SELECT campaign_id, risks FROM pledgeview_read_1.campaigns FINAL`,
+      })
+      await run({
+        query: 'ALTER TABLE pledgeview.migrations DELETE WHERE number = 1002 SETTINGS mutations_sync = 1',
+      })
+    })
+    for (const command of ['projector', 'query']) {
+      const { code, stderr } = await deployment.command([command])
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringMatching(/are not up to date.*: run pledgeview migrate first/),
+      ])
+    }
+    expect(await json('migrate')).toMatchObject({ applied: ['generation 1, 0002-batches.sql'] })
+  })
+
   test('keys list needs neither Kafka nor the schema registry', async () => {
     const away = {
       PLEDGEVIEW_KAFKA_BROKERS: '127.0.0.1:1',
