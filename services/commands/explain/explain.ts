@@ -61,9 +61,12 @@ export function whyOf(explanation: Explanation): string[] {
       return stillShown('Its latest state is not public: only LIVE, FUNDED, FAILED and CANCELLED are.')
     if (shown === null) return 'It is public, and was not folded yet.'
     const same = shown.pledges === pledges.pledges && Number(shown.amount) === Number(pledges.amount)
-    return same && shown.backers === pledges.backers
+    if (!same || shown.backers !== pledges.backers || (!shown.is_as_in_ledger && unfolded_batches > 0))
+      return 'The ledger has changed since the fold that wrote what is shown.'
+    return shown.is_as_in_ledger
       ? 'What is shown is what the ledger says.'
-      : 'The ledger has changed since the fold that wrote what is shown.'
+      : 'The ledger has fields that are not shown: a projector of an earlier version folded it. Its next event shows them, and ' +
+          '`pledgeview rebuild` those of all campaigns.'
   }
 
   function stillShown(reason: string): string {

@@ -2,6 +2,7 @@
  * What the tables know about one campaign: from the row that the API shows, back to the ledger that it was computed from, and to the
  * batches that brought its events. Sums only: no backer and no single pledge.
  */
+import { copiedColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { readLongRuns, unfolded } from '../../projector/fold/fold-progress.ts'
 import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
 import { iso } from '../../tables/clickhouse/statements.ts'
@@ -40,6 +41,8 @@ interface Shown {
   slug: string
   status: string
   updated_at: string
+  /** Whether the fields that the fold copies are those of the ledger. */
+  is_as_in_ledger: boolean
   /** The statement that wrote the row: the epoch of its leader, and the leader's counter. fold_id = epoch * 2^32 + counter. */
   fold: { epoch: number; counter: number }
   tiers: Tier[]
@@ -61,6 +64,7 @@ interface Batch {
 }
 
 const batchesMax = 5
+const copiedOf = (table: string) => `sipHash64((${copiedColumns.map(name => `${table}.${name}`).join(', ')}))`
 
 /** Finds a campaign by its id, or by the slug that it is shown by. On a cluster it asks the shard that has it. */
 export async function explainCampaign(
@@ -92,9 +96,11 @@ async function readCampaign(
   const [shown] = await rows<Shown>(
     `SELECT slug, toString(status) AS status, pledge_count AS pledges, backer_count AS backers, toString(pledged_amount) AS amount,
        ${iso('updated_at')} AS updated_at,
+       ifNull(${copiedOf('row')} = (SELECT ${copiedOf('state')} FROM ${ledger}.campaign_ledger AS state FINAL WHERE campaign_id = {id:String}), false)
+         AS is_as_in_ledger,
        arrayMap(reward -> CAST((reward.reward_id, reward.quantity_claimed), 'Tuple(reward_id String, pledges UInt64)'), rewards) AS tiers,
        CAST((intDiv(fold_id, 4294967296), fold_id % 4294967296), 'Tuple(epoch UInt32, counter UInt32)') AS fold
-     FROM ${read}.campaigns FINAL WHERE campaign_id = {id:String}`,
+     FROM ${read}.campaigns AS row FINAL WHERE campaign_id = {id:String}`,
   )
   const { condition, parameters } = unfolded(databases, await readLongRuns(tables, databases))
   const [waiting] = await rows<{ batches: number }>(

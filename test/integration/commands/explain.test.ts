@@ -51,6 +51,22 @@ describe('explain', () => {
     campaignEvent({ campaign_id: 'other' }),
   ]
 
+  test('tells of fields that the ledger has and a projector of an earlier version did not fold', async () => {
+    await model.ingest(world)
+    await fold()
+    const { read } = model.databases
+    await model.tables.run({
+      query: `ALTER TABLE ${read}.campaigns UPDATE subtitle = 'none' WHERE true SETTINGS mutations_sync = 1`,
+    })
+    const [shown] = await why('c1')
+    expect(shown).toMatch(/^The ledger has fields that are not shown: .*`pledgeview rebuild`/)
+    await model.ingest([campaign])
+    expect(await why('c1')).toEqual([
+      'The ledger has changed since the fold that wrote what is shown.',
+      ...(await why('c1')).slice(1),
+    ])
+  })
+
   test('leads from the shown number to the fold, the ledger and the batch, in the major units of the currency, and tells nothing of a single backer or pledge', async () => {
     await model.ingest(world)
     await fold()
