@@ -87,7 +87,8 @@ export async function migrate(
     applied.push(...(await createGeneration(tables, databases, options)))
   }
   if (isFirst) await writeRow(log, { kind: 'current', generation: 1 })
-  await pointViews(tables, generationOf(names, await readCurrent(tables, log.base)), options)
+  const shown = generationOf(names, await readCurrent(tables, log.base))
+  if (!(await areOfLaterVersion(tables, shown))) await pointViews(tables, shown, options)
   return applied
 }
 
@@ -124,6 +125,7 @@ export async function createGeneration(
     await run(tables, query)
   }
   const applied = await runFiles(tables, databases, generationFiles(databases, options))
+  if (await areOfLaterVersion(tables, databases)) return applied
   // Only what stands in its databases, also if a field was added since. The public views go on to show the current generation.
   const isOwn = (view: string) => /^CREATE OR REPLACE \w+ (\w+)\./.exec(view)?.[1]?.startsWith(databases.read)
   for (const query of viewStatements(databases, options).filter(isOwn)) await run(tables, query)
@@ -151,6 +153,21 @@ async function runFiles(
     applied.push(name)
   }
   return applied
+}
+
+/**
+ * Whether a later version has brought these tables up to date. Then its views stay: processes of that version may still run, which read
+ * columns that the views of this version do not have, and this version reads those of the later one.
+ */
+async function areOfLaterVersion(tables: MigratedTables, databases: Databases): Promise<boolean> {
+  const known = new Set(readMigrations(databases).map(({ number }) => number))
+  const ranges = [0, numberOf(databases)]
+  const done = await Promise.all(
+    serversOf(tables).map(server => filesOf(server, `${databases.base}.migrations`)),
+  )
+  return done
+    .flatMap(names => [...names.keys()])
+    .some(number => !known.has(number) && ranges.includes(Math.floor(number / numbersOfGeneration)))
 }
 
 function serversOf(tables: MigratedTables): readonly Tables[] {
@@ -213,8 +230,12 @@ export function readMigrations(databases: Databases, options: MigrateOptions = {
   return [...readSqlFiles(tablesDirectory, databases, options), ...generationFiles(databases, options)]
 }
 
+function numberOf({ ledger }: Databases): number {
+  return Number(ledger.slice(ledger.lastIndexOf('_') + 1))
+}
+
 function generationFiles(databases: Databases, options: MigrateOptions): SqlFile[] {
-  const generation = Number(databases.ledger.slice(databases.ledger.lastIndexOf('_') + 1))
+  const generation = numberOf(databases)
   return readSqlFiles(generationDirectory, databases, options).map(file => ({
     ...file,
     number: generation * numbersOfGeneration + file.number,

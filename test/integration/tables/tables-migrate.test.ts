@@ -126,6 +126,30 @@ describe('migrate', () => {
     expect(await schemaOf(databases)).toEqual(before)
   })
 
+  test('of an earlier version leaves the views of a later one, whose processes may still run', async () => {
+    const databases = freshDatabases()
+    const { base, read, views } = databases
+    await migrate(tables, databases)
+    await run(
+      `CREATE OR REPLACE VIEW ${views}.campaigns AS SELECT 1 AS later`,
+      `CREATE OR REPLACE VIEW ${read}.campaign_pages AS SELECT 1 AS later`,
+    )
+    const noteLater = (number: number) =>
+      run(`INSERT INTO ${base}.migrations (number, name) SELECT ${number}, 'later'`)
+    // Of another generation, which says nothing of this one.
+    await noteLater(2_099)
+    await noteLater(1_099)
+    const later = await schemaOf(databases)
+    expect(await migrate(tables, databases)).toEqual([])
+    expect(await schemaOf(databases)).toEqual(later)
+    await run(`ALTER TABLE ${base}.migrations DELETE WHERE number = 1099 SETTINGS mutations_sync = 1`)
+    await migrate(tables, databases)
+    expect(await columnsOf(views, 'campaigns')).not.toContainEqual(expect.objectContaining({ name: 'later' }))
+    expect(await columnsOf(read, 'campaign_pages')).not.toContainEqual(
+      expect.objectContaining({ name: 'later' }),
+    )
+  })
+
   describe('its tables', () => {
     const databases = freshDatabases()
     let engines: Map<string, string>
