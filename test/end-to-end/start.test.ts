@@ -216,7 +216,7 @@ describe('npm start', () => {
   })
 })
 
-test('it runs from a folder whose path has a space and an umlaut, beside settings of Kafka, and so does the line for a key', async () => {
+test('it runs from a folder whose path has a space and an umlaut, beside settings of Kafka and a proxy, and so does the line for a key', async () => {
   const folder = makeDataDirectory()
   const checkout = join(folder.path, 'Meine Läden')
   const root = new URL('../../', import.meta.url)
@@ -224,8 +224,9 @@ test('it runs from a folder whose path has a space and an umlaut, beside setting
     cpSync(new URL(part, root), join(checkout, part), { recursive: true })
   symlinkSync(new URL('node_modules', root), join(checkout, 'node_modules'))
   const cli = join(checkout, 'services', 'cli.ts')
-  // As a user has it: the program chooses the place of its cache.
-  const environment = { NODE_COMPILE_CACHE: '', PLEDGEVIEW_KAFKA_BROKERS: '127.0.0.1:1' }
+  // As a user has it: the program chooses the place of its cache. A proxy would get the password of ClickHouse.
+  const proxy = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:1' }
+  const environment = { NODE_COMPILE_CACHE: '', PLEDGEVIEW_KAFKA_BROKERS: '127.0.0.1:1', ...proxy }
   const launch = (...flags: string[]) =>
     launchProcess(
       ['start', ...freePorts, ...flags, '--data-dir', join(checkout, '.pledgeview')],
