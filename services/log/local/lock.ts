@@ -6,6 +6,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { messageOf } from '../../runtime/message-of.ts'
 import { isBusy, makePrivateFile } from './file.ts'
 
 /** Another process holds the data directory. */
@@ -26,20 +27,22 @@ export function lockDataDirectory(directory: string): { close(): void } {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const path = lockFileOf(directory)
   makePrivateFile(path)
-  const db = new DatabaseSync(path, { timeout: 0 })
+  const db = new DatabaseSync(path, { timeout: 0, open: false })
   try {
+    db.open()
     db.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
   } catch (cause) {
-    db.close()
-    if (!isBusy(cause)) throw new Error(`cannot lock the data directory ${directory}`, { cause })
+    close()
+    if (!isBusy(cause))
+      throw new Error(`cannot lock the data directory ${directory}: ${messageOf(cause)}`, { cause })
     const wayOn = 'run this again when that has ended, or interrupt it'
     throw new DataDirectoryInUse(`the data directory ${directory} is in use by another process: ${wayOn}`, {
       cause,
     })
   }
-  return {
-    close() {
-      if (db.isOpen) db.close()
-    },
+  return { close }
+
+  function close(): void {
+    if (db.isOpen) db.close()
   }
 }

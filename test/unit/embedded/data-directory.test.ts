@@ -10,6 +10,7 @@ import {
 } from '../../../services/embedded/data-directory.ts'
 import { openEmbeddedModel } from '../../../services/embedded/model.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import { lockDataDirectory, lockFileOf } from '../../../services/log/local/lock.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { makeDataDirectory } from '../../support/deployment/service-process.ts'
@@ -101,5 +102,13 @@ describe('a data directory', () => {
 
   test('is not accepted without a journal', () => {
     expect(() => openExistingDataDirectory(temporary.path)).toThrow('is no data directory yet')
+  })
+
+  test('that cannot be looked into or locked says why: it may belong to another user, or its disk is full', () => {
+    expect(() => openExistingDataDirectory('x'.repeat(300))).toThrow('ENAMETOOLONG')
+    mkdirSync(lockFileOf(directory.root))
+    expect(() => lockDataDirectory(directory.root)).toThrow(
+      /cannot lock the data directory \S+: unable to open/,
+    )
   })
 })
