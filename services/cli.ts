@@ -23,7 +23,8 @@ const lingerMsMax = 2_000
 const brokenPipeCode = 141
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(brokenPipeCode)
-  throw error
+  process.stderr.write(`pledgeview: the output cannot be written: ${error.message}\n`)
+  process.exit(1)
 })
 // A failed write to stderr does not stop a command.
 process.stderr.on('error', () => {})

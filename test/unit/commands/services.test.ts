@@ -1,5 +1,5 @@
 /** How commands end. The first tests run a small service in a process of its own. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
@@ -73,6 +73,12 @@ test('a command whose reader stops ends with the exit code of one that SIGPIPE e
   const log = text(child.stderr)
   expect(await once(child, 'exit')).toEqual([141, null])
   expect(await log).toBe('')
+})
+
+test('a command whose output cannot be written says so in one line, with exit code 1', async () => {
+  const stdio: StdioOptions = ['ignore', openSync('/dev/full', 'w'), 'pipe']
+  const { status, stderr } = spawnSync(process.execPath, [cli, 'help'], { stdio, encoding: 'utf8' })
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/^pledgeview: the output .*ENOSPC.*\n$/)])
 })
 
 test('a command ends as usual if what it tells cannot be written', async () => {
