@@ -10,7 +10,6 @@
  */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { ServerStartError } from './start-error.ts'
 
 /** The two ports of ClickHouse for data teams. 0 takes a free port. */
 export interface SqlDoor {
@@ -20,14 +19,10 @@ export interface SqlDoor {
 
 export type OpenDoor = Awaited<ReturnType<typeof openDoor>>
 
-/** Resolves once both ports listen. Throws `ServerStartError` if one is taken. */
+/** Resolves once both ports listen. */
 export async function openDoor(wanted: SqlDoor, behind: SqlDoor) {
   const worker = new Worker(new URL('door-worker.ts', import.meta.url), { workerData: { wanted, behind } })
-  const listening = once(worker, 'message').catch((error: NodeJS.ErrnoException & { port?: number }) => {
-    const isTaken = error.code === 'EADDRINUSE' && error.port !== undefined
-    throw isTaken ? new ServerStartError(`port ${error.port} is taken`, 'port') : error
-  })
-  const [{ httpPort, nativePort }] = (await listening) as [SqlDoor]
+  const [{ httpPort, nativePort }] = (await once(worker, 'message')) as [SqlDoor]
   return {
     url: `http://127.0.0.1:${httpPort}`,
     nativePort,

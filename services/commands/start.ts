@@ -78,8 +78,12 @@ export const startCommand: Command = {
     const { values } = readArguments(args, options)
     if (values.unkind && values['no-demo'])
       throw new UsageError('--unkind needs the demo: give it without --no-demo')
-    const portOf = (name: PortOption, standard: number) =>
-      wholeNumber(name, values[name] ?? String(standard), { min: 0, max: 65_535 })
+    const optionOf = new Map<number | undefined, PortOption>()
+    const portOf = (name: PortOption, standard: number) => {
+      const port = wholeNumber(name, values[name] ?? String(standard), { min: 0, max: 65_535 })
+      optionOf.set(port, name)
+      return port
+    }
     const ports = { port: portOf('port', 8080), opsPort: portOf('ops-port', 9090) }
     const sql = { httpPort: portOf('sql-port', 8123), nativePort: portOf('sql-native-port', 9000) }
     const config = readConfig({
@@ -100,6 +104,9 @@ export const startCommand: Command = {
           await startEmbeddedService({
             ...{ directory, config, ...ports, portal, logger },
             sql: values['no-sql'] ? undefined : sql,
+          }).catch((error: NodeJS.ErrnoException & { port?: number }) => {
+            const option = error.code === 'EADDRINUSE' && optionOf.get(error.port)
+            throw option ? new Error(`port ${error.port} is taken: give another with --${option}`) : error
           }),
         )
         const ended = new AbortController()

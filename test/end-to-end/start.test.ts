@@ -206,14 +206,18 @@ describe('npm start', () => {
   })
 
   // One that the program takes itself, and one that ClickHouse's server takes.
-  test.each(['port', 'sql-port'])('a --%s that is taken is named', async name => {
-    const other = makeDataDirectory()
-    const { port } = new URL(service?.apiUrl ?? '')
-    const args = [...freePorts, `--${name}`, port, '--no-demo', '--data-dir', other.path]
-    const second = await runCli(['start', ...args])
-    other.remove()
-    expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(port) })
-  })
+  test.each(['port', 'sql-port'])(
+    'a --%s that is taken is named, with the flag that changes it',
+    async name => {
+      const other = makeDataDirectory()
+      const { port } = new URL(service?.apiUrl ?? '')
+      const args = [...freePorts, `--${name}`, port, '--no-demo', '--data-dir', other.path]
+      const second = await runCli(['start', ...args])
+      other.remove()
+      const stderr = expect.stringContaining(`port ${port} is taken: give another with --${name}\n`)
+      expect(second).toMatchObject({ code: 1, stderr })
+    },
+  )
 })
 
 test('it runs from a folder whose path has a space and an umlaut, beside settings of Kafka and a proxy, and so does the line for a key', async () => {
