@@ -29,6 +29,9 @@ describe('the configuration', () => {
         PLEDGEVIEW_KEY_PEPPER: 'short',
         PLEDGEVIEW_LOG_LEVEL: 'loud',
         PLEDGEVIEW_TYPO: '1',
+        // As Docker reads it from a file of settings, and as it stands in an address.
+        PLEDGEVIEW_HOST: '"127.0.0.1"',
+        PLEDGEVIEW_OPS_HOST: '[::1]',
         // Relations: one is broken, and one cannot be compared.
         PLEDGEVIEW_BATCH_MS_MAX: '5000',
         PLEDGEVIEW_RETRY_MS_MAX: '1000',
@@ -36,7 +39,13 @@ describe('the configuration', () => {
       })
     expect(read).toThrow(ConfigError)
     const names = ['FOLD_MS_MAX', 'PLATFORM_CURRENCY', 'REJECT_SHARE_MAX', 'KEY_PEPPER', 'LOG_LEVEL', 'TYPO']
-    for (const name of [...names, 'BATCH_MS_MAX: is longer than', 'KAFKA_SESSION_MS: is not a whole']) {
+    for (const name of [
+      ...names,
+      'HOST',
+      'OPS_HOST',
+      'BATCH_MS_MAX: is longer than',
+      'KAFKA_SESSION_MS: is not a whole',
+    ]) {
       expect(read).toThrow(`PLEDGEVIEW_${name}`)
     }
     expect(read).not.toThrow('is not shorter')
