@@ -173,7 +173,13 @@ const settingsSchema = z
       .string()
       .regex(/^smtps?:\/\/\S+$/, 'is not an smtp:// or smtps:// address')
       .optional(),
-    PLEDGEVIEW_MAIL_FROM: z.string().default('Pledgeview <no-reply@localhost>'),
+    PLEDGEVIEW_MAIL_FROM: z
+      .string()
+      .regex(
+        /(^|<)[^\s<>"@]+@[^\s<>"@]+>?$/,
+        'is neither an address nor: Name <address>, without quotes around it',
+      )
+      .default('Pledgeview <no-reply@localhost>'),
     PLEDGEVIEW_OIDC_ISSUER: webAddress.optional(),
     PLEDGEVIEW_OIDC_CLIENT_ID: z.string().optional(),
     PLEDGEVIEW_OIDC_CLIENT_SECRET: z.string().optional(),

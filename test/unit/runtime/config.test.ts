@@ -32,6 +32,7 @@ describe('the configuration', () => {
         // As Docker reads it from a file of settings, and as it stands in an address.
         PLEDGEVIEW_HOST: '"127.0.0.1"',
         PLEDGEVIEW_OPS_HOST: '[::1]',
+        PLEDGEVIEW_MAIL_FROM: '"Pledgeview <no-reply@example.com>"',
         // Relations: one is broken, and one cannot be compared.
         PLEDGEVIEW_BATCH_MS_MAX: '5000',
         PLEDGEVIEW_RETRY_MS_MAX: '1000',
@@ -144,6 +145,7 @@ describe('the configuration', () => {
       'PLEDGEVIEW_PORTAL_URL',
       ['https://portal.example', 'http://localhost:8081/', 'https://Portal.example:443/'],
     ],
+    ['PLEDGEVIEW_MAIL_FROM', ['a@b.example', '"Name, of it" <a@b.example>', "Łucja <o'n@b.example>"]],
     ['PLEDGEVIEW_SQL_URL', ['https://sql.example/?user=analyst', 'https://sql.example?user=analyst']],
   ])('%s is kept as it is', (name, urls) => {
     for (const url of urls) expect(readConfig({ [name]: url })).toMatchObject({ [name]: url })
