@@ -38,6 +38,8 @@ const lockPauseMs = 5
 const lockWaitMsMax = 15_000
 const sqliteBusy = 5
 const sqliteFull = 13
+// There is no room for the index of the WAL: SQLite calls it an I/O error.
+const sqliteIndexFull = 4874
 
 /**
  * Opens the journal for reading and writing. If there is none, creates one that only its owner can read. Throws an
@@ -56,6 +58,7 @@ export async function openJournalFile(path: string): Promise<DatabaseSync> {
     return db
   } catch (cause) {
     db.close()
+    if (isSqliteError(cause) && isFull(cause)) throw cannotWrite(path, cause)
     throw isSqliteError(cause) ? cannotOpen(path, cause) : cause
   }
 }
@@ -106,8 +109,12 @@ function beginAtOnce(db: DatabaseSync): void {
 /** A full disk passes once there is room again. */
 function cannotWrite(path: string, cause: Error & { errcode: number }): Error {
   const message = `the journal ${path} cannot be written: ${cause.message}`
-  if ((cause.errcode & 0xff) !== sqliteFull) return new Error(message, { cause })
+  if (!isFull(cause)) return new Error(message, { cause })
   return new LogHeld(`${message}. Make room on its disk`, { cause })
+}
+
+function isFull({ errcode }: { errcode: number }): boolean {
+  return (errcode & 0xff) === sqliteFull || errcode === sqliteIndexFull
 }
 
 /** Whether there is a journal here that a projector has read. */

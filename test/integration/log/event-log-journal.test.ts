@@ -19,6 +19,7 @@ import {
 } from '../../../services/log/port.ts'
 import { journalEnds } from '../../support/events/journal-ends.ts'
 import { fromStart } from '../../support/events/starts.ts'
+import { run } from '../../support/runner/programs.ts'
 import { describeEventLog } from './event-log.conformance.ts'
 
 describeEventLog('in a journal', async () => {
@@ -141,6 +142,16 @@ describe('the journal', () => {
     await insert()
     db.close()
     expect(journalEnds(path).pledges).toBe(2)
+  })
+
+  test('that finds no room for what stands beside it says so, too: SQLite calls that an I/O error', async () => {
+    await (await openJournalWriter(path)).close()
+    const place = new URL('../../../services/log/local/journal.ts', import.meta.url)
+    const script = `await (await import('${place}')).openJournalWriter('${path}')`
+    // No file may grow beyond a few KiB.
+    const shell = ['-c', 'ulimit -f 8 && exec "$0" --input-type=module --eval "$1"', process.execPath, script]
+    const { code, stderr } = await run('sh', shell)
+    expect([code, stderr]).toEqual([1, expect.stringContaining('disk I/O error. Make room on its disk')])
   })
 
   test('appends nothing of a batch that fails', async () => {
