@@ -61,12 +61,13 @@ export function whyOf(explanation: Explanation): string[] {
       return stillShown('Its latest state is not public: only LIVE, FUNDED, FAILED and CANCELLED are.')
     if (shown === null) return 'It is public, and was not folded yet.'
     const same = shown.pledges === pledges.pledges && Number(shown.amount) === Number(pledges.amount)
-    if (!same || shown.backers !== pledges.backers || (!shown.is_as_in_ledger && unfolded_batches > 0))
+    const waits = unfolded_batches > 0 || quarantine !== null
+    if (!same || shown.backers !== pledges.backers || (!shown.is_as_in_ledger && waits))
       return 'The ledger has changed since the fold that wrote what is shown.'
     return shown.is_as_in_ledger
       ? 'What is shown is what the ledger says.'
-      : 'The ledger has fields that are not shown: a projector of an earlier version folded it. Its next event shows them, and ' +
-          '`pledgeview rebuild` those of all campaigns.'
+      : 'The ledger has fields that are not shown: a projector of an earlier version folded the campaign. Its next event will show ' +
+          'them, and `pledgeview rebuild` shows those of all campaigns.'
   }
 
   function stillShown(reason: string): string {

@@ -60,6 +60,10 @@ describe('explain', () => {
     })
     const [shown] = await why('c1')
     expect(shown).toMatch(/^The ledger has fields that are not shown: .*`pledgeview rebuild`/)
+    // In quarantine, it is the fold that waits.
+    const quarantine = { since: '2026-01-01T00:00:00.000Z', failures: 1, reason: 'it took too long' }
+    const [ofQuarantined] = whyOf({ ...(await explain('c1')), quarantine })
+    expect(ofQuarantined).toBe('The ledger has changed since the fold that wrote what is shown.')
     await model.ingest([campaign])
     expect(await why('c1')).toEqual([
       'The ledger has changed since the fold that wrote what is shown.',
