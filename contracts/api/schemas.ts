@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { type CreatorFields, columns, type Flat, type ShownFields } from '../tables/campaign-columns.ts'
 import { errorCodes } from './errors.ts'
 
-// The formats are for generated clients. Without them many take 32 bits: Go's lose cents, and a large count breaks its page in Java.
+// The formats are for generated clients. Without them many use 32 bits: in Go amounts lose their cents, in Java a large count breaks its page.
 export const amount = z.number().nonnegative().meta({ format: 'double' })
 // Not z.int(), which stops at 2^53-1: the platform may send more, and one such number must not break its page.
 export const count = z
@@ -20,7 +20,7 @@ export const count = z
 
 export const timestamp = z.iso.datetime({ precision: 3 }).meta({
   example: '2026-03-01T12:00:00.000Z',
-  // Clients that match the pattern match it against the date that they have parsed, and fail.
+  // Without the pattern: some generated clients match it against the date that they have parsed already, and fail.
   override: ({ jsonSchema }) => {
     delete jsonSchema.pattern
   },

@@ -12,7 +12,7 @@ const docOf = (type: EventType) => (schemas[type] as { doc?: string }).doc ?? ''
 
 export function asyncApi(version: string): object {
   return {
-    // Not 3.1.0, which has nothing that is used here: generators do not know it, and make empty models.
+    // Not 3.1.0: many generators do not know it, and make empty models. Nothing that is new in it is used here.
     asyncapi: '3.0.0',
     info: {
       title: 'Pledgeview change events',

@@ -57,7 +57,7 @@ export async function watchAnalysts(
     isAway() ? undefined : ask(configuration, statement).catch(() => undefined)
   let looks = 0
   while (!signal.aborted) {
-    // To ask costs a fifth of what it takes to kill nothing.
+    // To ask first costs a fifth of a `KILL` that finds nothing.
     const running = await askIfThere(runningStatement)
     if (running?.trim() !== '0') await askIfThere(killing)
     // If the memory is full, there may be no answer. Then the looks before still count.

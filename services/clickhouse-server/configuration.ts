@@ -143,8 +143,8 @@ export function configurationText(configuration: ServerConfiguration): string {
     logger: { log: `${filesDirectory}/${logFile}`, size: '10M', count: 3, async: false },
     max_server_memory_usage: memoryBytesMax,
     max_concurrent_queries: 100,
-    // By default as many threads as cores, and only some of them for one kind of task. On few cores tasks of many tables wait for each other,
-    // and each wait is a warning: twenty lines a second, behind which an error is lost.
+    // By default there are as many threads as cores, and one kind of task may use only some of them. On few cores the tasks of many tables wait
+    // for each other, and ClickHouse logs a warning for each wait: twenty lines a second, which push errors out of the log.
     background_schedule_pool_size: 32,
     default_session_timeout: sessionSecondsMax,
     max_session_timeout: sessionSecondsMax,

@@ -9,8 +9,8 @@
  *   projectors follow the row. So no poller misses a change, or fetches a campaign that is the same.
  * - If the current generation is a restored one that still has to be read again (positions.ts), no row keeps its stamp: a poller may have seen
  *   what the backup lacks.
- * - The row is written only while this attempt is not given up (attempts.ts). Until then no fold worker passes the hold, so a late row does
- *   no harm.
+ * - The row is written only if this attempt was not given up (attempts.ts). Until it is given up, no fold worker passes the hold. So a late
+ *   row does no harm.
  * - After a kill, the current generation is the one from before or the new one, as a whole.
  */
 import { contentColumns } from '../../contracts/tables/campaign-columns.ts'

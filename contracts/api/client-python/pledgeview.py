@@ -497,7 +497,7 @@ class _Reported:
         self.present: dict[str, str] = {}
 
     def is_news(self, state: Any) -> bool:
-        # It changes with whatever readers can see, but for `days_remaining`. A removal has one that the campaign never had.
+        # `updated_at` changes with everything that readers can see, except `days_remaining`. That of a removal is never the campaign's own.
         updated_at = state["updated_at"]
         known = self.present.get(state["id"]) or self.before.get(state["id"])
         _keep(self.present, state["id"], updated_at, 10_000)

@@ -4,8 +4,8 @@
  * It remembers the present walk and the one before, because the inclusive bound of `updated_since` reaches back no
  * further, and of each walk the last 10,000 campaigns. A forgotten campaign is only yielded once more.
  *
- * Whatever readers can see of a campaign changes with its `updated_at`, but for `days_remaining`, which changes with the clock. A removal
- * has an `updated_at` that the campaign never had.
+ * It compares `updated_at`, which changes with everything that readers can see of a campaign, except `days_remaining`: that changes with
+ * the clock. The `updated_at` of a removal is never one that the campaign had.
  */
 
 export interface Reported {

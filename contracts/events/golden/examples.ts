@@ -14,8 +14,8 @@ export interface GoldenExample {
 }
 
 /**
- * The examples of this type with one of its present schema. If there is none, the first example is written again, with the fields of
- * campaigns that were added. Bytes that are there never change: they are what producers have published.
+ * The examples of this type, at least one of which has the present schema. If none has it, the first example is added again with this
+ * schema and with the fields of campaigns that were added. Existing bytes never change: they are what producers have published.
  */
 export function withPresentSchema(type: EventType, examples: readonly GoldenExample[]): GoldenExample[] {
   const isPresent = ({ value_hex }: GoldenExample) =>

@@ -41,7 +41,7 @@ interface Shown {
   slug: string
   status: string
   updated_at: string
-  /** Whether the fields that the fold copies are those of the ledger. */
+  /** Whether the row has the ledger's values in all fields that the fold copies. */
   is_as_in_ledger: boolean
   /** The statement that wrote the row: the epoch of its leader, and the leader's counter. fold_id = epoch * 2^32 + counter. */
   fold: { epoch: number; counter: number }

@@ -20,7 +20,7 @@ const offered = Object.entries(clients)
 /** Whether the package is there. */
 export const hasPackage = offered.some(({ name }) => name.endsWith('.tgz'))
 
-// Asked for anew with each page: a script of before must not meet a page of the next version. Mostly the answer is 304.
+// A browser asks for each file again with each page: an old script must not run in a page of the next version. Mostly the answer is 304.
 const cacheControl = 'public, max-age=0'
 
 /** Serves the folder `static`. Its `portal.css` comes with Pico in front. */

@@ -79,8 +79,8 @@ export function attemptOf(holder: string): number | undefined {
 /**
  * Takes the next epoch, higher than `floor`. Two processes that do so at the same time get the same epoch:
  * `epochHoldersStatement` shows it. A fold worker's statement writes nothing while a promotion holds the fold, unless that promotion is
- * `past`, which was given up. An attempt's statement writes nothing once a later attempt has
- * taken any epoch here: a process that wakes up after that would end the work of the later one.
+ * `past`: one that was given up. An attempt's statement writes nothing once a later attempt has taken any epoch here: a process that
+ * wakes up after that would end the work of the later one.
  */
 export function takeEpochStatement(
   databases: Databases,

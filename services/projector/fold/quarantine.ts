@@ -7,10 +7,9 @@
  *   takes part in the common folds again.
  * - Nothing is lost. That a campaign is in quarantine is recorded before the progress of the fold that left it out. It is tried
  *   again whether it has changed or not.
- * - A withdrawal does not wait. Before each fold, those that are no longer public are marked, without reading a pledge. One that is
- *   not public when it is put here is marked at once, also while a generation is built. Nobody waits to see them, so they are neither named
- *   nor counted. The common folds leave them out as before: their pledges may still change, for example when they
- *   are refunded.
+ * - A withdrawal does not wait. Before each fold, campaigns that are no longer public are marked, without reading a pledge. One that is
+ *   not public when it is put here is marked at once, also while a generation is built. Nobody waits to see them, so they are neither
+ *   named nor counted. The common folds leave them out as before: their pledges may still change, for example when they are refunded.
  */
 import { type Databases, type Statement, TablesError } from '../../tables/port.ts'
 import type { FoldLeadership } from './fold-leadership.ts'

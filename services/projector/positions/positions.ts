@@ -61,7 +61,7 @@ export function createPositions(dependencies: PositionsDependencies) {
   let sought: Databases | undefined
   let shards: readonly Shard[] = []
   let held = new Map<string, StoredPosition>()
-  /** Of partitions that no longer exist. They are noted as read, too, or the log would for ever seem to have been last read long ago. */
+  /** Of partitions that no longer exist. They are noted as read, too: otherwise the log would always seem to have been read last long ago. */
   let gone: StoredPosition[] = []
   /** Of those that are held, the ones that are not written yet. */
   let unwritten = new Set<StoredPosition>()

@@ -37,7 +37,7 @@ const headerSchema = z.object({
   digest: z.string().optional(),
 })
 
-// During an upgrade processes of two versions run side by side: an answer of the one may lack a field that the other promises.
+// During an upgrade, processes of two versions run side by side. An answer of one may lack a field that the other promises.
 const fields = hash('sha256', JSON.stringify(shownColumns), 'base64url').slice(0, 8)
 
 export const responses: CacheKind<CacheEntry> = {

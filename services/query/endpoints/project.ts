@@ -112,7 +112,7 @@ SETTINGS ${fewRows}, ${timeBound(msMax)}`,
   }
 }
 
-/** Throws if the tables lack a field that this program shows: the process would be ready, and could show no campaign. */
+/** Throws if the tables lack a field that this program shows. Otherwise the process would be ready, and fail each campaign. */
 export async function checkDetails(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,

@@ -36,7 +36,7 @@ export function buildOpenApi(version: string, apiVersions: readonly ApiVersion[]
       },
       servers: [{ url: basePath, description: 'The API.' }],
       externalDocs: { url: documentationExample, description: 'The guide, and how to get a key.' },
-      // The one header first: tools that know no pair, such as Postman, take the first scheme, and would send a key without its secret.
+      // The bearer token is first: tools such as Postman use only the first scheme, and would send a key without its secret.
       security: [{ bearer: [] }, { apiKey: [], apiSecret: [] }],
       tags: [
         { name: 'Projects', description: 'Public campaigns.' },

@@ -156,8 +156,8 @@ async function runFiles(
 }
 
 /**
- * Whether a later version has brought these tables up to date. Then its views stay: processes of that version may still run, which read
- * columns that the views of this version do not have, and this version reads those of the later one.
+ * Whether a later version has migrated these tables. Then its views stay: its processes may still run, and read columns that the views of
+ * this version do not have. This version can read the later views.
  */
 async function areOfLaterVersion(tables: MigratedTables, databases: Databases): Promise<boolean> {
   const known = new Set(readMigrations(databases).map(({ number }) => number))
@@ -209,7 +209,7 @@ async function checkCountsCluster(tables: Pick<Tables, 'rows'>, cluster: string)
 }
 
 /**
- * For a command that needs tables of this version, before it begins. Throws if a file has not run yet, and names the files.
+ * For a process that needs tables of this version, before it begins. Throws if a file has not run yet, and names the files.
  * On a cluster, `databases` are those of each server's own tables.
  */
 export async function checkMigrated(tables: Pick<Tables, 'rows'>, databases: Databases): Promise<void> {
