@@ -57,7 +57,7 @@ function closeToOthers(path: string, mode: number): void {
   if ((present & 0o077) !== 0 && uid === process.getuid?.()) chmodSync(path, mode)
 }
 
-/** Opens a directory that already has a journal. A mistyped path must not create a new platform. One of another user is no missing one. */
+/** Opens a directory that already has a journal. A mistyped path must not create a new platform. A directory of another user is not reported as missing. */
 export function openExistingDataDirectory(root: string): DataDirectory {
   if (!statSync(join(root, 'journal.sqlite'), { throwIfNoEntry: false })) {
     throw new Error(`${root} is no data directory yet: npm start or events append creates one`)

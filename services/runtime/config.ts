@@ -82,7 +82,7 @@ const key = z
 /** Fastify opens a second server for `localhost`, which would have no bounds on its connections. */
 const host = z
   .string()
-  .regex(/^[\w.:%-]+$/, 'is no address: write it without quotes, brackets and spaces')
+  .regex(/^[\w.:%-]+$/, 'is not an address: write it without quotes, brackets and spaces')
   .refine(name => name.toLowerCase() !== 'localhost', 'is two addresses: write 127.0.0.1 or ::1')
 
 /** A relation between settings, reported for the first. It is checked if each of them is right, whatever is wrong with others. */
