@@ -88,7 +88,8 @@ export async function migrate(
   }
   if (isFirst) await writeRow(log, { kind: 'current', generation: 1 })
   const shown = generationOf(names, await readCurrent(tables, log.base))
-  if (!(await areOfLaterVersion(tables, shown))) await pointViews(tables, shown, options)
+  if (!(await areOfLaterVersion(tables, names.base, readMigrations(shown))))
+    await pointViews(tables, shown, options)
   return applied
 }
 
@@ -124,8 +125,9 @@ export async function createGeneration(
   for (const query of generationFoundation.flatMap(statement => forms(statement, databases, options))) {
     await run(tables, query)
   }
-  const applied = await runFiles(tables, databases, generationFiles(databases, options))
-  if (await areOfLaterVersion(tables, databases)) return applied
+  const files = generationFiles(databases, options)
+  const applied = await runFiles(tables, databases, files)
+  if (await areOfLaterVersion(tables, databases.base, files)) return applied
   // Only what stands in its databases, also if a field was added since. The public views go on to show the current generation.
   const isOwn = (view: string) => /^CREATE OR REPLACE \w+ (\w+)\./.exec(view)?.[1]?.startsWith(databases.read)
   for (const query of viewStatements(databases, options).filter(isOwn)) await run(tables, query)
@@ -156,18 +158,22 @@ async function runFiles(
 }
 
 /**
- * Whether a later version has migrated these tables. Then its views stay: its processes may still run, and read columns that the views of
- * this version do not have. This version can read the later views.
+ * Whether a later version has migrated the tables of these files on every server. Then its views stay: its processes may still run, and read
+ * columns that the views of this version do not have. This version can read the later views. No file is ever taken away, so one that this
+ * version does not know is of a later version.
  */
-async function areOfLaterVersion(tables: MigratedTables, databases: Databases): Promise<boolean> {
-  const known = new Set(readMigrations(databases).map(({ number }) => number))
-  const ranges = [0, numberOf(databases)]
-  const done = await Promise.all(
-    serversOf(tables).map(server => filesOf(server, `${databases.base}.migrations`)),
+async function areOfLaterVersion(
+  tables: MigratedTables,
+  base: string,
+  files: readonly SqlFile[],
+): Promise<boolean> {
+  const rangeOf = (number: number) => Math.floor(number / numbersOfGeneration)
+  const known = new Set(files.map(({ number }) => number))
+  const ranges = new Set([...known].map(rangeOf))
+  const done = await Promise.all(serversOf(tables).map(server => filesOf(server, `${base}.migrations`)))
+  return done.every(names =>
+    [...names.keys()].some(number => !known.has(number) && ranges.has(rangeOf(number))),
   )
-  return done
-    .flatMap(names => [...names.keys()])
-    .some(number => !known.has(number) && ranges.includes(Math.floor(number / numbersOfGeneration)))
 }
 
 function serversOf(tables: MigratedTables): readonly Tables[] {
@@ -230,12 +236,8 @@ export function readMigrations(databases: Databases, options: MigrateOptions = {
   return [...readSqlFiles(tablesDirectory, databases, options), ...generationFiles(databases, options)]
 }
 
-function numberOf({ ledger }: Databases): number {
-  return Number(ledger.slice(ledger.lastIndexOf('_') + 1))
-}
-
 function generationFiles(databases: Databases, options: MigrateOptions): SqlFile[] {
-  const generation = numberOf(databases)
+  const generation = Number(databases.ledger.slice(databases.ledger.lastIndexOf('_') + 1))
   return readSqlFiles(generationDirectory, databases, options).map(file => ({
     ...file,
     number: generation * numbersOfGeneration + file.number,

@@ -8,7 +8,7 @@ import { readExamples } from '../../../services/portal/guide/data-examples.ts'
 import { defaultDatabases, generationOf } from '../../../services/tables/generation-log.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { holdTablesIdentity } from '../../../services/tables/schema/identity.ts'
-import { checkMigrated, migrate } from '../../../services/tables/schema/migrate.ts'
+import { checkMigrated, createGeneration, migrate } from '../../../services/tables/schema/migrate.ts'
 import { onEveryShard } from '../../../services/tables/shards.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/clickhouse/public-views.ts'
@@ -238,8 +238,8 @@ describe('migrate on two shards, of other tables', () => {
     for (const { tables } of [near, far]) await checkMigrated(tables, generationOf(names, 1))
   }
 
-  async function lose({ tables }: Shard): Promise<void> {
-    const own = "SELECT name FROM system.databases WHERE startsWith(name, 'again')"
+  async function lose({ tables }: Shard, part = ''): Promise<void> {
+    const own = `SELECT name FROM system.databases WHERE startsWith(name, 'again') AND position(name, '${part}') > 0`
     for (const { name } of await tables.rows<{ name: string }>({ query: own }))
       await tables.run({ query: `DROP DATABASE ${name} SYNC` })
   }
@@ -262,6 +262,21 @@ describe('migrate on two shards, of other tables', () => {
     const away = () => Promise.reject(new Error('the second shard is away'))
     const cut = { ...far, tables: { ...far.tables, insert: away } }
     await expect(migrate(onEveryShard([near, cut]), names, cluster)).rejects.toThrow('away')
+    await onBoth()
+    await expectWhole()
+  })
+
+  test('makes the views of a new generation and of a new server also after a later version has run', async () => {
+    const noteLater = { query: "INSERT INTO again.migrations (number, name) SELECT 99, 'later'" }
+    for (const { tables } of [near, far]) await tables.run(noteLater)
+    await createGeneration(onEveryShard([near, far]), generationOf(names, 2), cluster)
+    const viewsOf = (generation: number) =>
+      near.tables.rows({
+        query: `SELECT name FROM system.tables WHERE database = 'again_read_${generation}_all' ORDER BY name`,
+      })
+    expect(await viewsOf(2)).toEqual(await viewsOf(1))
+    await lose(near, '_2')
+    await lose(far)
     await onBoth()
     await expectWhole()
   })
