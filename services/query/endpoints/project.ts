@@ -112,7 +112,10 @@ SETTINGS ${fewRows}, ${timeBound(msMax)}`,
   }
 }
 
-/** Throws if the tables lack a field that this program shows. Otherwise the process would be ready, and fail each campaign. */
+/**
+ * Throws if the tables lack a column that details read. Otherwise the process would be ready, and fail each campaign. A field of lists that
+ * they lack has its default.
+ */
 export async function checkDetails(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
