@@ -108,6 +108,16 @@ export function readArguments<Given extends Options>(
   }
 }
 
+/** The error of a call without a subcommand, with an unknown one, or with an option before it. */
+export function noSubcommand(command: string, { subcommands = {} }: Help, verb = ''): UsageError {
+  const names = Object.keys(subcommands).join(', ')
+  return new UsageError(
+    verb.startsWith('-')
+      ? `the subcommand comes before ${verb}: ${command} ${names}`
+      : `the ${command} commands are ${names}`,
+  )
+}
+
 /** A whole number within bounds, from an option's text. Throws `UsageError` that names the option. */
 export function wholeNumber(
   option: string,

@@ -17,6 +17,7 @@ import {
   type Io,
   interruptible,
   jsonOption,
+  noSubcommand,
   printJson,
   readArguments,
   UsageError,
@@ -82,7 +83,7 @@ export const keysCommand: Command = {
         return revoke(positionals, values, io)
       }
       default:
-        throw new UsageError('the keys commands are issue, list and revoke')
+        throw noSubcommand('keys', keysCommand.help, verb)
     }
   },
 }

@@ -5,6 +5,7 @@ import type { RejectFilter } from '../../tables/stored-rejects.ts'
 import {
   type Command,
   commonOptions,
+  noSubcommand,
   readArguments,
   UsageError,
   type Values,
@@ -54,11 +55,7 @@ export const rejectsCommand: Command = {
         return withRejects(values['data-dir'], source => retryRejects(source, options, io))
       }
       default:
-        throw new UsageError(
-          verb?.startsWith('-')
-            ? `the subcommand comes before ${verb}: rejects list, show or retry`
-            : 'the rejects commands are list, show and retry',
-        )
+        throw noSubcommand('rejects', rejectsHelp, verb)
     }
   },
 }

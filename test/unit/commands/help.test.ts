@@ -59,3 +59,14 @@ test.each(ofSiblings)(
     expect([code, stderr]).toEqual([2, expect.stringContaining(String(words[2]))])
   },
 )
+
+test.each(['keys', 'rejects'])(
+  'an option before the subcommand of %s is refused, and the message says where it belongs',
+  async name => {
+    const { code, stderr } = await runHere([name, '--json', 'list'])
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining(`the subcommand comes before --json: ${name} `),
+    ])
+  },
+)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { encodeState, schemas } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
 import { UsageError } from '../../../services/commands/command.ts'
-import { readFilter, readPlace, rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
+import { readFilter, readPlace } from '../../../services/commands/rejects/rejects.ts'
 import { createRetry, type RetryOutcome } from '../../../services/commands/rejects/retry.ts'
 import type { Schemas } from '../../../services/commands/rejects/source.ts'
 import type { Header, NewRecord, PartitionLag } from '../../../services/log/port.ts'
@@ -112,11 +112,6 @@ describe('before a retry on Kafka', () => {
 })
 
 describe('the arguments of the rejects commands', () => {
-  test('an option before the subcommand is refused, and the message says where it belongs', async () => {
-    const refused = rejectsCommand.run(['--json', 'list'], process)
-    await expect(refused).rejects.toThrow('the subcommand comes before --json')
-  })
-
   const now = Date.UTC(2026, 10, 2, 12)
 
   test.each([
