@@ -126,7 +126,7 @@ export function listenStatements({ nativePort }: ServerConfiguration, page: stri
 }
 
 export function configurationText(configuration: ServerConfiguration): string {
-  const { dataDirectory, filesDirectory, httpPort, nativePort, memoryBytesMax, more } = configuration
+  const { dataDirectory, filesDirectory, httpPort, nativePort, memoryBytesMax, cores, more } = configuration
   return document({
     path: dataDirectory,
     tmp_path: `${dataDirectory}/tmp/`,
@@ -145,7 +145,7 @@ export function configurationText(configuration: ServerConfiguration): string {
     max_concurrent_queries: 100,
     // By default there are as many threads as cores, and one kind of task may use only some of them. On few cores the tasks of many tables wait
     // for each other, and ClickHouse logs a warning for each wait: twenty lines a second, which push errors out of the log.
-    background_schedule_pool_size: 32,
+    background_schedule_pool_size: Math.max(32, cores),
     default_session_timeout: sessionSecondsMax,
     max_session_timeout: sessionSecondsMax,
     // Folds and pages read little at a time. The defaults are meant for machines with hundreds of gigabytes.
