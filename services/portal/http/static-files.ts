@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
+import { isNoneMatch } from '../../runtime/http/request-headers.ts'
 
 const folder = fileURLToPath(new URL('../static/', import.meta.url))
 const pico = fileURLToPath(import.meta.resolve('@picocss/pico/css/pico.classless.min.css'))
@@ -45,7 +46,7 @@ export async function addStaticFiles(app: FastifyInstance): Promise<void> {
   const etag = `"${createHash('sha256').update(style).digest('base64url')}"`
   app.get('/static/portal.css', (request, reply) => {
     reply.header('cache-control', cacheControl).header('etag', etag)
-    if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+    if (isNoneMatch(request.headers['if-none-match'], etag)) return reply.code(304).send()
     return reply.type('text/css; charset=utf-8').send(style)
   })
 }
