@@ -6,7 +6,8 @@ const headerBytesMax = 16 * 1024
 const bodyBytesMax = 32 * 1024
 const headersMsMax = 10_000
 const requestMsMax = 15_000
-const idleMsMax = 30_000
+// Above the 60 s after which proxies close an idle connection: a form must not be sent on one that is just being closed here.
+const idleMsMax = 65_000
 // Time without any traffic on a connection with a running request. Making a key takes up to 75 s and a few reads of the tables: 15 s each for
 // expired keys to end, for the fold, and for older keys to be folded, and 10 s for each of three appends.
 // A proxy has to wait for longer (deploy/balancer/haproxy.cfg).

@@ -104,6 +104,11 @@ test('the balancer waits for an answer for longer than the portal lets a request
   expect(Number(seconds) * 1_000).toBeGreaterThan(serverOptions.connectionTimeout ?? 0)
 })
 
+test('the portal keeps an idle connection for longer than a proxy does', () => {
+  // nginx and the load balancers of clouds keep an idle connection for 60 s. A form that is sent on one that ends gets a 502.
+  expect(serverOptions.keepAliveTimeout).toBeGreaterThan(60_000)
+})
+
 test('only forms of a bounded size are read', async () => {
   const browser = portal.browser()
   expect((await browser.post('/sign-in', { email: 'a'.repeat(40_000) })).status).toBe(413)
