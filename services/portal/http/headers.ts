@@ -21,7 +21,7 @@ export function securityHeaders({ portalUrl, apiUrl }: PortalOptions): Record<st
     'content-security-policy': policy.join('; '),
     'x-content-type-options': 'nosniff',
     'x-frame-options': 'DENY',
-    // Not `no-referrer`: with it browsers send `Origin: null` with forms, and the check of the origin would refuse them.
+    // Not `no-referrer`: with it browsers send `Origin: null` with forms, and one that sends no `Sec-Fetch-Site` would be refused.
     'referrer-policy': 'same-origin',
     'cross-origin-opener-policy': 'same-origin',
     'cross-origin-resource-policy': 'same-origin',

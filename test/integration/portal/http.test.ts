@@ -129,6 +129,8 @@ test.each([
 test.each([
   [{ origin: 'https://evil.example' }],
   [{ origin: 'null' }],
+  [{ origin: 'null', 'sec-fetch-site': 'cross-site' }],
+  [{ origin: 'null', 'sec-fetch-site': 'none' }],
   [{ origin: 'http://localhost:1' }],
   [{ origin: 'http://localhost:8091.evil.example' }],
   [{ origin: 'http://localhost:8091, https://evil.example' }],
@@ -152,7 +154,11 @@ test.each([
   portal = await startTestPortal({
     options: { portalUrl, hosts: ['localhost', '127.0.0.1', 'portal.example'] },
   })
-  for (const said of [{ origin }, { origin, 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }])
+  for (const said of [
+    ...[{ origin }, { origin, 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }],
+    // As Chromium sends it if a proxy adds `Referrer-Policy: no-referrer`.
+    { origin: 'null', 'sec-fetch-site': 'same-origin' },
+  ])
     expect(await statusOf('POST', { host, ...said })).toBe(400)
   const otherScheme = origin.startsWith('https')
     ? origin.replace('https', 'http')
