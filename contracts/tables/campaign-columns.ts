@@ -191,7 +191,8 @@ export const campaignColumns = [
     type: 'UInt64',
     from: 'fold',
     shown: 'list',
-    comment: 'Distinct backers with a pledge that counts',
+    comment:
+      'Distinct backers with a pledge that counts; a sum over campaigns counts a person once for each of them',
     description: 'The number of distinct backers with a valid pledge.',
     example: 412,
   },

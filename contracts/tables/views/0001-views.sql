@@ -22,7 +22,7 @@ CREATE OR REPLACE VIEW ${views}.rewards
     amount             Decimal(38, 4) COMMENT 'Price of the tier, in major units of currency; exact',
     price              Float64 COMMENT 'Price of the tier, in major units of currency; amount as a floating-point number',
     quantity_available Nullable(UInt64) COMMENT 'How many there are; null: unlimited',
-    quantity_claimed   UInt64 COMMENT 'Number of pledges that count and chose this tier',
+    quantity_claimed   UInt64 COMMENT 'Number of pledges that count and chose this tier; a pledge may be above its price',
     quantity_remaining Nullable(UInt64) COMMENT 'How many are left, never below 0; null: unlimited',
     updated_at         DateTime64(3, 'UTC') COMMENT 'When something of the campaign last changed, UTC'
 )
