@@ -4,7 +4,8 @@
  * The read table keeps only the latest row of a campaign, and the history the last one of each day. A row counts for the UTC day of its
  * stamp. So what changed has to be copied before a row of the next day can replace it.
  *
- * - A pause of thirty times as long follows each copy, and of ten seconds at most: the line waits for it.
+ * - While there is nothing to fold, it is copied at once. Else a pause of thirty times as long follows each copy, and of ten seconds at most: the line
+ *   waits for it.
  * - Shortly before a day ends, it is copied before each piece of a fold. And as long as there is something to copy, a statement that
  *   would stamp on the next day fails before it writes anything (`endsAt`). So it does not matter which clock is right.
  *
@@ -58,7 +59,7 @@ export function createDays({ tables, databases, line, nextStep, monotonicMs, rea
   /** How many campaigns were folded since the last derivation, at most. */
   let toDerive = 0
   let recordedAt = Number.NEGATIVE_INFINITY
-  /** When the next copy may begin, monotonic ms. */
+  /** When the next copy may begin while folds go on, monotonic ms. */
   let noteFrom = Number.NEGATIVE_INFINITY
   /** When the next derivation may begin, monotonic ms. */
   let deriveFrom = Number.NEGATIVE_INFINITY
@@ -112,8 +113,8 @@ export function createDays({ tables, databases, line, nextStep, monotonicMs, rea
     return hasNew && marks.begun !== 0 && dayOf(reached() + dayEndsMs) !== dayOf(noted)
   }
 
-  async function keepUp(isOfBacklog: boolean): Promise<void> {
-    const hasTurn = marks.begun === 0 ? !isOfBacklog : monotonicMs() >= noteFrom
+  async function keepUp({ isOfBacklog, isIdle }: { isOfBacklog: boolean; isIdle: boolean }): Promise<void> {
+    const hasTurn = marks.begun === 0 ? !isOfBacklog : isIdle || monotonicMs() >= noteFrom
     if (hasNew && hasTurn) await note()
     if (hasNew || marks.begun === 0) return
     noted = Math.max(noted, reached())
@@ -136,13 +137,13 @@ export function createDays({ tables, databases, line, nextStep, monotonicMs, rea
       noted = found.noted
       hasNew = unnoted > 0
       toDerive = underived
-      if (found.begun !== 0) await keepUp(true)
+      if (found.begun !== 0) await keepUp({ isOfBacklog: true, isIdle: true })
     },
     /** Runs after each fold, also if there was nothing to fold. `campaigns`: how many it folded. */
     async keep({ campaigns, isOfBacklog }: { campaigns: number; isOfBacklog: boolean }): Promise<void> {
       hasNew ||= campaigns > 0
       toDerive += campaigns
-      await keepUp(isOfBacklog)
+      await keepUp({ isOfBacklog, isIdle: campaigns === 0 })
     },
     /** Runs before each piece of a fold, which may be the first one of a day. */
     async beforePiece(): Promise<void> {
