@@ -11,7 +11,7 @@ enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/pledgeview/comp
 // What the program and its child processes write is for their user only.
 process.umask(0o077)
 
-// Nothing that it asks on this machine goes through a proxy (NODE_USE_ENV_PROXY), which would read the password of its ClickHouse.
+// What the program asks on its own machine does not go through a proxy (NODE_USE_ENV_PROXY), which would read the password of ClickHouse.
 const { NO_PROXY, no_proxy = NO_PROXY } = process.env
 process.env.no_proxy = [no_proxy, '127.0.0.1', '[::1]'].filter(Boolean).join(',')
 
