@@ -102,7 +102,7 @@ describe('rejects list', () => {
       [['retry'], 'takes PLACEs, or --all-matching'],
       [['retry', 'pledges/0/1', '--all-matching'], 'takes PLACEs, or --all-matching'],
       [['retry', 'pledges/0/1', '--since', '2h'], 'a filter goes with --all-matching'],
-      [['drop'], 'list, show and retry'],
+      [['drop'], 'list, show, retry'],
     ]
     for (const [args, message] of calls) {
       const { code, stdout, stderr } = await run(...args)
