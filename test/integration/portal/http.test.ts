@@ -105,7 +105,7 @@ test('the balancer waits for an answer for longer than the portal lets a request
 })
 
 test('the portal keeps an idle connection for longer than a proxy does', () => {
-  // nginx and the load balancers of clouds keep an idle connection for 60 s. A form that is sent on one that ends gets a 502.
+  // nginx and many balancers keep an idle connection for 60 s. A form that is sent on one that ends gets a 502.
   expect(serverOptions.keepAliveTimeout).toBeGreaterThan(60_000)
 })
 
