@@ -20,8 +20,8 @@ function isFromOwnPage({ headers }: FastifyRequest, own: URL): boolean {
   const { origin, 'sec-fetch-site': site } = headers
   if (origin === undefined && site === undefined) return false
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
-  // Under `Referrer-Policy: no-referrer`, which many a proxy adds, a form of our own page has it. Sandboxed frames, `data:` pages and
-  // redirects of other sites have it as well, but with `cross-site`.
+  // Under `Referrer-Policy: no-referrer`, which many a proxy adds, a form of our own page has the origin `null`. So have sandboxed
+  // frames, `data:` pages and redirects of other sites, but with `cross-site`.
   if (origin === 'null') return site === 'same-origin'
   // `Host` is one of our names: addHostCheck let it pass. Its port may be that of a tunnel.
   return [undefined, own.origin, `${own.protocol}//${headers.host?.toLowerCase()}`].includes(origin)
