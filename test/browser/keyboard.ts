@@ -28,6 +28,8 @@ export async function walkByKeyboard(page: Page, portal: Portal): Promise<void> 
   // The fault is a link to its field.
   await reach(page, 'Web address')
   await page.keyboard.press('Enter')
+  // What is typed before the browser has followed the link is lost.
+  await expect.poll(() => page.evaluate('document.activeElement.name'), soon).toBe('url')
   await page.keyboard.type('https://board.example')
   await go(page, 'Create the key', 'Your new key')
   const first = await curlLineOf(page)
