@@ -5,6 +5,9 @@
 -- or to the day before the first one. A pledge whose state changed after the day of the end (as when it is collected) counts from that day on.
 -- Only the day of a change is known. If a pledge was collected on the day of the end, nothing tells that it was made earlier.
 -- They are in the category of the first day. The views show them only while the campaign is public.
+-- The pledges may be ahead of the row. If more of them were here than the row has, the first day would take something back. Such a campaign
+-- waits: the next fold gives it a row with a later stamp, and the next derivation looks at it again.
+--
 -- It can be repeated: days of an earlier time are written again, so that none is left over. The first kept row is written again with what the
 -- last derived day has (../../../../contracts/tables/0003-days.sql).
 --
@@ -65,7 +68,8 @@ FROM
         arraySum(known -> known.5, until) AS backers,
         toDecimal128(arraySum(known -> known.3, before), 4) AS previous_platform,
         arraySum(known -> known.4, before) AS previous_pledges,
-        arraySum(known -> known.5, before) AS previous_backers
+        arraySum(known -> known.5, before) AS previous_backers,
+        arraySlice(of_pledges.known, 1, arrayLastIndex(day -> day < begun, days)) AS of_derived
     FROM (SELECT * FROM kept WHERE campaign_id BETWEEN bounds.1 AND bounds.2) AS kept
     INNER JOIN
     (
@@ -99,6 +103,8 @@ FROM
         WHERE source = 'derived' AND campaign_id BETWEEN bounds.1 AND bounds.2
         GROUP BY campaign_id
     ) AS earlier ON earlier.campaign_id = kept.campaign_id
+    WHERE toDecimal128(arraySum(known -> known.3, of_derived), 4) / platform_unit <= pledged_platform_amount
+        AND arraySum(known -> known.4, of_derived) <= pledge_count AND arraySum(known -> known.5, of_derived) <= backer_count
 )
 WHERE ${fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0, join_use_nulls = 0

@@ -129,6 +129,31 @@ describe('the days before the history', () => {
     expect((await funding()).at(-1)).toMatchObject({ new: 32 })
   })
 
+  test('never have a pledge that the first day does not show yet', async () => {
+    let arrived: ChangeEvent[] = [pledge('live', 'ahead', 1_600, 4), pledge('ended', 'ahead', 1_600, 22)]
+    const tables = obstructed(world.clock.on(world.model.tables), {
+      async before(call) {
+        if (call.text.includes('AS of_pledges')) await world.ingest(arrived.splice(0))
+      },
+    })
+    const { foldWorker, advance } = createTestFoldWorker(tables, world.databases)
+    await foldWorker.acquireLeadership()
+    await world.ingest(backfill())
+    const amounts = async () =>
+      [await daysOf('live'), await daysOf('ended')].map(days => days.map(row => Object(row).pledged))
+    await foldWorker.fold()
+    expect(arrived).toEqual([])
+    expect(await amounts()).toEqual([[15], [30]])
+    // It shows it, and again one arrives meanwhile, of today.
+    advance(20_000)
+    arrived = [pledge('live', 'of today', 3_200, 0)]
+    await foldWorker.fold()
+    expect(await amounts()).toEqual([
+      [1, 3, 19, 23, 31],
+      [0, 10, 26, 46, 46],
+    ])
+  })
+
   test('are derived again after a pause of twenty times as long as that took, because the fold waits for it', async () => {
     let tookMs = 5_000
     let derivations = 0
