@@ -1,8 +1,6 @@
 /**
- * Records of the log: to and from kafkajs, and the partition of each, which is the one that Kafka's Java clients choose.
- *
- * Makes a record of the port from a message of kafkajs: the same bytes, and numbers instead of decimal text. It never
- * throws. A message that cannot be read becomes a record that says why.
+ * Records of the log, to and from kafkajs: the same bytes, and numbers instead of decimal text. A message that cannot be read becomes a record
+ * that says why, and nothing throws. The partition of each is the one that Kafka's Java clients choose.
  */
 
 import type { ICustomPartitioner, Message } from 'kafkajs'

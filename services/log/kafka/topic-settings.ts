@@ -1,5 +1,5 @@
 /**
- * The settings of the topics, as far as they decide what of the log is lost. A projector that is away for longer than a topic keeps
+ * Reads the settings of the topics, and warns if deletions can be lost. A projector that is away for longer than a topic keeps
  * its tombstones may miss a deletion without any sign: both the state and its tombstone are gone from the log, and the tables still
  * have the state. A purge says how long the log keeps what was replaced.
  */

@@ -1,4 +1,5 @@
-/** The topics that Pledgeview needs. They are created if that is allowed, and otherwise compared with what it needs. */
+/** The topics that Pledgeview needs. They are created if that is allowed, and otherwise compared with what it
+ * needs. A purge lets the brokers compact the portal's topics. */
 import type { Admin, ITopicConfig } from 'kafkajs'
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'

@@ -1,4 +1,4 @@
-/** The page for data teams, /data: three pictures of the platform, and questions as SQL. */
+/** The page for data teams, /data: how to connect, three pictures of the platform, questions as SQL, and the views with their columns. */
 import type { FastifyInstance } from 'fastify'
 import { readPublicViews } from '../../tables/schema/public-views.ts'
 import type { Portal } from '../app.ts'

@@ -1,4 +1,4 @@
-/** The pages that need no account: what the service is, the guide, the reference, and versions. */
+/** Pages that need no account (beside /data and /status): what the service is, the guide, the reference, and versions. */
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 import { type PublishedDocument, publishedOpenApi } from '../../../contracts/api/published-openapi.ts'

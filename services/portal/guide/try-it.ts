@@ -1,5 +1,5 @@
 /**
- * The form of a request. `static/try-it.js` sends it, from the browser to the API, with the reader's own key, and keeps the curl line
+ * The form with which a reader sends a request from the reference. `static/try-it.js` sends it, from the browser to the API, with the reader's own key, and keeps the curl line
  * beside it up to date. Key and secret have no `name`, so no form ever puts them into a URL, and they never reach the portal. Pure.
  */
 import { type Html, html } from '../html/html.ts'

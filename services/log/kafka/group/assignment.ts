@@ -1,6 +1,6 @@
 /**
- * What a reader holds of its topics between two joins of the group: the partitions, how far each is fetched, taken
- * and committed, and the records in between.
+ * Which partitions a reader has between two joins of the group, how far each is fetched, taken and committed, and which fetched batch it
+ * may take.
  *
  * A join ends everything before it, whichever partitions it brings. Fetched records are dropped, and each partition
  * is read from its start. Nothing is fetched until that offset is known. A batch is taken only if it was

@@ -1,4 +1,7 @@
-/** What a reader commits, one commit after the other, so that a later one never has an older position or watermark. */
+/**
+ * What a reader stores in its consumer group, positions and the remembered watermark, and how that is read. One commit follows the other,
+ * so that a later one never has an older position or watermark.
+ */
 import { type Position, partitionName, type RememberedWatermark, SupersededAssignment } from '../../port.ts'
 import { topicName } from '../client.ts'
 import type { Cluster, TopicPartition } from '../offsets.ts'

@@ -1,4 +1,4 @@
--- What the page says of the data as a whole. One row.
+-- What /data says of the data as a whole. One row.
 
 SELECT
     platform_currency AS currency,

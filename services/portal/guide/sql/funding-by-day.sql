@@ -1,4 +1,4 @@
--- The difference of each of the last 30 UTC days. The last row is today's, which still changes.
+-- What was pledged on each of the last 30 UTC days. The last row is today's, which still changes.
 
 SELECT
     toString(f.day) AS day,

@@ -1,5 +1,5 @@
--- Lets the derived days of the campaigns that changed follow them, on the first day of the history: in their category, or hidden, and then
--- without text. It runs before note-days.sql, which looks up the day before. After the first day they stay as they are. Repeating it
+-- On the first day of the history: gives the derived days of the campaigns that changed their new category, or hides them, and then they have
+-- no text. It runs before note-days.sql, which looks up the day before. After the first day they stay as they are. Repeating it
 -- gives the same rows.
 INSERT INTO ${base}.campaign_days
 WITH changed AS
