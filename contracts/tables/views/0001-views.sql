@@ -103,13 +103,13 @@ COMMENT 'The platform, exactly one row, as it is now';
 --
 -- The watermark is the view `watermark`. The clock is the upper bound, because the floor is ahead of a clock that was set
 -- back. Nothing else goes into it: a query that reads `about` first, and the data after it, has every change with an earlier stamp. Views of the history
--- follow, mostly within ten seconds.
+-- follow, mostly within half a minute.
 
 CREATE OR REPLACE VIEW ${views}.about
 (
     version           String COMMENT 'Version of Pledgeview that last began to fill these views; empty: unknown',
     platform_currency String COMMENT 'ISO 4217 code of the columns pledged_platform and pledged_platform_amount; empty: no service has started yet',
-    as_of             DateTime64(3, 'UTC') COMMENT 'Watermark, UTC: everything stamped (updated_at) before this moment is in the views, those of the history excepted: they follow, mostly within ten seconds; 1970 if nothing was folded yet',
+    as_of             DateTime64(3, 'UTC') COMMENT 'Watermark, UTC: everything stamped (updated_at) before this moment is in the views, those of the history excepted: they follow, mostly within half a minute; 1970 if nothing was folded yet',
     freshness_seconds Float64 COMMENT 'Age of as_of now, seconds',
     history_from      Nullable(Date) COMMENT 'First day of the history, UTC, derived days and those of campaigns that are hidden by now included; null: there is no history yet',
     history_kept_from Nullable(Date) COMMENT 'First day of the history that was kept as it was shown, UTC. The days before it are derived',

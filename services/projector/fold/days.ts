@@ -4,8 +4,8 @@
  * The read table keeps only the latest row of a campaign, and the history the last one of each day. A row counts for the UTC day of its
  * stamp. So what changed has to be copied before a row of the next day can replace it.
  *
- * - While there is nothing to fold, it is copied at once. Else a pause of thirty times as long follows each copy, and of ten seconds at most: the line
- *   waits for it.
+ * - While there is nothing to fold, it is copied at once. Else a pause of a hundred times as long follows each copy, and of half a minute at most:
+ *   the line waits for it, and so do events.
  * - Shortly before a day ends, it is copied before each piece of a fold. And as long as there is something to copy, a statement that
  *   would stamp on the next day fails before it writes anything (`endsAt`). So it does not matter which clock is right.
  *
@@ -39,15 +39,15 @@ interface Marks {
 
 // A new leader copies what changed in this time once more.
 const recordEveryMs = 60_000
-// A copy that took t is followed by a pause of 30 t, within a bound.
-const notePauses = 30
-const notePauseMsMax = 10_000
+// A copy that took t is followed by a pause of 100 t, within a bound: it holds up one event in a hundred.
+const notePauses = 100
+const notePauseMsMax = 30_000
 // A statement begins about a second after the watermark was written, or earlier.
 const dayEndsMs = 5_000
 // Each derivation reads most pledges, and the line waits for it. So the pause after it is this many times as long, within bounds.
-const derivePauses = 20
+const derivePauses = 200
 const derivePauseMsMin = 10_000
-const derivePauseMsMax = 300_000
+const derivePauseMsMax = 1_800_000
 // 1,024 pieces. A campaign that is too large even then has no derived days: what it has opens on the first day.
 const deriveRefusalsMax = 5
 
