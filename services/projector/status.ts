@@ -202,7 +202,7 @@ async function readCounts(tables: Tables, databases: Databases): Promise<TableCo
         (SELECT count() FROM ${views}.campaigns) AS public_campaigns,
         (SELECT count() FROM ${ledger}.campaign_ledger FINAL) AS known_campaigns,
         (SELECT count() FROM ${ledger}.pledge_ledger FINAL) AS known_pledges,
-        (SELECT countIf(is_active) FROM ${base}.api_keys FINAL) AS active_keys`,
+        (SELECT countIf(is_active) FROM ${base}.api_keys FINAL) - (SELECT count() FROM ${base}.revoked_keys) AS active_keys`,
   })
   if (!counts) throw new Error('the tables returned no counts')
   return { ...counts, shared_slugs: await readSharedSlugs(tables, databases) }
