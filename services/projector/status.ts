@@ -1,6 +1,7 @@
 /** What `pledgeview status` and the ops port report about a projector and its tables. */
 import type { PartitionLag } from '../log/port.ts'
 import { within } from '../runtime/async/sleep.ts'
+import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { iso } from '../tables/clickhouse/statements.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
@@ -116,6 +117,8 @@ export interface StatusTables {
   shards?: readonly Shard[]
   /** The event log says that no projector runs. */
   noneLeads?: boolean
+  /** Of a service on Kafka. */
+  config?: Config
 }
 
 // While Kafka is away, the lag is asked for again and again.
@@ -166,6 +169,7 @@ export async function tablesStatus({
   databases,
   shards = [{ tables, databases }],
   noneLeads = false,
+  config,
 }: StatusTables): Promise<TablesStatus> {
   // Read in the direction of the data flow: the caller has read the lag first. So what counts as done in one reading is
   // already visible in the next.
@@ -174,7 +178,7 @@ export async function tablesStatus({
   const misplaced = await readMisplaced(tables, databases)
   const producers = await readProducers({ tables, databases }, shards)
   const rejects = await rejectCounts({ tables, databases })
-  const { stopped, ...projection } = await readProjection(tables, databases, { noneLeads })
+  const { stopped, ...projection } = await readProjection(tables, databases, { ...config, noneLeads })
   const [furthestBehind] = folds.toSorted((a, b) => b.fold.pending_batches - a.fold.pending_batches)
   if (!furthestBehind) throw new Error('there is no shard')
   const quarantine = folds.flatMap(({ fold }) => fold.quarantine)
