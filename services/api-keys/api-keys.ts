@@ -114,6 +114,8 @@ export const activeKeysMax = 3
 
 export const visibleMsMax = 15_000
 const withdrawnMsMax = 5_000
+/** How long making a key waits for the tables: for expired keys to end, for its fold, for older keys to be folded, and for its deletion. */
+export const issueMsMax = 3 * visibleMsMax + withdrawnMsMax
 const settleMsMin = 1_000
 
 /**

@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import {
   issueKey,
+  issueMsMax,
   type KeyAdmin,
   KeyError,
   type KeyRecord,
   keyDirectory,
   revokeKey,
+  visibleMsMax,
 } from '../api-keys/api-keys.ts'
 import { keyPrefix, keyPrefixLength } from '../api-keys/credentials.ts'
 import { checkKeyFields, type KeyFields } from '../portal/keys/key-fields.ts'
@@ -53,7 +55,7 @@ export const keysCommand: Command = {
         examples: [
           'keys issue --account acme --name Mirror --url https://acme.example --email ops@acme.example',
         ],
-        cost: 'It waits until the key is active: about 2 s, and at most 50 s once the log takes it. If the key does not become active, it is deleted again. An interrupt does not shorten that; a second one ends the command at once.',
+        cost: `It waits until the key is active: about 2 s, and at most ${issueMsMax / 1000} s once the log takes it. If the key does not become active, it is deleted again. An interrupt does not shorten that; a second one ends the command at once.`,
       },
       list: {
         call: 'keys list --account A [--data-dir D] [--json]',
@@ -67,7 +69,7 @@ export const keysCommand: Command = {
         does: 'Revokes a key, and waits until the ledger has it. The API refuses it within 2 s after that. This cannot be undone.',
         options: { KEY: `a whole key, or its first ${keyPrefixLength} characters`, ...common },
         examples: ['keys revoke pv_live_1a2b3c4d'],
-        cost: 'It waits until the revocation is in the tables, at most 15 s.',
+        cost: `It waits until the revocation is in the tables, at most ${visibleMsMax / 1000} s.`,
       },
     },
   },

@@ -95,7 +95,7 @@ async function project(given: Process, { tables, databases, run, open }: Place):
         databases.ofShard,
       ),
     }),
-    status: () => statusOf({ projector, tables, databases, shards: parts, warnings: compaction.warnings }),
+    status: () => statusOf({ projector, tables, databases, config, shards: parts, ...compaction }),
     metrics,
     beforeScrape: projector.beforeScrape,
   })

@@ -49,13 +49,13 @@ export async function serve(
     readiness: async () => ({ ...readiness(), tables: shared(await tablesCheck(tables)) }),
     status: async () => ({
       ...{ service, ...status?.() },
-      stopped: (await readProjection(tables, databases)).stopped,
+      stopped: (await readProjection(tables, databases, config)).stopped,
     }),
     metrics,
     beforeScrape: async () => {
       const { ok } = await tablesCheck(tables, scrapeMsMax)
       metrics.clickhouseUp.set(ok ? 1 : 0)
-      if (ok) await reportProjection({ metrics, tables, databases })
+      if (ok) await reportProjection({ metrics, tables, databases, config })
     },
   })
   open({ close: () => closeServer(ops) })

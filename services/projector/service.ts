@@ -97,7 +97,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     rejectCounts: () => rejectCounts({ tables, databases }),
     sharedSlugCount: async () => (await readSharedSlugs(tables, databases)).count,
     claims: () => readClaims(shards),
-    reportProjection: () => reportProjection({ metrics: dependencies.metrics, tables, databases }),
+    reportProjection: () => reportProjection({ ...dependencies, tables }),
   })
 
   const rewriteLoops = shards.map(

@@ -1,6 +1,7 @@
 /** What `pledgeview status` and the ops port report about a projector and its tables. */
 import type { PartitionLag } from '../log/port.ts'
 import { within } from '../runtime/async/sleep.ts'
+import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { iso } from '../tables/clickhouse/statements.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
@@ -116,6 +117,8 @@ export interface StatusTables {
   shards?: readonly Shard[]
   /** The event log says that no projector runs. */
   noneLeads?: boolean
+  /** Of a service on Kafka. */
+  config?: Config
 }
 
 // While Kafka is away, the lag is asked for again and again.
@@ -166,6 +169,7 @@ export async function tablesStatus({
   databases,
   shards = [{ tables, databases }],
   noneLeads = false,
+  config,
 }: StatusTables): Promise<TablesStatus> {
   // Read in the direction of the data flow: the caller has read the lag first. So what counts as done in one reading is
   // already visible in the next.
@@ -174,7 +178,7 @@ export async function tablesStatus({
   const misplaced = await readMisplaced(tables, databases)
   const producers = await readProducers({ tables, databases }, shards)
   const rejects = await rejectCounts({ tables, databases })
-  const { stopped, ...projection } = await readProjection(tables, databases, { noneLeads })
+  const { stopped, ...projection } = await readProjection(tables, databases, { ...config, noneLeads })
   const [furthestBehind] = folds.toSorted((a, b) => b.fold.pending_batches - a.fold.pending_batches)
   if (!furthestBehind) throw new Error('there is no shard')
   const quarantine = folds.flatMap(({ fold }) => fold.quarantine)
@@ -202,7 +206,7 @@ async function readCounts(tables: Tables, databases: Databases): Promise<TableCo
         (SELECT count() FROM ${views}.campaigns) AS public_campaigns,
         (SELECT count() FROM ${ledger}.campaign_ledger FINAL) AS known_campaigns,
         (SELECT count() FROM ${ledger}.pledge_ledger FINAL) AS known_pledges,
-        (SELECT countIf(is_active) FROM ${base}.api_keys FINAL) AS active_keys`,
+        (SELECT countIf(is_active) FROM ${base}.api_keys FINAL) - (SELECT count() FROM ${base}.revoked_keys) AS active_keys`,
   })
   if (!counts) throw new Error('the tables returned no counts')
   return { ...counts, shared_slugs: await readSharedSlugs(tables, databases) }

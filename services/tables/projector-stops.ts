@@ -8,6 +8,7 @@
  */
 import type { Logger } from 'pino'
 import { within } from '../runtime/async/sleep.ts'
+import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { encodeRows } from './clickhouse/row-binary.ts'
@@ -38,8 +39,8 @@ const columns = [
 const reasonLengthMax = 4_000
 // ClickHouse may be the reason itself. The process must still end.
 const noteMsMax = 5_000
-// Longer than a broker takes to give the partition of a killed leader to another projector.
-const silentSecondsMax = 60
+// Longer than a broker takes to give the partition of a killed leader to another projector, once the leader's session has ended.
+const handoverMs = 50_000
 
 /** Notes the error with which this run of a projector ends. If that fails, it is only logged. */
 export async function noteStop(
@@ -87,12 +88,15 @@ interface StopRow {
 /**
  * Once the last leader has stopped, none leads until another one begins to. The reason is that of the latest stop: one that was started
  * after it, and ended before it led, says what is wrong now. Beside that, a stop counts if none leads: `noneLeads` says so, and a watermark
- * that is older than `silentSeconds` tells it.
+ * that is older than a session and a handover tells it. Embedded there is no session.
  */
 export async function readProjection(
   tables: Pick<Tables, 'rows'>,
   { base, views }: BaseDatabases,
-  { silentSeconds = silentSecondsMax, noneLeads = false } = {},
+  {
+    PLEDGEVIEW_KAFKA_SESSION_MS: sessionMs = 0,
+    noneLeads = false,
+  }: Partial<Pick<Config, 'PLEDGEVIEW_KAFKA_SESSION_MS'>> & { noneLeads?: boolean } = {},
 ): Promise<Projection> {
   const [stop] = await tables.rows<StopRow>({
     query: `WITH (SELECT argMaxIf(projector, stopped_at, reason = '') FROM ${base}.projector_stops) AS leader
@@ -105,11 +109,11 @@ export async function readProjection(
   })
   const { at, at_ms: asOf, age } = about ?? { at: '', at_ms: 0, age: 0 }
   const projection = asOf === 0 ? { as_of: null, fold_seconds: null } : { as_of: at, fold_seconds: age }
-  const isSilent = noneLeads || age > silentSeconds
+  const isStill = age * 1_000 > sessionMs + handoverMs
   // An older stop is not why none leads now.
-  if (stop && (stop.led || ((isSilent || stop.leader === '') && asOf < stop.at_ms)))
+  if (stop && (stop.led || ((noneLeads || isStill || stop.leader === '') && asOf < stop.at_ms)))
     return { ...projection, stopped: { at: stop.at, reason: stop.reason, is_noted: true } }
-  if (asOf === 0 || age <= silentSeconds) return { ...projection, stopped: null }
+  if (asOf === 0 || !isStill) return { ...projection, stopped: null }
   return { ...projection, stopped: unnoted(at, 'no projector has led the fold since') }
 }
 
@@ -124,12 +128,14 @@ export async function reportProjection({
   metrics,
   tables,
   databases,
+  config,
 }: {
   metrics: Metrics
+  config: Config
   tables: Pick<Tables, 'rows'>
   databases: BaseDatabases
 }): Promise<void> {
-  const { stopped, fold_seconds } = await readProjection(tables, databases)
+  const { stopped, fold_seconds } = await readProjection(tables, databases, config)
   metrics.projectorsStopped.set(stopped?.is_noted ? 1 : 0)
   if (fold_seconds !== null) metrics.stageLag.set({ stage: 'fold' }, fold_seconds)
 }

@@ -93,7 +93,7 @@ async function serversStatus({ config, tables, databases, ...model }: ServersAcc
   const log = await logStatus(config, async place => (await readPositions(await shards(), place)).ofLog)
   const { members } = log.projector
   const ofTables = await reachedTables(async () =>
-    tablesStatus({ tables, databases, shards: await shards(), noneLeads: members === 0 }),
+    tablesStatus({ tables, databases, config, shards: await shards(), noneLeads: members === 0 }),
   )
   const { remembered, ...ofLog } = log
   const status: ShownStatus = { ...ofLog, ...ofTables, cache_seconds_max: config.PLEDGEVIEW_CACHE_MS / 1000 }

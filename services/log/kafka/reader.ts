@@ -15,7 +15,7 @@ import { type EventReader, type FindStarts, partitionName, SupersededAssignment 
 import { checkTopics, clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
 import { type Assignment, type AssignmentStarts, createAssignments } from './group/assignment.ts'
 import { createCommits, foldPartition, higher, readWatermark } from './group/commits.ts'
-import { createMember } from './group/consumer.ts'
+import { createMember, rebalanceMsMax } from './group/consumer.ts'
 import { createLiveness } from './group/liveness.ts'
 import { checkStarts, outOfRange, readCommitted, readRanges } from './offsets.ts'
 
@@ -43,7 +43,7 @@ export interface KafkaReader extends EventReader {
 const defaults = { bufferRecordsMax: 90_000, bufferBytesMax: 32 * 1024 ** 2, lagMsMax: 10_000 }
 const closeMsMax = 10_000
 // A join waits for the other members, which may be writing a batch.
-const joinMsMax = 90_000
+const joinMsMax = rebalanceMsMax + 30_000
 // After a restore, finding the starts reads the batch log of a month.
 const startMsMax = 900_000
 const attemptPauseMs = 500

@@ -2,6 +2,8 @@
 
 import { type ErrorCode, errorBody, errorCodes, errors } from '../../../contracts/api/errors.ts'
 import { mirroringSteps } from '../../../contracts/api/mirroring.ts'
+import { limitDefault, limitMax } from '../../../contracts/api/parameters.ts'
+import type { Config } from '../../runtime/config.ts'
 import { type Html, html, prose } from '../html/html.ts'
 import { codeBlock } from '../html/parts.ts'
 import { type Document, operationsOf } from './openapi.ts'
@@ -13,6 +15,8 @@ interface GuideData {
   /** Whether the portal has the package of the client to download. */
   hasPackage: boolean
   document: Document
+  /** The pages name its limits. */
+  config: Config
 }
 
 const sections: readonly { id: string; title: string; content: (data: GuideData) => Html }[] = [
@@ -49,15 +53,6 @@ function help(): Html {
 <p>If you publish figures from the API, please credit the platform, and link to the <code>url</code> of the campaign.</p>`
 }
 
-/** The limits of the API as its text promises them (test/unit/portal/guide/pages.test.ts compares them with the services' defaults). */
-export const limits = {
-  requestsPerMinute: 120,
-  pageSizeDefault: 50,
-  pageSizeMax: 100,
-  cacheSeconds: 60,
-  statsCacheSeconds: 300,
-} as const
-
 function firstCall({ apiUrl, hasPackage }: GuideData): Html {
   return html`<ol>
 <li><a href="/sign-in">Sign in</a> with your e-mail address. This creates a free account; there is no password.</li>
@@ -79,7 +74,7 @@ function reading({ document }: GuideData): Html {
 ${operationsOf(document).map(({ id, path, summary }) => html`<tr><th scope="row"><a href="/reference#${id}"><code>GET ${path}</code></a></th><td>${summary}</td></tr>`)}
 </tbody></table>
 <p>A campaign is public if it is <code>LIVE</code>, <code>FUNDED</code>, <code>FAILED</code> or <code>CANCELLED</code>. Any other one gets a 404, as if it did not exist.</p>
-<p>A page has ${limits.pageSizeDefault} campaigns, or as many as <code>limit</code> says, up to ${limits.pageSizeMax}. As long as <code>pagination.has_more</code> is true, there is a next page: the header <code>Link</code> has its address. The samples below, <a href="#mirroring">which keep a copy</a>, read all pages.</p>
+<p>A page has ${limitDefault} campaigns, or as many as <code>limit</code> says, up to ${limitMax}. As long as <code>pagination.has_more</code> is true, there is a next page: the header <code>Link</code> has its address. The samples below, <a href="#mirroring">which keep a copy</a>, read all pages.</p>
 <h3>What fields mean</h3>
 <ul>
 <li>Recognise a campaign by <code>id</code>. The <code>slug</code> may change; the old one is then not found.</li>
@@ -95,14 +90,14 @@ function versions(): Html {
 <p>A change that could break a program comes as <code>/api/v2</code>. <a href="/changes">Versions and changes</a> says how you learn that an old version ends.</p>`
 }
 
-function mirroring({ apiUrl }: GuideData): Html {
+function mirroring({ apiUrl, config }: GuideData): Html {
   return html`<p>Your own copy of the campaigns stays up to date with one short request a minute. It misses no change, if it keeps one timestamp with care.</p>
 <ol>${mirroringSteps.map(step => html`<li>${prose(step)}</li>`)}</ol>
 ${samples('mirroring', apiUrl)}
 <h3>Three things to know</h3>
 <ul>
 <li><strong>A campaign may come twice.</strong> <code>updated_since</code> includes its moment. To receive a campaign again changes nothing. If answers reach you out of order, keep the one with the later <code>updated_at</code>.</li>
-<li><strong>A walk has to come from one snapshot.</strong> All pages of one query do for ${limits.cacheSeconds} seconds. Our clients also cope with walks that take longer.</li>
+<li><strong>A walk has to come from one snapshot.</strong> All pages of one query do for ${config.PLEDGEVIEW_CACHE_MS / 1000} seconds. Our clients also cope with walks that take longer.</li>
 <li><strong>Do not filter.</strong> With <code>status=LIVE</code> you would never learn that a campaign has become <code>FUNDED</code>. Filter in your copy.</li>
 </ul>
 <h3>Is the copy right?</h3>
@@ -110,21 +105,22 @@ ${samples('mirroring', apiUrl)}
 <p>If nothing new comes, look at <code>X-Data-As-Of</code>: it moves on as long as this service processes changes. It does not see changes that still wait in the platform's log. The <a href="/">first page</a> shows it too.</p>`
 }
 
-function caches(): Html {
-  return html`<p>An answer may be up to ${limits.cacheSeconds} seconds old, and the one of <code>/stats</code> up to ${limits.statsCacheSeconds} seconds. If you ask more often, you get the same answer again. The headers say how old it is: <code>Age</code> is its age, and <code>Cache-Control</code> how long it stays.</p>
+function caches({ config }: GuideData): Html {
+  return html`<p>An answer may be up to ${config.PLEDGEVIEW_CACHE_MS / 1000} seconds old, and the one of <code>/stats</code> up to ${config.PLEDGEVIEW_STATS_CACHE_MS / 1000} seconds. If you ask more often, you get the same answer again. The headers say how old it is: <code>Age</code> is its age, and <code>Cache-Control</code> how long it stays.</p>
 <p>Answers have an <code>ETag</code>. Send it back as <code>If-None-Match</code>, and the answer is an empty 304 if nothing has changed. This saves bytes, not requests: a 304 counts like any other answer.</p>`
 }
 
-function limitsOfKeys(): Html {
-  return html`<p>A key may send ${limits.requestsPerMinute} requests within any 60 seconds. Every answer says how many are left:</p>
+function limitsOfKeys({ config }: GuideData): Html {
+  const requestsMax = config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX
+  return html`<p>A key may send ${requestsMax} requests within any 60 seconds. Every answer says how many are left:</p>
 <table class="stack"><thead><tr><th scope="col">Header</th><th scope="col">Meaning</th></tr></thead><tbody>
 <tr><th scope="row"><code>X-RateLimit-Limit</code></th><td>the limit</td></tr>
 <tr><th scope="row"><code>X-RateLimit-Remaining</code></th><td>how many requests you may send now</td></tr>
 <tr><th scope="row"><code>X-RateLimit-Reset</code></th><td>when you may send one again, as a Unix time in seconds</td></tr>
 <tr><th scope="row"><code>Retry-After</code></th><td>with a 429 or a 500: how many seconds to wait</td></tr>
 </tbody></table>
-<p>With ${limits.pageSizeMax} campaigns a page, ${limits.requestsPerMinute} requests read ${(limits.pageSizeMax * limits.requestsPerMinute).toLocaleString('en')} campaigns a minute. Send requests one after the other: of those that no cache can answer, two of a key run at once, and more of them wait.</p>
-<p>Requests without a valid key count towards a limit of their network address, also ${limits.requestsPerMinute} a minute. They never use up the limit of a valid key.</p>`
+<p>With ${limitMax} campaigns a page, ${requestsMax} requests read ${(limitMax * requestsMax).toLocaleString('en')} campaigns a minute. Send requests one after the other: of those that no cache can answer, two of a key run at once, and more of them wait.</p>
+<p>Requests without a valid key count towards a limit of their network address, ${config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX} a minute. They never use up the limit of a valid key.</p>`
 }
 
 /** A new code does not compile without its advice. */

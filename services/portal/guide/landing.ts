@@ -1,14 +1,20 @@
 /** The first page: what this is, how it stands now, and how to begin. Pure. */
+import { limitMax } from '../../../contracts/api/parameters.ts'
+import type { Config } from '../../runtime/config.ts'
 import { type Html, html } from '../html/html.ts'
 import { badge, codeBlock, type Tone } from '../html/parts.ts'
 import { count, moment } from '../html/words.ts'
-import { limits } from './guide.ts'
 import type { LiveState } from './readings.ts'
 import { sampleText } from './samples/samples.ts'
 
 /** `apiUrl`: the base address that consumers call, with `/api/v1`. */
-export function landingContent(data: { live: LiveState; apiUrl: string; isSignedIn: boolean }): Html {
-  const { live, apiUrl, isSignedIn } = data
+export function landingContent(data: {
+  live: LiveState
+  apiUrl: string
+  isSignedIn: boolean
+  config: Config
+}): Html {
+  const { live, apiUrl, isSignedIn, config } = data
   return html`<h1>Every public campaign, as data you can build on</h1>
 <p class="lead">Pledgeview is a read-only API of a crowdfunding platform: campaigns, funding totals, reward tiers and statistics as JSON. It is free, and your copy misses no change.</p>
 <div class="actions">
@@ -22,8 +28,8 @@ ${codeBlock({ id: 'first-call', caption: 'The three newest campaigns that are li
 <h2>What to expect</h2>
 <div class="cards">
 <section class="card"><h3>Only public data</h3><p>What an anonymous visitor of the website sees, and nothing else. No backers, no addresses, nothing personal.</p></section>
-<section class="card"><h3>${limits.requestsPerMinute} requests a minute</h3><p>For each key, and three keys for each account. With up to ${limits.pageSizeMax} campaigns a page, that is plenty. <a href="/docs#limits">Limits</a></p></section>
-<section class="card"><h3>Fresh within a minute</h3><p>Answers are cached for ${limits.cacheSeconds} seconds, statistics for ${limits.statsCacheSeconds}. Each answer says how old it is. <a href="/docs#caches">Caches</a></p></section>
+<section class="card"><h3>${config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX} requests a minute</h3><p>For each key, and three keys for each account. With up to ${limitMax} campaigns a page, that is plenty. <a href="/docs#limits">Limits</a></p></section>
+<section class="card"><h3>Fresh within ${config.PLEDGEVIEW_CACHE_MS / 1000} seconds</h3><p>For so long answers are cached, and statistics for ${config.PLEDGEVIEW_STATS_CACHE_MS / 1000} seconds. Each answer says how old it is. <a href="/docs#caches">Caches</a></p></section>
 <section class="card"><h3>A copy without gaps</h3><p>Ask once a minute for what has changed. One timestamp makes sure that you miss nothing. <a href="/docs#mirroring">Keep a copy</a></p></section>
 <section class="card"><h3>Errors that say what to do</h3><p>One shape, fixed codes, and advice for each of them. <a href="/docs#errors">Errors</a></p></section>
 <section class="card"><h3>No surprises</h3><p>What works today keeps working under <code>/api/v1</code>. Before that ends, we write to you. <a href="/changes">Versions</a></p></section>

@@ -22,7 +22,7 @@ export function addPublicPages(app: FastifyInstance, { liveState, options }: Por
   const document = JSON.parse(openApiText) as Document
   app.get('/', async (request, reply) => {
     const isSignedIn = request.account !== undefined
-    const content = landingContent({ live: await liveState(), apiUrl, isSignedIn })
+    const content = landingContent({ live: await liveState(), apiUrl, isSignedIn, config: options })
     return reply.page({
       title: 'Pledgeview: public campaigns as data',
       description:
@@ -38,7 +38,7 @@ export function addPublicPages(app: FastifyInstance, { liveState, options }: Por
       title: 'Guide',
       description:
         'How to make a first call, read lists, keep a copy that misses no change, and what to do for each error.',
-      content: guideContent({ apiUrl, hasPackage, document }),
+      content: guideContent({ apiUrl, hasPackage, document, config: options }),
     },
     {
       path: '/reference',

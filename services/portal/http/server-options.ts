@@ -1,6 +1,8 @@
 /** The limits of the portal's HTTP server: everything that a client can send or hold is bounded. */
 import type { FastifyHttpOptions, FastifyInstance, RawServerDefault } from 'fastify'
 import type { Logger } from 'pino'
+import { issueMsMax } from '../../api-keys/api-keys.ts'
+import { appendMsMax } from '../keys/portal-keys.ts'
 
 const headerBytesMax = 16 * 1024
 const bodyBytesMax = 32 * 1024
@@ -8,10 +10,9 @@ const headersMsMax = 10_000
 const requestMsMax = 15_000
 // Above the 60 s after which proxies close an idle connection: a form must not be sent on one that is just being closed here.
 const idleMsMax = 65_000
-// Time without any traffic on a connection with a running request. Making a key takes up to 75 s and a few reads of the tables: 15 s each for
-// expired keys to end, for the fold, and for older keys to be folded, and 10 s for each of three appends.
-// A proxy has to wait for longer (deploy/balancer/haproxy.cfg).
-const silenceMsMax = 90_000
+// Time without any traffic on a connection with a running request. Making a key makes three appends and a few reads of the tables, too. A proxy
+// has to wait for longer (deploy/balancer/haproxy.cfg).
+const silenceMsMax = issueMsMax + 3 * appendMsMax + 10_000
 
 /** Fastify's options. Bytes that are no request get Fastify's own answer, and the connection ends. */
 export const serverOptions: FastifyHttpOptions<RawServerDefault> = {

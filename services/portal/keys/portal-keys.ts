@@ -34,7 +34,7 @@ export function isAlive({ status }: PortalKey): boolean {
 }
 
 // A request may make several appends, and wait for the tables between them (server-options.ts).
-const appendMsMax = 10_000
+export const appendMsMax = 10_000
 
 export function createPortalKeys(given: KeyAdmin, bounds = { appendMsMax }) {
   const late = () => new PortalUnavailable('the event log did not take a change of keys in time')

@@ -47,7 +47,7 @@ function filterForm(keys: readonly PortalKey[], asked: RequestsPageData['asked']
 
 function byEndpoint(endpoints: readonly EndpointCount[]): Html {
   return html`<h2>By endpoint</h2>
-<p>The last three days, without requests beyond 120 a minute.</p>
+<p>The last three days, without requests beyond the limit of a key.</p>
 ${
   endpoints.length > 0 &&
   stack(

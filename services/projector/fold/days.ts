@@ -17,7 +17,7 @@
  */
 import { dayMs } from '../../runtime/runtime.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
-import { campaignsPerPiece, type FoldStep, fenceOf, fileStatement } from './fold-statements.ts'
+import { bounds, campaignsPerPiece, type FoldStep, fenceOf, fileStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { type Line, runWhole, splitOrRefuse } from './line.ts'
 
@@ -178,7 +178,7 @@ export function recordNotedStatement(
     query: `INSERT INTO ${databases.base}.history_marks (shard, noted, derived, begun)
             SELECT (SELECT any(substitution) FROM system.macros WHERE macro = 'shard'), fromUnixTimestamp64Milli({noted:Int64}, 'UTC'),
               fromUnixTimestamp64Milli({derived:Int64}, 'UTC'), toDate({begun:UInt16})
-            WHERE ${fenceOf(databases, step)} SETTINGS async_insert = 0`,
+            WHERE ${fenceOf(databases, step)} ${bounds(step)}`,
     query_params: { holder: step.term.holder, noted, derived, begun },
   }
 }

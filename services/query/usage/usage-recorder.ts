@@ -26,8 +26,6 @@ const minuteMs = 60_000
 const flushMs = 5_000
 const flushMsMax = 10_000
 const lastFlushMsMax = 2_000
-// The latest requests of a key in one minute: as many as its limit admits.
-const requestsPerMinuteMax = 120
 const requestsMax = 5_000
 const { signal: unstopped } = new AbortController()
 
@@ -52,13 +50,21 @@ const newRow = (key: string, minute: number, process: string) => ({
 
 type UsageRow = ReturnType<typeof newRow>
 
-/** `process` names this run. No other run may have the name. `onError`: called for every flush that failed. */
+/**
+ * `process` names this run. No other run may have the name. `onError`: called for every flush that failed. `perMinuteMax`: how many requests
+ * of a key are kept of one minute: as many as its limit admits.
+ */
 export function createUsageRecorder(
   tables: Pick<Tables, 'insert'>,
   databases: Databases,
   process: string,
   onError: (error: unknown) => void,
-  { now, sleep, metrics }: Pick<Runtime, 'now' | 'sleep' | 'metrics'>,
+  {
+    now,
+    sleep,
+    metrics,
+    perMinuteMax,
+  }: Pick<Runtime, 'now' | 'sleep' | 'metrics'> & { perMinuteMax: number },
 ) {
   const minuteNow = () => Math.floor(now() / minuteMs)
   /** The rows of this minute and of the one before, by key. */
@@ -127,7 +133,7 @@ export function createUsageRecorder(
       row.requests++
       row[sumOf.get(status) ?? 'other']++
       if (isDeprecated) row.deprecated++
-      if (!request || row.requests > requestsPerMinuteMax || latest.length >= requestsMax) return
+      if (!request || row.requests > perMinuteMax || latest.length >= requestsMax) return
       const { id, route, parameters } = request
       latest.push([key, now(), id, shownPath(route, parameters), status, Math.round(elapsedMs)])
     },

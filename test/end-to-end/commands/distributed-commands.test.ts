@@ -275,7 +275,11 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     // A process that asks no broker learns it from the watermark.
     const stopped = await onTables(services.addresses.clickHouse, async tables => {
       const read = () =>
-        readProjection(tables, { base: 'pledgeview', views: 'crowdfunding' }, { silentSeconds: 1 })
+        readProjection(
+          tables,
+          { base: 'pledgeview', views: 'crowdfunding' },
+          { PLEDGEVIEW_KAFKA_SESSION_MS: -49_000 },
+        )
       await expect.poll(async () => (await read()).stopped?.is_noted, soon).toBe(false)
       return (await read()).stopped
     })

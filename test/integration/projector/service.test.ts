@@ -261,6 +261,6 @@ describe('why projectors stopped', () => {
     await stops('at its start')
     expect(await stopped()).toBeNull()
     expect(await stopped({ noneLeads: true })).toBe('at its start failed')
-    expect(await stopped({ silentSeconds: -1 })).toBe('at its start failed')
+    expect(await stopped({ PLEDGEVIEW_KAFKA_SESSION_MS: -60_000 })).toBe('at its start failed')
   })
 })

@@ -12,13 +12,16 @@ export function createTestRecorder(
   tables: Pick<Tables, 'insert'>,
   databases: Databases,
   process: string,
-  runtime: Partial<Pick<Runtime, 'now' | 'metrics'>> = {},
+  runtime: Partial<Pick<Runtime, 'now' | 'metrics'> & { perMinuteMax: number }> = {},
 ): UsageRecorder {
   const sleep: Sleep = async (_, signal) => {
     if (signal && !signal.aborted) await once(signal, 'abort')
   }
   const real = createRuntime(pino({ level: 'silent' }), runtime.metrics)
-  return createUsageRecorder(tables, databases, process, () => undefined, { ...real, sleep, ...runtime })
+  return createUsageRecorder(tables, databases, process, () => undefined, {
+    ...{ ...real, sleep, perMinuteMax: 120 },
+    ...runtime,
+  })
 }
 
 /** What the portal says of one key. */

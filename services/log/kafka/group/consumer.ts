@@ -64,7 +64,7 @@ const partitionFetchBytesMax = 256 * 1024
 // If records were fetched as they come, 2,000 a second would cost the broker and two projectors 0.4 of a core more, which the fold needs.
 const fetchWaitMsMax = 100
 const fetchBytesMin = 65_536
-const rebalanceMsMax = 60_000
+export const rebalanceMsMax = 60_000
 const metadataMsMax = 60_000
 const restartPauseMs = 1_000
 

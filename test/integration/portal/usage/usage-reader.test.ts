@@ -41,7 +41,7 @@ describe('the usage of a key', () => {
   }
 
   test('has its latest requests of three days, with nothing that a client typed, and no more than its limit admits', async () => {
-    const run = await startRun('first')
+    const run = createTestRecorder(own.tables, databases, 'first', { now: () => now, perMinuteMax: 600 })
     const parameters = { ...listDefaults, category: 'pv_secret_1', limit: 2 }
     const list = { route: '/api/v1/projects', status: 200, parameters }
     const answered = { method: 'GET', admission: null, isDeprecated: false }
@@ -51,7 +51,7 @@ describe('the usage of a key', () => {
     now += 1
     const detail = { route: '/api/v1/projects/:slug', status: 404, parameters: { slug: 'pv_secret_2' } }
     count('k', { ...detail, id: 'ab-2' })
-    for (let n = 0; n < 130; n++) count('other', { ...list, id: `aa-other-${n}` })
+    for (let n = 0; n < 610; n++) count('other', { ...list, id: `aa-other-${n}` })
     await run.flush()
     await run.close()
     const read = createRequestsReader({ tables: own.tables, databases }, () => now)
@@ -67,7 +67,7 @@ describe('the usage of a key', () => {
       { endpoint: detail.route, status: 404, requests: 1, p95_ms: 7 },
     ])
     expect((await read([{ key: 'k' }], 'aa')).latest).toMatchObject([{ request_id: 'aa-1' }])
-    expect((await read([{ key: 'other' }], '')).endpoints).toMatchObject([{ requests: 120 }])
+    expect((await read([{ key: 'other' }], '')).endpoints).toMatchObject([{ requests: 600 }])
     const hours = await createUsageReader({ tables: own.tables, databases }, () => now)(
       [{ key: 'k' }],
       'hour',

@@ -250,7 +250,7 @@ describe('the fold', () => {
     const busy = obstructed(patient, {
       before(call) {
         const [, seconds] = /max_execution_time = ([\d.]+)/.exec(call.text) ?? []
-        unbounded += Number(isCampaignFold(call) && seconds === undefined)
+        unbounded += Number(isOfLine(call) && seconds === undefined)
         if (!isOfLine(call) || seconds === undefined) return
         bounds.push(Number(seconds) * 1_000)
         tested.advance(needsMs)

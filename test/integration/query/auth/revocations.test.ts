@@ -2,6 +2,7 @@
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { ApiKeyState, ChangeEvent } from '../../../../contracts/events/event.ts'
+import { tablesStatus } from '../../../../services/projector/status.ts'
 import {
   createKeyRing,
   defaultKeyRingOptions,
@@ -296,6 +297,9 @@ describe('a revoked key', () => {
       'third',
     ])
     expect(known()).toEqual(['kept', 'third'])
+    // Those that the API accepts: without what has expired.
+    const { tables } = await tablesStatus({ tables: model.tables, databases })
+    expect(tables.active_keys).toBe(3)
   })
 
   test('is refused in every phase of a rebuild, also while it pauses the fold', async () => {

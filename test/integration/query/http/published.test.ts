@@ -5,6 +5,7 @@ import type { ApiVersion } from '../../../../contracts/api/versions.ts'
 import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import { guideContent } from '../../../../services/portal/guide/guide.ts'
 import { serviceBodySchema } from '../../../../services/query/endpoints/first-page.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query/app.ts'
 import { fakeTables, snapshotRow } from '../../../support/query/fake-tables.ts'
 import { sendRaw } from '../../../support/query/raw-http.ts'
@@ -65,7 +66,8 @@ describe('an installation with addresses', () => {
       paths: {},
       components: { schemas: {}, headers: {}, responses: {} },
     }
-    const { text } = guideContent({ apiUrl: publicAddresses.apiUrl, hasPackage: false, document })
+    const config = readConfig({})
+    const { text } = guideContent({ apiUrl: publicAddresses.apiUrl, hasPackage: false, document, config })
     for (const anchor of ['first-call', 'error-not_found']) expect(text).toContain(`id="${anchor}"`)
   })
 

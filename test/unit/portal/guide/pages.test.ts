@@ -1,16 +1,16 @@
 /** What the public pages promise, as functions from data to HTML. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { limitDefault, limitMax } from '../../../../contracts/api/parameters.ts'
 import { versions } from '../../../../contracts/api/versions.ts'
 import { changesContent, consumerReleases } from '../../../../services/portal/guide/changes.ts'
-import { guideContent, limits } from '../../../../services/portal/guide/guide.ts'
+import { guideContent } from '../../../../services/portal/guide/guide.ts'
 import { landingContent } from '../../../../services/portal/guide/landing.ts'
 import { type Document, operationsOf } from '../../../../services/portal/guide/openapi.ts'
 import { referenceContent } from '../../../../services/portal/guide/reference.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 
 const apiUrl = 'https://data.example/api/v1'
+const config = readConfig({})
 const read = (name: string) => readFileSync(new URL(`../../../../${name}`, import.meta.url), 'utf8')
 const document = JSON.parse(read('contracts/api/openapi.json')) as Document
 
@@ -43,9 +43,9 @@ test('the reference saves a file with curl, and offers no button that would read
 test('no page has an id twice, and every link within a page and between pages leads somewhere', () => {
   const live = { status: 'Up to date', campaigns: 1, as_of: 0 } as const
   const pages = {
-    '/docs': guideContent({ apiUrl, hasPackage: true, document }).text,
+    '/docs': guideContent({ apiUrl, hasPackage: true, document, config }).text,
     '/reference': referenceContent({ document, apiUrl }).text,
-    '/': landingContent({ live, apiUrl, isSignedIn: false }).text,
+    '/': landingContent({ live, apiUrl, isSignedIn: false, config }).text,
   }
   for (const text of Object.values(pages)) {
     const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
@@ -57,10 +57,19 @@ test('no page has an id twice, and every link within a page and between pages le
   }
 })
 
-test('the limits that the pages name are those of the contract and of the services', () => {
-  expect(limits).toMatchObject({ pageSizeDefault: limitDefault, pageSizeMax: limitMax })
-  expect(limits.cacheSeconds * 1000).toBe(readConfig({}).PLEDGEVIEW_CACHE_MS)
-  expect(limits.statsCacheSeconds * 1000).toBe(readConfig({}).PLEDGEVIEW_STATS_CACHE_MS)
+test('the limits that the pages name are those of the installation', () => {
+  const own = readConfig({
+    PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '600',
+    PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX: '7',
+    PLEDGEVIEW_CACHE_MS: '90000',
+    PLEDGEVIEW_STATS_CACHE_MS: '210000',
+  })
+  const live = { status: 'Up to date', campaigns: 1, as_of: 0 } as const
+  const guide = guideContent({ apiUrl, hasPackage: true, document, config: own }).text
+  const first = landingContent({ live, apiUrl, isSignedIn: false, config: own }).text
+  for (const limit of ['600 requests', ', 7 a minute', '60,000 campaigns', '90 seconds', '210 seconds'])
+    expect(guide).toContain(limit)
+  for (const limit of ['600 requests', '90 seconds', '210 seconds']) expect(first).toContain(limit)
 })
 
 test('key and secret have no name, so no form can put them into an address', () => {
@@ -74,7 +83,7 @@ test('key and secret have no name, so no form can put them into an address', () 
 
 test('the first page names what is unknown, and does not invent it', () => {
   const live = { status: 'Unavailable', campaigns: undefined, as_of: undefined } as const
-  const { text } = landingContent({ live, apiUrl, isSignedIn: false })
+  const { text } = landingContent({ live, apiUrl, isSignedIn: false, config })
   expect(text).toContain('Unavailable')
   expect(text.match(/<dd>unknown<\/dd>/g)).toHaveLength(2)
 })
