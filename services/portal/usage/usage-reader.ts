@@ -60,7 +60,6 @@ const requestsKeptMs = 3 * dayMs
 export const latestMax = 50
 // As long as the table keeps them (contracts/tables/0004-usage.sql).
 const keptMs = 90 * dayMs
-const readMsMax = 12_000
 
 const keyUsageSql = readSql('key-usage', import.meta.url)
 const latestSql = readSql('latest-requests', import.meta.url)
@@ -82,7 +81,7 @@ export function createUsageReader(place: Place, now: () => number) {
     const days = lastDays(now(), per)
     const from = per === 'day' ? now() - keptMs : Date.parse(`${days[0]}:00:00Z`)
     const query_params = { keys: keys.map(({ key }) => key), from, format: spans[per].format }
-    const rows = await readRows<DayRow>(place, keyUsageSql, readMsMax, query_params)
+    const rows = await readRows<DayRow>(place, keyUsageSql, query_params)
     const rowsOf = Map.groupBy(rows, row => row.api_key)
     return new Map(keys.map(({ key }) => [key, keyUsage(rowsOf.get(key) ?? [], days)]))
   }
@@ -113,8 +112,8 @@ export function createRequestsReader(place: Place, now: () => number) {
     if (keys.length === 0) return { latest: [], endpoints: [] }
     const query_params = { keys: keys.map(({ key }) => key), from: now() - requestsKeptMs }
     const [latest, endpoints] = await Promise.all([
-      readRows<KeyRequest>(place, latestSql, readMsMax, { ...query_params, id, most: latestMax }),
-      readRows<EndpointCount>(place, endpointsSql, readMsMax, query_params),
+      readRows<KeyRequest>(place, latestSql, { ...query_params, id, most: latestMax }),
+      readRows<EndpointCount>(place, endpointsSql, query_params),
     ])
     return { latest, endpoints }
   }
