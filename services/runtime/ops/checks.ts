@@ -1,9 +1,11 @@
 /** The checks of the ops ports of all processes. */
 import { lagRecords, type PartitionLag } from '../../log/port.ts'
+import { timeBound } from '../../tables/clickhouse/statements.ts'
 import type { Tables } from '../../tables/port.ts'
 import { kept } from '../async/kept.ts'
 import { within } from '../async/sleep.ts'
 import { messageOf } from '../message-of.ts'
+import type { Metrics } from './metrics.ts'
 
 /** One condition that must hold, and a text about it. */
 export interface Check {
@@ -15,6 +17,8 @@ export interface Check {
 
 // Shorter than the timeout of common probes.
 export const answerMsMax = 3_000
+/** A scrape is answered without its gauges after `answerMsMax`. */
+export const scrapeMsMax = 2_000
 
 /** Whether the projector's loop moves. One that stopped does not, whatever the reason. */
 export function loopCheck({
@@ -40,15 +44,26 @@ export function lagCheck(lag: readonly PartitionLag[], recordsMax: number): Chec
   return { ok: records <= recordsMax, detail: `${records} records wait, at most ${recordsMax} are allowed` }
 }
 
-export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax?: number): Promise<Check> {
+export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax = scrapeMsMax): Promise<Check> {
   const ending = new AbortController()
   const check = async () => {
     const { signal } = ending
-    await tables.rows({ query: 'SELECT 1 SETTINGS max_execution_time = 2' }, { signal })
+    await tables.rows({ query: `SELECT 1 SETTINGS ${timeBound(msMax)}` }, { signal })
     return { ok: true, detail: 'answer' }
   }
   // A statement that nobody waits for any more would keep a connection busy, and delay the end of the process.
   return answered(check, msMax).finally(() => ending.abort())
+}
+
+/** Resolves with whether each server answers, and reports it. */
+export async function reportTables(
+  { clickhouseUp }: Pick<Metrics, 'clickhouseUp'>,
+  servers: readonly Pick<Tables, 'rows'>[],
+): Promise<boolean> {
+  const checks = await Promise.all(servers.map(server => tablesCheck(server)))
+  const areUp = checks.every(({ ok }) => ok)
+  clickhouseUp.set(areUp ? 1 : 0)
+  return areUp
 }
 
 /** Runs a check, with a bound on the time. If what it asks does not answer, the check fails. */
