@@ -56,10 +56,10 @@ const spans = {
   hour: { ms: dayMs / 24, count: 72, length: 13, format: '%Y-%m-%dT%H' },
 } as const
 /** As long as the table keeps requests (contracts/tables/0007-requests.sql). */
-const requestsKeptMs = 3 * dayMs
+export const requestsKeptMs = 3 * dayMs
 export const latestMax = 50
-// As long as the table keeps them (contracts/tables/0004-usage.sql).
-const keptMs = 90 * dayMs
+/** As long as the table keeps them (contracts/tables/0004-usage.sql). */
+export const usageKeptMs = 90 * dayMs
 
 const keyUsageSql = readSql('key-usage', import.meta.url)
 const latestSql = readSql('latest-requests', import.meta.url)
@@ -79,7 +79,7 @@ export function createUsageReader(place: Place, now: () => number) {
   return async (keys: Keys, per: Per = 'day'): Promise<Map<string, KeyUsage>> => {
     if (keys.length === 0) return new Map()
     const days = lastDays(now(), per)
-    const from = per === 'day' ? now() - keptMs : Date.parse(`${days[0]}:00:00Z`)
+    const from = per === 'day' ? now() - usageKeptMs : Date.parse(`${days[0]}:00:00Z`)
     const query_params = { keys: keys.map(({ key }) => key), from, format: spans[per].format }
     const rows = await readRows<DayRow>(place, keyUsageSql, query_params)
     const rowsOf = Map.groupBy(rows, row => row.api_key)

@@ -53,8 +53,10 @@ interface ClockRow {
   holder: string
 }
 
-// The batch log loses a batch after 30 days, folded or not. A fold may take long after the watermark that it began with.
-const unfoldedMsMax = 29 * dayMs
+/** The batch log loses a batch then, folded or not (contracts/tables/generation/0002-batches.sql). */
+export const batchesKeptMs = 30 * dayMs
+// A fold may take long after the watermark that it began with.
+const unfoldedMsMax = batchesKeptMs - dayMs
 // It is written at most this often, unless the clock is behind it: how old a list's X-Data-As-Of gets while nothing else delays it.
 const everyMs = 1_000
 // Less is the rate correction of a time service.

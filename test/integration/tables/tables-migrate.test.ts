@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { campaignColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
+import { requestsKeptMs, usageKeptMs } from '../../../services/portal/usage/usage-reader.ts'
+import { batchesKeptMs } from '../../../services/projector/fold/watermark.ts'
+import { dayMs } from '../../../services/runtime/runtime.ts'
 import { generationOf, readCurrent } from '../../../services/tables/generation-log.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { createGeneration, migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
@@ -178,9 +181,9 @@ describe('migrate', () => {
         return ttl === undefined ? [] : [[name, ttl]]
       })
       expect(Object.fromEntries(expired)).toEqual({
-        api_key_requests: 'toDateTime(at) + toIntervalDay(3)',
-        api_key_usage: 'toDateTime(minute) + toIntervalDay(90)',
-        batch_log: 'toDateTime(appended_at) + toIntervalDay(30)',
+        api_key_requests: `toDateTime(at) + toIntervalDay(${requestsKeptMs / dayMs})`,
+        api_key_usage: `toDateTime(minute) + toIntervalDay(${usageKeptMs / dayMs})`,
+        batch_log: `toDateTime(appended_at) + toIntervalDay(${batchesKeptMs / dayMs})`,
         fold_progress: 'toDateTime(written_at) + toIntervalDay(60)',
         freshness: 'toDateTime(minute) + toIntervalDay(90)',
         notice_ledger: 'toDateTime(changed_at) + toIntervalDay(800)',
