@@ -8,6 +8,7 @@ import { generationOf, readCurrent } from '../../../services/tables/generation-l
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { createGeneration, migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
 import { nameDatabases } from '../../../services/tables/schema/sql-files.ts'
+import { versionedTables } from '../../../services/tables/superseded.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { lostConnection, obstructed } from '../../support/clickhouse/faulty-tables.ts'
 
@@ -192,6 +193,14 @@ describe('migrate', () => {
         projector_stops: 'toDateTime(stopped_at) + toIntervalDay(30)',
         rejects: 'toDateTime(kept_until)',
       })
+    })
+
+    test('that keep superseded rows are rewritten by a purge, except for bookkeeping and what it removes by rows', () => {
+      const isVersioned = (engine: string) => engine.startsWith('Replacing')
+      const versioned = [...engines].filter(([, engine]) => isVersioned(engine)).map(([name]) => name)
+      const bookkeeping = ['positions', 'fold_progress', 'watermarks', 'quarantine', 'history_marks']
+      const byRows = ['api_key_usage', 'api_key_requests', 'rejects']
+      expect(versioned.toSorted()).toEqual([...versionedTables, ...bookkeeping, ...byRows].toSorted())
     })
 
     test('and its views have no column that could name a backer, a key or an account, and no bookkeeping', async () => {
