@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { closeServer, type Open } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
-import { type Check, reportTables, shared, tablesCheck } from '../runtime/ops/checks.ts'
+import { type Check, shared, tablesCheck } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import type { Databases, Tables } from '../tables/port.ts'
@@ -50,7 +50,9 @@ export async function serve(
     }),
     metrics,
     beforeScrape: async () => {
-      if (await reportTables(metrics, [tables])) await reportProjection({ metrics, tables, databases })
+      const { ok } = await tablesCheck(tables)
+      metrics.clickhouseUp.set(ok ? 1 : 0)
+      if (ok) await reportProjection({ metrics, tables, databases })
     },
   })
   open({ close: () => closeServer(ops) })

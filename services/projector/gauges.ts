@@ -7,7 +7,7 @@ import { Gauge } from '@prometheus-io/client'
 import type { PartitionLag } from '../log/port.ts'
 import { kept } from '../runtime/async/kept.ts'
 import { within } from '../runtime/async/sleep.ts'
-import { reportTables, scrapeMsMax } from '../runtime/ops/checks.ts'
+import { tablesCheck } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Tables } from '../tables/port.ts'
@@ -94,11 +94,14 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
   const readings = [readLog, readTables, readSlugs].map(read => kept(read))
   return async () => {
     // Not whether the readings were in time: they are several statements, and a slow ClickHouse is not away.
-    const reported = reportTables(metrics, servers)
-    await Promise.allSettled([reported, ...readings.map(read => within(scrapeMsMax, read()))])
+    const checks = servers.map(server => tablesCheck(server))
+    await Promise.allSettled(readings.map(read => within(answerMsMax, read())))
+    const areUp = (await Promise.all(checks)).every(({ ok }) => ok)
+    metrics.clickhouseUp.set(areUp ? 1 : 0)
   }
 }
 
+const answerMsMax = 2_000
 const slugsMs = 60_000
 
 /** The gauges that change with the clock. They are computed when they are asked for. */

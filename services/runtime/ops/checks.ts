@@ -5,7 +5,6 @@ import type { Tables } from '../../tables/port.ts'
 import { kept } from '../async/kept.ts'
 import { within } from '../async/sleep.ts'
 import { messageOf } from '../message-of.ts'
-import type { Metrics } from './metrics.ts'
 
 /** One condition that must hold, and a text about it. */
 export interface Check {
@@ -17,8 +16,8 @@ export interface Check {
 
 // Shorter than the timeout of common probes.
 export const answerMsMax = 3_000
-/** A scrape is answered without its gauges after `answerMsMax`. */
-export const scrapeMsMax = 2_000
+// Shorter than that: a scrape waits for it, and for the other gauges after it.
+const tablesMsMax = 2_000
 
 /** Whether the projector's loop moves. One that stopped does not, whatever the reason. */
 export function loopCheck({
@@ -44,7 +43,7 @@ export function lagCheck(lag: readonly PartitionLag[], recordsMax: number): Chec
   return { ok: records <= recordsMax, detail: `${records} records wait, at most ${recordsMax} are allowed` }
 }
 
-export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax = scrapeMsMax): Promise<Check> {
+export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax = tablesMsMax): Promise<Check> {
   const ending = new AbortController()
   const check = async () => {
     const { signal } = ending
@@ -53,17 +52,6 @@ export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax = scrapeMsMax): 
   }
   // A statement that nobody waits for any more would keep a connection busy, and delay the end of the process.
   return answered(check, msMax).finally(() => ending.abort())
-}
-
-/** Resolves with whether each server answers, and reports it. */
-export async function reportTables(
-  { clickhouseUp }: Pick<Metrics, 'clickhouseUp'>,
-  servers: readonly Pick<Tables, 'rows'>[],
-): Promise<boolean> {
-  const checks = await Promise.all(servers.map(server => tablesCheck(server)))
-  const areUp = checks.every(({ ok }) => ok)
-  clickhouseUp.set(areUp ? 1 : 0)
-  return areUp
 }
 
 /** Runs a check, with a bound on the time. If what it asks does not answer, the check fails. */
