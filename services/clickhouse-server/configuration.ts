@@ -14,6 +14,7 @@
  * the ports are open. A quota alone would not be enough, because statements that read no table are not counted.
  */
 import { hash } from 'node:crypto'
+import { queryBytesMax } from '../tables/clickhouse/clickhouse.ts'
 import type { Databases } from '../tables/port.ts'
 import { definerUser, type Role, type RoleSetting, readRole } from '../tables/schema/roles.ts'
 
@@ -51,8 +52,6 @@ export const workingDirectory = 'gone'
 
 const analystRole = 'pledgeview_analyst'
 
-// As much as our own client allows. One setting of a session is no longer.
-const queryBytesMax = 4_194_304
 // An idle session ends after 5 s, whatever time it asks for.
 const sessionSecondsMax = 5
 
@@ -74,6 +73,7 @@ const fixedForAnalysts: readonly RoleSetting[] = Object.entries({
   log_comment: '',
 }).map(([name, value]): RoleSetting => ({ name, value }))
 
+// As much as our own client allows. One setting of a session is no longer.
 const queryBytes = {
   name: 'max_query_size',
   value: '262144',

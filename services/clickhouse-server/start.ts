@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import { retry } from '../runtime/async/retry.ts'
+import { clickHouseBytesMin } from '../runtime/config.ts'
 import { freePort } from '../runtime/free-port.ts'
 import { boundAnalysts } from './analysts.ts'
 import { type Child, startChild } from './child.ts'
@@ -28,7 +29,6 @@ const portAttemptsMax = 5
 // The server of a parent that was just killed may still be ending.
 const heldMsMax = 10_000
 const heldPauseMs = 100
-const memoryBytesMin = 536_870_912
 
 /** Resolves once it answers. Throws `ServerStartError`. */
 export async function start(options: StartOptions) {
@@ -76,5 +76,5 @@ async function startBounded(configuration: ServerConfiguration): Promise<Child> 
 function defaultMemoryBytesMax(): number {
   const constrained = process.constrainedMemory()
   const total = constrained > 0 && constrained < totalmem() ? constrained : totalmem()
-  return Math.max(memoryBytesMin, Math.floor(total / 2))
+  return Math.max(clickHouseBytesMin, Math.floor(total / 2))
 }

@@ -1,7 +1,7 @@
 /** Runs the projector as a separate process, on Kafka and a ClickHouse server. Any number of them share the work. */
 import { randomUUID } from 'node:crypto'
 import { openLiveProjector } from '../generations/live-projector.ts'
-import { isOutage } from '../log/kafka/client.ts'
+import { whileAway } from '../log/kafka/client.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaReader } from '../log/kafka/reader.ts'
 import { type Compaction, checkAbsence } from '../projector/positions/last-read.ts'
@@ -139,11 +139,8 @@ async function compactionOf(
         retentionMsMin: config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS,
       })
     })
-  const compaction = await retry(
-    check,
-    { isRetryable: isOutage, msMax: config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX, pauseMsMin: 500 },
-    { signal },
-  )
+  const policy = whileAway(config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX)
+  const compaction = await retry(check, policy, { signal })
   for (const warning of compaction.warnings) logger.warn(warning)
   for (const { topic, tombstoneRetentionMs } of compaction.topics) {
     metrics.tombstoneRetention.set({ topic }, tombstoneRetentionMs / 1000)

@@ -34,9 +34,6 @@ interface Served {
   readyText: (url: string) => string
 }
 
-// A scrape is answered without its gauges after three seconds.
-const scrapeMsMax = 2_000
-
 /** Resolves when the signal has aborted. What serves is open then. */
 export async function serve(
   open: Open,
@@ -53,7 +50,7 @@ export async function serve(
     }),
     metrics,
     beforeScrape: async () => {
-      const { ok } = await tablesCheck(tables, scrapeMsMax)
+      const { ok } = await tablesCheck(tables)
       metrics.clickhouseUp.set(ok ? 1 : 0)
       if (ok) await reportProjection({ metrics, tables, databases, config })
     },

@@ -48,7 +48,7 @@ export async function openLiveProjector({
     shards: parts,
     reader: await openReader(positions),
     positions,
-    follow: () => databases.follow(tables),
+    follow: stopping => databases.follow(tables, stopping),
     showViews: () => showCurrent(dependencies),
     isGivenUp: watchAttempts({ ...log, ...runtime, servers: parts.map(part => part.tables) }),
     rebuild: () => rebuildUnderWay(log),

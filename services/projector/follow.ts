@@ -36,8 +36,8 @@ export async function followGenerations(
     }
   }
 
-  async function look(): Promise<void> {
-    await follow()
+  async function look(stopping: AbortSignal): Promise<void> {
+    await follow(stopping)
     await readFromCurrent()
     const isShown = shown.ledger === databases.ledger && monotonicMs() - shown.at < showMs
     if (isShown || !reader.leads()) return

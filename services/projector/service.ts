@@ -50,7 +50,7 @@ export interface ProjectorServiceDependencies extends Runtime {
   /** How often to note that everything is read, ms. Default: never, for a log that keeps its tombstones. */
   lastReadMs?: number
   /** Looks up which generation is current, and changes `databases` and those of the shards. */
-  follow: () => Promise<unknown>
+  follow: (stopping?: AbortSignal) => Promise<unknown>
   /** Makes the data teams' views show the current generation. */
   showViews: () => Promise<void>
   /** See `FoldWorkerDependencies`. */

@@ -40,8 +40,6 @@ export interface QueryServiceSettings {
 export type QueryService = Awaited<ReturnType<typeof startQueryService>>
 
 const metersMax = 1_000
-// On a connection that is silent, the look which generation is current begins anew after this time.
-const lookMsMax = 5_000
 
 /** Loads the keys and creates the app, which does not listen yet. */
 export async function startQueryService(settings: QueryServiceSettings) {
@@ -62,14 +60,7 @@ export async function startQueryService(settings: QueryServiceSettings) {
   await keyRing.start()
   const { follow } = databases
   const following =
-    follow &&
-    startRounds(
-      stopping => {
-        const signal = AbortSignal.any([stopping, AbortSignal.timeout(lookMsMax)])
-        return follow({ rows: statement => tables.rows(statement, { signal }) })
-      },
-      { pauseMs: followMs, onError, ...runtime },
-    )
+    follow && startRounds(stopping => follow(tables, stopping), { pauseMs: followMs, onError, ...runtime })
   const app = createQueryApp(
     {
       tables,

@@ -14,6 +14,9 @@ const wholeNumber = ({ min = 1, max = Number.MAX_SAFE_INTEGER } = {}) =>
 const count = (fallback: number, bounds: { min?: number; max?: number } = {}) =>
   wholeNumber(bounds).default(fallback)
 
+/** With less, what belongs to no query would count as held by analysts (clickhouse-server/analysts.ts). */
+export const clickHouseBytesMin = 536_870_912
+
 const share = (fallback: number) =>
   z
     .string()
@@ -204,8 +207,7 @@ const settingsSchema = z
     PLEDGEVIEW_KAFKA_REPLICATION: count(1, { max: 15 }),
     PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS: count(86_400_000),
     PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS: count(604_800_000),
-    // With less, what belongs to no query would count as held by analysts (clickhouse-server/analysts.ts).
-    PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: wholeNumber({ min: 536_870_912 }).optional(),
+    PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: wholeNumber({ min: clickHouseBytesMin }).optional(),
     PLEDGEVIEW_SQL_PASSWORD: z.string().default(''),
     PLEDGEVIEW_CLICKHOUSE_URL: clickHouseAddress.optional(),
     PLEDGEVIEW_CLICKHOUSE_USER: z.string().default('default'),

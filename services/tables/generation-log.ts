@@ -51,8 +51,8 @@ export interface FollowedDatabases extends Databases {
   readonly generation: number
   /** The same generation, as a shard of a cluster has it. */
   readonly ofShard: Databases
-  /** Looks up which one is current. */
-  follow(tables: Pick<Tables, 'rows'>): Promise<void>
+  /** Looks up which one is current. `stopping`: of looks that are repeated. One on a silent connection ends, and the next one begins anew. */
+  follow(tables: Pick<Tables, 'rows'>, stopping?: AbortSignal): Promise<void>
 }
 
 /** `named`: the databases of a generation, as the whole of a cluster has them. Default: those of one server. */
@@ -65,9 +65,11 @@ export function followedDatabases(names: BaseDatabases, named = generationOf): F
     ...named(names, 0),
     generation: 0,
     ofShard,
-    async follow(tables) {
+    async follow(tables, stopping) {
       const look = ++looks
-      const generation = await readCurrent(tables, followed.base)
+      const options = stopping && { signal: AbortSignal.any([stopping, AbortSignal.timeout(lookMsMax)]) }
+      const rows: Tables['rows'] = statement => tables.rows(statement, options)
+      const generation = await readCurrent({ rows }, followed.base)
       // Several loops of a process look. A look that began earlier may end later, and knows less.
       if (look < toldBy) return
       toldBy = look
@@ -139,6 +141,7 @@ export function tablesOfCurrent(
 
 /** The pause between two looks which generation is current. */
 export const followMs = 1_000
+const lookMsMax = 5_000
 
 /** The generation log, on the server that has it. */
 export interface GenerationLog {

@@ -141,6 +141,9 @@ export function isOutage(error: unknown): boolean {
   return isOutage(error.cause)
 }
 
+/** How to try again while the cluster is away. */
+export const whileAway = (msMax: number) => ({ isRetryable: isOutage, msMax, pauseMsMin: 500 })
+
 const outageNames = new Set([
   'KafkaJSConnectionError',
   'KafkaJSConnectionClosedError',

@@ -6,12 +6,10 @@
 import type { Logger } from 'pino'
 import { retry } from '../../runtime/async/retry.ts'
 import type { History } from '../port.ts'
-import { createKafka, isOutage } from './client.ts'
+import { createKafka, whileAway } from './client.ts'
 import { readWatermark } from './group/commits.ts'
 import { readRanges } from './offsets.ts'
 import { type KafkaReaderSettings, openKafkaReader } from './reader.ts'
-
-const retryPauseMs = 500
 
 /**
  * Connects to the cluster. `settings` are the projectors'; their group is the live one. A consumer of the history is
@@ -27,8 +25,7 @@ export async function openKafkaHistory(
   const cluster = { admin, names: settings }
   const groupOf = (consumer: string) => `${settings.groupId}-${consumer}`
   const { outageMsMax } = settings
-  const patient = <T>(work: () => Promise<T>): Promise<T> =>
-    retry(work, { isRetryable: isOutage, msMax: outageMsMax, pauseMsMin: retryPauseMs })
+  const patient = <T>(work: () => Promise<T>): Promise<T> => retry(work, whileAway(outageMsMax))
 
   return {
     async open(consumer, starts) {

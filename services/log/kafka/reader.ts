@@ -12,7 +12,7 @@ import { createNotifier, type Notifier } from '../../runtime/async/notifier.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import { within } from '../../runtime/async/sleep.ts'
 import { type EventReader, type FindStarts, partitionName, SupersededAssignment } from '../port.ts'
-import { checkTopics, clusterIdOf, createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
+import { checkTopics, clusterIdOf, createKafka, type KafkaSettings, logName, whileAway } from './client.ts'
 import { type Assignment, type AssignmentStarts, createAssignments } from './group/assignment.ts'
 import { createCommits, foldPartition, higher, readWatermark } from './group/commits.ts'
 import { createMember, rebalanceMsMax } from './group/consumer.ts'
@@ -46,7 +46,6 @@ const closeMsMax = 10_000
 const joinMsMax = rebalanceMsMax + 30_000
 // After a restore, finding the starts reads the batch log of a month.
 const startMsMax = 900_000
-const attemptPauseMs = 500
 // How often a waiting call checks whether the cluster is still there.
 const lookMsMax = 1_000
 
@@ -97,16 +96,13 @@ export async function openKafkaReader(
   /** Tries again while the cluster is away, for at most `outageMsMax`. Stops if the reader is no longer alive. */
   function withRetry<T>(work: () => Promise<T>): Promise<T> {
     const isFinal = (error: unknown) => error === liveness.failure() || error instanceof SupersededAssignment
-    const policy = {
-      isRetryable: (error: unknown) => !isFinal(error) && isOutage(error),
-      msMax: settings.outageMsMax,
-      pauseMsMin: attemptPauseMs,
-    }
+    const away = whileAway(settings.outageMsMax)
+    const isRetryable = (error: unknown) => !isFinal(error) && away.isRetryable(error)
     const attempt = () => {
       liveness.check()
       return work()
     }
-    return retry(attempt, policy)
+    return retry(attempt, { ...away, isRetryable })
   }
 
   const readLog = () => withRetry(async () => logName(settings, await clusterIdOf(admin)))

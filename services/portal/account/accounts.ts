@@ -152,27 +152,26 @@ type LedgerRow = State & { came_at: number; age_ms: number }
 
 const accountSql = readSql('account', import.meta.url)
 const unfinishedSql = readSql('unfinished', import.meta.url)
-const readMsMax = 10_000
-const unfinishedMsMax = 65_000
+const unfinishedMsMax = 60_000
 
 /** The account, whether it is deleted or not. */
 export async function readAccount(place: Place, account_id: string): Promise<LedgerRow | undefined> {
   type Row = Omit<LedgerRow, 'version'> & { version: string }
-  const [row] = await readRows<Row>(place, accountSql, readMsMax, { account_id })
+  const [row] = await readRows<Row>(place, accountSql, { account_id })
   return row && { ...row, version: BigInt(row.version) }
 }
 
 /** The accounts of which something is left that has to go. */
 export async function readUnfinished(place: Place, settled_ms: number): Promise<string[]> {
   const query_params = { life: String(versionIn(1n, 0)), settled_ms }
-  const rows = await readRows<{ account_id: string }>(place, unfinishedSql, unfinishedMsMax, query_params)
+  const rows = await readRows<{ account_id: string }>(place, unfinishedSql, query_params, unfinishedMsMax)
   return rows.map(({ account_id }) => account_id)
 }
 
 /** Whether the ledger has keys of the account that are not deleted. */
 async function hasKeys(place: Place, account_id: string): Promise<boolean> {
   const keysSql = `SELECT 1 FROM ${place.databases.base}.api_key_ledger FINAL WHERE account_id = {account_id:String} LIMIT 1`
-  return (await readRows(place, keysSql, readMsMax, { account_id })).length > 0
+  return (await readRows(place, keysSql, { account_id })).length > 0
 }
 
 /** The account, unless it is deleted. */

@@ -79,8 +79,6 @@ export const answerRowsMax = 11
 const liveMsMax = 3_000
 const picturesMsMax = 4_000
 const answersMsMax = 2_000
-/** Each statement of a picture has a bound of 10 s of its own (sql/). */
-const statementMsMax = 12_000
 /** A watermark that is this old means that changes take longer than they should, ms. */
 const behindMs = 120_000
 
@@ -98,7 +96,7 @@ type Reading = [place: Place, runtime: Pick<Runtime, 'monotonicMs' | 'logger'>]
 export function createLiveState(...[place, runtime]: Reading): () => Promise<LiveState> {
   async function read(): Promise<LiveState> {
     type Row = { campaigns: number; as_of: number; read_at: number }
-    const [row] = await readRows<Row>(place, sql.live, liveMsMax)
+    const [row] = await readRows<Row>(place, sql.live, {}, liveMsMax)
     if (row === undefined) throw new Error('the tables gave no row')
     const isBehind = row.read_at - row.as_of > behindMs
     const status = isBehind ? 'Behind' : 'Up to date'
@@ -143,7 +141,7 @@ export function createDataAnswers(...[place, runtime]: Reading): () => Promise<A
   /** Returns whether there is anything at all. */
   async function answerAll(): Promise<boolean> {
     for (const { name, sql } of examples) {
-      const bounds = `SETTINGS limit = ${answerRowsMax}, max_execution_time = 10, max_threads = 2`
+      const bounds = `SETTINGS limit = ${answerRowsMax}, max_threads = 2`
       const rows = await read<Record<string, unknown>>(`${sql}\n${bounds}`, `the answer to ${name}`)
       if (rows) answers.set(name, rows)
       else answers.delete(name)
@@ -161,7 +159,7 @@ export function createDataAnswers(...[place, runtime]: Reading): () => Promise<A
 /** A read that fails gives undefined. */
 function reader(...[place, runtime]: Reading) {
   return async <Row>(query: string, what: string): Promise<Row[] | undefined> => {
-    return readRows<Row>(place, query, statementMsMax).catch((error: unknown) => {
+    return readRows<Row>(place, query).catch((error: unknown) => {
       runtime.logger.warn(`${what} cannot be read for the page of data teams: ${messageOf(error)}`)
       return undefined
     })

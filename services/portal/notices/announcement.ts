@@ -36,7 +36,7 @@ export const namePattern = /^[A-Za-z0-9-]{1,64}$/
 
 const contactsSql = readSql('contacts', import.meta.url)
 const contactsMax = 100_000
-const readMsMax = 65_000
+const readMsMax = 60_000
 // A text has up to 32 KB.
 const batchMax = 100
 
@@ -52,7 +52,7 @@ export async function announce(
   const prefix = `announcement.${name}.`
   const { addresses, invalid } = await contactsOfKeys(place, version)
   const sql = `SELECT notice_id, status FROM ${place.databases.base}.notice_ledger FINAL WHERE startsWith(notice_id, {prefix:String})`
-  const known = await readRows<{ notice_id: string; status: string }>(place, sql, readMsMax, { prefix })
+  const known = await readRows<{ notice_id: string; status: string }>(place, sql, { prefix }, readMsMax)
   const triesOf = Map.groupBy(known, ({ notice_id }) => notice_id.replace(suffix, ''))
   const wanted = addresses
     .flatMap(recipient => {
@@ -79,11 +79,12 @@ export async function announce(
  * together, so several deprecated versions have the same contacts.
  */
 async function contactsOfKeys(place: Place, version: ApiVersion | undefined) {
-  const rows = await readRows<{ contact_email: string }>(place, contactsSql, readMsMax, {
+  const query_params = {
     only_called: version !== undefined,
     only_deprecated: version !== undefined && version.deprecation !== null,
     rows_max: contactsMax + 1,
-  })
+  }
+  const rows = await readRows<{ contact_email: string }>(place, contactsSql, query_params, readMsMax)
   if (rows.length > contactsMax) throw new Error(`there are more than ${contactsMax} contacts`)
   const checked = rows.map(({ contact_email }) => checkEmail(contact_email))
   const addresses = new Set(checked.flatMap(one => ('email' in one ? [one.email] : [])))

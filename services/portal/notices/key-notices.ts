@@ -88,7 +88,6 @@ const minuteMs = 60_000
 const settledMs = minuteMs
 const refusedMinutesMin = 8
 const rowsMax = 100
-const readMsMax = 12_000
 
 interface RunawayRow {
   key: string
@@ -120,5 +119,5 @@ export async function checkRunaways(parts: NoteParts & Place): Promise<void> {
 export function findRunaways(place: Place, now: number): Promise<RunawayRow[]> {
   const until = Math.floor((now - settledMs) / minuteMs) * minuteMs
   const bounds = { minutes_min: refusedMinutesMin, prefix_length: keyPrefixLength, rows_max: rowsMax }
-  return readRows(place, runawaySql, readMsMax, { until, since: now - dayMs, ...bounds })
+  return readRows(place, runawaySql, { until, since: now - dayMs, ...bounds })
 }

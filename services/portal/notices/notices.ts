@@ -31,13 +31,11 @@ export type Notices = ReturnType<typeof openNotices>
 const waitingSql = readSql('waiting', import.meta.url)
 const settledSql = readSql('settled', import.meta.url)
 const mailSql = `SELECT recipient, subject, text FROM \${base}.notice_ledger FINAL
-WHERE notice_id = {notice_id:String} AND status = 'WAITING' SETTINGS max_execution_time = 10`
+WHERE notice_id = {notice_id:String} AND status = 'WAITING'`
 const rowsMax = 2_000
-const readMsMax = 12_000
 
 export function openNotices({ writer, ...place }: Place & { writer: Pick<EventWriter, 'append'> }) {
-  const read = <Row>(sql: string, since: number) =>
-    readRows<Row>(place, sql, readMsMax, { since, rows_max: rowsMax })
+  const read = <Row>(sql: string, since: number) => readRows<Row>(place, sql, { since, rows_max: rowsMax })
   const append = (states: readonly NoticeState[]) =>
     writer.append(states.map(data => recordOf({ type: 'notice', data })))
 
@@ -51,7 +49,7 @@ export function openNotices({ writer, ...place }: Place & { writer: Pick<EventWr
 
     /** The mail of a notice that waits. A text may have 32 KB, so only what is sent now is read. */
     async mailOf({ notice_id }: WaitingNotice): Promise<NoticeMail | undefined> {
-      const [mail] = await readRows<NoticeMail>(place, mailSql, readMsMax, { notice_id })
+      const [mail] = await readRows<NoticeMail>(place, mailSql, { notice_id })
       return mail
     },
 

@@ -29,7 +29,7 @@ export interface Freshness {
 const minuteMs = 60_000
 /** Minutes. */
 const waitingMax = 7 * 24 * 60
-const readMsMax = 12_000
+const writeMsMax = 12_000
 const states: readonly LiveState['status'][] = ['Up to date', 'Behind', 'Unavailable']
 const columns = [
   { name: 'minute', type: "DateTime64(3, 'UTC')" },
@@ -48,7 +48,7 @@ export function createFreshness(
   let last = minuteNow()
 
   async function readAll(): Promise<Freshness> {
-    const read = <Row>(text: string) => readRows<Row>(place, text, readMsMax)
+    const read = <Row>(text: string) => readRows<Row>(place, text)
     return { days: await read(sql.days), incidents: await read(sql.incidents) }
   }
 
@@ -71,7 +71,7 @@ export function createFreshness(
       const table = `${place.databases.base}.freshness`
       await place.tables.insert(
         { table, columns, rows: encodeRows(columns, rows) },
-        { signal: AbortSignal.timeout(readMsMax) },
+        { signal: AbortSignal.timeout(writeMsMax) },
       )
       waiting.splice(0, rows.length)
     },

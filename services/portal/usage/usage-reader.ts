@@ -56,11 +56,10 @@ const spans = {
   hour: { ms: dayMs / 24, count: 72, length: 13, format: '%Y-%m-%dT%H' },
 } as const
 /** As long as the table keeps requests (contracts/tables/0007-requests.sql). */
-const requestsKeptMs = 3 * dayMs
+export const requestsKeptMs = 3 * dayMs
 export const latestMax = 50
-// As long as the table keeps them (contracts/tables/0004-usage.sql).
-const keptMs = 90 * dayMs
-const readMsMax = 12_000
+/** As long as the table keeps them (contracts/tables/0004-usage.sql). */
+export const usageKeptMs = 90 * dayMs
 
 const keyUsageSql = readSql('key-usage', import.meta.url)
 const latestSql = readSql('latest-requests', import.meta.url)
@@ -80,9 +79,9 @@ export function createUsageReader(place: Place, now: () => number) {
   return async (keys: Keys, per: Per = 'day'): Promise<Map<string, KeyUsage>> => {
     if (keys.length === 0) return new Map()
     const days = lastDays(now(), per)
-    const from = per === 'day' ? now() - keptMs : Date.parse(`${days[0]}:00:00Z`)
+    const from = per === 'day' ? now() - usageKeptMs : Date.parse(`${days[0]}:00:00Z`)
     const query_params = { keys: keys.map(({ key }) => key), from, format: spans[per].format }
-    const rows = await readRows<DayRow>(place, keyUsageSql, readMsMax, query_params)
+    const rows = await readRows<DayRow>(place, keyUsageSql, query_params)
     const rowsOf = Map.groupBy(rows, row => row.api_key)
     return new Map(keys.map(({ key }) => [key, keyUsage(rowsOf.get(key) ?? [], days)]))
   }
@@ -113,8 +112,8 @@ export function createRequestsReader(place: Place, now: () => number) {
     if (keys.length === 0) return { latest: [], endpoints: [] }
     const query_params = { keys: keys.map(({ key }) => key), from: now() - requestsKeptMs }
     const [latest, endpoints] = await Promise.all([
-      readRows<KeyRequest>(place, latestSql, readMsMax, { ...query_params, id, most: latestMax }),
-      readRows<EndpointCount>(place, endpointsSql, readMsMax, query_params),
+      readRows<KeyRequest>(place, latestSql, { ...query_params, id, most: latestMax }),
+      readRows<EndpointCount>(place, endpointsSql, query_params),
     ])
     return { latest, endpoints }
   }

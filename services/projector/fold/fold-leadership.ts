@@ -24,7 +24,7 @@ import {
 } from './fold-epochs.ts'
 import { type FoldStep, platformDigitsOf } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
-import { createLine, ServerSlow } from './line.ts'
+import { createLine, ServerSlow, writtenTables } from './line.ts'
 import { aheadMsMax, createWatermark, type Watermark } from './watermark.ts'
 
 export type FoldLeadership = ReturnType<typeof createFoldLeadership>
@@ -62,8 +62,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies) {
     },
     onUnseen: endTerm,
   })
-  const ofLine = { rows: tables.rows, run: line.run }
-  const watermark = createWatermark({ ...dependencies, tables: ofLine, rememberWatermark })
+  const watermark = createWatermark({ ...dependencies, line, rememberWatermark })
 
   /** Nothing reads a generation before it is promoted, so it has neither history nor watermark. */
   const days = createDays({ ...dependencies, line, nextStep, reached: watermark.reached })
@@ -158,17 +157,6 @@ function ofOtherGeneration(): FoldPaused {
  * Whether ClickHouse still runs statements of the fold. A new leader waits until it runs none of an older epoch. Time alone does not tell: a
  * statement is cancelled after its time, but the end of an insert, when its rows go to the disk, cannot be cancelled.
  */
-
-/** Every table that a statement of the line writes (fold-statements.ts). */
-export const writtenTables = [
-  'campaigns',
-  'api_keys',
-  'watermarks',
-  'fold_progress',
-  'quarantine',
-  'campaign_days',
-  'history_marks',
-]
 
 /**
  * Resolves once no statement of the fold runs on these tables. Throws a retryable `TablesError` if one still runs after the time to

@@ -62,6 +62,12 @@ export class ServerSlow extends TablesError {
   override name = 'ServerSlow'
 }
 
+/** The tables that statements of the line write. A new leader waits for these (fold-leadership.ts). */
+export const writtenTables = [
+  ...['campaigns', 'api_keys', 'watermarks', 'fold_progress', 'quarantine'],
+  ...['campaign_days', 'history_marks'],
+]
+
 const refusalsMax = 6
 
 // ClickHouse could not compute with the values of some row. Any other error, such as a missing right, would fail every fold, so it blames no
@@ -86,6 +92,8 @@ export function createLine({
   onUnseen,
 }: LineDependencies) {
   async function run(statement: Statement, send = tables.run): Promise<Refusal | undefined> {
+    const [, table = ''] = /INSERT INTO \w+\.(\w+)\s/.exec(statement.query) ?? []
+    if (!writtenTables.includes(table)) throw new Error(`no new leader waits for a statement on ${table}`)
     try {
       await send(statement)
       return undefined

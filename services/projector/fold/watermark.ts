@@ -37,7 +37,8 @@ export interface ClockStep {
 
 interface WatermarkDependencies
   extends Pick<FoldWorkerDependencies, 'databases' | 'monotonicMs' | 'now' | 'onClockStep'> {
-  tables: Pick<Tables, 'rows'> & Pick<Line, 'run'>
+  tables: Pick<Tables, 'rows' | 'run'>
+  line: Pick<Line, 'run'>
   /** See `EventReader`. */
   rememberWatermark: (watermark: number, shown: number) => Promise<unknown>
 }
@@ -52,8 +53,10 @@ interface ClockRow {
   holder: string
 }
 
-// The batch log loses a batch after 30 days, folded or not. A fold may take long after the watermark that it began with.
-const unfoldedMsMax = 29 * dayMs
+/** The batch log loses a batch then, folded or not (contracts/tables/generation/0002-batches.sql). */
+export const batchesKeptMs = 30 * dayMs
+// A fold may take long after the watermark that it began with.
+const unfoldedMsMax = batchesKeptMs - dayMs
 // It is written at most this often, unless the clock is behind it: how old a list's X-Data-As-Of gets while nothing else delays it.
 const everyMs = 1_000
 // Less is the rate correction of a time service.
@@ -85,7 +88,7 @@ export function clockStatement({ ledger, read }: Databases): Statement {
 }
 
 export function createWatermark(dependencies: WatermarkDependencies) {
-  const { tables, databases, monotonicMs, now, rememberWatermark, onClockStep } = dependencies
+  const { tables, line, databases, monotonicMs, now, rememberWatermark, onClockStep } = dependencies
   let advancedAt = Number.NEGATIVE_INFINITY
   let isBehind = false
   /** The last watermark that was read, Unix ms. */
@@ -108,9 +111,10 @@ export function createWatermark(dependencies: WatermarkDependencies) {
     seen = { now: row.now, asked, answered }
     // Before the watermark moves, and before the clock is checked: under this clock, batches expire also while nothing is folded.
     if (row.watermark > 0 && row.watermark !== expired && row.now - row.watermark > unfoldedMsMax) {
-      // Once, however many leaders see it: under such a clock none can fold.
+      // Once, however many leaders see it: under such a clock none can fold. Not in the line, because no leader has to wait for it:
+      // batches that land late, or twice, are only folded again.
       const name = `-since-${row.watermark}`
-      await runWhole(tables, foldWholeStatement(databases, `${row.holder}${name}`, name))
+      await tables.run(foldWholeStatement(databases, `${row.holder}${name}`, name))
       expired = row.watermark
     }
     return row
@@ -144,7 +148,7 @@ export function createWatermark(dependencies: WatermarkDependencies) {
       const reached = Math.max(told, watermark + 1, atLeast)
       invariant('watermark-grows', reached > written, () => ({ reached, written }))
       await rememberWatermark(reached, watermark)
-      await runWhole(tables, advanceWatermarkStatement(databases, step, reached))
+      await runWhole(line, advanceWatermarkStatement(databases, step, reached))
       written = reached
       advancedAt = monotonicMs()
       // One that is found is remembered as shown with the next one. The first one at once: after a run of a second, too, it is noticed

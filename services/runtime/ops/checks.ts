@@ -1,5 +1,6 @@
 /** The checks of the ops ports of all processes. */
 import { lagRecords, type PartitionLag } from '../../log/port.ts'
+import { timeBound } from '../../tables/clickhouse/statements.ts'
 import type { Tables } from '../../tables/port.ts'
 import { kept } from '../async/kept.ts'
 import { within } from '../async/sleep.ts'
@@ -15,6 +16,8 @@ export interface Check {
 
 // Shorter than the timeout of common probes.
 export const answerMsMax = 3_000
+// Shorter than that: a scrape waits for it, and for the other gauges after it.
+const tablesMsMax = 2_000
 
 /** Whether the projector's loop moves. One that stopped does not, whatever the reason. */
 export function loopCheck({
@@ -40,11 +43,11 @@ export function lagCheck(lag: readonly PartitionLag[], recordsMax: number): Chec
   return { ok: records <= recordsMax, detail: `${records} records wait, at most ${recordsMax} are allowed` }
 }
 
-export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax?: number): Promise<Check> {
+export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax = tablesMsMax): Promise<Check> {
   const ending = new AbortController()
   const check = async () => {
     const { signal } = ending
-    await tables.rows({ query: 'SELECT 1 SETTINGS max_execution_time = 2' }, { signal })
+    await tables.rows({ query: `SELECT 1 SETTINGS ${timeBound(msMax)}` }, { signal })
     return { ok: true, detail: 'answer' }
   }
   // A statement that nobody waits for any more would keep a connection busy, and delay the end of the process.

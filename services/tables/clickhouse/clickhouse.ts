@@ -57,7 +57,7 @@ const waitingMax = 1_000
 const retries = { attemptsMax: 3, pauseMsMin: 75, pauseMsMax: 150 }
 // Proxies refuse URLs beyond this length, so longer parameters go into the body.
 const urlParametersCharsMax = 4_096
-const queryBytesMax = 4_194_304
+export const queryBytesMax = 4_194_304
 // ClickHouse keeps an answer in memory up to this size until the statement has ended, and on disk beyond it.
 const answerBufferBytesMax = 33_554_432
 // Room for some hundred progress headers. Node silently drops all headers after the 2,000th, including the error

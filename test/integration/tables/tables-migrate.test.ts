@@ -1,10 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { campaignColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
+import { requestsKeptMs, usageKeptMs } from '../../../services/portal/usage/usage-reader.ts'
+import { batchesKeptMs } from '../../../services/projector/fold/watermark.ts'
+import { dayMs } from '../../../services/runtime/runtime.ts'
 import { generationOf, readCurrent } from '../../../services/tables/generation-log.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { createGeneration, migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
 import { nameDatabases } from '../../../services/tables/schema/sql-files.ts'
+import { versionedTables } from '../../../services/tables/superseded.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { lostConnection, obstructed } from '../../support/clickhouse/faulty-tables.ts'
 
@@ -178,9 +182,9 @@ describe('migrate', () => {
         return ttl === undefined ? [] : [[name, ttl]]
       })
       expect(Object.fromEntries(expired)).toEqual({
-        api_key_requests: 'toDateTime(at) + toIntervalDay(3)',
-        api_key_usage: 'toDateTime(minute) + toIntervalDay(90)',
-        batch_log: 'toDateTime(appended_at) + toIntervalDay(30)',
+        api_key_requests: `toDateTime(at) + toIntervalDay(${requestsKeptMs / dayMs})`,
+        api_key_usage: `toDateTime(minute) + toIntervalDay(${usageKeptMs / dayMs})`,
+        batch_log: `toDateTime(appended_at) + toIntervalDay(${batchesKeptMs / dayMs})`,
         fold_progress: 'toDateTime(written_at) + toIntervalDay(60)',
         freshness: 'toDateTime(minute) + toIntervalDay(90)',
         notice_ledger: 'toDateTime(changed_at) + toIntervalDay(800)',
@@ -189,6 +193,14 @@ describe('migrate', () => {
         projector_stops: 'toDateTime(stopped_at) + toIntervalDay(30)',
         rejects: 'toDateTime(kept_until)',
       })
+    })
+
+    test('that keep superseded rows are rewritten by a purge, except for bookkeeping and what it removes by rows', () => {
+      const isVersioned = (engine: string) => engine.startsWith('Replacing')
+      const versioned = [...engines].filter(([, engine]) => isVersioned(engine)).map(([name]) => name)
+      const bookkeeping = ['positions', 'fold_progress', 'watermarks', 'quarantine', 'history_marks']
+      const byRows = ['api_key_usage', 'api_key_requests', 'rejects']
+      expect(versioned.toSorted()).toEqual([...versionedTables, ...bookkeeping, ...byRows].toSorted())
     })
 
     test('and its views have no column that could name a backer, a key or an account, and no bookkeeping', async () => {

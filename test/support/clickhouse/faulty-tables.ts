@@ -1,5 +1,5 @@
 /** Tables with faults: they fail before a statement runs or after it has run, or delay it. */
-import { writtenTables } from '../../../services/projector/fold/fold-leadership.ts'
+import { writtenTables } from '../../../services/projector/fold/line.ts'
 import { type Statement, type Tables, TablesError } from '../../../services/tables/port.ts'
 
 /** One call of the port: the statement's text, or `INSERT INTO` and the table. */
@@ -72,9 +72,9 @@ export function isWatermark(call: TablesCall): boolean {
   return writes('watermarks', call)
 }
 
-/** Whether it is a statement of the fold's line, apart from the look whether all is decided, which writes nothing. */
+/** Whether it is a statement of the fold's line. */
 export function isOfLine(call: TablesCall): boolean {
-  return writtenTables.some(table => writes(table, call)) && !call.text.includes('WHERE false')
+  return writtenTables.some(table => writes(table, call))
 }
 
 function writes(table: string, { kind, text }: TablesCall): boolean {

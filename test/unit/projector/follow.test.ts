@@ -118,3 +118,14 @@ test.each<[guarantee: string, looks: Look[]]>([
 ])('%s', async (_, looks) => {
   expect(await follow(looks)).toEqual(looks.map(([, does]) => does))
 })
+
+test('a look that hears nothing does not hold up the end', async () => {
+  const ended = new AbortController()
+  const dependencies: Partial<Parameters<typeof followGenerations>[0]> = {
+    follow: stopping => (stopping ? once(stopping, 'abort') : new Promise(() => {})),
+    logger: pino({ level: 'silent' }),
+  }
+  const following = followGenerations(dependencies as Parameters<typeof followGenerations>[0], ended.signal)
+  ended.abort()
+  await following
+})

@@ -11,4 +11,3 @@ SELECT
     toUnixTimestamp64Milli(now64(3, 'UTC')) - came_at AS age_ms
 FROM ${base}.account_ledger FINAL
 WHERE account_id = {account_id:String}
-SETTINGS max_execution_time = 10

@@ -20,4 +20,4 @@ LEFT JOIN
 WHERE held.keys > 0 OR is_due
 ORDER BY account_id
 LIMIT 1000
-SETTINGS max_execution_time = 60, join_use_nulls = 0
+SETTINGS join_use_nulls = 0

@@ -7,4 +7,4 @@ SELECT
     if(history_from IS NULL, '', toString(history_from)) AS history_from,
     if(history_kept_from IS NULL, '', toString(history_kept_from)) AS history_kept_from
 FROM ${views}.about
-SETTINGS max_execution_time = 10, max_threads = 2
+SETTINGS max_threads = 2

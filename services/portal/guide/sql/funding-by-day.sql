@@ -7,4 +7,4 @@ SELECT
 FROM ${views}.funding_days AS f
 WHERE f.day > toDate(now('UTC')) - 30
 ORDER BY f.day
-SETTINGS max_execution_time = 10, max_threads = 2
+SETTINGS max_threads = 2

@@ -11,4 +11,4 @@ FROM
     LIMIT 15
 )
 ORDER BY funded / ended DESC, category
-SETTINGS max_execution_time = 10, max_threads = 2
+SETTINGS max_threads = 2

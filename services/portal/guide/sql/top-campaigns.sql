@@ -4,4 +4,4 @@ SELECT title, url, category, status, pledged_platform AS raised, backer_count AS
 FROM ${views}.campaigns
 ORDER BY pledged_platform DESC, campaign_id
 LIMIT 10
-SETTINGS max_execution_time = 10, max_threads = 2
+SETTINGS max_threads = 2

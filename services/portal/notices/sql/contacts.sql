@@ -18,4 +18,4 @@ WHERE ledger.is_unrevoked AND folded.is_active AND ledger.account_id != '' AND l
     )
 ORDER BY contact_email
 LIMIT {rows_max:UInt32}
-SETTINGS max_execution_time = 60, do_not_merge_across_partitions_select_final = 1
+SETTINGS do_not_merge_across_partitions_select_final = 1

@@ -34,4 +34,4 @@ WHERE ledger.is_unrevoked AND folded.is_active AND ledger.integration_contact_em
     )
 ORDER BY refused DESC, key
 LIMIT {rows_max:UInt32}
-SETTINGS max_execution_time = 10, do_not_merge_across_partitions_select_final = 1
+SETTINGS do_not_merge_across_partitions_select_final = 1

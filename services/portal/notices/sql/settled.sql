@@ -5,4 +5,3 @@ FROM (SELECT * FROM ${base}.notice_ledger FINAL) AS ledger
 WHERE rule != '' AND status != 'WAITING' AND toUnixTimestamp64Milli(changed_at) < {since:Int64}
 ORDER BY changed_at, notice_id
 LIMIT {rows_max:UInt32}
-SETTINGS max_execution_time = 10

@@ -16,4 +16,3 @@ FROM (SELECT * FROM ${base}.notice_ledger FINAL) AS ledger
 WHERE status = 'WAITING'
 ORDER BY rule = 'ANNOUNCEMENT', ledger.created_at, notice_id
 LIMIT {rows_max:UInt32}
-SETTINGS max_execution_time = 10

@@ -14,4 +14,3 @@ FROM
 )
 GROUP BY day
 ORDER BY day WITH FILL FROM toDate(now64(3, 'UTC')) - 89 TO toDate(now64(3, 'UTC')) + 1
-SETTINGS max_execution_time = 10

@@ -22,4 +22,3 @@ GROUP BY good_before
 HAVING count() >= 2
 ORDER BY began_at DESC
 LIMIT 50
-SETTINGS max_execution_time = 10

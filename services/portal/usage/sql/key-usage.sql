@@ -18,4 +18,4 @@ FROM ${base}.api_key_usage FINAL
 WHERE api_key IN {keys:Array(String)} AND minute >= fromUnixTimestamp64Milli({from:Int64}, 'UTC')
 GROUP BY api_key, day
 ORDER BY api_key, day
-SETTINGS max_execution_time = 10, do_not_merge_across_partitions_select_final = 1
+SETTINGS do_not_merge_across_partitions_select_final = 1

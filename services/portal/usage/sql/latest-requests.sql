@@ -11,4 +11,3 @@ FROM ${base}.api_key_requests FINAL
 WHERE api_key IN {keys:Array(String)} AND at >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND startsWith(request_id, {id:String})
 ORDER BY at DESC
 LIMIT {most:UInt32}
-SETTINGS max_execution_time = 10

@@ -9,4 +9,3 @@ FROM ${base}.api_key_requests FINAL
 WHERE api_key IN {keys:Array(String)} AND at >= fromUnixTimestamp64Milli({from:Int64}, 'UTC')
 GROUP BY endpoint, status
 ORDER BY endpoint, status
-SETTINGS max_execution_time = 10

@@ -239,6 +239,9 @@ describe('a step of the clock', () => {
           now += answerMs
           return [{ now, watermark: reached, epoch: '1', holder: 'h' }] as Row[]
         },
+        async run() {},
+      },
+      line: {
         async run({ query_params }) {
           reached = Math.max(reached, Number(query_params?.reached))
           return undefined
