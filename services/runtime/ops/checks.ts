@@ -51,23 +51,28 @@ export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax?: number): Promi
   return answered(check, msMax).finally(() => ending.abort())
 }
 
-/** Runs a check, with a bound on the time. If what it asks does not answer, the check fails. `asked`: what that is, for the detail. */
-export async function answered(check: () => Promise<Check>, msMax = answerMsMax, asked = ''): Promise<Check> {
+/** Runs a check, with a bound on the time. If what it asks does not answer, the check fails. */
+export async function answered(
+  check: () => Promise<Check>,
+  msMax = answerMsMax,
+  late?: () => Error,
+): Promise<Check> {
   try {
-    return await within(msMax, check())
+    return await within(msMax, check(), late)
   } catch (error) {
-    return { ok: false, detail: `${asked}${messageOf(error)}` }
+    return { ok: false, detail: messageOf(error) }
   }
 }
 
-/** The same for a check that may take much longer than a probe waits, because it tries again while another service is away. */
+/** The same for a check that may take much longer than a probe waits, because it tries again while what is `asked` is away. */
 export function sharedAnswered(
   asked: string,
   check: () => Promise<Check>,
   msMax = answerMsMax,
 ): () => Promise<Check> {
   const sharing = kept(check)
-  return () => answered(sharing, msMax, `${asked}: `)
+  const late = () => new Error(`${asked} gives no answer within ${msMax} ms`)
+  return () => answered(sharing, msMax, late)
 }
 
 export function keysCheck(keyRing: { isKnown(): boolean; isFresh(): boolean }): Check {

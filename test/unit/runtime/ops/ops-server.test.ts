@@ -106,7 +106,7 @@ describe('the ops port', () => {
     for (const probes of [[probe(), probe()], [probe()]]) {
       for (const { statusCode, json } of await Promise.all(probes)) {
         expect(statusCode).toBe(503)
-        expect(json().checks.lag.detail).toBe('the event log: no answer within 10 ms')
+        expect(json().checks.lag.detail).toBe('the event log gives no answer within 10 ms')
       }
     }
     expect(asked).toBe(1)
