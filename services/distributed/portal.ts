@@ -54,7 +54,7 @@ export async function runPortalProcess(given: Process): Promise<void> {
         portalKey: settings.PLEDGEVIEW_PORTAL_KEY,
         hosts: [],
         store: portalStore(config, settings.PLEDGEVIEW_REDIS_URL, createRuntime(logger, metrics)),
-        mailer: smtpMailer(config),
+        mailer: smtpMailer(config, metrics),
         keyAdmin: {
           directory: keyDirectory(tables, databases),
           ...{ writer, encode, pepper: settings.PLEDGEVIEW_KEY_PEPPER },

@@ -80,7 +80,7 @@ async function project(given: Process, { tables, databases, run, open }: Place):
     openReader: async starts => open(await openKafkaReader(readerSettings(config), { logger, starts })),
   })
   // While Kafka is away, `lag` tries again for longer than any probe waits.
-  const lagAnswered = sharedAnswered(async () =>
+  const lagAnswered = sharedAnswered('the event log', async () =>
     lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
   )
   const ops = createOpsServer({

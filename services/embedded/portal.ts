@@ -12,6 +12,7 @@ import { opened } from '../runtime/async/closing.ts'
 import { retry } from '../runtime/async/retry.ts'
 import type { Config } from '../runtime/config.ts'
 import { freePort } from '../runtime/free-port.ts'
+import type { Metrics } from '../runtime/ops/metrics.ts'
 import { openTables } from '../tables/clickhouse/clickhouse.ts'
 import type { DataDirectory } from './data-directory.ts'
 import type { EmbeddedModel } from './model.ts'
@@ -30,6 +31,7 @@ interface EmbeddedPortalOptions {
   /** Shows a mail on the terminal, if there is no mail server. */
   showMail: (mail: Mail) => void
   logger: Logger
+  metrics: Metrics
 }
 
 const portAttemptsMax = 5
@@ -55,7 +57,7 @@ function addressAt(port: number, config: Config): string {
 }
 
 async function startAt(port: number, options: EmbeddedPortalOptions): Promise<PortalService> {
-  const { model, directory, config, onAddress, apiUrl, showMail, logger } = options
+  const { model, directory, config, onAddress, apiUrl, showMail, logger, metrics } = options
   const { secrets, writer, databases, door } = model
   const portalUrl = addressAt(port, config)
   onAddress(portalUrl)
@@ -72,7 +74,7 @@ async function startAt(port: number, options: EmbeddedPortalOptions): Promise<Po
         portalKey: secrets.portalKey,
         hosts: [...loopbackHosts, config.PLEDGEVIEW_HOST.toLowerCase()],
         store,
-        mailer: smtpMailer(config) ?? terminalMailer(showMail),
+        mailer: smtpMailer(config, metrics) ?? terminalMailer(showMail),
         keyAdmin: { directory: keyDirectory(tables, databases), writer, pepper: secrets.keyPepper },
         tables,
         databases,

@@ -49,7 +49,7 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
     if (options.portal) {
       open(
         await startEmbeddedPortal({
-          ...{ model, directory, config, logger },
+          ...{ model, directory, config, logger, metrics },
           ...options.portal,
           // The API's answers lead to it.
           onAddress(url) {

@@ -10,6 +10,7 @@ import { within } from '../runtime/async/sleep.ts'
 import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { shared } from '../runtime/ops/checks.ts'
+import type { Metrics } from '../runtime/ops/metrics.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { finishDeletions, openAccounts } from './account/accounts.ts'
@@ -20,7 +21,7 @@ import { createKeyNotices } from './notices/key-notices.ts'
 import { createNoticeSender } from './notices/notice-sender.ts'
 import { openNotices } from './notices/notices.ts'
 import { createSmtpMailer } from './notices/smtp-mailer.ts'
-import type { Mailer } from './ports.ts'
+import { MailError, type Mailer } from './ports.ts'
 import type { OidcSettings } from './sign-in/oidc.ts'
 import { createFreshness } from './status/freshness.ts'
 import type { PortalStore } from './store/port.ts'
@@ -118,10 +119,27 @@ export async function startPortalService(dependencies: PortalServiceDependencies
   }
 }
 
-/** The mailer of the settings; `undefined` if no mail server is configured. */
-export function smtpMailer(config: Config): Mailer | undefined {
-  const url = config.PLEDGEVIEW_SMTP_URL
-  return url === undefined ? undefined : createSmtpMailer({ url, from: config.PLEDGEVIEW_MAIL_FROM })
+/** The mailer of the settings, which counts what it sends; `undefined` if no mail server is configured. */
+export function smtpMailer(
+  { PLEDGEVIEW_SMTP_URL: url, PLEDGEVIEW_MAIL_FROM: from }: Config,
+  { mails }: Pick<Metrics, 'mails'>,
+): Mailer | undefined {
+  if (url === undefined) return undefined
+  const mailer = createSmtpMailer({ url, from })
+  // Prometheus sees an increase only of a counter that it has seen before.
+  for (const outcome of ['sent', 'failed']) mails.inc({ outcome }, 0)
+  return {
+    ...mailer,
+    async send(mail) {
+      try {
+        await mailer.send(mail)
+      } catch (error) {
+        if (!(error instanceof MailError && error.isRefusedAddress)) mails.inc({ outcome: 'failed' })
+        throw error
+      }
+      mails.inc({ outcome: 'sent' })
+    },
+  }
 }
 
 /** The provider of the settings, if there is one. Throws `ConfigError` if its secret is missing. */

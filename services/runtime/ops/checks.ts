@@ -55,18 +55,27 @@ export function tablesCheck(tables: Pick<Tables, 'rows'>, msMax = tablesMsMax): 
 }
 
 /** Runs a check, with a bound on the time. If what it asks does not answer, the check fails. */
-export async function answered(check: () => Promise<Check>, msMax = answerMsMax): Promise<Check> {
+export async function answered(
+  check: () => Promise<Check>,
+  msMax = answerMsMax,
+  late?: () => Error,
+): Promise<Check> {
   try {
-    return await within(msMax, check())
+    return await within(msMax, check(), late)
   } catch (error) {
     return { ok: false, detail: messageOf(error) }
   }
 }
 
-/** The same for a check that may take much longer than a probe waits, because it tries again while another service is away. */
-export function sharedAnswered(check: () => Promise<Check>, msMax = answerMsMax): () => Promise<Check> {
+/** The same for a check that may take much longer than a probe waits, because it tries again while what is `asked` is away. */
+export function sharedAnswered(
+  asked: string,
+  check: () => Promise<Check>,
+  msMax = answerMsMax,
+): () => Promise<Check> {
   const sharing = kept(check)
-  return () => answered(sharing, msMax)
+  const late = () => new Error(`${asked} gives no answer within ${msMax} ms`)
+  return () => answered(sharing, msMax, late)
 }
 
 export function keysCheck(keyRing: { isKnown(): boolean; isFresh(): boolean }): Check {

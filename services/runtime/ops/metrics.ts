@@ -115,6 +115,11 @@ export function createMetrics() {
       help: 'Whether Redis answers, by connection (limits, caches, portal): 1 or 0',
       labelNames: ['connection'] as const,
     }),
+    mails: counter({
+      name: 'pledgeview_mails_total',
+      help: 'Mails that the portal gave to the mail server, by outcome (sent, failed); without those whose address it refused',
+      labelNames: ['outcome'] as const,
+    }),
     usageFlushes: counter({
       name: 'pledgeview_usage_flushes_total',
       help: 'Attempts to write how often each API key was used, by outcome (written, failed)',

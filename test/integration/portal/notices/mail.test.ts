@@ -2,6 +2,9 @@ import type { SMTPServerOptions } from 'smtp-server'
 import { expect, onTestFinished, test } from 'vitest'
 import { createSmtpMailer } from '../../../../services/portal/notices/smtp-mailer.ts'
 import type { Mail } from '../../../../services/portal/ports.ts'
+import { smtpMailer } from '../../../../services/portal/service.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
+import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { startMailServer } from '../../../support/portal/mail-server.ts'
 
 const mail: Mail = {
@@ -71,6 +74,26 @@ test('a server that hangs holds up a mail for a bounded time, and a bounded numb
   await expect(mailer.send(mail)).rejects.toThrow('too many mails')
   for (const { reason } of (await ended) as PromiseRejectedResult[])
     expect(reason).toMatchObject({ message: 'no answer within 300 ms' })
+})
+
+test('the mails of a portal are counted, and those that the server fails to take apart from those with a wrong address', async () => {
+  const { url } = await mailServer({
+    hideENHANCEDSTATUSCODES: true,
+    onRcptTo({ address }, _session, done) {
+      if (address === 'ada@example.com') return done()
+      done(refusal(address === 'eve@example.com' ? '5.1.1' : '5.7.1'))
+    },
+  })
+  const metrics = createMetrics()
+  const mailer = smtpMailer(readConfig({ PLEDGEVIEW_SMTP_URL: url }), metrics)
+  onTestFinished(() => mailer?.close())
+  for (const to of ['ada@example.com', 'eve@example.com', 'bob@example.com'])
+    await mailer?.send({ ...mail, to }).catch(() => undefined)
+  const { values } = await metrics.mails.get()
+  expect(values.map(({ labels, value }) => [labels.outcome, value])).toEqual([
+    ['sent', 1],
+    ['failed', 1],
+  ])
 })
 
 test.each([

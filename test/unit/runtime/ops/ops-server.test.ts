@@ -100,13 +100,13 @@ describe('the ops port', () => {
 
   it('answers probes in time while a check is under way, which they share', async () => {
     let asked = 0
-    const lag = sharedAnswered(() => new Promise<Check>(() => asked++), 10)
+    const lag = sharedAnswered('the event log', () => new Promise<Check>(() => asked++), 10)
     const server = opsServer({ readiness: async () => ({ lag: await lag() }) })
     const probe = () => server.inject({ url: '/readyz', headers: { host: 'localhost' } })
     for (const probes of [[probe(), probe()], [probe()]]) {
       for (const { statusCode, json } of await Promise.all(probes)) {
         expect(statusCode).toBe(503)
-        expect(json().checks.lag.detail).toBe('no answer within 10 ms')
+        expect(json().checks.lag.detail).toBe('the event log gives no answer within 10 ms')
       }
     }
     expect(asked).toBe(1)
