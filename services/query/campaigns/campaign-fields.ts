@@ -2,7 +2,7 @@
  * The fields of a campaign, from the rows of `campaign_pages` and `campaign_by_slug`, whose fields are JSON
  * (contracts/tables/generation/0003-read-tables.sql), to what the API shows. Pure; the present time is an argument.
  *
- * The result has every field of its schema, and the schema parses it before it leaves (endpoints/endpoint.ts).
+ * The result has every field of its schema, and the schema parses it before it leaves (endpoints/open.ts).
  */
 import { daysRemaining } from '../../../contracts/api/conventions.ts'
 import { type Project, type ProjectDetail, type Reward, shownAs } from '../../../contracts/api/schemas.ts'
