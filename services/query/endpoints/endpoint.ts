@@ -3,7 +3,7 @@
  * presenter and example. The router, the OpenAPI document, the direct answers and the tests iterate over them (all.ts).
  *
  * Every body is parsed by its schema before it is serialised (open.ts), the campaigns of a page when their rows are read
- * (campaigns/written-campaign.ts). So no field outside the allowlist can leave, whatever the tables hold.
+ * (campaigns/campaign-fields.ts). So no field outside the allowlist can leave, whatever the tables hold.
  */
 import type { z } from 'zod'
 import { basePath } from '../../../contracts/api/conventions.ts'
@@ -12,8 +12,8 @@ import type { ParameterFault } from '../../../contracts/api/parameters.ts'
 import type { Config } from '../../runtime/config.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
+import type { WrittenCampaign } from '../campaigns/campaign-fields.ts'
 import type { CampaignRows } from '../campaigns/campaign-rows.ts'
-import type { WrittenCampaign } from '../campaigns/written-campaign.ts'
 import type { CampaignLists } from '../lists/campaign-lists.ts'
 import type { ListFollower } from '../lists/list-follower.ts'
 import type { Pagination } from './page.ts'

@@ -10,8 +10,8 @@ import type { AppRuntime, QueryAppParts } from '../app.ts'
 import { createCache } from '../cache/cache.ts'
 import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
 import { assertAnswer, assertLifetime, assertPage } from '../campaigns/assertions.ts'
+import { writtenAt } from '../campaigns/campaign-fields.ts'
 import { createCachedCampaignRows } from '../campaigns/campaign-rows.ts'
-import { writtenAt } from '../campaigns/written-campaign.ts'
 import type { Keeper } from '../forgetting.ts'
 import {
   createCampaignLists,
