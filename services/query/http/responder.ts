@@ -170,7 +170,7 @@ export function addRoutes(
   open: (endpoint: Endpoint) => LoadAnswer,
   cached: CachedEntries,
   responder: Responder,
-  learn: DirectAnswers['learn'],
+  learn: DirectAnswers['learn'] | undefined,
 ): void {
   for (const endpoint of endpoints) {
     const load = open(endpoint)
@@ -186,7 +186,7 @@ export function addRoutes(
       if (endpoint.parameters.path === undefined) request.parsedParameters = parameters
       const entry = await cached(request, key, owner => load(asked, owner))
       request.parsedParameters = parameters
-      learn(request.raw.url ?? '', { route, key, parameters })
+      learn?.(request.raw.url ?? '', { route, key, parameters })
       responder.send(request, reply, entry)
     })
   }
