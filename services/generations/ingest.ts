@@ -4,7 +4,6 @@
  */
 import { randomUUID } from 'node:crypto'
 import { type EventReader, lagRecords, type PartitionLag, type Position } from '../log/port.ts'
-import { readPending } from '../projector/fold/fold-progress.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../projector/ingest/reject-circuit-breaker.ts'
 import { createPositions, noticeRestore, type Positions } from '../projector/positions/positions.ts'
@@ -176,34 +175,5 @@ export function createBuildPositions(context: Omit<RebuildContext, 'positions' |
       if (ofLog.size === 0) await writePositions(places, first)
       return positions.find(state)
     },
-  }
-}
-
-/**
- * Whether the current generation was restored from a backup, and has not folded everything yet that it has to read again. It is asked while
- * its fold is held.
- */
-export async function isBeingRestored({ shards }: RebuildContext, log: string): Promise<boolean> {
-  const answers = await onEach(shards, async ({ tables, live }) => {
-    const { ofLog } = await readPositions([{ tables, databases: live }], log)
-    if ([...ofLog.values()].some(({ next, againUntil }) => next < againUntil)) return true
-    return Boolean((await readPending(tables, live))?.isAgain)
-  })
-  return answers.includes(true)
-}
-
-/** The new generation knows every deletion that the current one knows, so it is read as far in time. */
-export async function carryReadUntil({ shards }: RebuildContext, log: string): Promise<void> {
-  for (const { tables, live, rebuilt } of shards) {
-    const [before, after] = await Promise.all(
-      [live, rebuilt].map(databases => readPositions([{ tables, databases }], log)),
-    )
-    const rows = [...(after?.ofLog ?? [])].flatMap(([name, row]) => {
-      const was = before?.ofLog.get(name)
-      if (!was) return []
-      const readUntil = Math.max(was.readUntil, row.readUntil)
-      return [{ ...row, readUntil }]
-    })
-    await writePositions([{ tables, databases: rebuilt }], rows)
   }
 }

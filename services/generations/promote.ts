@@ -15,6 +15,7 @@
  */
 import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
 import type { EventReader } from '../log/port.ts'
+import { readPending } from '../projector/fold/fold-progress.ts'
 import {
   campaignsPerPiece,
   fill,
@@ -22,10 +23,12 @@ import {
   stampOf,
   stepParameters,
 } from '../projector/fold/fold-statements.ts'
+import { readPositions, writePositions } from '../projector/positions/stored-positions.ts'
+import type { Databases } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
 import { promoteGeneration } from './attempts.ts'
 import { enter, onEach, type RebuildContext, type RebuildShard } from './context.ts'
-import { carryReadUntil, ingestToEnd, isBeingRestored } from './ingest.ts'
+import { ingestToEnd } from './ingest.ts'
 import { verifyReadTables } from './verification.ts'
 import { changedSince, rangesOf, type Scope } from './withdrawals.ts'
 
@@ -59,6 +62,19 @@ async function bringUp(context: RebuildContext, reader: EventReader): Promise<vo
   })
 }
 
+/**
+ * Whether the current generation was restored from a backup, and has not folded everything yet that it has to read again. It is asked while
+ * its fold is held.
+ */
+async function isBeingRestored({ shards }: RebuildContext, log: string): Promise<boolean> {
+  const answers = await onEach(shards, async ({ tables, live }) => {
+    const { ofLog } = await readPositions([{ tables, databases: live }], log)
+    if ([...ofLog.values()].some(({ next, againUntil }) => next < againUntil)) return true
+    return Boolean((await readPending(tables, live))?.isAgain)
+  })
+  return answers.includes(true)
+}
+
 const files = {
   stamp: readSql('stamp', import.meta.url),
   departures: readSql('departures', import.meta.url),
@@ -79,7 +95,7 @@ async function stamp(
     const query = fill(sql, rebuilt, step, {
       live: live.read,
       is_restored: String(isRestored),
-      stamp: stampOf(live),
+      live_stamp: stampOf(live),
       scope: condition,
       row_columns: contentColumns.map(name => `row.${name}`).join(', '),
     })
@@ -94,4 +110,17 @@ async function stamp(
   // Readers may have seen campaigns that neither generation knows. It comes after the watermark, because its stamp is above that.
   if (isRestored) await tables.run(noteGapStatement(rebuilt, nextStep()))
   await foldWorker.mustHold()
+}
+
+/** The new generation knows every deletion that the current one knows, so it is read as far in time. */
+async function carryReadUntil({ shards }: RebuildContext, log: string): Promise<void> {
+  for (const { tables, live, rebuilt } of shards) {
+    const read = async (databases: Databases) => (await readPositions([{ tables, databases }], log)).ofLog
+    const [before, after] = await Promise.all([read(live), read(rebuilt)])
+    const rows = [...after].flatMap(([name, row]) => {
+      const was = before.get(name)
+      return was ? [{ ...row, readUntil: Math.max(was.readUntil, row.readUntil) }] : []
+    })
+    await writePositions([{ tables, databases: rebuilt }], rows)
+  }
 }

@@ -151,30 +151,28 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     logger.error({ requestId: request.id, err: error }, 'request failed')
     return responder.refuse(request, reply, 'internal_error')
   })
-  // Only an answer that is decided at once can be direct.
-  const isDirect = limiters.keys.hitNow !== undefined
-  const direct = createDirectAnswers(admissions, cache, publications, requestLog, newRequestId, runtime)
+  // Only an answer that is decided at once can be direct. The limiter in Redis does not decide at once.
+  const direct =
+    limiters.keys.hitNow &&
+    createDirectAnswers(admissions, cache, publications, requestLog, newRequestId, runtime)
   addRoutes(
     app,
     endpoint => openEndpoint(app, endpoint, opened, parts, runtime),
     createCachedEntries(cache, options),
     responder,
-    isDirect ? direct.learn : () => undefined,
+    direct?.learn,
   )
   if (parts.forgets) {
     // Small buffers share 64 KiB by default, and one that stays, as a constant does, keeps the bytes of all.
     Buffer.poolSize = 0
-    const keepers = [cache, direct, ...opened.keepers]
+    const keepers = [cache, ...(direct ? [direct] : []), ...opened.keepers]
     const forgetting = startForgetting(keepers, parts.tables, databases, runtime)
     app.addHook('onClose', forgetting.close)
   }
   addDownloads(app, createDownloads(options.PLEDGEVIEW_EXPORT_DIR), responder, keyRing)
   addPublicRoutes(app, responder, publications, runtime)
-  app.addHook('preClose', done => {
-    direct.stop()
-    done()
-  })
-  connections.listen(app.server, isDirect ? direct.answer : undefined)
+  app.addHook('preClose', async () => direct?.stop())
+  connections.listen(app.server, direct?.answer)
   traceRequests(app.server)
   clientErrors.listen(app.server)
   return app

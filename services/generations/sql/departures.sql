@@ -4,7 +4,7 @@
 INSERT INTO ${read}.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted, was_public)
 WITH
     live.is_shown OR live.was_public AS is_removal,
-    multiIf(live.is_shown, greatest(${stamp}, live.updated_at + toIntervalMillisecond(1)), live.was_public, live.updated_at, rebuilt.updated_at)
+    multiIf(live.is_shown, greatest(${live_stamp}, live.updated_at + toIntervalMillisecond(1)), live.was_public, live.updated_at, rebuilt.updated_at)
         AS left_at
 SELECT campaign_id, toFixedString('', 16), left_at, {fold_id:UInt64}, 1, is_removal
 FROM

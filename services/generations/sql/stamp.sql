@@ -4,7 +4,7 @@
 -- It can be repeated: a new attempt stamps anew.
 INSERT INTO ${read}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
 WITH
-    ${stamp} AS own_stamp,
+    ${live_stamp} AS own_stamp,
     moved AS
     (
         SELECT

@@ -13,8 +13,7 @@ import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import type { OnLookup } from '../cache/cache.ts'
 import { keptMsMax } from '../forgetting.ts'
 import type { FollowedIndex, ListFollower } from '../lists/list-follower.ts'
-import { projectRowOf } from './campaign-fields.ts'
-import { type WrittenCampaign, writeCampaign } from './written-campaign.ts'
+import { projectRowOf, type WrittenCampaign, writeCampaign } from './campaign-fields.ts'
 
 export type CampaignRows = ReturnType<typeof createCachedCampaignRows>
 

@@ -2,8 +2,8 @@
  * What a resource of the API is. Each one is a file beside this one: its path, parameters, cache time, statement, schema,
  * presenter and example. The router, the OpenAPI document, the direct answers and the tests iterate over them (all.ts).
  *
- * Every body is parsed by its schema before it is serialised, here or, for the campaigns of a page, when their rows are read
- * (campaigns/written-campaign.ts). So no field outside the allowlist can leave, whatever the tables hold.
+ * Every body is parsed by its schema before it is serialised (open.ts), the campaigns of a page when their rows are read
+ * (campaigns/campaign-fields.ts). So no field outside the allowlist can leave, whatever the tables hold.
  */
 import type { z } from 'zod'
 import { basePath } from '../../../contracts/api/conventions.ts'
@@ -11,13 +11,12 @@ import type { ErrorCode } from '../../../contracts/api/errors.ts'
 import type { ParameterFault } from '../../../contracts/api/parameters.ts'
 import type { Config } from '../../runtime/config.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
-import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
-import { assertAnswer, assertLifetime, assertPage } from '../campaigns/assertions.ts'
+import type { CacheEntry } from '../cache/response-cache.ts'
+import type { WrittenCampaign } from '../campaigns/campaign-fields.ts'
 import type { CampaignRows } from '../campaigns/campaign-rows.ts'
-import { type WrittenCampaign, writtenAt } from '../campaigns/written-campaign.ts'
 import type { CampaignLists } from '../lists/campaign-lists.ts'
 import type { ListFollower } from '../lists/list-follower.ts'
-import { type Pagination, paginationSchema } from './page.ts'
+import type { Pagination } from './page.ts'
 
 /** What the OpenAPI document says of a resource, and where it is. */
 export interface Operation {
@@ -88,34 +87,6 @@ export interface Loaded extends Partial<Omit<CacheEntry, 'body' | 'etag'>> {
 /** There is no such public resource. */
 export class NotFoundError extends Error {
   override name = 'NotFoundError'
-}
-
-/** The finished response. `createdAt`: when its load began, Unix milliseconds. */
-export function entryOfLoaded(
-  { schema, cacheMs }: Pick<Endpoint, 'schema' | 'cacheMs'>,
-  { body, isSlow: _, ...rest }: Loaded,
-  { createdAt, options }: { createdAt: number; options: Config },
-): CacheEntry {
-  const expiresAt = createdAt + cacheMs(options)
-  const made = { createdAt, expiresAt, ...rest }
-  const text = 'written' in body ? pageText(body, made) : bodyText(schema, body, made)
-  return entryOf(text, { asOf: null, snapshotId: null, link: null, ...made })
-}
-
-type Made = Omit<Loaded, 'body' | 'isSlow'> & { createdAt: number }
-
-function bodyText(schema: z.ZodType<object>, body: object, made: Made): string {
-  const parsed = schema.parse(body)
-  assertAnswer(parsed, body, made)
-  return JSON.stringify(parsed)
-}
-
-/** The text that the schema of the page would leave, from campaigns that are text already. */
-export function pageText({ written, pagination }: WrittenPage, made: Made): string {
-  assertLifetime(made)
-  assertPage(written, pagination, made)
-  const data = written.map(campaign => writtenAt(campaign, made.createdAt)).join(',')
-  return `{"data":[${data}],"pagination":${JSON.stringify(paginationSchema.parse(pagination))}}`
 }
 
 /** The pattern of the route: `/api/v1/projects/:slug`. */

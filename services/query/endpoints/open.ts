@@ -1,13 +1,16 @@
-/** Opens the endpoints of an app: what they read from, and how their answers are loaded. */
+/** Opens the endpoints of an app: what they read from, how their answers are loaded, and how an answer becomes text. */
 
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import type { z } from 'zod'
 import { createFairTurns, type Turn } from '../../runtime/async/fair-turns.ts'
 import { dayMs } from '../../runtime/runtime.ts'
 import type { Tables } from '../../tables/port.ts'
 import type { AppRuntime, QueryAppParts } from '../app.ts'
 import { createCache } from '../cache/cache.ts'
-import type { CacheEntry } from '../cache/response-cache.ts'
+import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
+import { assertAnswer, assertLifetime, assertPage } from '../campaigns/assertions.ts'
+import { writtenAt } from '../campaigns/campaign-fields.ts'
 import { createCachedCampaignRows } from '../campaigns/campaign-rows.ts'
 import type { Keeper } from '../forgetting.ts'
 import {
@@ -19,7 +22,8 @@ import {
 import { createListFollower } from '../lists/list-follower.ts'
 import type { QueryAppOptions } from '../options.ts'
 import { createAhead } from './ahead.ts'
-import { type Asked, type Endpoint, type EndpointParts, entryOfLoaded } from './endpoint.ts'
+import type { Asked, Endpoint, EndpointParts, Loaded, WrittenPage } from './endpoint.ts'
+import { paginationSchema } from './page.ts'
 
 /** Loads an answer as a finished response. */
 export type LoadAnswer = (asked: Asked, owner: string) => Promise<CacheEntry>
@@ -81,8 +85,10 @@ export function openEndpoint(
 ): LoadAnswer {
   const finished = async (asked: Asked, owner: string, from = parts) => {
     const createdAt = runtime.now()
-    const loaded = await asked.load(from, owner, createdAt)
-    return { entry: entryOfLoaded(endpoint, loaded, { createdAt, options }), isSlow: loaded.isSlow === true }
+    const { body, isSlow = false, ...rest } = await asked.load(from, owner, createdAt)
+    const made = { createdAt, expiresAt: createdAt + endpoint.cacheMs(options), ...rest }
+    const text = 'written' in body ? pageText(body, made) : bodyText(endpoint.schema, body, made)
+    return { entry: entryOf(text, { asOf: null, snapshotId: null, link: null, ...made }), isSlow }
   }
   const load: LoadAnswer = async (asked, owner) => (await finished(asked, owner)).entry
   const { query, path } = endpoint.parameters
@@ -121,4 +127,20 @@ export function openEndpoint(
     return running
   })
   return kept.load
+}
+
+type Made = Omit<Loaded, 'body' | 'isSlow'> & { createdAt: number }
+
+function bodyText(schema: z.ZodType<object>, body: object, made: Made): string {
+  const parsed = schema.parse(body)
+  assertAnswer(parsed, body, made)
+  return JSON.stringify(parsed)
+}
+
+/** The text that the schema of the page would leave, from campaigns that are text already. */
+export function pageText({ written, pagination }: WrittenPage, made: Made): string {
+  assertLifetime(made)
+  assertPage(written, pagination, made)
+  const data = written.map(campaign => writtenAt(campaign, made.createdAt)).join(',')
+  return `{"data":[${data}],"pagination":${JSON.stringify(paginationSchema.parse(pagination))}}`
 }

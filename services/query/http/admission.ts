@@ -1,5 +1,5 @@
 /**
- * Admission: identifies the key of a request, and checks its rate limit.
+ * Admission: reads the credentials of a request, verifies them, and checks its rate limit.
  *
  * Every request is counted exactly once. If its credentials are valid, it counts against the bucket of its key,
  * whatever its response is. Otherwise it counts against the bucket of its address. Credentials are checked first, so a
@@ -8,25 +8,16 @@
  * the preflights of good requests.
  */
 
-import {
-  basePath,
-  internalErrorRetrySeconds,
-  methods,
-  openApiPath,
-} from '../../../contracts/api/conventions.ts'
-import { type ErrorBody, type ErrorCode, errors } from '../../../contracts/api/errors.ts'
-import { errorBodySchema } from '../../../contracts/api/schemas.ts'
+import { timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { type Credentials, noSecretHash, verifySecret } from '../../api-keys/credentials.ts'
 import { addressBucket } from '../../runtime/http/addresses.ts'
+import { countOfHeader } from '../../runtime/http/request-headers.ts'
 import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
-import {
-  createSecretVerifier,
-  type PresentedHeaders,
-  presentedCredentials,
-} from '../auth/presented-credentials.ts'
-import { operations } from '../endpoints/all.ts'
-import { downloads } from '../endpoints/exports.ts'
 import type { RateDecision, RateLimiters } from '../rate-limit/rate-limiter.ts'
-import { jsonType, type ResponseHeaders } from './answer.ts'
+
+/** The headers of a request: merged by Node, and as they arrived. */
+type PresentedHeaders = Pick<IncomingMessage, 'headers' | 'rawHeaders'>
 
 export interface Admission {
   /** The key, if the credentials are valid. */
@@ -87,53 +78,97 @@ export function createAdmissions(keyRing: Pick<KeyRing, 'lookup'>, limiters: Rat
   }
 }
 
-/* Refusals: error responses. Pure. */
+/* Credentials. They come from the headers, and only from there. */
 
-/** An error response, without the headers that every response has. */
-export interface Refusal {
-  code: ErrorCode
-  status: number
-  headers: ResponseHeaders
-  body: string
+/**
+ * The credentials. They are empty if they are missing or incomplete. There are two forms: two headers (`X-API-Key` and
+ * `X-API-Secret`), or one (`Authorization: Bearer <key>:<secret>`). If a request uses both forms, they must be equal: a
+ * request with two identities gets neither. The same holds for a header that is sent twice. Other schemes of
+ * `Authorization` are ignored, because they may be meant for a proxy.
+ */
+function presentedCredentials({ headers, rawHeaders }: PresentedHeaders): Credentials {
+  const pair = fromPair(headers['x-api-key'], headers['x-api-secret'])
+  // Node keeps the first of two `Authorization` headers, but a proxy in front of the service may have trusted the second.
+  // Node joins repeated headers of the other form with a comma, and no key contains a comma.
+  const isGivenTwice = countOfHeader(rawHeaders, 'authorization') > 1
+  const bearer = isGivenTwice ? incomplete : fromBearer(headers.authorization)
+  if (pair === undefined || bearer === undefined) return pair ?? bearer ?? incomplete
+  return pair.key === bearer.key && pair.secret === bearer.secret ? pair : incomplete
 }
 
-/** What the refusals of some codes have besides. */
-const ownHeaders: Partial<Record<ErrorCode, ResponseHeaders>> = {
-  unauthorized: { 'www-authenticate': 'Bearer realm="api"' },
-  method_not_allowed: { allow: methods },
-  internal_error: { 'retry-after': String(internalErrorRetrySeconds) },
+// A half-complete form counts as empty credentials, not as none, so that the other form cannot complete it.
+const incomplete: Credentials = { key: '', secret: '' }
+
+function fromPair(
+  key: string | string[] | undefined,
+  secret: string | string[] | undefined,
+): Credentials | undefined {
+  if (key === undefined && secret === undefined) return undefined
+  return typeof key === 'string' && typeof secret === 'string' ? { key, secret } : incomplete
 }
 
-/** Builds the refusal with this body. */
-export function refusal(body: ErrorBody): Refusal {
-  const { code } = body.error
-  return {
-    code,
-    status: errors[code].status,
-    headers: { 'content-type': jsonType, 'cache-control': 'no-store', ...ownHeaders[code] },
-    body: JSON.stringify(errorBodySchema.parse(body)),
+function fromBearer(authorization: string | undefined): Credentials | undefined {
+  const token = /^bearer +(\S.*)$/i.exec(authorization ?? '')?.[1]
+  if (token === undefined) return /^bearer *$/i.test(authorization ?? '') ? incomplete : undefined
+  // A key contains no colon but a secret may, so the first colon separates them.
+  const colon = token.indexOf(':')
+  return colon < 0 ? incomplete : { key: token.slice(0, colon), secret: token.slice(colon + 1) }
+}
+
+/*
+ * Verifies secrets, and remembers the correct one: a client sends the same secret with every request, and even a plain hash
+ * of it costs a tenth of a cached response.
+ *
+ * A remembered secret belongs to one loaded state of a key and is dropped with it: when the key is revoked, and whenever
+ * it is loaded again, which the key ring does about every minute. Only a request with the correct secret
+ * is answered faster, so the time of a refusal still does not reveal which keys exist.
+ */
+
+// What an unknown key is compared with: shaped like a known key, and made once.
+const unknownKey: ApiKey = { key: '', secretHash: noSecretHash, scopes: [] }
+
+// A comparison in constant time needs equal lengths, so a secret is compared as a frame: its bytes, zeros, and its length
+// in the last byte. Only plain ASCII that fits is remembered, because there one character is one byte. Ours are shorter.
+const frameBytes = 128
+const secretLengthMax = frameBytes - 1
+const unframed = 255
+
+/**
+ * Creates a verifier for secrets that were hashed with this pepper. If the key is `undefined`, both functions do the same work as for a
+ * wrong secret, and return false.
+ */
+export function createSecretVerifier(pepper: string) {
+  const rightSecrets = new WeakMap<ApiKey, Buffer>()
+  const noSecret = Buffer.alloc(frameBytes, unframed)
+  const presented = Buffer.alloc(frameBytes)
+
+  /** Writes the secret into `presented`. Returns whether it could be remembered. */
+  function frame(secret: string): boolean {
+    presented.fill(0)
+    // Not the number of bytes that `write` returns: of a longer text it may be that of a part.
+    const isFramed = secret.length <= secretLengthMax && Buffer.byteLength(secret) === secret.length
+    presented.write(secret, 0, secretLengthMax)
+    presented[secretLengthMax] = isFramed ? secret.length : unframed
+    return isFramed
   }
-}
 
-/** The paths of the API's first page. It needs no key. */
-export const servicePaths = ['/', basePath, `${basePath}/`] as const
-
-const resources = [
-  ...servicePaths,
-  openApiPath,
-  ...[...operations, ...downloads].map(({ path }) => basePath + path),
-]
-  .map(path => path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+'))
-  .join('|')
-// An absolute target may have no path: that is the root.
-const resourcePattern = new RegExp(`^(?:(?:(?i:https?)://[^/]*)?(?:${resources})|(?i:https?)://[^/]*)$`)
-
-/** Whether this request target is a resource that the API can read. As in the router, the path is decoded and its case counts. */
-export function isResource(target: string): boolean {
-  const [path = ''] = target.split(/[?#]/, 1)
-  try {
-    return resourcePattern.test(decodeURI(path))
-  } catch {
-    return false
+  /** Whether this secret of this key has been verified and is remembered. */
+  function remembers(known: ApiKey = unknownKey, secret: string): boolean {
+    const isFramed = frame(secret)
+    const right = rightSecrets.get(known) ?? noSecret
+    return timingSafeEqual(presented, right) && isFramed && right !== noSecret
   }
+
+  /** Whether the secret belongs to the key. */
+  function verify(known: ApiKey = unknownKey, secret: string): boolean {
+    if (remembers(known, secret)) return true
+    const isValid = verifySecret(pepper, secret, known.secretHash)
+    // `presented` still holds this secret.
+    if (isValid && presented[secretLengthMax] !== unframed) {
+      rightSecrets.set(known, Buffer.alloc(frameBytes, presented))
+    }
+    return isValid
+  }
+
+  return Object.assign(verify, { remembers })
 }

@@ -1,6 +1,13 @@
-/** The answer from a cache entry, and the headers of every answer. The app and the direct answers send the same one. */
+/** The answer from a cache entry, the error, and the headers of every answer. The app and the direct answers send the same one. */
 import type { ServerResponse } from 'node:http'
-import { exposedHeaders, methods, requestHeaders } from '../../../contracts/api/conventions.ts'
+import {
+  exposedHeaders,
+  internalErrorRetrySeconds,
+  methods,
+  requestHeaders,
+} from '../../../contracts/api/conventions.ts'
+import { type ErrorBody, type ErrorCode, errors } from '../../../contracts/api/errors.ts'
+import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import type { ApiVersion, Deprecation } from '../../../contracts/api/versions.ts'
 import { isNoneMatch } from '../../runtime/http/request-headers.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
@@ -40,6 +47,34 @@ function append(flat: string[], headers: ResponseHeaders): void {
 /** If the notices have links too, these follow the link of the entry. */
 function withLink(notices: ResponseHeaders, link: string): ResponseHeaders {
   return notices.link === undefined ? notices : { ...notices, link: `${link}, ${notices.link}` }
+}
+
+/* Refusals: error responses. Pure. */
+
+/** An error response, without the headers that every response has. */
+export interface Refusal {
+  code: ErrorCode
+  status: number
+  headers: ResponseHeaders
+  body: string
+}
+
+/** What the refusals of some codes have besides. */
+const ownHeaders: Partial<Record<ErrorCode, ResponseHeaders>> = {
+  unauthorized: { 'www-authenticate': 'Bearer realm="api"' },
+  method_not_allowed: { allow: methods },
+  internal_error: { 'retry-after': String(internalErrorRetrySeconds) },
+}
+
+/** Builds the refusal with this body. */
+export function refusal(body: ErrorBody): Refusal {
+  const { code } = body.error
+  return {
+    code,
+    status: errors[code].status,
+    headers: { 'content-type': jsonType, 'cache-control': 'no-store', ...ownHeaders[code] },
+    body: JSON.stringify(errorBodySchema.parse(body)),
+  }
 }
 
 /* The response headers of the API, as values. Pure. Times are Unix milliseconds unless stated otherwise. */

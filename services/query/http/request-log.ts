@@ -12,7 +12,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { createSlidingWindowLog } from '../rate-limit/rate-limiter.ts'
-import type { Admission, Refusal } from './admission.ts'
+import type { Admission } from './admission.ts'
+import type { Refusal } from './answer.ts'
 
 export interface RequestDone {
   /** `unknown` if the request could not be read. */

@@ -11,15 +11,16 @@ import type { Connections } from '../../runtime/http/connections.ts'
 import { isWellFormed } from '../../runtime/http/request-headers.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { CachedEntries, CacheEntry } from '../cache/response-cache.ts'
-import { endpoints } from '../endpoints/all.ts'
+import { endpoints, isResource, servicePaths } from '../endpoints/all.ts'
 import { type Endpoint, patternOf } from '../endpoints/endpoint.ts'
 import type { LoadAnswer } from '../endpoints/open.ts'
-import { type Admission, type Admissions, isResource, refusal, servicePaths } from './admission.ts'
+import type { Admission, Admissions } from './admission.ts'
 import {
   commonHeaders,
   credentialHeaders,
   preflightHeaders,
   type ResponseHeaders,
+  refusal,
   sendEntry,
 } from './answer.ts'
 import type { DirectAnswers } from './direct-answers.ts'
@@ -169,7 +170,7 @@ export function addRoutes(
   open: (endpoint: Endpoint) => LoadAnswer,
   cached: CachedEntries,
   responder: Responder,
-  learn: DirectAnswers['learn'],
+  learn: DirectAnswers['learn'] | undefined,
 ): void {
   for (const endpoint of endpoints) {
     const load = open(endpoint)
@@ -185,7 +186,7 @@ export function addRoutes(
       if (endpoint.parameters.path === undefined) request.parsedParameters = parameters
       const entry = await cached(request, key, owner => load(asked, owner))
       request.parsedParameters = parameters
-      learn(request.raw.url ?? '', { route, key, parameters })
+      learn?.(request.raw.url ?? '', { route, key, parameters })
       responder.send(request, reply, entry)
     })
   }

@@ -59,7 +59,7 @@ export const bareSuites: readonly string[] = [
 /** Unit tests that replace something in a library before anybody loads it. The others share a process. */
 export const isolatedUnits: readonly string[] = [
   'test/unit/log/kafka/repairs/library.test.ts',
-  'test/unit/query/auth/secret-verifier-steps.test.ts',
+  'test/unit/query/http/secret-verifier-steps.test.ts',
 ]
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))

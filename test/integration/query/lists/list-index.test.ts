@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { sorts } from '../../../../contracts/api/parameters.ts'
 import type { Project } from '../../../../contracts/api/schemas.ts'
+import { writtenAt } from '../../../../services/query/campaigns/campaign-fields.ts'
 import { createCachedCampaignRows } from '../../../../services/query/campaigns/campaign-rows.ts'
-import { writtenAt } from '../../../../services/query/campaigns/written-campaign.ts'
 import {
   createIndexListSource,
   createSqlListSource,

@@ -2,9 +2,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { publicStatuses } from '../../../../contracts/events/event.ts'
-import { presentProject, projectRowOf } from '../../../../services/query/campaigns/campaign-fields.ts'
-import { writeCampaign } from '../../../../services/query/campaigns/written-campaign.ts'
-import { pageText } from '../../../../services/query/endpoints/endpoint.ts'
+import {
+  presentProject,
+  projectRowOf,
+  writeCampaign,
+} from '../../../../services/query/campaigns/campaign-fields.ts'
+import { pageText } from '../../../../services/query/endpoints/open.ts'
 import { projectListBodySchema } from '../../../../services/query/endpoints/projects.ts'
 import { detailRow } from '../../../support/query/fake-tables.ts'
 

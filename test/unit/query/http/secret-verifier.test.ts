@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hashSecret } from '../../../../services/api-keys/credentials.ts'
 import type { ApiKey } from '../../../../services/query/auth/key-ring.ts'
-import { createSecretVerifier } from '../../../../services/query/auth/presented-credentials.ts'
+import { createSecretVerifier } from '../../../../services/query/http/admission.ts'
 
 // As long as a secret that is remembered can be.
 const long = 'r'.repeat(127)

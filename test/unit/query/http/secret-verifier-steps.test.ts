@@ -5,7 +5,7 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import { hashSecret } from '../../../../services/api-keys/credentials.ts'
 import type { ApiKey } from '../../../../services/query/auth/key-ring.ts'
-import { createSecretVerifier } from '../../../../services/query/auth/presented-credentials.ts'
+import { createSecretVerifier } from '../../../../services/query/http/admission.ts'
 
 const steps = vi.hoisted(() => [] as string[])
 
