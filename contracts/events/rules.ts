@@ -248,7 +248,8 @@ function admittedFault({ integration, secret_hash, scopes }: ApiKeyState): Fault
   )
 }
 
-function idFault(field: string, id: string): Fault | undefined {
+/** What is wrong with an id that is a key, or part of one. */
+export function idFault(field: string, id: string): Fault | undefined {
   return isId(id) ? undefined : { field, reason: idReason(id) }
 }
 

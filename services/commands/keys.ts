@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { idFault } from '../../contracts/events/rules.ts'
 import {
   issueKey,
   issueMsMax,
@@ -176,8 +177,8 @@ function shown(key: KeyRecord) {
 
 function requireId(id = ''): string {
   if (id.trim() === '') throw new UsageError('--account is missing')
-  if (id.includes('/') || id.length > 256)
-    throw new UsageError('--account has no slash and at most 256 characters')
+  const fault = idFault('--account', id)
+  if (fault) throw new UsageError(`${fault.field} ${fault.reason}`)
   return id
 }
 

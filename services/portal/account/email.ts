@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { isIPv4 } from 'node:net'
 import { domainToASCII } from 'node:url'
 
-const addressLengthMax = 254
+export const emailLengthMax = 254
 const localLengthMax = 64
 // RFC 5321 without quoted parts: these can hold spaces, line ends and commas, and nobody uses them.
 const localPart = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
@@ -21,7 +21,7 @@ export type CheckedEmail = { email: string } | { reason: string }
 export function checkEmail(text: string): CheckedEmail {
   const trimmed = text.trim()
   if (trimmed === '') return { reason: 'is missing' }
-  if (trimmed.length > addressLengthMax) return { reason: `is longer than ${addressLengthMax} characters` }
+  if (trimmed.length > emailLengthMax) return { reason: `is longer than ${emailLengthMax} characters` }
   const at = trimmed.lastIndexOf('@')
   if (at < 1 || at === trimmed.length - 1)
     return { reason: 'is not an e-mail address, like name@example.com' }
@@ -34,9 +34,7 @@ export function checkEmail(text: string): CheckedEmail {
   // A number like `1` or `0x7f.1` was converted to the IP address that it stands for.
   if (!domainPart.test(domain) || isIPv4(domain)) return { reason: 'has no domain name after the @' }
   const email = `${local}@${domain}`.toLowerCase()
-  return email.length > addressLengthMax
-    ? { reason: `is longer than ${addressLengthMax} characters` }
-    : { email }
+  return email.length > emailLengthMax ? { reason: `is longer than ${emailLengthMax} characters` } : { email }
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The form of a key: whom it is for. A new key is created with it, and a key that works is changed. */
 import { activeKeysMax } from '../../api-keys/api-keys.ts'
+import { emailLengthMax } from '../account/email.ts'
 import { type Field, form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
@@ -45,7 +46,7 @@ const formFields: readonly (Field & { name: keyof KeyFields })[] = [
     name: 'contact_email',
     label: 'Contact e-mail address',
     type: 'email',
-    lengthMax: 254,
+    lengthMax: emailLengthMax,
     autocomplete: 'email',
     hint: 'Used only to reach you about this integration: before a breaking change, or if its traffic runs away. It is not published.',
   },

@@ -2,13 +2,12 @@
  * The texts of the mails. Names are what a person typed, and a key's contact may be another person's address. So they
  * become one line without control characters, and nothing in them can be clicked. Pure.
  */
+import { nameLengthMax } from '../keys/key-fields.ts'
 
 export interface MailText {
   subject: string
   text: string
 }
-
-const nameLengthMax = 80
 
 /** What a person typed, for the text of a mail: one line, printable, and no link. */
 export function plainName(typed: string): string {

@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { messageOf } from '../../runtime/message-of.ts'
-import { checkEmail } from '../account/email.ts'
+import { checkEmail, emailLengthMax } from '../account/email.ts'
 import type { Portal } from '../app.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
@@ -37,7 +37,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     const typed = textOf(request.body, 'email')
     const checked = checkEmail(typed)
     if ('reason' in checked) {
-      const fault = { email: typed.slice(0, 254), fault: `The address ${checked.reason}.` }
+      const fault = { email: typed.slice(0, emailLengthMax), fault: `The address ${checked.reason}.` }
       const content = signInView(portal, next, fault)
       return reply.code(400).header('cache-control', 'no-store').page({ title: 'Sign in', path, content })
     }
@@ -165,7 +165,7 @@ ${
   form({
     action: '/sign-in',
     hidden: { next },
-    fields: [{ ...field, lengthMax: 254, autocomplete: 'email' }],
+    fields: [{ ...field, lengthMax: emailLengthMax, autocomplete: 'email' }],
     submit: 'Send me a code and a link',
     isSentOnce: true,
   })
