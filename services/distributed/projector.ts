@@ -13,6 +13,7 @@ import {
 import { statusOf } from '../projector/status.ts'
 import { closeServer, closing, type Open } from '../runtime/async/closing.ts'
 import { retry } from '../runtime/async/retry.ts'
+import { messageOf } from '../runtime/message-of.ts'
 import { lagCheck, loopCheck, projectorCheck, sharedAnswered, tablesCheck } from '../runtime/ops/checks.ts'
 import { createMetrics, type Metrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
@@ -45,7 +46,10 @@ export async function runProjectorProcess(given: Process): Promise<void> {
     await databases.follow(patientAtStart(tables, given))
     try {
       await project(given, { tables, databases, run, open })
-    } catch (error) {
+    } catch (cause) {
+      const isOfKafka = !signal.aborted && isOutage(cause)
+      // kafkajs names a port alone.
+      const error = isOfKafka ? new Error(`Kafka does not answer: ${messageOf(cause)}`, { cause }) : cause
       if (!signal.aborted) await noteStop(tables, databases, run, error, logger)
       throw error
     }

@@ -32,6 +32,13 @@ export function createMetrics() {
       for (const [name, count] of brokenInvariants()) this.inc({ name }, count)
     },
   })
+  gauge({
+    name: 'pledgeview_clock_seconds',
+    help: 'Unix time by the clock of this process, as it answers the scrape',
+    collect() {
+      this.set(Date.now() / 1000)
+    },
+  })
   const secondsBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
   return {
     registry,

@@ -251,6 +251,16 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(JSON.parse(await ofQuery('status')).stopped.reason).toMatch(reason)
     await expect.poll(() => ofQuery('metrics'), soon).toContain('pledgeview_projectors_stopped 1')
 
+    // One that was started after them, and could not begin, says what is wrong now.
+    const unreached = {
+      PLEDGEVIEW_KAFKA_BROKERS: '127.0.0.1:1',
+      PLEDGEVIEW_KAFKA_SESSION_MS: '1000',
+      PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX: '1500',
+    }
+    const said = /Kafka does not answer: .*127\.0\.0\.1:1/
+    await expect(deployment.startProjector(unreached)).rejects.toThrow(said)
+    expect(JSON.parse(await ofQuery('status')).stopped.reason).toMatch(said)
+
     // The next test kills it: the broker shall notice soon.
     const soonGone = { PLEDGEVIEW_KAFKA_SESSION_MS: '3000' }
     projector = await deployment.startProjector({ PLEDGEVIEW_REJECT_SHARE_MAX: '1', ...soonGone })
