@@ -7,10 +7,9 @@
  */
 import type { EventReader } from '../log/port.ts'
 import { platformDigitsOf } from '../projector/fold/fold-statements.ts'
-import { idChunks } from '../tables/clickhouse/statements.ts'
 import { onEach, type RebuildContext, type RebuildShard } from './context.ts'
 import { catchUp } from './ingest.ts'
-import { ledgers, newerQuery, rangesOf, type Scope } from './withdrawals.ts'
+import { type Missing, rangesOf, readMissing, type Scope, stillMissing } from './withdrawals.ts'
 
 const mismatchesMax = 10
 // Records that were only late are found after two catch-ups. What is still missing then is lost.
@@ -139,50 +138,6 @@ export async function verifyReadTables(
     'the rebuilt read tables do not match their ledger; nothing was promoted. The first places:',
     mismatches,
   )
-}
-
-/* Finds what the live ledgers have and the rebuilt ones do not: entities, newer versions, and deletions. */
-
-/** An entity of the live ledger, of which the rebuilt ledger has an older version or nothing. */
-interface Missing {
-  campaign: string
-  /** Which entity of the campaign: itself, or one of its pledges. */
-  entity: string
-  isPledge: boolean
-  /** Versions as text: they have 64 bits. */
-  liveVersion: string
-  /** -1: the entity is unknown. */
-  rebuiltVersion: string
-  /** Whether it is deleted, hidden or cancelled in the live tables. */
-  isWithdrawn: boolean
-}
-
-const missingMax = 10_000
-const idsPerStatement = 1_000
-
-/** Returns at most 10,000 of each ledger, of the campaigns in scope. */
-async function readMissing(shard: RebuildShard, { condition, parameters }: Scope): Promise<Missing[]> {
-  const missing = ledgers.map(ledger => {
-    const query = `SELECT campaign_id AS campaign, toJSONString([${ledger.key}]) AS entity, toBool(is_withdrawn) AS isWithdrawn,
-        ${ledger.name === 'pledge_ledger'} AS isPledge, toString(live_version) AS liveVersion,
-        if(is_known, toString(rebuilt_version), '-1') AS rebuiltVersion
-      FROM (${newerQuery(ledger, shard, condition)}) ORDER BY ${ledger.key} LIMIT ${missingMax}`
-    return shard.tables.rows<Missing>({ query, query_params: parameters })
-  })
-  return (await Promise.all(missing)).flat()
-}
-
-/** What is still missing after the new generation has caught up, compared with what the live tables had before. */
-async function stillMissing(shard: RebuildShard, before: readonly Missing[]): Promise<Missing[]> {
-  const now = new Map<string, Missing>()
-  for (const ids of idChunks([...new Set(before.map(({ campaign }) => campaign))], idsPerStatement)) {
-    const scope = { condition: 'campaign_id IN {ids:Array(String)}', parameters: { ids } }
-    for (const missing of await readMissing(shard, scope)) now.set(missing.entity, missing)
-  }
-  return before.filter(({ entity, liveVersion }) => {
-    const found = now.get(entity)
-    return found !== undefined && BigInt(found.rebuiltVersion) < BigInt(liveVersion)
-  })
 }
 
 /** The places for a message. Pledges are counted by campaign. */

@@ -1,7 +1,7 @@
 /**
- * Withdrawals: rows of a ledger without content, because the entity was deleted, hidden or cancelled. They travel
- * from the current ledgers into those of the new generation, because the history of a rebuild may not have them: the log has
- * compacted the tombstone away, or older events were appended again.
+ * What the live ledgers have and the new ones lack. The verification asks for all of it (`readMissing`), and withdrawals are carried over:
+ * rows of a ledger without content, because the entity was deleted, hidden or cancelled. The history of a rebuild may not have them: the log
+ * has compacted the tombstone away, or older events were appended again.
  *
  * Promises:
  * - What is withdrawn in the live tables is not shown by the generation that is promoted, whatever history was read. Versions
@@ -12,6 +12,7 @@
 import { ledgerColumns } from '../../contracts/tables/campaign-columns.ts'
 import { lastIn, runsMax } from '../projector/fold/fold-progress.ts'
 import { pledgeColumns } from '../projector/ingest/ledger-rows.ts'
+import { idChunks } from '../tables/clickhouse/statements.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
 import { fillIn, nameDatabases } from '../tables/schema/sql-files.ts'
@@ -83,7 +84,7 @@ export function createWithdrawals(tables: Tables, { live, rebuilt }: Sides, run:
 const namesOf = (columns: readonly { name: string }[]) => columns.map(({ name }) => name).join(', ')
 
 /** `withdrawn`: SQL; the row has no content to show, because the entity was deleted, hidden or cancelled. */
-export const ledgers = [
+const ledgers = [
   {
     name: 'campaign_ledger',
     key: 'campaign_id',
@@ -107,7 +108,7 @@ export interface Sides {
 const newer = readSql('newer', import.meta.url)
 
 /** Selects the entities of which the live ledger has a newer version. `scope`: SQL. `rows`: SQL; only these rows of the live ledger. */
-export function newerQuery(
+function newerQuery(
   { name, key, withdrawn }: (typeof ledgers)[number],
   { live, rebuilt }: Sides,
   scope: string,
@@ -115,6 +116,50 @@ export function newerQuery(
 ): string {
   const parts = { ledger: name, key, withdrawn, rows, scope }
   return fillIn(newer, { live: live.ledger, rebuilt: rebuilt.ledger, ...parts })
+}
+
+/** An entity of the live ledger, of which the rebuilt ledger has an older version or nothing. */
+export interface Missing {
+  campaign: string
+  /** Which entity of the campaign: itself, or one of its pledges. */
+  entity: string
+  isPledge: boolean
+  /** Versions as text: they have 64 bits. */
+  liveVersion: string
+  /** -1: the entity is unknown. */
+  rebuiltVersion: string
+  /** Whether it is deleted, hidden or cancelled in the live tables. */
+  isWithdrawn: boolean
+}
+
+type Compared = Sides & { tables: Tables }
+
+const missingMax = 10_000
+const idsPerStatement = 1_000
+
+/** Returns at most 10,000 of each ledger, of the campaigns in scope. */
+export async function readMissing(shard: Compared, { condition, parameters }: Scope): Promise<Missing[]> {
+  const missing = ledgers.map(ledger => {
+    const query = `SELECT campaign_id AS campaign, toJSONString([${ledger.key}]) AS entity, toBool(is_withdrawn) AS isWithdrawn,
+        ${ledger.name === 'pledge_ledger'} AS isPledge, toString(live_version) AS liveVersion,
+        if(is_known, toString(rebuilt_version), '-1') AS rebuiltVersion
+      FROM (${newerQuery(ledger, shard, condition)}) ORDER BY ${ledger.key} LIMIT ${missingMax}`
+    return shard.tables.rows<Missing>({ query, query_params: parameters })
+  })
+  return (await Promise.all(missing)).flat()
+}
+
+/** What is still missing after the new generation has caught up, compared with what the live tables had before. */
+export async function stillMissing(shard: Compared, before: readonly Missing[]): Promise<Missing[]> {
+  const now = new Map<string, Missing>()
+  for (const ids of idChunks([...new Set(before.map(({ campaign }) => campaign))], idsPerStatement)) {
+    const scope = { condition: 'campaign_id IN {ids:Array(String)}', parameters: { ids } }
+    for (const missing of await readMissing(shard, scope)) now.set(missing.entity, missing)
+  }
+  return before.filter(({ entity, liveVersion }) => {
+    const found = now.get(entity)
+    return found !== undefined && BigInt(found.rebuiltVersion) < BigInt(liveVersion)
+  })
 }
 
 /* Ranges of the ledgers. The pledges of a platform do not fit into the memory of one statement. */
