@@ -177,11 +177,8 @@ export function currentStateReader<T extends EventType>(type: T): StateReader<St
  * Confluent's.
  */
 export function unframe(value: Uint8Array): { schemaId: number; avroBinary: Buffer } | { reason: string } {
+  if (value[0]) return { reason: `the first byte is ${value[0]}, not 0 (Confluent framing)` }
   if (value.length < framingBytes) return { reason: `${value.length} bytes are too short for a framed value` }
-  if (value[0] !== 0)
-    return {
-      reason: `the first byte is ${value[0]}, not 0 (Confluent framing)`,
-    }
   const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   return {
     schemaId: bytes.readUInt32BE(1),
