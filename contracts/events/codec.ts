@@ -8,7 +8,7 @@
  * Source: Avro 1.11 specification, "Schema Resolution"; Confluent wire format.
  */
 import { readFileSync } from 'node:fs'
-import type avro from 'avsc'
+import avro from 'avsc'
 import { beginValue, checkedText, compileSchema, pathText } from './avro-types.ts'
 import {
   type ApiKeyState,
@@ -126,11 +126,32 @@ export function framed(schemaId: number, avroBinary: Buffer): Buffer {
 /** The reader for values that were written with this schema. Throws if Avro cannot resolve it to ours. */
 export function stateReader<T extends EventType>(type: T, writerSchema: object): StateReader<StateOf[T]> {
   const reader = types[type]
-  // Records and enums match by name without the namespace. That is Avro's rule, but avsc follows it only on request.
-  const resolver = reader.createResolver(compileSchema(writerSchema), { ignoreNamespaces: true })
+  const resolver = resolverOf(reader, compileSchema(writerSchema))
   return avroBinary => {
     beginValue()
     return checkedText(reader.fromBuffer(avroBinary, resolver) as StateOf[T])
+  }
+}
+
+/** How values of the writer's type are read as ours. Throws an `Error` that names the field: most of avsc's name only types. */
+function resolverOf(ours: avro.Type, theirs: avro.Type): ReturnType<avro.Type['createResolver']> {
+  try {
+    // Records and enums match by name without the namespace. That is Avro's rule, but avsc follows it only on request.
+    return ours.createResolver(theirs, { ignoreNamespaces: true })
+  } catch (error) {
+    if (!avro.Type.isType(ours, 'record') || !avro.Type.isType(theirs, 'record')) throw error
+    if (ours.name?.split('.').at(-1) !== theirs.name?.split('.').at(-1))
+      throw new Error(`its record is ${theirs.name}, not ${ours.name}`)
+    const writers = (theirs as avro.types.RecordType).fields
+    for (const { name, type } of (ours as avro.types.RecordType).fields) {
+      const written = writers.find(field => field.name === name)
+      try {
+        if (written) resolverOf(type, written.type)
+      } catch (cause) {
+        throw new Error(`${name}: ${(cause as Error).message}`)
+      }
+    }
+    throw error
   }
 }
 
@@ -156,11 +177,8 @@ export function currentStateReader<T extends EventType>(type: T): StateReader<St
  * Confluent's.
  */
 export function unframe(value: Uint8Array): { schemaId: number; avroBinary: Buffer } | { reason: string } {
+  if (value[0]) return { reason: `the first byte is ${value[0]}, not 0 (Confluent framing)` }
   if (value.length < framingBytes) return { reason: `${value.length} bytes are too short for a framed value` }
-  if (value[0] !== 0)
-    return {
-      reason: `the first byte is ${value[0]}, not 0 (Confluent framing)`,
-    }
   const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   return {
     schemaId: bytes.readUInt32BE(1),

@@ -100,6 +100,14 @@ function isUnion(schema: Schema): schema is readonly Schema[] {
 
 function recordForm(fields: readonly FieldForm[]): Form {
   const names = new Set(fields.map(({ name }) => name))
+  const unknownOf = (record: Holder) => Object.keys(record).find(name => !names.has(name))
+  // A state in an envelope, or with other names: the field that is there tells its writer more than the one that is not.
+  const missing = (record: Holder) => {
+    const unknown = unknownOf(record)
+    return unknown === undefined
+      ? 'is missing'
+      : `is missing, and ${nameText(unknown)} is not a field of the schema`
+  }
   return {
     read(holder, at) {
       const record = holder[at]
@@ -109,7 +117,7 @@ function recordForm(fields: readonly FieldForm[]): Form {
         const value = record[name]
         if (value === undefined || value === null) {
           if (value === null && !isNullable) return under(at, { field: name, reason: 'is null' })
-          if (absent === undefined) return under(at, { field: name, reason: 'is missing' })
+          if (absent === undefined) return under(at, { field: name, reason: missing(record) })
           record[name] = absent
         } else {
           const fault = form.read(record, name)
@@ -118,7 +126,7 @@ function recordForm(fields: readonly FieldForm[]): Form {
       }
       // Every field is present here, so one more is a field that we do not know.
       if (Object.keys(record).length === fields.length) return undefined
-      const unknown = Object.keys(record).find(name => !names.has(name)) ?? ''
+      const unknown = unknownOf(record) ?? ''
       return under(at, { field: nameText(unknown), reason: 'is not a field of the schema' })
     },
     write(value) {

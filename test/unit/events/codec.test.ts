@@ -145,7 +145,18 @@ describe('reading what another version of the schema wrote', () => {
   test('a writer whose union has no type of ours is refused when its reader is made', () => {
     const foreign = structuredClone(current)
     for (const field of foreign.fields) if (field.name === 'version') field.type = ['null', 'string']
-    expect(() => stateReader('pledge', foreign)).toThrow('cannot read "string" as "long"')
+    expect(() => stateReader('pledge', foreign)).toThrow('version: cannot read "string" as "long"')
+  })
+
+  test('a writer whose record or field does not fit is refused with its name, also in a nested record', () => {
+    const foreign = structuredClone(schemas.campaign) as RecordSchema
+    const creator = foreign.fields.find(({ name }) => name === 'creator')?.type as unknown as RecordSchema
+    for (const field of creator.fields) if (field.name === 'name') field.type = 'long'
+    expect(() => stateReader('campaign', foreign)).toThrow('creator: name: cannot read "long" as "string"')
+    const renamed = { ...foreign, name: 'CampaignEvent', namespace: 'acme' }
+    expect(() => stateReader('campaign', renamed)).toThrow(
+      'its record is acme.CampaignEvent, not pledgeview.events.Campaign',
+    )
   })
 })
 
