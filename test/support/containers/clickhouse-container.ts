@@ -1,5 +1,6 @@
 /** Runs ClickHouse's own server in a container: on all addresses, with the user from the environment, until SIGTERM. */
 import { once } from 'node:events'
+import { networkInterfaces } from 'node:os'
 import { start } from '../../../services/clickhouse-server/start.ts'
 import { defaultDatabases } from '../../../services/tables/generation-log.ts'
 
@@ -11,8 +12,14 @@ const { child } = await start({
   databases: defaultDatabases,
   // The user may have the program's own name, and then replaces it. So the server is queried with this password, too.
   programPassword: password,
-  // In a container, clients outside cannot reach the loopback.
-  more: { listen_host: '0.0.0.0' },
+  // In a container, clients outside cannot reach the loopback, and they call the server by the name of its service.
+  more: {
+    listen_host: Object.values(networkInterfaces())
+      .flatMap(addresses => addresses ?? [])
+      .filter(({ family }) => family === 'IPv4')
+      .map(({ address }) => address),
+    http_handlers: { defaults: {} },
+  },
   moreUsers: {
     users: {
       [user]: {

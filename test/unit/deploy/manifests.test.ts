@@ -37,3 +37,11 @@ test('in the compose file, only what hashes backers gets the key for that', () =
   const blocks = services.split(/^ {2}(?=[\w-]+:)/m).filter(block => block.includes('PLEDGEVIEW_BACKER_KEY:'))
   expect(blocks.map(block => block.slice(0, block.indexOf(':')))).toEqual(['pledgeview', 'projector'])
 })
+
+test('in the compose file, one service builds the image: built by several, each `up` replaced containers in which nothing had changed', () => {
+  const compose = read('docker-compose.yml')
+  expect(compose.match(/^ *build:/gm)).toHaveLength(1)
+  expect(compose).toMatch(/^ {2}migrate:\n {4}<<: \*pledgeview\n {4}build:/m)
+  expect(compose).toContain('  image: pledgeview:0.1.0\n')
+  expect(compose).toContain('  pull_policy: never\n')
+})
