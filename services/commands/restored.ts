@@ -1,6 +1,6 @@
 import { withServers } from '../distributed/access.ts'
-import { beginAgain, readTablesWatermark } from '../projector/positions/positions.ts'
-import { readPositions } from '../projector/positions/stored-positions.ts'
+import { readPositions } from '../projector/positions/positions.ts'
+import { beginAgain, readTablesWatermark } from '../projector/positions/restore.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { type Command, type Io, jsonOption, printJson, readArguments } from './command.ts'
 

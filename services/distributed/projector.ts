@@ -5,11 +5,7 @@ import { whileAway } from '../log/kafka/client.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaReader } from '../log/kafka/reader.ts'
 import { type Compaction, checkAbsence } from '../projector/positions/last-read.ts'
-import {
-  readPositions,
-  readUntilOfNew,
-  type StoredPositions,
-} from '../projector/positions/stored-positions.ts'
+import { readPositions, readUntilOfNew, type StoredPositions } from '../projector/positions/positions.ts'
 import { statusOf } from '../projector/status.ts'
 import { closeServer, closing, type Open } from '../runtime/async/closing.ts'
 import { retry } from '../runtime/async/retry.ts'

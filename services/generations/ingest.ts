@@ -6,8 +6,14 @@ import { randomUUID } from 'node:crypto'
 import { type EventReader, lagRecords, type PartitionLag, type Position } from '../log/port.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../projector/ingest/reject-circuit-breaker.ts'
-import { createPositions, noticeRestore, type Positions } from '../projector/positions/positions.ts'
-import { readPositions, startOfLog, writePositions } from '../projector/positions/stored-positions.ts'
+import {
+  createPositions,
+  type Positions,
+  readPositions,
+  startOfLog,
+  writePositions,
+} from '../projector/positions/positions.ts'
+import { noticeRestore } from '../projector/positions/restore.ts'
 import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
 import { projectorSettings } from '../projector/settings.ts'
 import { createNotifier } from '../runtime/async/notifier.ts'
@@ -158,12 +164,10 @@ export function createBuildPositions(context: Omit<RebuildContext, 'positions' |
   const warn = (message: string) => logger.warn(message)
   const placesOf = (side: 'live' | 'rebuilt') =>
     shards.map(shard => ({ tables: shard.tables, databases: shard[side] }))
-  const places = placesOf('rebuilt')
-  const positions = createPositions({ tables, databases: rebuilt, shards: places, now, warn })
   const live = { tables, databases: wholeOf(context, from), shards: placesOf('live'), now, warn }
-  return {
-    ...positions,
-    async find(state) {
+  return createPositions({
+    ...{ databases: rebuilt, shards: placesOf('rebuilt'), now, warn },
+    async notice({ shards: places }, state) {
       // A dry run hides no restore. And a process that was taken for dead may wake up when its tables are the previous ones.
       const { isDry } = tracker.detail.request
       if (!isDry && (await readCurrent(generationLog.tables, generationLog.base)) === from) {
@@ -173,7 +177,7 @@ export function createBuildPositions(context: Omit<RebuildContext, 'positions' |
       const { ofLog } = await readPositions(places, state.log)
       const first = state.partitions.map(at => startOfLog(state.log, at, now()))
       if (ofLog.size === 0) await writePositions(places, first)
-      return positions.find(state)
+      return { stored: await readPositions(places, state.log) }
     },
-  }
+  })
 }

@@ -4,6 +4,7 @@
  */
 import type { EventReader } from '../log/port.ts'
 import { createPositions, type Positions } from '../projector/positions/positions.ts'
+import { noticeRestore } from '../projector/positions/restore.ts'
 import {
   createProjectorService,
   type ProjectorService,
@@ -65,9 +66,10 @@ export function createLivePositions(dependencies: LivePositionsDependencies): Po
     tables: tablesOfCurrent(patientTables(of.tables, patience), of.databases, follow),
   })
   return createPositions({
-    ...ofCurrent({ tables, databases }),
+    databases,
     shards: (cluster?.shards ?? [{ tables, databases }]).map(ofCurrent),
     now: Date.now,
     warn: message => logger.warn(message),
+    notice: (place, state) => noticeRestore({ ...ofCurrent({ tables, databases }), ...place }, state),
   })
 }

@@ -7,7 +7,7 @@
  *   before the end of the log is read that it has to reach.
  * - A row with the same content keeps its `updated_at`. A changed row gets a stamp at or above the watermark, which stands still until the
  *   projectors follow the row. So no poller misses a change, or fetches a campaign that is the same.
- * - If the current generation is a restored one that still has to be read again (positions.ts), no row keeps its stamp: a poller may have seen
+ * - If the current generation is a restored one that still has to be read again (restore.ts), no row keeps its stamp: a poller may have seen
  *   what the backup lacks.
  * - The row is written only if this attempt was not given up (attempts.ts). Until it is given up, no fold worker passes the hold. So a late
  *   row does no harm.
@@ -23,7 +23,7 @@ import {
   stampOf,
   stepParameters,
 } from '../projector/fold/fold-statements.ts'
-import { readPositions, writePositions } from '../projector/positions/stored-positions.ts'
+import { readPositions, writePositions } from '../projector/positions/positions.ts'
 import type { Databases } from '../tables/port.ts'
 import { readSql } from '../tables/read-sql.ts'
 import { promoteGeneration } from './attempts.ts'

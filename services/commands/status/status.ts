@@ -4,7 +4,7 @@ import type { EmbeddedAccess } from '../../embedded/access.ts'
 import { type KafkaInspectorDependencies, openKafkaInspector } from '../../log/kafka/inspector.ts'
 import { compactionWarnings } from '../../log/kafka/topic-settings.ts'
 import { lagRecords, type PartitionLag, type RememberedWatermark } from '../../log/port.ts'
-import { readPositions } from '../../projector/positions/stored-positions.ts'
+import { readPositions } from '../../projector/positions/positions.ts'
 import type { SharedSlugs } from '../../projector/producers/claims.ts'
 import {
   type ProducersStatus,

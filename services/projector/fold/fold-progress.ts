@@ -10,7 +10,7 @@ export interface PendingBatches {
   batches: number
   campaigns: number
   keys: number
-  /** Whether some were read again after a restore (positions.ts). */
+  /** Whether some were read again after a restore (restore.ts). */
   isAgain: boolean
   /** When their oldest event entered the log, Unix ms. */
   oldestAt: number

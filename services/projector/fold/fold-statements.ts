@@ -53,7 +53,7 @@ export function fileStatement(
 /**
  * The campaigns of the pending batches of these runs, without those that were in quarantine before the fold, which began with the number
  * `foldId`; or a single campaign; or all that the ledger knows. `isAgain`: some of the batches were read again after a restore
- * (positions.ts).
+ * (restore.ts).
  */
 export type Touched =
   | {

@@ -5,18 +5,14 @@
  * A position is written after the rows of its batch and the batch log, and at most once a second: after a kill, the records of that second
  * are read again. A late writer cannot harm: in each era the highest position counts. A new era begins where the positions must go back:
  *
- * - The tables were restored from a backup. The event log remembers which watermark lists have shown (port.ts). If the tables are
- *   behind it, they went back. Before anything is read, positions of a new era are written. They begin a day before the backup, because
- *   a backup copies one table after the other. Everything is folded once. And what is read again is stamped anew up to
- *   the log's end of that moment, even if it comes out the same: a poller may have seen what the backup lacks.
+ * - The tables were restored from a backup, and what they lack is read again (restore.ts).
  * - The log went back: it ends before the position, or has another record there. It is read from its start.
  *   So a position moves only once a record has been read: markers of transactions alone leave nothing to compare.
  *
  * Another generation is the same case as a restart: an assignment belongs to the generation under which its positions were found. Within a
  * second the projector drops what it has read and not written, and reads on from the positions of the generation that is current now.
  *
- * Each shard has its own positions, and the lowest counts. A group that was never used remembers nothing; then `pledgeview restored`
- * says that the tables went back.
+ * Each shard has its own positions, and the lowest counts.
  */
 import {
   type LogState,
@@ -26,37 +22,38 @@ import {
   type Start,
 } from '../../log/port.ts'
 import { invariant } from '../../runtime/ops/invariants.ts'
+import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import { presentOf } from '../../tables/generation-log.ts'
-import type { Databases, Shard, Tables } from '../../tables/port.ts'
-import { foldWholeStatement } from '../fold/fold-progress.ts'
-import {
-  readPositions,
-  readUntilOfNew,
-  type StoredPosition,
-  type StoredPositions,
-  startOfLog,
-  writePositions,
-} from './stored-positions.ts'
+import type { Databases, Shard } from '../../tables/port.ts'
 
-interface PositionsDependencies {
-  tables: Pick<Tables, 'rows' | 'run'>
+/** Where positions are, and what they are found with. */
+export interface PositionsPlace {
   databases: Databases
   /** The shards that each have positions. */
   shards: readonly Shard[]
   /** Unix ms. */
   now: () => number
-  monotonicMs?: () => number
   warn: (message: string) => void
+}
+
+interface PositionsDependencies extends PositionsPlace {
+  monotonicMs?: () => number
+  /** Reads the positions, and notices a restore (restore.ts). */
+  notice: (place: PositionsPlace, state: LogState) => Promise<Noticed>
+}
+
+/** The positions in the tables; `restored`: those of a new era, if the tables went back. */
+export interface Noticed {
+  stored: StoredPositions
+  restored?: Map<string, StoredPosition>
 }
 
 export type Positions = ReturnType<typeof createPositions>
 
-/** A backup that is copied while projectors run has tables of different moments. */
-const marginHours = 24
 const storeEveryMs = 1_000
 
 export function createPositions(dependencies: PositionsDependencies) {
-  const { now, monotonicMs = () => performance.now(), warn } = dependencies
+  const { now, monotonicMs = () => performance.now(), warn, notice } = dependencies
   let assignment = ''
   let sought: Databases | undefined
   let shards: readonly Shard[] = []
@@ -89,7 +86,7 @@ export function createPositions(dependencies: PositionsDependencies) {
     const databases = presentOf(dependencies.databases)
     const present = dependencies.shards.map(shard => ({ ...shard, databases: presentOf(shard.databases) }))
     try {
-      const noticed = await noticeRestore({ ...dependencies, databases, shards: present }, state)
+      const noticed = await notice({ ...dependencies, databases, shards: present }, state)
       return { databases, present, ...noticed }
     } catch (error) {
       if (databases.ledger === dependencies.databases.ledger) throw error
@@ -176,103 +173,121 @@ export function createPositions(dependencies: PositionsDependencies) {
   }
 }
 
-/** The lowest of all shards, Unix ms; 0 if none was written. */
-export async function readTablesWatermark(
-  tables: Pick<Tables, 'rows'>,
-  { read }: Databases,
-): Promise<number> {
-  const [row] = await tables.rows<{ watermark: number }>({
-    query: `SELECT toUnixTimestamp64Milli(reached) AS watermark FROM ${read}.watermark`,
-  })
-  return row?.watermark ?? 0
+/* As they stand in the tables. */
+
+/** A row of the table `positions`. Times are Unix ms. */
+export interface StoredPosition {
+  log: string
+  topic: string
+  partition: number
+  era: number
+  /** The offset to read next. */
+  next: number
+  /** When the record before `next` entered the log; 0: unknown. */
+  lastAt: number
+  /** Everything that the partition had at this time is read. */
+  readUntil: number
+  /** What is before this offset is read again after a restore. */
+  againUntil: number
+  /** The watermark that lists had shown before the restore. What is read again gets a stamp from then on. */
+  lostWatermark: number
 }
 
-interface Noticed {
-  stored: StoredPositions
-  restored?: Map<string, StoredPosition>
+const columns = [
+  { name: 'log', type: 'String' },
+  { name: 'topic', type: 'String' },
+  { name: 'partition', type: 'UInt32' },
+  { name: 'era', type: 'UInt32' },
+  { name: 'next', type: 'UInt64' },
+  { name: 'last_at', type: 'Int64' },
+  { name: 'read_until', type: "DateTime64(3, 'UTC')" },
+  { name: 'again_until', type: 'UInt64' },
+  { name: 'lost_watermark', type: "DateTime64(3, 'UTC')" },
+] as const
+
+export interface StoredPositions {
+  /** Of this log, by partition: the lowest of all shards. */
+  ofLog: Map<string, StoredPosition>
+  /** When every partition was last known to be read, by log. */
+  readUntil: Map<string, number>
 }
 
-/** The positions in the tables, and if the tables went back, those of a new era (`restored`), which are then written. */
-export async function noticeRestore(
-  dependencies: PositionsDependencies,
-  state: Pick<LogState, 'log' | 'partitions' | 'remembered'>,
-): Promise<Noticed> {
-  const { shown, watermark: lostWatermark } = state.remembered
-  // The watermark comes first: another projector may begin again and write a high one while the positions are read.
-  const watermark = await readTablesWatermark(dependencies.tables, dependencies.databases)
-  const stored = await readPositions(dependencies.shards, state.log)
-  // Empty tables are filled from the start of the log. No stamp of theirs is below the remembered watermark.
-  if (shown === 0 || stored.readUntil.size === 0) return { stored }
-  const known = Math.max(0, ...[...stored.ofLog.values()].map(row => row.lostWatermark))
-  if (watermark >= shown || known >= shown) return { stored }
-  return { stored, restored: await beginAgain(dependencies, state, { stored, watermark, lostWatermark }) }
-}
-
-/**
- * Writes down that the tables went back: everything is folded once, and positions of a new era say what is read again. `watermark`: the
- * tables' own, which is the time of the backup. `lostWatermark`: no list has shown a later one. Both Unix ms. `acceptsLoss`: records that the
- * log has deleted are not needed. Repeating it is harmless.
- */
-export async function beginAgain(
-  dependencies: PositionsDependencies,
-  state: Pick<LogState, 'log' | 'partitions'>,
-  {
-    stored,
-    watermark,
-    lostWatermark,
-    acceptsLoss = false,
-  }: { stored: StoredPositions; watermark: number; lostWatermark: number; acceptsLoss?: boolean },
-): Promise<Map<string, StoredPosition>> {
-  const { tables, databases, shards, now, warn } = dependencies
-  const fresh = readUntilOfNew(stored, now())
-  const certain = await readCertain(dependencies, state.log, watermark)
-  const rows = state.partitions.map(at => {
-    const name = partitionName(at)
-    const row = stored.ofLog.get(name) ?? startOfLog(state.log, at, fresh)
-    const back = Math.max(at.low, certain.get(name) ?? 0)
-    // What the tables lack and the log has deleted is an error for the reader, unless an operator accepts that.
-    const next = acceptsLoss ? Math.max(at.low, Math.min(row.next, back)) : Math.min(row.next, back)
-    return { ...row, era: row.era + 1, next, lastAt: 0, againUntil: at.end, lostWatermark }
-  })
-  await tables.run(foldWholeStatement(databases, `restored-${lostWatermark}`))
-  await writePositions(shards, rows)
-  const times = [lostWatermark, watermark].map(ms => new Date(ms).toISOString())
-  warn(
-    `the tables went back: lists have shown changes up to ${times[0]}, and these tables end at ${times[1]}. The log is read again from ` +
-      `${marginHours} hours before, and what it changes gets new stamps. A rebuild that is promoted before that is done gives every campaign a new stamp`,
+/** The positions in the tables. A shard without a row for a partition has nothing of it. */
+export async function readPositions(shards: readonly Shard[], log: string): Promise<StoredPositions> {
+  const byShard = await Promise.all(
+    shards.map(({ tables, databases: { ledger } }) =>
+      tables.rows<StoredPosition>({
+        query: `SELECT log, topic, partition, latest.1 AS era, latest.2 AS next, latest.3 AS lastAt, latest.4 AS readUntil,
+                  latest.5 AS againUntil, latest.6 AS lostWatermark
+                FROM
+                (
+                  SELECT log, topic, partition, max((era, next, last_at, toUnixTimestamp64Milli(read_until), again_until,
+                    toUnixTimestamp64Milli(lost_watermark))) AS latest
+                  FROM ${ledger}.positions GROUP BY log, topic, partition
+                )`,
+      }),
+    ),
   )
-  return new Map(rows.map(row => [partitionName(row), row]))
+  const rows = byShard.flat()
+  const ofLog = Map.groupBy(
+    rows.filter(row => row.log === log),
+    partitionName,
+  )
+  const complete = [...ofLog].filter(([, found]) => found.length === shards.length)
+  return {
+    ofLog: new Map(complete.map(([name, found]) => [name, found.reduce(lower)])),
+    readUntil: new Map(
+      [...Map.groupBy(rows, row => row.log)].map(([name, found]) => [
+        name,
+        Math.min(...found.map(({ readUntil }) => readUntil)),
+      ]),
+    ),
+  }
+}
+
+/** The eras go up together; a shard with a lower one was restored alone. */
+function lower(one: StoredPosition, other: StoredPosition): StoredPosition {
+  const [low, high] = one.next <= other.next ? [one, other] : [other, one]
+  return {
+    ...low,
+    era: Math.max(low.era, high.era),
+    readUntil: Math.min(low.readUntil, high.readUntil),
+    againUntil: Math.max(low.againUntil, high.againUntil),
+    lostWatermark: Math.max(low.lostWatermark, high.lostWatermark),
+  }
 }
 
 /**
- * What was read a day before this time (Unix ms), by partition. Batches and positions are written after their rows are on every shard, so
- * those of any shard count. The batch log has a month. If these tables know that the log of a partition was replaced, nothing of it is certain:
- * offsets of the old log say nothing about the new one.
+ * Since when a partition that the tables do not know is followed. Tables that were filled from another log have missed deletions since
+ * that one was read.
  */
-async function readCertain(
-  { tables, databases, shards }: PositionsDependencies,
+export function readUntilOfNew(stored: StoredPositions | undefined, now: number): number {
+  return Math.max(...(stored?.readUntil.values() ?? []), 0) || now
+}
+
+export function startOfLog(
   log: string,
-  until: number,
-): Promise<Map<string, number>> {
-  const before = `fromUnixTimestamp64Milli({until:Int64}, 'UTC') - INTERVAL ${marginHours} HOUR`
-  const query_params = { until: Math.round(until), log }
-  const ofShards = shards.map(shard =>
-    shard.tables.rows<{ place: string; reached: number; wasReplaced: boolean }>({
-      query: `SELECT concat(topic, '/', toString(partition)) AS place, maxIf(next, written_at < ${before}) AS reached,
-                toBool(max(era > 0 AND toUnixTimestamp64Milli(lost_watermark) = 0)) AS wasReplaced
-              FROM ${shard.databases.ledger}.positions WHERE log = {log:String} GROUP BY place`,
-      query_params,
-    }),
+  { topic, partition, low }: LogState['partitions'][number],
+  readUntil: number,
+): StoredPosition {
+  return {
+    ...{ log, topic, partition, era: 0, next: low, lastAt: 0 },
+    ...{ readUntil, againUntil: 0, lostWatermark: 0 },
+  }
+}
+
+export async function writePositions(
+  shards: readonly Shard[],
+  rows: readonly StoredPosition[],
+): Promise<void> {
+  if (rows.length === 0) return
+  const values = rows.map(row => [
+    ...[row.log, row.topic, row.partition, row.era, row.next, Math.round(row.lastAt)],
+    ...[row.readUntil, row.againUntil, row.lostWatermark],
+  ])
+  await Promise.all(
+    shards.map(({ tables, databases: { ledger } }) =>
+      tables.insert({ table: `${ledger}.positions`, columns, rows: encodeRows(columns, values) }),
+    ),
   )
-  const ofBatches = tables.rows<{ place: string; reached: number; wasReplaced?: boolean }>({
-    query: `SELECT concat(at.1, '/', toString(at.2)) AS place, max(at.3) AS reached
-            FROM ${databases.ledger}.batch_log ARRAY JOIN positions AS at
-            WHERE log = {log:String} AND appended_at < ${before} GROUP BY place`,
-    query_params,
-  })
-  const found = (await Promise.all([ofBatches, ...ofShards])).flat()
-  const certain = new Map<string, number>()
-  for (const { place, reached } of found) certain.set(place, Math.max(reached, certain.get(place) ?? 0))
-  for (const { place, wasReplaced } of found) if (wasReplaced) certain.delete(place)
-  return certain
 }

@@ -17,7 +17,7 @@ import {
   openJournalWriter,
 } from '../../../services/log/local/journal.ts'
 import { partitionName } from '../../../services/log/port.ts'
-import { readPositions } from '../../../services/projector/positions/stored-positions.ts'
+import { readPositions } from '../../../services/projector/positions/positions.ts'
 import { sleep } from '../../../services/runtime/async/sleep.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import {

@@ -1,7 +1,13 @@
 /** The positions of a projector in a test. */
 import { expect, vi } from 'vitest'
 import { openJournalReader } from '../../../services/log/local/journal.ts'
-import { createPositions, type Positions } from '../../../services/projector/positions/positions.ts'
+import type { LogState } from '../../../services/log/port.ts'
+import {
+  createPositions,
+  type Positions,
+  type PositionsPlace,
+} from '../../../services/projector/positions/positions.ts'
+import { noticeRestore } from '../../../services/projector/positions/restore.ts'
 import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { column } from './fold-records.ts'
 import { createProjector } from './running-projector.ts'
@@ -15,7 +21,8 @@ interface Place {
 
 export function positionsIn({ tables, databases, cluster, warn = () => {} }: Place): Positions {
   const shards = cluster?.shards ?? [{ tables, databases }]
-  return createPositions({ tables, databases, shards, now: Date.now, warn })
+  const notice = (place: PositionsPlace, state: LogState) => noticeRestore({ ...place, tables }, state)
+  return createPositions({ databases, shards, now: Date.now, warn, notice })
 }
 
 // Only a hang takes this long. Each look is a query, and the fold loop looks every half second.

@@ -1,12 +1,20 @@
 /** When the positions are written. What they mean is shown in the integration suite of the same name. */
 import { expect, test } from 'vitest'
-import { createPositions } from '../../../../services/projector/positions/positions.ts'
-import { readPositions, readUntilOfNew } from '../../../../services/projector/positions/stored-positions.ts'
+import {
+  createPositions,
+  readPositions,
+  readUntilOfNew,
+} from '../../../../services/projector/positions/positions.ts'
+import { noticeRestore } from '../../../../services/projector/positions/restore.ts'
 import { generationOf } from '../../../../services/tables/generation-log.ts'
 import { decodeRows } from '../../../support/clickhouse/row-binary.ts'
 
 const databases = generationOf({ base: 'base', views: 'views' }, 1)
 const partition = { topic: 'pledges', partition: 0 } as const
+
+const notice: Parameters<typeof createPositions>[0]['notice'] = async ({ shards }, { log }) => ({
+  stored: await readPositions(shards, log),
+})
 
 /** Positions whose clock stands still, and the offsets that they have written. */
 async function openPositions() {
@@ -19,7 +27,7 @@ async function openPositions() {
     },
   }
   const positions = createPositions({
-    ...{ tables, databases, shards: [{ tables, databases }] },
+    ...{ databases, shards: [{ tables, databases }], notice },
     now: () => 1_790_000_000_000,
     monotonicMs: () => 0,
     warn: () => {},
@@ -78,7 +86,7 @@ test('a partition that the log has no more does not count as unread, neither for
     },
   }
   const shards = [{ tables, databases }]
-  const positions = createPositions({ tables, databases, shards, now: () => now, warn: () => {} })
+  const positions = createPositions({ databases, shards, notice, now: () => now, warn: () => {} })
   await positions.find({
     ...{ log: 'one', assignment: 'first', remembered: { watermark: 0, shown: 0 } },
     partitions: [{ ...partition, low: 0, end: 7 }],
@@ -97,14 +105,8 @@ test('the watermark is read before the positions: between them, another projecto
     },
     ...{ run: async () => {}, insert: async () => {}, close: async () => {} },
   }
-  const shards = [{ tables, databases }]
-  const positions = createPositions({ tables, databases, shards, now: () => 0, warn: () => {} })
+  const place = { tables, databases, shards: [{ tables, databases }], now: () => 0, warn: () => {} }
   const remembered = { watermark: 1, shown: 1 }
-  await positions.find({
-    log: '',
-    assignment: 'first',
-    remembered,
-    partitions: [{ ...partition, low: 0, end: 1 }],
-  })
+  await noticeRestore(place, { log: '', remembered, partitions: [{ ...partition, low: 0, end: 1 }] })
   expect(asked).toEqual(['watermark', 'positions'])
 })
