@@ -104,9 +104,10 @@ function recordForm(fields: readonly FieldForm[]): Form {
   // A state in an envelope, or with other names: the field that is there tells its writer more than the one that is not.
   const missing = (record: Holder) => {
     const unknown = unknownOf(record)
+    // Any text may be the name, so it follows `but`, as values do: a log leaves it out (rejects.ts).
     return unknown === undefined
       ? 'is missing'
-      : `is missing, and ${nameText(unknown)} is not a field of the schema`
+      : `is missing, but ${nameText(unknown)} is there, which the schema does not have`
   }
   return {
     read(holder, at) {

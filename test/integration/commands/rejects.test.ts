@@ -223,7 +223,11 @@ describe('rejects retry', () => {
       not_settled: 0,
     })
     expect(first.by_reason).toMatchObject([
-      { reason: 'the first byte is …, not … (Confluent framing)', count: 1, example: 'pledges/0/103' },
+      {
+        reason: 'the first byte is …, not … (Confluent framing) and not { (JSON)',
+        count: 1,
+        example: 'pledges/0/103',
+      },
       { reason: 'amount_minor … is negative', count: 1, example: 'pledges/0/104' },
     ])
     expect(await reading()).toEqual(expected(events))

@@ -35,7 +35,7 @@ describe('decoding a record', () => {
     const json = `${head}${'{},'.repeat(340_000)}{}]}`
     const ofBytes = (bytes: number) => recordOf(campaign, { value: Buffer.from(json.padEnd(bytes)) })
     expect(decode(ofBytes(1024 ** 2))).toEqual({
-      reason: 'changed_at is missing, and more is not a field of the schema',
+      reason: 'changed_at is missing, but more is there, which the schema does not have',
     })
     expect(decode(ofBytes(1024 ** 2 + 1))).toEqual({
       reason: 'the value has 1048577 bytes, and JSON may have 1 MiB; Avro may have more',
