@@ -102,7 +102,7 @@ export const startCommand: Command = {
       closing(async open => {
         const service = open(
           await startEmbeddedService({
-            ...{ directory, config, ...ports, portal, logger },
+            ...{ directory, config, ...ports, portal, logger, signal },
             sql: values['no-sql'] ? undefined : sql,
           }).catch((error: NodeJS.ErrnoException & { port?: number }) => {
             const option = error.code === 'EADDRINUSE' && optionOf.get(error.port)

@@ -4,7 +4,9 @@
  * If the projector stops (too many rejects, a table that does not answer), the API still answers from the tables, and both
  * probes of the ops port report why they no longer change.
  */
+import { lagRecords } from '../log/port.ts'
 import type { Mail } from '../portal/ports.ts'
+import { untilFolded, untilProjected } from '../projector/positions/until-projected.ts'
 import { statusOf } from '../projector/status.ts'
 import { configuredAddresses, startQueryService } from '../query/service.ts'
 import { memoryState } from '../query/shared-state.ts'
@@ -13,7 +15,7 @@ import { keysCheck, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import { serviceAddress } from './data-directory.ts'
-import { openEmbeddedModel } from './model.ts'
+import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
 import { startEmbeddedPortal } from './portal.ts'
 import type { EmbeddedTablesOptions } from './tables.ts'
 
@@ -23,6 +25,8 @@ interface EmbeddedServiceOptions extends EmbeddedTablesOptions {
   /** Without it, there is no portal. */
   portal?: { port: number; showMail: (mail: Mail) => void } | undefined
   opsPort: number
+  /** Once it is aborted, the start waits for the projector no longer. */
+  signal?: AbortSignal
 }
 
 export type EmbeddedService = Awaited<ReturnType<typeof startEmbeddedService>>
@@ -34,6 +38,7 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
     const metrics = createMetrics()
     const model = open(await openEmbeddedModel({ ...options, metrics }))
     const { tables, databases, projector } = model
+    await caughtUp(model, options)
     // What is not configured is known once the ports listen.
     const addresses = configuredAddresses(config)
     const query = open(
@@ -89,4 +94,25 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
       opsUrl,
     }
   })
+}
+
+/**
+ * Waits until the tables have what is in the journal now. Tables that are behind it, such as restored or new ones, show what was deleted since,
+ * lack campaigns, and accept keys that were revoked since. If the projector stops, the wait ends: the API serves what is there.
+ */
+async function caughtUp(model: EmbeddedModel, { signal, logger }: EmbeddedServiceOptions): Promise<void> {
+  const { lag } = model.projector
+  const records = lagRecords(await lag())
+  if (records === 0) return
+  logger.warn({ records }, 'the API opens when these records of the journal are in the tables')
+  const ended = new AbortController()
+  void model.stopped.then(() => ended.abort())
+  const time = { signal: signal ? AbortSignal.any([signal, ended.signal]) : ended.signal }
+  const bounds = { msMax: Number.POSITIVE_INFINITY, wayOn: '' }
+  const isOver = (error: Error) => {
+    if (!time.signal.aborted) throw error
+  }
+  await untilProjected(lag, bounds, time)
+    .then(() => untilFolded(model, bounds, time))
+    .catch(isOver)
 }

@@ -1,7 +1,16 @@
 /** `npm start` as a stranger meets it: the demo platform, the printed curl lines, stopping, killing and going on. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, cpSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -20,6 +29,7 @@ import {
 } from '../support/deployment/service-process.ts'
 import type { StatusOutput } from '../support/deployment/status.ts'
 import type { ProjectionStatus } from '../support/events/kickstarter.ts'
+import { issueCredentials } from '../support/events/kickstarter.ts'
 import { apiKeyEvent } from '../support/events/sample-events.ts'
 import { pathsIn } from '../support/runner/paths-in.ts'
 import { processesWith, procFileSystem } from '../support/runner/processes.ts'
@@ -218,6 +228,32 @@ describe('npm start', () => {
       expect(second).toMatchObject({ code: 1, stderr })
     },
   )
+})
+
+test('on tables that were put back from a copy, it accepts no key that was revoked since', async () => {
+  const own = makeDataDirectory()
+  const data = join(own.path, 'data')
+  const pledgeview = (args: readonly string[], stdin = '') => runCli([...args, '--data-dir', data], stdin)
+  expect((await pledgeview(['events', 'append', '-'])).code).toBe(0)
+  const revoked = await issueCredentials(pledgeview, 'a')
+  cpSync(join(data, 'tables'), join(own.path, 'copy'), { recursive: true })
+  const others = Array.from({ length: 60 }, (_, n) =>
+    apiKeyEvent({ key: `pv_live_${n}`, account_id: `${n}` }),
+  )
+  const revocation = { type: 'api-key', key: revoked['X-API-Key'] ?? '', data: null } as const
+  const lines = [...others, revocation].map(event => `${formatEvent(event)}\n`)
+  expect((await pledgeview(['events', 'append', '-'], lines.join(''))).code).toBe(0)
+  rmSync(join(data, 'tables'), { recursive: true })
+  renameSync(join(own.path, 'copy'), join(data, 'tables'))
+  // A batch for each event: the last one is late.
+  const slowly = { PLEDGEVIEW_BATCH_RECORDS_MAX: '1' }
+  const started = await startServiceProcess(['--no-demo', '--data-dir', data], slowly)
+  try {
+    expect((await fetch(`${started.apiUrl}/projects`, { headers: revoked })).status).toBe(401)
+  } finally {
+    await started.stop()
+    own.remove()
+  }
 })
 
 test('it runs from a folder whose path has a space and an umlaut, beside settings of Kafka and a proxy, and so does the line for a key', async () => {
