@@ -31,7 +31,8 @@ const downloadMsMax = 360_000
 const dbtMsMax = 180_000
 const testMsMax = 2 * dbtMsMax
 const user = 'dbt'
-// The guide's grants for a user of dbt.
+// The guide's settings and grants for a user of dbt.
+const settings = { max_memory_usage: 4_000_000_000, max_execution_time: 600, max_threads: 2 }
 const grants = [
   'GRANT SELECT ON crowdfunding.*',
   'GRANT ALL ON analytics.*',
@@ -47,10 +48,13 @@ beforeAll(async () => {
   dbtCanRun = await python.requirement()
   if (!dbtCanRun.isMet) return
   copyFileSync(join(project, 'profiles.example.yml'), join(directory.path, 'profiles.yml'))
-  const known = { password: '', networks: { ip: '127.0.0.1' }, profile: 'default', quota: 'default' }
+  const known = { password: '', networks: { ip: '127.0.0.1' }, profile: user, quota: 'default' }
   clickHouse = await startClickHouse({
     analyst: { password: '' },
-    moreUsers: { users: { [user]: { ...known, grants: { query: grants } } } },
+    moreUsers: {
+      profiles: { [user]: settings },
+      users: { [user]: { ...known, grants: { query: grants } } },
+    },
   })
   const tables = openTables(settingsFor(clickHouse))
   await migrate(tables, defaultDatabases, { viewsDefiner: definerUser })
