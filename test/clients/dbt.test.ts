@@ -1,8 +1,8 @@
 /**
  * The dbt package builds its models beside the views and tests both, as a user that may read the views and write only to its own
- * database. Its freshness check notices that nothing fills the views any more.
+ * database. The guide's incremental model stays equal to the view. Its freshness check notices that nothing fills the views any more.
  */
-import { copyFileSync, readFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { analystUser } from '../../services/clickhouse-server/configuration.ts'
@@ -10,6 +10,7 @@ import { openTables } from '../../services/tables/clickhouse/clickhouse.ts'
 import { defaultDatabases } from '../../services/tables/generation-log.ts'
 import { migrate } from '../../services/tables/schema/migrate.ts'
 import { definerUser } from '../../services/tables/schema/roles.ts'
+import { fencesOf, readGuide } from '../guides/blocks.ts'
 import { boards, sqlQueries } from '../integration/deploy/board-files.ts'
 import {
   askClickHouse,
@@ -31,7 +32,8 @@ const downloadMsMax = 360_000
 const dbtMsMax = 180_000
 const testMsMax = 2 * dbtMsMax
 const user = 'dbt'
-// The guide's grants for a user of dbt.
+// The guide's settings and grants for a user of dbt.
+const settings = { max_memory_usage: 4_000_000_000, max_execution_time: 600, max_threads: 2 }
 const grants = [
   'GRANT SELECT ON crowdfunding.*',
   'GRANT ALL ON analytics.*',
@@ -47,10 +49,13 @@ beforeAll(async () => {
   dbtCanRun = await python.requirement()
   if (!dbtCanRun.isMet) return
   copyFileSync(join(project, 'profiles.example.yml'), join(directory.path, 'profiles.yml'))
-  const known = { password: '', networks: { ip: '127.0.0.1' }, profile: 'default', quota: 'default' }
+  const known = { password: '', networks: { ip: '127.0.0.1' }, profile: user, quota: 'default' }
   clickHouse = await startClickHouse({
     analyst: { password: '' },
-    moreUsers: { users: { [user]: { ...known, grants: { query: grants } } } },
+    moreUsers: {
+      profiles: { [user]: settings },
+      users: { [user]: { ...known, grants: { query: grants } } },
+    },
   })
   const tables = openTables(settingsFor(clickHouse))
   await migrate(tables, defaultDatabases, { viewsDefiner: definerUser })
@@ -157,6 +162,35 @@ test('its exposures are the boards, each with the views that it reads', async ()
   }
 })
 
+test('the incremental model of the guide equals the view, after a late change and a removal', {
+  timeout: 2 * testMsMax,
+}, async () => {
+  const own = join(directory.path, 'own')
+  const copied = async () => {
+    await reachFloor('now64(3)')
+    await dbt(['run', '--select', 'campaigns_copy'], {}, own)
+    const columns = '* EXCEPT goal_platform FROM'
+    const copy = await rowsOf(
+      `SELECT * EXCEPT copied_as_of FROM (SELECT ${columns} analytics.campaigns_copy) ORDER BY campaign_id`,
+    )
+    expect(copy).toEqual(await rowsOf(`SELECT ${columns} crowdfunding.campaigns ORDER BY campaign_id`))
+    return copy.length
+  }
+  mkdirSync(join(own, 'models'), { recursive: true })
+  writeFileSync(join(own, 'dbt_project.yml'), 'name: own\nprofile: pledgeview\n')
+  writeFileSync(join(own, 'packages.yml'), ofGuide('yaml').replace(/(?<=local: ).*/, project))
+  writeFileSync(join(own, 'models/campaigns_copy.sql'), ofGuide('jinja'))
+  await dbt(['deps'], {}, own)
+  // Stamped by a fold that has not ended: rows with earlier stamps may still come.
+  await change('early', { updated_at: day('2100-01-01') })
+  expect(await copied()).toBe(campaigns.length + 1)
+  const [now] = await rowsOf<{ at: string }>('SELECT now64(3) AS at')
+  await change('late', { updated_at: now?.at })
+  await change('a', { title: 'Another', updated_at: now?.at })
+  await change('b', { is_deleted: 1, updated_at: now?.at })
+  expect(await copied()).toBe(campaigns.length + 1)
+})
+
 test('an analyst may check freshness; it fails if nothing has filled the views for a while', {
   timeout: testMsMax,
 }, async () => {
@@ -177,15 +211,36 @@ async function readYaml(file: string, expression: string): Promise<string[]> {
   return JSON.parse(await outputOf(python.program('python'), ['-c', program]))
 }
 
+/** The only block of the guide in this language. */
+function ofGuide(language: string): string {
+  const blocks = fencesOf(readGuide('contracts/tables/README.md')).filter(
+    fence => fence.language === language,
+  )
+  expect(blocks).toHaveLength(1)
+  return blocks[0]?.text ?? ''
+}
+
+let folds = 1
+
+/** A new row of a campaign, as the fold writes it. */
+function change(id: string, fields: object): Promise<void> {
+  return insertJson(clickHouse, `${read}.campaigns`, [campaign(id, { fold_id: ++folds, ...fields })])
+}
+
 /** What dbt prints. Throws with the end of it if dbt fails. */
-function dbt(args: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<string> {
-  const places = ['target', 'log'].flatMap(name => [`--${name}-path`, join(directory.path, name)])
+function dbt(
+  args: readonly string[],
+  more: Readonly<Record<string, string>> = {},
+  of = project,
+): Promise<string> {
   return outputOf(
     python.program('dbt'),
-    ['--no-use-colors', ...args, '--project-dir', project, '--profiles-dir', directory.path, ...places],
+    ['--no-use-colors', ...args, '--project-dir', of, '--profiles-dir', directory.path],
     {
       msMax: dbtMsMax,
       environment: {
+        DBT_TARGET_PATH: join(directory.path, 'target'),
+        DBT_LOG_PATH: join(directory.path, 'log'),
         CLICKHOUSE_PORT: new URL(clickHouse.url).port,
         DBT_SEND_ANONYMOUS_USAGE_STATS: 'false',
         DO_NOT_TRACK: '1',
