@@ -1,7 +1,10 @@
 /** What the Kubernetes manifests promise that needs no tool; the rest is in test/integration/deploy. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import { createOpsServer } from '../../../services/runtime/ops/ops-server.ts'
+import { run } from '../../support/runner/programs.ts'
 
 const read = (name: string) => readFileSync(new URL(`../../../${name}`, import.meta.url), 'utf8')
 
@@ -44,4 +47,22 @@ test('in the compose file, one service builds the image: built by several, each 
   expect(compose).toMatch(/^ {2}migrate:\n {4}<<: \*pledgeview\n {4}build:/m)
   expect(compose).toContain('  image: pledgeview:0.1.0\n')
   expect(compose).toContain('  pull_policy: never\n')
+})
+
+test('the health check of the image succeeds only while the ops port says that the process moves', async () => {
+  let ok = true
+  const ops = createOpsServer({
+    ...{ hosts: [], health: () => ({ loop: { ok, detail: '' } }), readiness: async () => ({}) },
+    ...{ status: async () => ({}), metrics: createMetrics(), beforeScrape: async () => {} },
+  })
+  onTestFinished(() => ops.close())
+  const { port } = new URL(await ops.listen({ host: '127.0.0.1', port: 0 }))
+  const [, words = '[]'] = /^HEALTHCHECK .* CMD (.*)$/m.exec(read('deploy/Dockerfile')) ?? []
+  const [program, ...args] = JSON.parse(words)
+  const check = async () => (await run(program, args, { environment: { PLEDGEVIEW_OPS_PORT: port } })).code
+  expect(await check()).toBe(0)
+  ok = false
+  expect(await check()).toBe(1)
+  await ops.close()
+  expect(await check()).toBe(1)
 })
