@@ -54,8 +54,8 @@ export async function startQueryService(settings: QueryServiceSettings) {
   )
   const process = `query-${randomUUID()}`
   const onUsageError = warning('the usage of keys could not be written')
-  const perMinuteMax = config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX
-  const usage = createUsageRecorder(tables, databases, process, onUsageError, { ...runtime, perMinuteMax })
+  const keyLimit = config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX
+  const usage = createUsageRecorder(tables, databases, process, onUsageError, { ...runtime, keyLimit })
   usage.start()
   await keyRing.start()
   const { follow } = databases

@@ -50,21 +50,13 @@ const newRow = (key: string, minute: number, process: string) => ({
 
 type UsageRow = ReturnType<typeof newRow>
 
-/**
- * `process` names this run. No other run may have the name. `onError`: called for every flush that failed. `perMinuteMax`: how many requests
- * of a key are kept of one minute: as many as its limit admits.
- */
+/** `process` names this run. No other run may have the name. `onError`: called for every flush that failed. `keyLimit`: requests a minute. */
 export function createUsageRecorder(
   tables: Pick<Tables, 'insert'>,
   databases: Databases,
   process: string,
   onError: (error: unknown) => void,
-  {
-    now,
-    sleep,
-    metrics,
-    perMinuteMax,
-  }: Pick<Runtime, 'now' | 'sleep' | 'metrics'> & { perMinuteMax: number },
+  { now, sleep, metrics, keyLimit }: Pick<Runtime, 'now' | 'sleep' | 'metrics'> & { keyLimit: number },
 ) {
   const minuteNow = () => Math.floor(now() / minuteMs)
   /** The rows of this minute and of the one before, by key. */
@@ -133,7 +125,8 @@ export function createUsageRecorder(
       row.requests++
       row[sumOf.get(status) ?? 'other']++
       if (isDeprecated) row.deprecated++
-      if (!request || row.requests > perMinuteMax || latest.length >= requestsMax) return
+      // The latest requests of a minute: as many as the key's limit admits.
+      if (!request || row.requests > keyLimit || latest.length >= requestsMax) return
       const { id, route, parameters } = request
       latest.push([key, now(), id, shownPath(route, parameters), status, Math.round(elapsedMs)])
     },

@@ -12,14 +12,14 @@ export function createTestRecorder(
   tables: Pick<Tables, 'insert'>,
   databases: Databases,
   process: string,
-  runtime: Partial<Pick<Runtime, 'now' | 'metrics'> & { perMinuteMax: number }> = {},
+  runtime: Partial<Pick<Runtime, 'now' | 'metrics'> & { keyLimit: number }> = {},
 ): UsageRecorder {
   const sleep: Sleep = async (_, signal) => {
     if (signal && !signal.aborted) await once(signal, 'abort')
   }
   const real = createRuntime(pino({ level: 'silent' }), runtime.metrics)
   return createUsageRecorder(tables, databases, process, () => undefined, {
-    ...{ ...real, sleep, perMinuteMax: 120 },
+    ...{ ...real, sleep, keyLimit: 120 },
     ...runtime,
   })
 }

@@ -41,7 +41,7 @@ describe('the usage of a key', () => {
   }
 
   test('has its latest requests of three days, with nothing that a client typed, and no more than its limit admits', async () => {
-    const run = createTestRecorder(own.tables, databases, 'first', { now: () => now, perMinuteMax: 600 })
+    const run = createTestRecorder(own.tables, databases, 'first', { now: () => now, keyLimit: 600 })
     const parameters = { ...listDefaults, category: 'pv_secret_1', limit: 2 }
     const list = { route: '/api/v1/projects', status: 200, parameters }
     const answered = { method: 'GET', admission: null, isDeprecated: false }

@@ -24,7 +24,7 @@ test('a flush that a stop cuts off is no failure: the last flush writes the same
     generationOf({ base: 'm', views: 'v' }, 1),
     'p',
     error => errors.push(error),
-    { ...runtime, perMinuteMax: 120 },
+    { ...runtime, keyLimit: 120 },
   )
   recorder.count('k', 200, false)
   recorder.start()
