@@ -122,14 +122,18 @@ export async function clusterIdOf(admin: Pick<Kafkajs.Admin, 'describeCluster'>)
 
 /** Throws if the cluster lacks a topic. Elsewhere kafkajs asks for it again and again, because it may be just being made. */
 export async function checkTopics(
-  admin: Pick<Kafkajs.Admin, 'fetchTopicMetadata'>,
+  admin: Pick<Kafkajs.Admin, 'fetchTopicMetadata' | 'listTopics'>,
   settings: TopicNames,
 ): Promise<void> {
   const names = topics.map(topic => topicName(settings, topic))
-  await admin.fetchTopicMetadata({ topics: names }).catch(cause => {
+  await admin.fetchTopicMetadata({ topics: names }).catch(async cause => {
     if (cause.type !== 'UNKNOWN_TOPIC_OR_PARTITION') throw cause
+    const present = await admin.listTopics()
+    const missing = names.filter(name => !present.includes(name))
     // It has no cause: with this one it would be an outage (`isOutage`).
-    throw new Error(`the cluster does not have all of the topics ${names.join(', ')}: run pledgeview migrate`)
+    throw new Error(
+      `the cluster does not have the topics ${missing.join(', ')}: run pledgeview migrate. If it had them, see deploy/restore.md first`,
+    )
   })
 }
 
