@@ -1,7 +1,7 @@
 /** How the portal reads tables: one statement, within its time. */
 
 import type { Databases, Statement, Tables } from '../tables/port.ts'
-import { nameDatabases } from '../tables/schema/sql-files.ts'
+import { nameDatabases } from '../tables/sql-text.ts'
 
 export interface Place {
   tables: Pick<Tables, 'rows'>

@@ -4,7 +4,7 @@ import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { generationOf, readCurrent } from '../../../services/tables/generation-log.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { createGeneration, migrate, readMigrations } from '../../../services/tables/schema/migrate.ts'
-import { nameDatabases } from '../../../services/tables/schema/sql-files.ts'
+import { nameDatabases } from '../../../services/tables/sql-text.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse/clickhouse.ts'
 import { lostConnection, obstructed } from '../../support/clickhouse/faulty-tables.ts'
 
