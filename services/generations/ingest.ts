@@ -171,8 +171,7 @@ export function createBuildPositions(context: Omit<RebuildContext, 'positions' |
       // A dry run hides no restore. And a process that was taken for dead may wake up when its tables are the previous ones.
       const { isDry } = tracker.detail.request
       if (!isDry && (await readCurrent(generationLog.tables, generationLog.base)) === from) {
-        const remembered = await history.remembered()
-        await noticeRestore(live, { ...state, remembered })
+        await noticeRestore(live, { ...state, remembered: await history.remembered() })
       }
       const { ofLog } = await readPositions(places, state.log)
       const first = state.partitions.map(at => startOfLog(state.log, at, now()))

@@ -25,7 +25,7 @@ import {
 } from '../projector/fold/fold-statements.ts'
 import { readPositions, writePositions } from '../projector/positions/positions.ts'
 import type { Databases } from '../tables/port.ts'
-import { readSql } from '../tables/read-sql.ts'
+import { readSql } from '../tables/sql-text.ts'
 import { promoteGeneration } from './attempts.ts'
 import { enter, onEach, type RebuildContext, type RebuildShard } from './context.ts'
 import { ingestToEnd } from './ingest.ts'

@@ -14,8 +14,7 @@ import { lastIn, runsMax } from '../projector/fold/fold-progress.ts'
 import { pledgeColumns } from '../projector/ingest/ledger-rows.ts'
 import { idChunks } from '../tables/clickhouse/statements.ts'
 import type { Databases, Tables } from '../tables/port.ts'
-import { readSql } from '../tables/read-sql.ts'
-import { fillIn, nameDatabases } from '../tables/schema/sql-files.ts'
+import { fillIn, nameDatabases, readSql } from '../tables/sql-text.ts'
 
 const announce = readSql('announce-withdrawals', import.meta.url)
 

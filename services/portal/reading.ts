@@ -2,7 +2,7 @@
 
 import { timeBound } from '../tables/clickhouse/statements.ts'
 import type { Databases, Statement, Tables } from '../tables/port.ts'
-import { nameDatabases } from '../tables/schema/sql-files.ts'
+import { nameDatabases } from '../tables/sql-text.ts'
 
 export interface Place {
   tables: Pick<Tables, 'rows'>

@@ -16,7 +16,6 @@ import { checkTopics, clusterIdOf, createKafka, type KafkaSettings, logName, whi
 import { type Assignment, type AssignmentStarts, createAssignments } from './group/assignment.ts'
 import { createCommits, foldPartition, higher, readWatermark } from './group/commits.ts'
 import { createMember, rebalanceMsMax } from './group/consumer.ts'
-import { createLiveness } from './group/liveness.ts'
 import { checkStarts, outOfRange, readCommitted, readRanges } from './offsets.ts'
 
 export interface KafkaReaderSettings extends KafkaSettings {
@@ -244,4 +243,39 @@ export async function openKafkaReader(
 /** The next assignment commits what its tables have, and its watermark with the next fold. */
 function unlessSuperseded(error: unknown): void {
   if (!(error instanceof SupersededAssignment)) throw error
+}
+
+/** Whether a reader is alive: its group hears from it, and nothing has failed for good. */
+function createLiveness({ sessionMs, outageMsMax }: KafkaReaderSettings, onFailure: (error: Error) => void) {
+  let aliveAt = performance.now()
+  let failure: Error | undefined
+
+  /** Ends the reader's life. Every call throws this reason from then on. Only the first reason is kept. */
+  function fail(error: Error): void {
+    if (failure) return
+    failure = error
+    onFailure(error)
+  }
+
+  return {
+    fail,
+    /** The group's coordinator answered. */
+    onAlive() {
+      aliveAt = performance.now()
+    },
+    /** Throws the reason if the reader is no longer alive. */
+    check() {
+      const silentMs = performance.now() - aliveAt
+      if (silentMs > outageMsMax) {
+        fail(new Error(`the Kafka cluster has been away for ${Math.round(silentMs)} ms`))
+      }
+      if (failure) throw failure
+    },
+    failure: () => failure,
+    /** Whether the group still counts on this reader: the coordinator has heard from it within the session. */
+    isMember: () => !failure && performance.now() - aliveAt <= sessionMs,
+    close() {
+      failure ??= new Error('the reader is closed')
+    },
+  }
 }

@@ -19,7 +19,7 @@
  */
 import { type AccountState, lifeOf, partOf, versionIn } from '../../../contracts/events/portal-event.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { readSql } from '../../tables/read-sql.ts'
+import { readSql } from '../../tables/sql-text.ts'
 import { PageError } from '../http/pages.ts'
 import type { PortalKeys } from '../keys/portal-keys.ts'
 import { type OwnEventsDependencies, writeOwn } from '../own-events.ts'

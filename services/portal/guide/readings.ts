@@ -6,7 +6,7 @@ import { kept } from '../../runtime/async/kept.ts'
 import { within } from '../../runtime/async/sleep.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { readSql } from '../../tables/read-sql.ts'
+import { readSql } from '../../tables/sql-text.ts'
 import { type Place, readRows } from '../reading.ts'
 import { readExamples } from './data-examples.ts'
 

@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 import type { ApiVersion } from '../../../contracts/api/versions.ts'
-import { readSql } from '../../tables/read-sql.ts'
+import { readSql } from '../../tables/sql-text.ts'
 import { accountIdOf, checkEmail } from '../account/email.ts'
 import { type Place, readRows } from '../reading.ts'
 import type { Notices } from './notices.ts'

@@ -2,7 +2,7 @@
 import type { NoticeRule } from '../../../contracts/events/portal-event.ts'
 import { keyPrefix, keyPrefixLength } from '../../api-keys/credentials.ts'
 import { dayMs, type Runtime } from '../../runtime/runtime.ts'
-import { readSql } from '../../tables/read-sql.ts'
+import { readSql } from '../../tables/sql-text.ts'
 import { checkEmail } from '../account/email.ts'
 import { sealOf } from '../http/cookies.ts'
 import type { KeyFields } from '../keys/key-fields.ts'

@@ -4,7 +4,7 @@
  */
 import type { NoticeRule, NoticeState } from '../../../contracts/events/portal-event.ts'
 import type { EventWriter } from '../../log/port.ts'
-import { readSql } from '../../tables/read-sql.ts'
+import { readSql } from '../../tables/sql-text.ts'
 import { recordOf } from '../own-events.ts'
 import { type Place, readRows } from '../reading.ts'
 import type { MailText } from './texts.ts'

@@ -7,7 +7,7 @@ import { kept } from '../../runtime/async/kept.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
-import { readSql } from '../../tables/read-sql.ts'
+import { readSql } from '../../tables/sql-text.ts'
 import type { LiveState } from '../guide/readings.ts'
 import { readRows } from '../reading.ts'
 

@@ -4,7 +4,7 @@
  * A count is here some seconds after its answer. What a killed process had not written is not counted.
  */
 import { dayMs } from '../../runtime/runtime.ts'
-import { readSql } from '../../tables/read-sql.ts'
+import { readSql } from '../../tables/sql-text.ts'
 import { type Place, readRows } from '../reading.ts'
 
 /** Answers to a key by outcome. */

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { retry } from '../../runtime/async/retry.ts'
 import { type Databases, type Tables, TablesError } from '../port.ts'
+import { nameDatabases } from '../sql-text.ts'
 import { clusterForms } from './cluster.ts'
 
 export interface SqlFile {
@@ -52,16 +53,6 @@ export function readStatements(folder: URL): SqlFile[] {
       name,
       statements: splitStatements(withCampaignFields(readFileSync(new URL(name, folder), 'utf8'))),
     }))
-}
-
-/** Fills in what SQL text leaves open, such as `${scope}`. What is not among the parts stays open. */
-export function fillIn(sql: string, parts: Readonly<Record<string, string>>): string {
-  return sql.replace(/\$\{(\w+)\}/g, (open, name) => parts[name] ?? open)
-}
-
-/** Fills `${base}`, `${ledger}`, `${read}` and `${views}` in SQL text. */
-export function nameDatabases(sql: string, { base, ledger, read, views }: Databases): string {
-  return fillIn(sql, { base, ledger, read, views })
 }
 
 export function forms(statement: string, databases: Databases, options: MigrateOptions): string[] {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { FoldWorker } from '../../../services/projector/fold/fold-worker.ts'
 import { tablesStatus } from '../../../services/projector/status.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
-import { nameDatabases } from '../../../services/tables/schema/sql-files.ts'
+import { nameDatabases } from '../../../services/tables/sql-text.ts'
 import { secondsOf } from '../platform/fold.ts'
 
 export interface GrowthBatches {

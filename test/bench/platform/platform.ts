@@ -1,7 +1,7 @@
 /** A platform of any size, inserted directly into the ledger as projectors would have left it, ready to be folded. */
 import { readFileSync } from 'node:fs'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
-import { nameDatabases } from '../../../services/tables/schema/sql-files.ts'
+import { nameDatabases } from '../../../services/tables/sql-text.ts'
 
 export interface PlatformSize {
   campaigns: number

@@ -27,9 +27,12 @@ vi.mock(import('../../../services/log/kafka/repairs/record-batches.ts'), async o
   const real = await original()
   return {
     ...real,
-    async decodeBatches(...batches) {
-      if (mistake.isMade) throw new TypeError('a mistake')
-      return real.decodeBatches(...batches)
+    createDecodeMessages() {
+      const decode = real.createDecodeMessages()
+      return async answer => {
+        if (mistake.isMade) throw new TypeError('a mistake')
+        return decode(answer)
+      }
     },
   }
 })

@@ -15,7 +15,7 @@
 import { createRequire } from 'node:module'
 import type * as Kafkajs from 'kafkajs'
 import { registerCodecs } from './codecs.ts'
-import { type Decoded, decodeBatches, type FetchedMessage } from './record-batches.ts'
+import { createDecodeMessages, type FetchedMessage } from './record-batches.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -52,11 +52,6 @@ function load(): typeof Kafkajs {
   return kafkajs
 }
 
-/** kafkajs's position in an answer. All partitions of an answer share it. */
-interface AnswerDecoder {
-  readBytes(): Buffer | null
-}
-
 function replaceExport(name: string, replacement: unknown): void {
   const path = require.resolve(name)
   require(path)
@@ -64,23 +59,6 @@ function replaceExport(name: string, replacement: unknown): void {
   if (typeof module?.exports !== 'function') throw new Error(`this kafkajs has no function in ${name}`)
   module.exports = replacement
 }
-
-/** Decodes the messages of one partition of an answer. */
-function createDecodeMessages() {
-  const decodedOf = new WeakMap<AnswerDecoder, Decoded>()
-  return async (answer: AnswerDecoder): Promise<FetchedMessage[]> => {
-    const bytes = answer.readBytes()
-    if (!bytes || bytes.length <= formatAt) return []
-    // Only segments that a broker before 0.11 wrote have an older format. Kafka 4 cannot have them.
-    if (bytes.readInt8(formatAt) < 2) throw new Error('the topic has records in a format before Kafka 0.11')
-    const decoded = decodedOf.get(answer) ?? { bytes: 0, parts: 0 }
-    decodedOf.set(answer, decoded)
-    return decodeBatches(bytes, decoded)
-  }
-}
-
-// The byte with the format is at the same place in all formats.
-const formatAt = 16
 
 /** `present`: the method that is there, for `replacement` to call. */
 function replaceMethod<This>(

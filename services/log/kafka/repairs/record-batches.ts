@@ -56,6 +56,28 @@ const answerPartsMax = batchPartsMax / 2
 const headBytes = 61
 const uncountedBytes = 12
 
+/** kafkajs's position in an answer. All partitions of an answer share it. */
+interface AnswerDecoder {
+  readBytes(): Buffer | null
+}
+
+/** What kafkajs calls for each partition of an answer, in place of its own decoder. */
+export function createDecodeMessages() {
+  const decodedOf = new WeakMap<AnswerDecoder, Decoded>()
+  return async (answer: AnswerDecoder): Promise<FetchedMessage[]> => {
+    const bytes = answer.readBytes()
+    if (!bytes || bytes.length <= formatAt) return []
+    // Only segments that a broker before 0.11 wrote have an older format. Kafka 4 cannot have them.
+    if (bytes.readInt8(formatAt) < 2) throw new Error('the topic has records in a format before Kafka 0.11')
+    const decoded = decodedOf.get(answer) ?? { bytes: 0, parts: 0 }
+    decodedOf.set(answer, decoded)
+    return decodeBatches(bytes, decoded)
+  }
+}
+
+// The byte with the format is at the same place in all formats.
+const formatAt = 16
+
 /**
  * The messages of consecutive batches. It stops before a batch that is incomplete or has another format, and when enough
  * of the answer is decoded. The next fetch begins there. Adds to `decoded`.
@@ -64,7 +86,7 @@ export async function decodeBatches(batches: Buffer, decoded: Decoded): Promise<
   const messages: FetchedMessage[] = []
   for (let at = 0; batches.length - at >= headBytes; ) {
     const end = at + uncountedBytes + batches.readInt32BE(at + 8)
-    if (end > batches.length || batches.readInt8(at + 16) !== 2) break
+    if (end > batches.length || batches.readInt8(at + formatAt) !== 2) break
     if (end < at + headBytes) throw new Error('a record batch is shorter than its head')
     if (decoded.bytes >= answerBytesMax || decoded.parts >= answerPartsMax) break
     // Not by spreading: the arguments of a call are limited.
