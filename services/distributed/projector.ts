@@ -1,7 +1,7 @@
 /** Runs the projector as a separate process, on Kafka and a ClickHouse server. Any number of them share the work. */
 import { randomUUID } from 'node:crypto'
 import { openLiveProjector } from '../generations/live-projector.ts'
-import { whileAway } from '../log/kafka/client.ts'
+import { isOutage, whileAway } from '../log/kafka/client.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaReader } from '../log/kafka/reader.ts'
 import { type Compaction, checkAbsence } from '../projector/positions/last-read.ts'
