@@ -1,6 +1,6 @@
 -- The latest requests of each API key (private). The query processes write them, and the portal shows each account its own, with the id to
--- search for. A row has no address, no secret, and no text that a client typed. Of a key, each process keeps at most
--- as many a minute as its limit admits.
+-- search for. A row has no address, no secret, and no text that a client typed. Each process keeps at most as many requests of a key a minute
+-- as the limit of a key admits.
 -- An insert that is repeated changes nothing. Read it with FINAL.
 
 CREATE TABLE IF NOT EXISTS ${base}.api_key_requests
