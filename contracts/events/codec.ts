@@ -133,7 +133,7 @@ export function stateReader<T extends EventType>(type: T, writerSchema: object):
   }
 }
 
-/** How values of the writer's type are read as ours. Throws an `Error` that names the field: most of avsc's name only types. */
+/** Reads values of the writer's type as ours. Throws an `Error` that names the field: most errors of avsc name only types. */
 function resolverOf(ours: avro.Type, theirs: avro.Type): ReturnType<avro.Type['createResolver']> {
   try {
     // Records and enums match by name without the namespace. That is Avro's rule, but avsc follows it only on request.

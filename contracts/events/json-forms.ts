@@ -101,10 +101,10 @@ function isUnion(schema: Schema): schema is readonly Schema[] {
 function recordForm(fields: readonly FieldForm[]): Form {
   const names = new Set(fields.map(({ name }) => name))
   const unknownOf = (record: Holder) => Object.keys(record).find(name => !names.has(name))
-  // A state in an envelope, or with other names: the field that is there tells its writer more than the one that is not.
+  // If a state is in an envelope, or has other names, the unknown field helps its writer more than the missing one.
   const missing = (record: Holder) => {
     const unknown = unknownOf(record)
-    // Any text may be the name, so it follows `but`, as values do: a log leaves it out (rejects.ts).
+    // The name may be any text. It follows `but`, as values do, so a log leaves it out (rejects.ts).
     return unknown === undefined
       ? 'is missing'
       : `is missing, but ${nameText(unknown)} is there, which the schema does not have`

@@ -114,7 +114,7 @@ export const activeKeysMax = 3
 
 export const visibleMsMax = 15_000
 const withdrawnMsMax = 5_000
-/** How long making a key waits for the tables: for expired keys to end, for its fold, for older keys to be folded, and for its deletion. */
+/** How long making a key waits for the tables: until expired keys have ended, it is folded, older keys are folded, and, if it fails, it is deleted. */
 export const issueMsMax = 3 * visibleMsMax + withdrawnMsMax
 const settleMsMin = 1_000
 

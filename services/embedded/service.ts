@@ -25,7 +25,7 @@ interface EmbeddedServiceOptions extends EmbeddedTablesOptions {
   /** Without it, there is no portal. */
   portal?: { port: number; showMail: (mail: Mail) => void } | undefined
   opsPort: number
-  /** Once it is aborted, the start waits for the projector no longer. */
+  /** Once it is aborted, the start no longer waits for the projector. */
   signal?: AbortSignal
 }
 
@@ -97,8 +97,8 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
 }
 
 /**
- * Waits until the tables have what is in the journal now. Tables that are behind it, such as restored or new ones, show what was deleted since,
- * lack campaigns, and accept keys that were revoked since. If the projector stops, the wait ends: the API serves what is there.
+ * Waits until the tables have what is in the journal now. Tables that are behind it, such as restored or new ones, lack campaigns, show those
+ * that were deleted since, and accept keys that were revoked since. If the projector stops, the wait ends: the API serves what is there.
  */
 async function caughtUp(model: EmbeddedModel, { signal, logger }: EmbeddedServiceOptions): Promise<void> {
   const { lag } = model.projector

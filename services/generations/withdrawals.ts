@@ -1,5 +1,5 @@
 /**
- * What the live ledgers have and the new ones lack. The verification asks for all of it (`readMissing`), and withdrawals are carried over:
+ * What the live ledgers have and the new ones lack. The verification asks for all of it (`readMissing`). Withdrawals are carried over. They are
  * rows of a ledger without content, because the entity was deleted, hidden or cancelled. The history of a rebuild may not have them: the log
  * has compacted the tombstone away, or older events were appended again.
  *

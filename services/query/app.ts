@@ -151,7 +151,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
     logger.error({ requestId: request.id, err: error }, 'request failed')
     return responder.refuse(request, reply, 'internal_error')
   })
-  // Only an answer that is decided at once can be direct. The limiter in Redis does not decide at once.
+  // An answer can be direct only if it is decided at once. The limiter in Redis cannot do that.
   const direct =
     limiters.keys.hitNow &&
     createDirectAnswers(admissions, cache, publications, requestLog, newRequestId, runtime)

@@ -14,7 +14,7 @@ const wholeNumber = ({ min = 1, max = Number.MAX_SAFE_INTEGER } = {}) =>
 const count = (fallback: number, bounds: { min?: number; max?: number } = {}) =>
   wholeNumber(bounds).default(fallback)
 
-/** With less, what belongs to no query would count as held by analysts (clickhouse-server/analysts.ts). */
+/** With less, memory that belongs to no query would count as held by analysts (clickhouse-server/analysts.ts). */
 export const clickHouseBytesMin = 536_870_912
 
 const share = (fallback: number) =>

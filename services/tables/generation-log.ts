@@ -51,7 +51,7 @@ export interface FollowedDatabases extends Databases {
   readonly generation: number
   /** The same generation, as a shard of a cluster has it. */
   readonly ofShard: Databases
-  /** Looks up which one is current. `stopping`: of looks that are repeated. One on a silent connection ends, and the next one begins anew. */
+  /** Looks up which one is current. `stopping`: given by a caller that looks again and again. On a silent connection its look fails after 5 s. */
   follow(tables: Pick<Tables, 'rows'>, stopping?: AbortSignal): Promise<void>
 }
 

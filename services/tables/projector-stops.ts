@@ -87,8 +87,8 @@ interface StopRow {
 
 /**
  * Once the last leader has stopped, none leads until another one begins to. The reason is that of the latest stop: one that was started
- * after it, and ended before it led, says what is wrong now. Beside that, a stop counts if none leads: `noneLeads` says so, and a watermark
- * that is older than a session and a handover tells it. Embedded there is no session.
+ * after it, and ended before it led, says what is wrong now. A stop also counts if none leads. `noneLeads` says so, or a watermark that is
+ * older than a session and a handover. In the embedded form there is no session.
  */
 export async function readProjection(
   tables: Pick<Tables, 'rows'>,

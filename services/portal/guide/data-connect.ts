@@ -83,7 +83,7 @@ datasources:
   {
     name: 'duckdb',
     caption: 'DuckDB',
-    note: "A view as a Parquet file, which DuckDB reads. One query shows one moment. DuckDB takes the day of a time in the zone of your machine, until you SET TimeZone = 'UTC'.",
+    note: "A view as a Parquet file, which DuckDB reads. One query shows one moment. DuckDB takes the day of a time in the zone of your machine: first run SET TimeZone = 'UTC'.",
     text: ({ origin, user, database }) => `curl -sf '${origin}/?user=${user}' -o campaigns.parquet \\
   -d 'SELECT * FROM ${database}.campaigns FORMAT Parquet'
 duckdb -c "SELECT status, count(*), sum(pledged_platform) FROM 'campaigns.parquet' GROUP BY status"`,

@@ -29,7 +29,7 @@ ${codeBlock({ id: 'first-call', caption: 'The three newest campaigns that are li
 <div class="cards">
 <section class="card"><h3>Only public data</h3><p>What an anonymous visitor of the website sees, and nothing else. No backers, no addresses, nothing personal.</p></section>
 <section class="card"><h3>${config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX} requests a minute</h3><p>For each key, and three keys for each account. With up to ${limitMax} campaigns a page, that is plenty. <a href="/docs#limits">Limits</a></p></section>
-<section class="card"><h3>Fresh within ${config.PLEDGEVIEW_CACHE_MS / 1000} seconds</h3><p>For so long answers are cached, and statistics for ${config.PLEDGEVIEW_STATS_CACHE_MS / 1000} seconds. Each answer says how old it is. <a href="/docs#caches">Caches</a></p></section>
+<section class="card"><h3>Fresh within ${config.PLEDGEVIEW_CACHE_MS / 1000} seconds</h3><p>Answers are cached for this time, and statistics for ${config.PLEDGEVIEW_STATS_CACHE_MS / 1000} seconds. Each answer says how old it is. <a href="/docs#caches">Caches</a></p></section>
 <section class="card"><h3>A copy without gaps</h3><p>Ask once a minute for what has changed. One timestamp makes sure that you miss nothing. <a href="/docs#mirroring">Keep a copy</a></p></section>
 <section class="card"><h3>Errors that say what to do</h3><p>One shape, fixed codes, and advice for each of them. <a href="/docs#errors">Errors</a></p></section>
 <section class="card"><h3>No surprises</h3><p>What works today keeps working under <code>/api/v1</code>. Before that ends, we write to you. <a href="/changes">Versions</a></p></section>

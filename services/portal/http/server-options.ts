@@ -10,8 +10,8 @@ const headersMsMax = 10_000
 const requestMsMax = 15_000
 // Above the 60 s after which proxies close an idle connection: a form must not be sent on one that is just being closed here.
 const idleMsMax = 65_000
-// Time without any traffic on a connection with a running request. Making a key makes three appends and a few reads of the tables, too. A proxy
-// has to wait for longer (deploy/balancer/haproxy.cfg).
+// Time without any traffic on a connection with a running request. Making a key waits for three appends and a few reads of the tables, too.
+// A proxy has to wait for longer (deploy/balancer/haproxy.cfg).
 const silenceMsMax = issueMsMax + 3 * appendMsMax + 10_000
 
 /** Fastify's options. Bytes that are no request get Fastify's own answer, and the connection ends. */

@@ -53,7 +53,7 @@ interface ClockRow {
   holder: string
 }
 
-/** The batch log loses a batch then, folded or not (contracts/tables/generation/0002-batches.sql). */
+/** The batch log drops a batch after this time, folded or not (contracts/tables/generation/0002-batches.sql). */
 export const batchesKeptMs = 30 * dayMs
 // A fold may take long after the watermark that it began with.
 const unfoldedMsMax = batchesKeptMs - dayMs
@@ -111,8 +111,8 @@ export function createWatermark(dependencies: WatermarkDependencies) {
     seen = { now: row.now, asked, answered }
     // Before the watermark moves, and before the clock is checked: under this clock, batches expire also while nothing is folded.
     if (row.watermark > 0 && row.watermark !== expired && row.now - row.watermark > unfoldedMsMax) {
-      // Once, however many leaders see it: under such a clock none can fold. Not in the line, because no leader has to wait for it:
-      // batches that land late, or twice, are only folded again.
+      // Once, however many leaders see it: under such a clock none can fold. It is not in the line, because no leader has to wait for it:
+      // batches that arrive late, or twice, are only folded again.
       const name = `-since-${row.watermark}`
       await tables.run(foldWholeStatement(databases, `${row.holder}${name}`, name))
       expired = row.watermark

@@ -136,7 +136,7 @@ function eventReader(readerOf: ReaderOf): ReadEvent {
       return { type, key, data: state.data } as ChangeEvent
     }
     const framed = unframe(record.value)
-    // A value that is neither form: its writer may have meant either.
+    // The value is neither Avro nor JSON, and its writer may have meant either.
     if ('reason' in framed) return record.value[0] ? { reason: `${framed.reason} and not { (JSON)` } : framed
     const reader = readerOf(type, framed.schemaId)
     if ('reason' in reader) return reader

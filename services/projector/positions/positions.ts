@@ -42,7 +42,7 @@ interface PositionsDependencies extends PositionsPlace {
   notice: (place: PositionsPlace, state: LogState) => Promise<Noticed>
 }
 
-/** The positions in the tables; `restored`: those of a new era, if the tables went back. */
+/** `stored`: the positions in the tables. `restored`: those of a new era, if the tables went back. */
 export interface Noticed {
   stored: StoredPositions
   restored?: Map<string, StoredPosition>

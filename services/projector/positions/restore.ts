@@ -1,10 +1,10 @@
 /**
  * Notices that the tables were restored from a backup, so that what they lack is read again.
  *
- * The event log remembers which watermark lists have shown (port.ts). If the tables are behind it, they went back. (A group that was never
- * used remembers nothing; then `pledgeview restored` says it.) Before anything is read, positions of a new era are written. They begin a day
- * before the backup, because a backup copies one table after the other. Everything is folded once. And what is read again is stamped anew
- * up to the log's end of that moment, even if it comes out the same: a poller may have seen what the backup lacks.
+ * The event log remembers which watermark lists have shown (port.ts). If the tables are behind it, they went back. A group that was never used
+ * remembers nothing: then an operator runs `pledgeview restored`. Before anything is read, positions of a new era are written. They begin a
+ * day before the backup, because a backup copies one table after the other. Everything is folded once. What is read again, up to the log's
+ * end of that moment, gets a new stamp, even if it comes out the same: a poller may have seen what the backup lacks.
  */
 import { type LogState, partitionName } from '../../log/port.ts'
 import type { Databases, Tables } from '../../tables/port.ts'

@@ -2,7 +2,7 @@
  * The fields of a campaign, from the rows of `campaign_pages` and `campaign_by_slug`, whose fields are JSON
  * (contracts/tables/generation/0003-read-tables.sql), to what the API shows. Pure; the present time is an argument.
  *
- * It has every field of its schema, which parses it before it leaves: a campaign of a page here, any other in endpoints/open.ts.
+ * It has every field of its schema. The schema parses it before it leaves: a campaign of a page here, any other in endpoints/open.ts.
  */
 import { daysRemaining } from '../../../contracts/api/conventions.ts'
 import {

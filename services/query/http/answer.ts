@@ -1,4 +1,4 @@
-/** The answer from a cache entry, the error, and the headers of every answer. The app and the direct answers send the same one. */
+/** The answer from a cache entry, the error, and the headers of every answer. The app and the direct answers send the same ones. */
 import type { ServerResponse } from 'node:http'
 import {
   exposedHeaders,
@@ -59,7 +59,7 @@ export interface Refusal {
   body: string
 }
 
-/** What the refusals of some codes have besides. */
+/** Headers that only the refusals of some codes have. */
 const ownHeaders: Partial<Record<ErrorCode, ResponseHeaders>> = {
   unauthorized: { 'www-authenticate': 'Bearer realm="api"' },
   method_not_allowed: { allow: methods },

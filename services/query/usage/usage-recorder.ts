@@ -50,7 +50,7 @@ const newRow = (key: string, minute: number, process: string) => ({
 
 type UsageRow = ReturnType<typeof newRow>
 
-/** `process` names this run. No other run may have the name. `onError`: called for every flush that failed. `keyLimit`: requests a minute. */
+/** `process` names this run. No other run may have the name. `onError`: called for every flush that failed. `keyLimit`: of a key, a minute. */
 export function createUsageRecorder(
   tables: Pick<Tables, 'insert'>,
   databases: Databases,

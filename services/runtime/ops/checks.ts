@@ -16,7 +16,7 @@ export interface Check {
 
 // Shorter than the timeout of common probes.
 export const answerMsMax = 3_000
-// Shorter than that: a scrape waits for it, and for the other gauges after it.
+// Shorter than `answerMsMax`: a scrape waits for this check, and then for the other gauges.
 const tablesMsMax = 2_000
 
 /** Whether the projector's loop moves. One that stopped does not, whatever the reason. */
@@ -67,7 +67,7 @@ export async function answered(
   }
 }
 
-/** The same for a check that may take much longer than a probe waits, because it tries again while what is `asked` is away. */
+/** The same for a check that may take much longer than a probe waits: it tries again while `asked` is away. `asked`: for the error. */
 export function sharedAnswered(
   asked: string,
   check: () => Promise<Check>,

@@ -124,7 +124,7 @@ export function createMetrics() {
     }),
     mails: counter({
       name: 'pledgeview_mails_total',
-      help: 'Mails that the portal gave to the mail server, by outcome (sent, failed); without those whose address it refused',
+      help: 'Mails that the portal gave to the mail server, by outcome (sent, failed), without those whose address the server refused',
       labelNames: ['outcome'] as const,
     }),
     usageFlushes: counter({

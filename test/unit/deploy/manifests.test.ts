@@ -41,7 +41,7 @@ test('in the compose file, only what hashes backers gets the key for that', () =
   expect(blocks.map(block => block.slice(0, block.indexOf(':')))).toEqual(['pledgeview', 'projector'])
 })
 
-test('in the compose file, one service builds the image: built by several, each `up` replaced containers in which nothing had changed', () => {
+test('in the compose file only one service builds the image, so that `up` keeps containers in which nothing has changed', () => {
   const compose = read('docker-compose.yml')
   expect(compose.match(/^ *build:/gm)).toHaveLength(1)
   expect(compose).toMatch(/^ {2}migrate:\n {4}<<: \*pledgeview\n {4}build:/m)

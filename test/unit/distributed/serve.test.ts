@@ -8,7 +8,7 @@ import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { defaultDatabases as databases } from '../../../services/tables/generation-log.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 
-/** What `/status` says of a watermark that is so old, if a projector's session lasts that long. */
+/** What `/status` says of a watermark of this age, if a projector's session lasts this long. */
 async function stoppedAt(foldSeconds: number, sessionMs: number): Promise<string | undefined> {
   const config = readConfig({ PLEDGEVIEW_OPS_PORT: '0', PLEDGEVIEW_KAFKA_SESSION_MS: String(sessionMs) })
   const rows = async ({ query }: { query: string }) =>

@@ -76,7 +76,7 @@ test('a server that hangs holds up a mail for a bounded time, and a bounded numb
     expect(reason).toMatchObject({ message: 'no answer within 300 ms' })
 })
 
-test('the mails of a portal are counted, and those that the server fails to take apart from those with a wrong address', async () => {
+test('a portal counts the mails that the server took and those that it did not take, without those with a wrong address', async () => {
   const { url } = await mailServer({
     hideENHANCEDSTATUSCODES: true,
     onRcptTo({ address }, _session, done) {
