@@ -4,16 +4,21 @@
  * If the projector stops (too many rejects, a table that does not answer), the API still answers from the tables, and both
  * probes of the ops port report why they no longer change.
  */
+import { journalName } from '../log/local/journal.ts'
 import { lagRecords } from '../log/port.ts'
 import type { Mail } from '../portal/ports.ts'
-import { untilFolded, untilProjected } from '../projector/positions/until-projected.ts'
+import { readPositions } from '../projector/positions/positions.ts'
+import { isBeingRestored } from '../projector/positions/restore.ts'
+import { NotProjected } from '../projector/positions/until-projected.ts'
 import { statusOf } from '../projector/status.ts'
 import { configuredAddresses, startQueryService } from '../query/service.ts'
 import { memoryState } from '../query/shared-state.ts'
 import { closeServer, opened } from '../runtime/async/closing.ts'
+import { retry } from '../runtime/async/retry.ts'
 import { keysCheck, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../runtime/ops/checks.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
+import { TablesError } from '../tables/port.ts'
 import { serviceAddress } from './data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
 import { startEmbeddedPortal } from './portal.ts'
@@ -25,9 +30,12 @@ interface EmbeddedServiceOptions extends EmbeddedTablesOptions {
   /** Without it, there is no portal. */
   portal?: { port: number; showMail: (mail: Mail) => void } | undefined
   opsPort: number
-  /** Once it is aborted, the start no longer waits for the projector. */
+  /** Once it is aborted, a start that waits for the projector ends. */
   signal?: AbortSignal
 }
+
+// How long a start waits for an ordinary backlog.
+const backlogMsMax = 10_000
 
 export type EmbeddedService = Awaited<ReturnType<typeof startEmbeddedService>>
 
@@ -38,7 +46,7 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
     const metrics = createMetrics()
     const model = open(await openEmbeddedModel({ ...options, metrics }))
     const { tables, databases, projector } = model
-    await caughtUp(model, options)
+    await untilCaughtUp(model, options)
     // What is not configured is known once the ports listen.
     const addresses = configuredAddresses(config)
     const query = open(
@@ -97,22 +105,34 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
 }
 
 /**
- * Waits until the tables have what is in the journal now. Tables that are behind it, such as restored or new ones, lack campaigns, show those
- * that were deleted since, and accept keys that were revoked since. If the projector stops, the wait ends: the API serves what is there.
+ * Waits until the tables have what the journal has. Tables that were put back from a copy, or are new, show what was deleted since, lack
+ * campaigns, and accept keys that were revoked since. For other tables it waits a short time only: they are as current as when they were stopped.
+ * If the projector stops, the API serves what is there. Throws the signal's reason.
  */
-async function caughtUp(model: EmbeddedModel, { signal, logger }: EmbeddedServiceOptions): Promise<void> {
-  const { lag } = model.projector
-  const records = lagRecords(await lag())
-  if (records === 0) return
-  logger.warn({ records }, 'the API opens when these records of the journal are in the tables')
-  const ended = new AbortController()
-  void model.stopped.then(() => ended.abort())
-  const time = { signal: signal ? AbortSignal.any([signal, ended.signal]) : ended.signal }
-  const bounds = { msMax: Number.POSITIVE_INFINITY, wayOn: '' }
-  const isOver = (error: Error) => {
-    if (!time.signal.aborted) throw error
+async function untilCaughtUp(
+  { tables, databases, projector }: EmbeddedModel,
+  { signal, logger }: EmbeddedServiceOptions,
+): Promise<void> {
+  const waiting = async () => lagRecords(await projector.lag())
+  const isRestored = await isBeingRestored({ tables, databases }, journalName)
+  if (!isRestored && (await waiting()) === 0) return
+  const { ofLog } = await readPositions([{ tables, databases }], journalName)
+  const wentBack = isRestored || ofLog.size === 0
+  // While ClickHouse is away, the projector waits for it, too.
+  const isRetryable = (error: unknown) =>
+    error instanceof NotProjected || (error instanceof TablesError && error.retryable)
+  async function look(): Promise<void> {
+    if (projector.health().failure !== undefined || (await projector.isDrained())) return
+    const records = await waiting()
+    throw new NotProjected(`the API opens when the tables have what the journal has: ${records} records wait`)
   }
-  await untilProjected(lag, bounds, time)
-    .then(() => untilFolded(model, bounds, time))
-    .catch(isOver)
+  const policy = {
+    ...{ isRetryable, msMax: wentBack ? Number.POSITIVE_INFINITY : backlogMsMax },
+    ...{ pauseMsMin: 50, pauseMsMax: 4_000 },
+    onRetry: ({ message }: Error) => (wentBack ? logger.warn(message) : logger.info(message)),
+  }
+  await retry(look, policy, { signal }).catch((error: unknown) => {
+    signal?.throwIfAborted()
+    if (wentBack || !isRetryable(error)) throw error
+  })
 }

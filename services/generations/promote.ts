@@ -15,7 +15,6 @@
  */
 import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
 import type { EventReader } from '../log/port.ts'
-import { readPending } from '../projector/fold/fold-progress.ts'
 import {
   campaignsPerPiece,
   fill,
@@ -24,6 +23,7 @@ import {
   stepParameters,
 } from '../projector/fold/fold-statements.ts'
 import { readPositions, writePositions } from '../projector/positions/positions.ts'
+import { isBeingRestored } from '../projector/positions/restore.ts'
 import type { Databases } from '../tables/port.ts'
 import { readSql } from '../tables/sql-text.ts'
 import { promoteGeneration } from './attempts.ts'
@@ -48,7 +48,11 @@ async function bringUp(context: RebuildContext, reader: EventReader): Promise<vo
   await onEach(shards, shard => shard.hold.acquireLeadership())
   await onEach(shards, shard => shard.foldWorker.acquireLeadership())
   await ingestToEnd(context, reader)
-  const isRestored = await isBeingRestored(context, reader.log)
+  // It is asked while the fold of the current generation is held.
+  const asked = await onEach(context.shards, ({ tables, live }) =>
+    isBeingRestored({ tables, databases: live }, reader.log),
+  )
+  const isRestored = asked.includes(true)
   await onEach(shards, async shard => {
     // What is deleted later than this is in the log behind its end, and is read after the promotion.
     await shard.carryWithdrawals(signal)
@@ -60,19 +64,6 @@ async function bringUp(context: RebuildContext, reader: EventReader): Promise<vo
     await shard.hold.mustHold()
     await stamp(shard, isRestored)
   })
-}
-
-/**
- * Whether the current generation was restored from a backup, and has not folded everything yet that it has to read again. It is asked while
- * its fold is held.
- */
-async function isBeingRestored({ shards }: RebuildContext, log: string): Promise<boolean> {
-  const answers = await onEach(shards, async ({ tables, live }) => {
-    const { ofLog } = await readPositions([{ tables, databases: live }], log)
-    if ([...ofLog.values()].some(({ next, againUntil }) => next < againUntil)) return true
-    return Boolean((await readPending(tables, live))?.isAgain)
-  })
-  return answers.includes(true)
 }
 
 const files = {

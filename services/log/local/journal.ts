@@ -58,6 +58,9 @@ export async function openJournalWriter(path: string, { now = Date.now } = {}): 
   }
 }
 
+/** Under this name the tables keep its positions. A name of Kafka's is never empty. */
+export const journalName = ''
+
 /** Opens the journal for reading, and creates it if needed. */
 export async function openJournalReader(
   path: string,
@@ -79,7 +82,7 @@ export async function openJournalReader(
   })
 
   return {
-    log: '',
+    log: journalName,
 
     async poll(bounds, signal) {
       const { cursors, assignment } = present
@@ -124,7 +127,7 @@ async function findStarts(
   remembered: RememberedWatermark,
 ): Promise<Record<Topic, number>> {
   const partitions = topics.map(topic => rangeOf(db, topic))
-  const found = await starts.find({ log: '', assignment, partitions, remembered })
+  const found = await starts.find({ log: journalName, assignment, partitions, remembered })
   const begins = partitions.map(range => {
     const { topic, low, end } = range
     const { next, lastAt } = found.get(partitionName(range)) ?? { next: low, lastAt: 0 }

@@ -7,8 +7,8 @@
  * end of that moment, gets a new stamp, even if it comes out the same: a poller may have seen what the backup lacks.
  */
 import { type LogState, partitionName } from '../../log/port.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
-import { foldWholeStatement } from '../fold/fold-progress.ts'
+import type { Databases, Shard, Tables } from '../../tables/port.ts'
+import { foldWholeStatement, readPending } from '../fold/fold-progress.ts'
 import {
   type Noticed,
   type PositionsPlace,
@@ -39,6 +39,13 @@ export async function noticeRestore(
   const known = Math.max(0, ...[...stored.ofLog.values()].map(row => row.lostWatermark))
   if (watermark >= shown || known >= shown) return { stored }
   return { stored, restored: await beginAgain(dependencies, state, { stored, watermark, lostWatermark }) }
+}
+
+/** Whether these tables went back, and do not show everything yet that is read again. */
+export async function isBeingRestored({ tables, databases }: Shard, log: string): Promise<boolean> {
+  const { ofLog } = await readPositions([{ tables, databases }], log)
+  if ([...ofLog.values()].some(({ next, againUntil }) => next < againUntil)) return true
+  return Boolean((await readPending(tables, databases))?.isAgain)
 }
 
 /** The lowest of all shards, Unix ms; 0 if none was written. */

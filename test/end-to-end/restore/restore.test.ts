@@ -5,7 +5,8 @@
  * reader. Both are lost: the deletions since then are appended again first. What was deleted or revoked stays so.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import type { ClickHouse } from '../../support/clickhouse/clickhouse.ts'
+import { fencesOf, readGuide } from '../../guides/blocks.ts'
+import { askClickHouse, type ClickHouse } from '../../support/clickhouse/clickhouse.ts'
 import {
   asOf,
   changes,
@@ -156,6 +157,20 @@ describe('Kafka is lost, and ClickHouse is there', () => {
 
   test('a key that was revoked after the copy stays refused, and one that was issued after it stays accepted', async () => {
     expect(await night.statusesOf(known.query)).toEqual({ kept: 200, late: 200, revoked: 401 })
+  })
+
+  test('the keys of the tables are events for the new log: those that work, and a tombstone for the revoked one', async () => {
+    const fence = fencesOf(readGuide('deploy/restore.md')).find(({ text }) =>
+      text.includes("'api-key' AS type"),
+    )
+    const asked = fence?.text.split(';').map(statement => askClickHouse(night.server(), statement))
+    const events = (await Promise.all(asked ?? [])).join('')
+    const isActive = (name: 'kept' | 'revoked' | 'late') => {
+      const line = events.split('\n').find(text => text.includes(known.keys[name]['X-API-Key'] ?? ''))
+      return JSON.parse(line ?? '{}').data?.status === 'ACTIVE'
+    }
+    expect([isActive('kept'), isActive('revoked'), isActive('late')]).toEqual([true, false, true])
+    await night.append(events)
   })
 
   test('what the platform publishes again changes nothing, and what comes after it is projected', async () => {
