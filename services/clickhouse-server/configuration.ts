@@ -73,7 +73,7 @@ const fixedForAnalysts: readonly RoleSetting[] = Object.entries({
   log_comment: '',
 }).map(([name, value]): RoleSetting => ({ name, value }))
 
-// As much as our own client allows. One setting of a session is no longer.
+// A statement may be as long as one of our own client. No value of a session's setting is longer.
 const queryBytes = {
   name: 'max_query_size',
   value: '262144',

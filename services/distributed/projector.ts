@@ -44,7 +44,7 @@ export async function runProjectorProcess(given: Process): Promise<void> {
       await project(given, { tables, databases, run, open })
     } catch (cause) {
       const isOfKafka = !signal.aborted && isOutage(cause)
-      // kafkajs names a port alone.
+      // The message of kafkajs names only a port.
       const error = isOfKafka ? new Error(`Kafka does not answer: ${messageOf(cause)}`, { cause }) : cause
       if (!signal.aborted) await noteStop(tables, databases, run, error, logger)
       throw error

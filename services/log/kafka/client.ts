@@ -130,6 +130,8 @@ export async function checkTopics(
     if (cause.type !== 'UNKNOWN_TOPIC_OR_PARTITION') throw cause
     const present = await admin.listTopics()
     const missing = names.filter(name => !present.includes(name))
+    // The topic has just been made, and not every broker knows it yet.
+    if (missing.length === 0) throw cause
     // It has no cause: with this one it would be an outage (`isOutage`).
     throw new Error(
       `the cluster does not have the topics ${missing.join(', ')}: run pledgeview migrate. If it had them, see deploy/restore.md first`,

@@ -93,7 +93,8 @@ export function createLine({
 }: LineDependencies) {
   async function run(statement: Statement, send = tables.run): Promise<Refusal | undefined> {
     const [, table = ''] = /INSERT INTO \w+\.(\w+)\s/.exec(statement.query) ?? []
-    if (!writtenTables.includes(table)) throw new Error(`no new leader waits for a statement on ${table}`)
+    if (!writtenTables.includes(table))
+      throw new Error(`no new leader waits for this statement: ${statement.query.slice(0, 80)}`)
     try {
       await send(statement)
       return undefined
