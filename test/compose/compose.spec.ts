@@ -88,16 +88,13 @@ describe('docker-compose.yml', () => {
     const addresses = new Set(found.match(/^[\d.]+/gm))
     expect(addresses.size).toBe(2)
     for (const address of addresses) {
-      const metrics = await docker([
-        'exec',
-        balancer,
-        'wget',
-        '-q',
-        '-O',
-        '-',
-        `http://${address}:9090/metrics`,
-      ])
-      expect(metrics).toMatch(/pledgeview_http_requests_total\{.*\} [1-9]/)
+      const ask = ['exec', balancer, 'wget', '-q', '-O', '-', `http://${address}:9090/metrics`]
+      // HAProxy takes a process for up until its first check, so it may not listen yet.
+      const metrics = async () => {
+        expect((await get('/projects')).status).toBe(200)
+        return docker(ask).catch(() => '')
+      }
+      await expect.poll(metrics, soon).toMatch(/pledgeview_http_requests_total\{.*\} [1-9]/)
     }
   })
 
