@@ -14,6 +14,8 @@ test('a statement on a table that no new leader waits for does not run', async (
   })
   await line.run({ query: 'INSERT INTO model_read_1.campaigns (campaign_id) SELECT 1' })
   const other = 'INSERT INTO model_ledger_1.batch_log (projector) SELECT 1'
-  await expect(line.run({ query: other })).rejects.toThrow('no new leader waits for this statement: INSERT INTO model_ledger_1.batch_log')
+  await expect(line.run({ query: other })).rejects.toThrow(
+    'no new leader waits for this statement: INSERT INTO model_ledger_1.batch_log',
+  )
   expect(sent).toHaveLength(1)
 })
