@@ -230,7 +230,7 @@ describe('npm start', () => {
   )
 })
 
-test('on tables that were put back from a copy, it accepts no key that was revoked since', async () => {
+test('on tables that were put back from a copy, it accepts no key that was revoked since, also after a start that was interrupted', async () => {
   const own = makeDataDirectory()
   const data = join(own.path, 'data')
   const pledgeview = (args: readonly string[], stdin = '') => runCli([...args, '--data-dir', data], stdin)
@@ -243,11 +243,17 @@ test('on tables that were put back from a copy, it accepts no key that was revok
   const revocation = { type: 'api-key', key: revoked['X-API-Key'] ?? '', data: null } as const
   const lines = [...others, revocation].map(event => `${formatEvent(event)}\n`)
   expect((await pledgeview(['events', 'append', '-'], lines.join(''))).code).toBe(0)
+  // It waits until all of them are in the tables.
+  expect((await pledgeview(['keys', 'list', '--account', 'a'])).code).toBe(0)
   rmSync(join(data, 'tables'), { recursive: true })
   renameSync(join(own.path, 'copy'), join(data, 'tables'))
   // A batch for each event: the last one is late.
   const slowly = { PLEDGEVIEW_BATCH_RECORDS_MAX: '1' }
-  const started = await startServiceProcess(['--no-demo', '--data-dir', data], slowly)
+  const args = ['--no-demo', '--data-dir', data]
+  const interrupted = await startServiceProcess(args, slowly, 'the API opens when')
+  expect(await interrupted.stop()).toBe(0)
+  expect(interrupted.output()).not.toContain('serves')
+  const started = await startServiceProcess(args, slowly)
   try {
     expect((await fetch(`${started.apiUrl}/projects`, { headers: revoked })).status).toBe(401)
   } finally {
