@@ -39,17 +39,43 @@ const backlogMsMax = 10_000
 
 export type EmbeddedService = Awaited<ReturnType<typeof startEmbeddedService>>
 
-/** Starts everything. Both ports listen when it resolves. If one part fails, it closes the others and throws. */
+/** Starts everything. All ports listen when it resolves. If one part fails, it closes the others and throws. */
 export function startEmbeddedService(options: EmbeddedServiceOptions) {
   const { directory, config, logger } = options
   return opened(async open => {
     const metrics = createMetrics()
     const model = open(await openEmbeddedModel({ ...options, metrics }))
     const { tables, databases, projector } = model
+    let query: Awaited<ReturnType<typeof startQueryService>> | undefined
+    // It tells how far a start is that waits.
+    const ops = createOpsServer({
+      hosts: opsHosts(config),
+      health: () => ({ loop: loopCheck(projector.health()) }),
+      readiness: async () => ({
+        projector: projectorCheck(projector.health().failure),
+        lag: lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
+        keys: query ? keysCheck(query.keyRing) : { ok: false, detail: 'the API is not open yet' },
+        tables: await tablesCheck(tables),
+      }),
+      status: () => statusOf(model),
+      metrics,
+      beforeScrape: projector.beforeScrape,
+    })
+    open({ close: () => closeServer(ops) })
+    const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: options.opsPort })
+    const { url, user, password } = model.clickHouse
+    const announce = (port: number) =>
+      serviceAddress.write(directory, {
+        ...{ pid: process.pid, port, ops_url: opsUrl, clickhouse: { url, user, password } },
+      })
+    const forgetAddress = () => serviceAddress.remove(directory)
+    announce(options.port)
+    open({ close: forgetAddress })
+
     await untilCaughtUp(model, options)
     // What is not configured is known once the ports listen.
     const addresses = configuredAddresses(config)
-    const query = open(
+    query = open(
       await startQueryService({
         ...{ tables, databases, config, metrics, logger },
         keyPepper: model.secrets.keyPepper,
@@ -58,6 +84,7 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
       }),
     )
     const apiUrl = await query.app.listen({ host: config.PLEDGEVIEW_HOST, port: options.port })
+    announce(Number(new URL(apiUrl).port))
     addresses.apiUrl ??= `${apiUrl}/api/v1`
     if (options.portal) {
       open(
@@ -72,27 +99,8 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
         }),
       )
     }
-    const ops = createOpsServer({
-      hosts: opsHosts(config),
-      health: () => ({ loop: loopCheck(projector.health()) }),
-      readiness: async () => ({
-        projector: projectorCheck(projector.health().failure),
-        lag: lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
-        keys: keysCheck(query.keyRing),
-        tables: await tablesCheck(tables),
-      }),
-      status: () => statusOf(model),
-      metrics,
-      beforeScrape: projector.beforeScrape,
-    })
-    open({ close: () => closeServer(ops) })
-    const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: options.opsPort })
-
-    const port = Number(new URL(apiUrl).port)
-    const { url, user, password } = model.clickHouse
-    const clickhouse = { url, user, password }
-    serviceAddress.write(directory, { pid: process.pid, port, ops_url: opsUrl, clickhouse })
-    open({ close: () => serviceAddress.remove(directory) })
+    // Before anything else closes: commands that come then wait for the end.
+    open({ close: forgetAddress })
     return {
       model,
       /** `http://host:port/api/v1` */

@@ -251,6 +251,9 @@ test('on tables that were put back from a copy, it accepts no key that was revok
   const slowly = { PLEDGEVIEW_BATCH_RECORDS_MAX: '1' }
   const args = ['--no-demo', '--data-dir', data]
   const interrupted = await startServiceProcess(args, slowly, 'the API opens when')
+  const { ops_url } = JSON.parse(readFileSync(join(data, 'service.json'), 'utf8')) as { ops_url: string }
+  expect((await fetch(`${ops_url}/readyz`)).status).toBe(503)
+  expect((await fetch(`${ops_url}/healthz`)).status).toBe(200)
   expect(await interrupted.stop()).toBe(0)
   expect(interrupted.output()).not.toContain('serves')
   const started = await startServiceProcess(args, slowly)
