@@ -7,10 +7,11 @@ import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openLiveProjector } from '../generations/live-projector.ts'
-import { openJournalReader, openJournalWriter } from '../log/local/journal.ts'
+import { journalName, openJournalReader, openJournalWriter } from '../log/local/journal.ts'
 import { lockDataDirectory, lockFileOf } from '../log/local/lock.ts'
 import { lagRecords } from '../log/port.ts'
 import { backerHasher } from '../projector/ingest/backer-hash.ts'
+import { readPositions } from '../projector/positions/positions.ts'
 import { opened } from '../runtime/async/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
@@ -39,6 +40,7 @@ export async function openEmbeddedModel(options: EmbeddedTablesOptions & { metri
     const own = open(await openEmbeddedTables(options))
     const { tables, databases } = own
     await holdTablesIdentity(tables, databases, identityOf(secrets, config))
+    const { ofLog } = await readPositions([{ tables, databases }], journalName)
     const writer = open(await openJournalWriter(directory.journal))
     const run = `embedded-${randomUUID()}`
     const stop = new AbortController()
@@ -65,6 +67,8 @@ export async function openEmbeddedModel(options: EmbeddedTablesOptions & { metri
     })
     return {
       ...{ ...own, writer, projector, secrets },
+      /** Whether the tables had nothing of the journal when they were opened. */
+      areNew: ofLog.size === 0,
       /** Resolves when the projector has stopped: with its error, or with `undefined` after `close`. */
       stopped,
       /** Resolves when everything in the journal is folded. Throws if the projector stops before. */

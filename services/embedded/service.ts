@@ -7,18 +7,16 @@
 import { journalName } from '../log/local/journal.ts'
 import { lagRecords } from '../log/port.ts'
 import type { Mail } from '../portal/ports.ts'
-import { readPositions } from '../projector/positions/positions.ts'
 import { isBeingRestored } from '../projector/positions/restore.ts'
-import { NotProjected } from '../projector/positions/until-projected.ts'
+import { NotProjected, untilFolded, untilProjected } from '../projector/positions/until-projected.ts'
 import { statusOf } from '../projector/status.ts'
 import { configuredAddresses, startQueryService } from '../query/service.ts'
 import { memoryState } from '../query/shared-state.ts'
 import { closeServer, opened } from '../runtime/async/closing.ts'
-import { retry } from '../runtime/async/retry.ts'
 import { keysCheck, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../runtime/ops/checks.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
-import { TablesError } from '../tables/port.ts'
+import { patientTables } from '../tables/clickhouse/patient.ts'
 import { serviceAddress } from './data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
 import { startEmbeddedPortal } from './portal.ts'
@@ -35,7 +33,7 @@ interface EmbeddedServiceOptions extends EmbeddedTablesOptions {
 }
 
 // How long a start waits for an ordinary backlog.
-const backlogMsMax = 10_000
+const backlogMsMax = 60_000
 
 export type EmbeddedService = Awaited<ReturnType<typeof startEmbeddedService>>
 
@@ -113,34 +111,29 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
 }
 
 /**
- * Waits until the tables have what the journal has. Tables that were put back from a copy, or are new, show what was deleted since, lack
+ * Waits until the tables have what the journal has now. Tables that were put back from a copy, or are new, show what was deleted since, lack
  * campaigns, and accept keys that were revoked since. For other tables it waits a short time only: they are as current as when they were stopped.
- * If the projector stops, the API serves what is there. Throws the signal's reason.
+ * If the projector stops, the API serves what is there. Rejects with the signal's reason.
  */
 async function untilCaughtUp(
-  { tables, databases, projector }: EmbeddedModel,
-  { signal, logger }: EmbeddedServiceOptions,
+  { tables, databases, projector, areNew, stopped }: EmbeddedModel,
+  { config, signal, logger }: EmbeddedServiceOptions,
 ): Promise<void> {
-  const waiting = async () => lagRecords(await projector.lag())
-  const isRestored = await isBeingRestored({ tables, databases }, journalName)
-  if (!isRestored && (await waiting()) === 0) return
-  const { ofLog } = await readPositions([{ tables, databases }], journalName)
-  const wentBack = isRestored || ofLog.size === 0
-  // While ClickHouse is away, the projector waits for it, too.
-  const isRetryable = (error: unknown) =>
-    error instanceof NotProjected || (error instanceof TablesError && error.retryable)
-  async function look(): Promise<void> {
-    if (projector.health().failure !== undefined || (await projector.isDrained())) return
-    const records = await waiting()
-    throw new NotProjected(`the API opens when the tables have what the journal has: ${records} records wait`)
-  }
-  const policy = {
-    ...{ isRetryable, msMax: wentBack ? Number.POSITIVE_INFINITY : backlogMsMax },
-    ...{ pauseMsMin: 50, pauseMsMax: 4_000 },
-    onRetry: ({ message }: Error) => (wentBack ? logger.warn(message) : logger.info(message)),
-  }
-  await retry(look, policy, { signal }).catch((error: unknown) => {
-    signal?.throwIfAborted()
-    if (wentBack || !isRetryable(error)) throw error
-  })
+  const patience = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, ...(signal && { signal }) }
+  const place = { tables: patientTables(tables, patience), databases }
+  const isRestored = await isBeingRestored(place, journalName)
+  const records = lagRecords(await projector.lag())
+  if (!isRestored && records === 0) return
+  const wentBack = isRestored || areNew
+  logger[wentBack ? 'warn' : 'info']({ records }, 'the API opens when these records are in the tables')
+  const hasStopped = new AbortController()
+  void stopped.then(() => hasStopped.abort())
+  const time = { signal: AbortSignal.any([hasStopped.signal, ...(signal ? [signal] : [])]) }
+  const bounds = { msMax: wentBack ? Number.POSITIVE_INFINITY : backlogMsMax, wayOn: '' }
+  await untilProjected(projector.lag, bounds, time)
+    .then(() => untilFolded(place, bounds, time))
+    .catch((error: unknown) => {
+      signal?.throwIfAborted()
+      if (!(error instanceof NotProjected) && !hasStopped.signal.aborted) throw error
+    })
 }

@@ -58,7 +58,7 @@ export async function openJournalWriter(path: string, { now = Date.now } = {}): 
   }
 }
 
-/** Under this name the tables keep its positions. A name of Kafka's is never empty. */
+/** The tables keep its positions under this name. */
 export const journalName = ''
 
 /** Opens the journal for reading, and creates it if needed. */
