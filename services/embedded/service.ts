@@ -112,7 +112,7 @@ export function startEmbeddedService(options: EmbeddedServiceOptions) {
 
 /**
  * Waits until the tables have what the journal has now. Tables that were put back from a copy, or are new, show what was deleted since, lack
- * campaigns, and accept keys that were revoked since. For other tables it waits a short time only: they are as current as when they were stopped.
+ * campaigns, and accept keys that were revoked since. For other tables it waits a minute at most: they are as current as when they were stopped.
  * If the projector stops, the API serves what is there. Rejects with the signal's reason.
  */
 async function untilCaughtUp(
@@ -128,8 +128,9 @@ async function untilCaughtUp(
   logger[wentBack ? 'warn' : 'info']({ records }, 'the API opens when these records are in the tables')
   const hasStopped = new AbortController()
   void stopped.then(() => hasStopped.abort())
-  const time = { signal: AbortSignal.any([hasStopped.signal, ...(signal ? [signal] : [])]) }
-  const bounds = { msMax: wentBack ? Number.POSITIVE_INFINITY : backlogMsMax, wayOn: '' }
+  const ends = [hasStopped.signal, ...(signal ? [signal] : [])]
+  const time = { signal: AbortSignal.any(wentBack ? ends : [...ends, AbortSignal.timeout(backlogMsMax)]) }
+  const bounds = { msMax: Number.POSITIVE_INFINITY, wayOn: '' }
   await untilProjected(projector.lag, bounds, time)
     .then(() => untilFolded(place, bounds, time))
     .catch((error: unknown) => {

@@ -26,7 +26,7 @@ import { encodeRows } from '../../tables/clickhouse/row-binary.ts'
 import { presentOf } from '../../tables/generation-log.ts'
 import type { Databases, Shard } from '../../tables/port.ts'
 
-/** Where positions are, and what they are found with. */
+/** What it takes to find the positions of these databases. */
 export interface PositionsPlace {
   databases: Databases
   /** The shards that each have positions. */
